@@ -56,7 +56,7 @@ java:
 	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); install Python 3.11, or say PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "make: $(PYTHON) is older than Python 3.11; say PYTHON=..." >&2; exit 1; }
-	@$(PYTHON) -m pipelines.java
+	@$(PYTHON) -m pipelines.base.java
 
 $(STAMPS)/venv: | java
 	$(PYTHON) -m venv $(VENV)

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.replay.context import Context
+from pipelines.grammars.facts import LINE_COLUMNS, REQUEST_LOGGER, parse_lines
+from pipelines.kafka.context import Context
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.kernel import finish, step
 from pipelines.replay.state import State
-from pipelines.replay.versions import rules_for
-from pipelines.silver.facts import LINE_COLUMNS, REQUEST_LOGGER, parse_lines
 from schemas import events as e
 from schemas.bronze import LOG_LINES
 from schemas.events import Event

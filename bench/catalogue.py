@@ -12,8 +12,8 @@ from pathlib import Path
 from types import CodeType
 
 from bench.templates import Logged, logged, reader_of
-from pipelines.silver.grammar import Template, simple_name
-from pipelines.silver.text_log import TEMPLATES
+from pipelines.grammars.grammar import Template, simple_name
+from pipelines.grammars.text_log import TEMPLATES
 from schemas.silver import BY_NAME
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "event_catalogue.md"
@@ -43,7 +43,7 @@ def tables_of(function: Callable[..., object]) -> set[str]:
         tables |= {text for text in (*cells, *constants) if isinstance(text, str)} & BY_NAME.keys()
         names = {name for code in _codes(current.__code__) for name in code.co_names}
         called = [*cells, *(current.__globals__.get(name) for name in sorted(names))]
-        waiting += [item for item in called if hasattr(item, "__code__") and "silver" in item.__module__]
+        waiting += [item for item in called if hasattr(item, "__code__") and "grammars" in item.__module__]
     return tables
 
 

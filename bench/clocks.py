@@ -14,10 +14,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
-from pipelines.clocks.bounds import clock_bounds
-from pipelines.clocks.links import Link, links
-from pipelines.clocks.stage import WINDOW_S, Causes, causes_of
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
+from pipelines.timing.clocks.bounds import clock_bounds
+from pipelines.timing.clocks.links import Link, links
+from pipelines.timing.clocks.stage import WINDOW_S, Causes, causes_of
 from schemas import bronze
 
 #: From seconds since the first line to how far the clock is off by then, microseconds.

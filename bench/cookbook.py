@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.answers import as_columns
-from pipelines.config import load_config
-from pipelines.session import build_session
-from pipelines.views import query, register
+from pipelines.base.answers import as_columns
+from pipelines.base.config import load_config
+from pipelines.lake.views import query, register
+from pipelines.spark.session import build_session
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "query_cookbook.md"
 EMPTY = "(no rows)"

@@ -18,8 +18,8 @@ from pathlib import Path
 from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.bronze.reader import records
 from pipelines.bronze.source import Source
-from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Record
-from pipelines.silver.text_log import parse_text
+from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Record
+from pipelines.grammars.text_log import parse_text
 
 _RECORD_BYTES_MAX = 1 << 26
 _BATCH = 10_000

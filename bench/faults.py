@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.incidents.questions import SILENCE_S
-from pipelines.lake_contents import find_tables
-from pipelines.lake_reader import LakeReader
+from pipelines.lake.contents import find_tables
+from pipelines.lake.reader import LakeReader
 
 Row = Mapping[str, Any]
 

@@ -20,13 +20,13 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipelines import gold as gold_stage
+from pipelines.base.config import Config, load_config
 from pipelines.bronze.ingest import ingest
-from pipelines.config import Config, load_config
-from pipelines.lake import Lake
+from pipelines.gold import gold as gold_stage
+from pipelines.lake.lake import Lake
 from pipelines.replay import outcome as o
-from pipelines.session import build_session
 from pipelines.silver.parse import parse
+from pipelines.spark.session import build_session
 from schemas import gold
 
 #: Around the table of a document.

@@ -14,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import premises as p
-from pipelines import premises_rows as pr
-from pipelines.blobs import unpack
+from pipelines.base.blobs import unpack
 from pipelines.bronze.contents import HowRead
 from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.rows import FileSpan, rows
-from pipelines.premises import Premises, premises_of
+from pipelines.cluster import premises as p
+from pipelines.cluster import rows as pr
+from pipelines.cluster.premises import Premises, premises_of
+from pipelines.grammars.facts import parse_lines
 from pipelines.rules.holes import Hole, holes_of_requests
-from pipelines.silver.facts import parse_lines
 from schemas import silver
 
 #: What lines have that tell of followers' fetches, and of a broker's start and stop.

@@ -11,7 +11,7 @@ from pathlib import Path
 from pipelines.bronze.layouts.infer import infer
 from pipelines.bronze.wrappers.lines import COLOURS, COLUMNS, WRAPPERS
 from pipelines.bronze.wrappers.remarks import REMARKS
-from pipelines.releases import NUMBERINGS
+from pipelines.kafka.releases import NUMBERINGS
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "inputs.md"
 

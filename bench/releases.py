@@ -25,12 +25,12 @@ from bench import told
 from bench.figures import closeness, fetch_closeness, insert, markdown, percent
 from bench.truth import Judgement, Truth, judged, truth_of
 from jobs import steps
+from pipelines.base.config import Config, load_config
+from pipelines.base.console import RichConsole
 from pipelines.bronze.identity import NEEDLES
-from pipelines.config import Config, load_config
-from pipelines.console import RichConsole
-from pipelines.lake import Lake
-from pipelines.silver.facts import REQUEST_LOGGER
-from pipelines.silver.text_log import has_templates
+from pipelines.grammars.facts import REQUEST_LOGGER
+from pipelines.grammars.text_log import has_templates
+from pipelines.lake.lake import Lake
 from schemas import gold
 from schemas.audit import RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES

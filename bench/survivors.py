@@ -27,8 +27,8 @@ from bench.truth import LOSS, Place, truth_of
 from pipelines.inquiry.read_partition import partition_facts
 from pipelines.inquiry.replica_logs import Interval
 from pipelines.inquiry.survivors import ALL, ONE, Candidate, PartitionFacts, survivors
-from pipelines.lake_contents import find_tables
-from pipelines.lake_reader import LakeReader
+from pipelines.lake.contents import find_tables
+from pipelines.lake.reader import LakeReader
 
 HEADS = (
     *("corpus", "elections", "log end exact", "within bounds", "outside", "lost acks=all", "sure", "perhaps", "missed"),

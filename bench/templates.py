@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.overlap import can_match, constants
-from pipelines.silver.grammar import Template, literal_prefix, simple_name
-from pipelines.silver.grammars.known import SHARED, known_logger
-from pipelines.silver.text_log import TEMPLATES
+from pipelines.grammars.grammar import Template, literal_prefix, simple_name
+from pipelines.grammars.known import SHARED, known_logger
+from pipelines.grammars.text_log import TEMPLATES
 
 TABLE = Path(__file__).resolve().parent.parent / "tests" / "data" / "templates.tsv.gz"
 

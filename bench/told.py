@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from schemas.controllers import FAILOVERS
 from schemas.silver import BROKER_LIFECYCLE, CONTROLLER_EVENTS
 

@@ -26,8 +26,8 @@ from bench.figures import insert, markdown
 from pipelines.inquiry.quantiles import QUANTILES, quantile, quantiles
 from pipelines.inquiry.read_whatif import variants
 from pipelines.inquiry.whatif import Counts
-from pipelines.lake_contents import find_tables
-from pipelines.lake_reader import LakeReader
+from pipelines.lake.contents import find_tables
+from pipelines.lake.reader import LakeReader
 
 HEADS = (
     *("corpus", "broker", "fault, s", "operations", "measured outside, operations"),

@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipelines.class_archive import DUMP_VARIABLE, archive_path
-from pipelines.jars import delta_jars
+from pipelines.base.jars import delta_jars
+from pipelines.spark.class_archive import DUMP_VARIABLE, archive_path
 
 TIMEOUT_S = 300
 

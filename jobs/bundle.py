@@ -6,7 +6,7 @@ from functools import partial
 
 from jobs.exit_codes import ExitCode
 from jobs.steps import Run, lake_of, run_id_of, whole_report
-from pipelines.errors import InputError
+from pipelines.base.errors import InputError
 from pipelines.redact.known_names import pseudonyms
 from pipelines.redact.text import Redactor
 from pipelines.redact.values import redacted, redacted_table

@@ -17,9 +17,9 @@ from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
 from jobs.inquiry_verbs import VERBS
 from jobs.options import DAYS, PLACE, SECTION_NAMES, options
 from jobs.redaction import redaction_key
-from pipelines.config import Config, load_config
-from pipelines.console import RichConsole
-from pipelines.errors import HighwaterError, InputError
+from pipelines.base.config import Config, load_config
+from pipelines.base.console import RichConsole
+from pipelines.base.errors import HighwaterError, InputError
 from pipelines.storage.place import Place, Uri, place_of
 from pipelines.storage.store import store_of
 
@@ -371,7 +371,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _of_machine(error: Exception) -> int:
     """A limit that is set for the process may be reached anywhere; all else is a defect."""
-    from pipelines.machine_faults import limit_fault
+    from pipelines.storage.machine_faults import limit_fault
 
     problem = limit_fault(error, is_set=True)
     if problem is None:

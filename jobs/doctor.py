@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.exit_codes import ExitCode
-from pipelines.config import Config, load_config
-from pipelines.console import Console
-from pipelines.errors import ConfigError, EnvironmentProblem, InputError
-from pipelines.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
-from pipelines.java import JAVA_REMEDY, find_java, java_problem, java_release
-from pipelines.session_settings import DRIVER_MEMORY
+from pipelines.base.config import Config, load_config
+from pipelines.base.console import Console
+from pipelines.base.errors import ConfigError, EnvironmentProblem, InputError
+from pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
+from pipelines.base.java import JAVA_REMEDY, find_java, java_problem, java_release
+from pipelines.spark.session_settings import DRIVER_MEMORY
 from pipelines.storage.connectors import connector_jars
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
-from pipelines.upgrade import planned
+from pipelines.upkeep.upgrade import planned
 
 SETUP = "run `make setup`"
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from pipelines.cluster_probe import probe
-from pipelines.console import Console
-from pipelines.session_settings import local_cores
+from pipelines.base.console import Console
+from pipelines.lake.cluster_probe import probe
+from pipelines.spark.session_settings import local_cores
 from pipelines.storage.place import Place
 
 

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
-from pipelines.config import Config
-from pipelines.console import Console
-from pipelines.expiry import Plan, counted, keep_of, plan_expiry
-from pipelines.expiry import expire as drop_days
-from pipelines.lake_contents import require_own
-from pipelines.lake_writer import writer_of
-from pipelines.machine_faults import machine_faults
-from pipelines.replay.bounds import instant
+from pipelines.base.config import Config
+from pipelines.base.console import Console
+from pipelines.lake.bounds import instant
+from pipelines.lake.contents import require_own
+from pipelines.lake.writer import writer_of
+from pipelines.storage.machine_faults import machine_faults
 from pipelines.storage.place import Place
-from pipelines.upgrade import require_up_to_date, upgrade
+from pipelines.upkeep.expiry import Plan, counted, keep_of, plan_expiry
+from pipelines.upkeep.expiry import expire as drop_days
+from pipelines.upkeep.upgrade import require_up_to_date, upgrade
 
 _COLUMNS = ("table", "rows")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jobs.exit_codes import ExitCode
-from pipelines.console import Console
-from pipelines.errors import InputError
+from pipelines.base.console import Console
+from pipelines.base.errors import InputError
 from pipelines.rules.explain import explain as explained
 from pipelines.rules.explain import rules_markdown
 from pipelines.rules.registry import BY_ID, RULES

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import pyspark
 
-from pipelines.errors import EnvironmentProblem, HighwaterError
-from pipelines.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
+from pipelines.base.errors import EnvironmentProblem, HighwaterError
+from pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
 from pipelines.storage.connectors import s3_jars, s3_jars_dir
 
 #: What jars depend on and Spark already brings, in the versions that Spark was tested with.

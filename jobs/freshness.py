@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake import Lake
-from pipelines.premises import OTHER_FILE, SHUT_DOWN
-from pipelines.report.values import iso_utc
+from pipelines.base.values import iso_utc
+from pipelines.cluster.premises import OTHER_FILE, SHUT_DOWN
+from pipelines.lake.lake import Lake
 from schemas.bronze import LOG_FILES
 from schemas.silver import BROKER_LIFECYCLE
 

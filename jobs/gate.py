@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobs.exit_codes import OF_VERDICT, ExitCode
+from pipelines.base.plain import plain
 from pipelines.report.correctness import place_of
 from pipelines.report.happened import ALSO_LOGGED, bug, window, worst
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Incident, Report, Verdict
 from pipelines.report.of_clusters import silent_clusters
-from pipelines.report.plain import plain
 from pipelines.report.small_tables import FINDINGS_MAX
 
 #: Incidents that are named, a line each.

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
-from pipelines.console import Console
-from pipelines.errors import InputError
+from pipelines.base.console import Console
+from pipelines.base.errors import InputError
+from pipelines.base.values import iso_utc
 from pipelines.inquiry import (
     compare,
     finding,
@@ -30,11 +31,10 @@ from pipelines.inquiry.read_request import CANDIDATES_MAX, by_id, by_number, req
 from pipelines.inquiry.read_whatif import variants
 from pipelines.inquiry.read_write import write_rows
 from pipelines.inquiry.render import as_json, as_text, cells
-from pipelines.lake_reader import LakeReader
-from pipelines.lake_runs import versions_of_run
+from pipelines.lake.reader import LakeReader
+from pipelines.lake.runs import versions_of_run
 from pipelines.report import small_tables
 from pipelines.report.assemble import incident_of
-from pipelines.report.values import iso_utc
 from pipelines.storage.place import Place
 from schemas.incidents import INCIDENTS
 

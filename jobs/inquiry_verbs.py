@@ -10,8 +10,8 @@ import click
 
 from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
 from jobs.options import Moment, options
-from pipelines.config import load_config
-from pipelines.console import RichConsole
+from pipelines.base.config import load_config
+from pipelines.base.console import RichConsole
 from pipelines.storage.place import Place, place_of
 
 

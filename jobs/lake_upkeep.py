@@ -6,8 +6,8 @@ from typing import Final
 
 from delta.tables import DeltaTable
 
-from pipelines.lake import Lake
-from pipelines.lake_tables import hadoop_path
+from pipelines.lake.lake import Lake
+from pipelines.lake.tables import hadoop_path
 from schemas.table import TableSpec
 
 #: Clustered files that make up so much are settled: OPTIMIZE rewrites them no more. Delta's own default, 100 GB, has it

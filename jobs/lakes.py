@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import pyarrow.compute as pc
 
-from pipelines.clusters import ClusterFile, ClusterInstants, clusters_of
-from pipelines.errors import InputError
-from pipelines.lake import Lake
-from pipelines.lake_contents import find_tables
-from pipelines.lake_program import require_no_newer
+from pipelines.base.errors import InputError
+from pipelines.base.values import iso_utc
+from pipelines.lake.clusters import ClusterFile, ClusterInstants, clusters_of
+from pipelines.lake.contents import find_tables
+from pipelines.lake.lake import Lake
+from pipelines.lake.program import require_no_newer
 from pipelines.report.small_tables import bounds
-from pipelines.report.values import iso_utc
 from pipelines.storage.place import Place
 from schemas.bronze import LOG_FILES
 

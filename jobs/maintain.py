@@ -12,27 +12,27 @@ from jobs.executors import meet_executors
 from jobs.exit_codes import ExitCode
 from jobs.lake_upkeep import compact
 from jobs.lakes import tables_in
-from pipelines.config import Config
-from pipelines.console import Console
-from pipelines.delta_commits import Fence
-from pipelines.delta_log import read_log
-from pipelines.errors import ConfigError, InputError
-from pipelines.lake import Lake
-from pipelines.lake_contents import contents_of, find_tables, link_in, require_own
-from pipelines.lake_tables import remember_removed, require_declared
-from pipelines.lake_writer import Writer, writer_of
-from pipelines.maintenance import (
+from pipelines.base.config import Config
+from pipelines.base.console import Console
+from pipelines.base.errors import ConfigError, InputError
+from pipelines.base.plain import byte_size
+from pipelines.lake.contents import contents_of, find_tables, link_in, require_own
+from pipelines.lake.delta_commits import Fence
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.lake import Lake
+from pipelines.lake.tables import remember_removed, require_declared
+from pipelines.lake.writer import Writer, writer_of
+from pipelines.spark.session import build_session, lock_in_jvm
+from pipelines.spark.spark_jobs import step
+from pipelines.storage.place import Place, resolved
+from pipelines.storage.store import store_of
+from pipelines.upkeep.maintenance import (
     RETENTION_HOURS_MAX,
     RETENTION_HOURS_MIN,
     SMALL_BYTES,
     Upkeep,
     examine,
 )
-from pipelines.report.plain import byte_size
-from pipelines.session import build_session, lock_in_jvm
-from pipelines.spark_jobs import step
-from pipelines.storage.place import Place, resolved
-from pipelines.storage.store import store_of
 from schemas.catalog import BY_FULL_NAME
 
 _OPTION = "--retention-hours"

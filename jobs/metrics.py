@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
-from pipelines.arrow_rows import dicts
-from pipelines.clusters import ClusterFile, cluster_named
-from pipelines.console import Console
-from pipelines.delta_log import read_log
-from pipelines.errors import InputError
+from pipelines.base.arrow_rows import dicts
+from pipelines.base.console import Console
+from pipelines.base.errors import InputError
+from pipelines.lake.clusters import ClusterFile, cluster_named
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.parquet import read_files
 from pipelines.metrics.document import metrics_markdown
 from pipelines.metrics.export import Row, csv_files, openmetrics_lines
-from pipelines.parquet import read_files
 from pipelines.report.write import make_report_folder
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pipelines.errors import ConfigError
+from pipelines.base.errors import ConfigError
 from pipelines.storage.place import Place, place_of
 
 
@@ -51,8 +51,8 @@ def _schema(context: click.Context, option: click.Parameter, name: str | None) -
 
 def _told(context: click.Context, option: click.Parameter, lake: Place) -> Place:
     """Name what lies in the lake's folder and is not the lake's, once for whatever verb."""
-    from pipelines.console import RichConsole
-    from pipelines.lake_contents import contents_of, named_others
+    from pipelines.base.console import RichConsole
+    from pipelines.lake.contents import contents_of, named_others
 
     if line := named_others(contents_of(lake)):
         RichConsole().note(f"{lake}: {line}")
@@ -61,8 +61,8 @@ def _told(context: click.Context, option: click.Parameter, lake: Place) -> Place
 
 def _trusted(context: click.Context, option: click.Parameter, conf: Path | None) -> Path | None:
     """Say who else may change the configuration; a lake does not bring its own."""
-    from pipelines.config import changeable_by
-    from pipelines.console import RichConsole
+    from pipelines.base.config import changeable_by
+    from pipelines.base.console import RichConsole
 
     if conf is None:
         return None

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
 from jobs.steps import Run, check_quality, new_id, stage, written
-from pipelines.console import Console
-from pipelines.errors import InputError
+from pipelines.base.console import Console
+from pipelines.base.errors import InputError
+from pipelines.bronze.quarantine import quarantined, release
 from pipelines.quality.document import suites_markdown
-from pipelines.quality.quarantine import quarantined, release
 from pipelines.quality.stage import write_docs
 from pipelines.storage.place import Place, Uri
 from schemas.catalog import TABLES

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from pipelines import fingerprint
-from pipelines.config import Config
-from pipelines.lake import Lake
+from pipelines.base import fingerprint
+from pipelines.base.config import Config
+from pipelines.lake.lake import Lake
 from pipelines.report.model import Report
 from schemas.gold import RUNS
 

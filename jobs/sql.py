@@ -5,16 +5,16 @@ from __future__ import annotations
 from jobs.executors import meet_executors
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
-from pipelines.answers import as_columns, as_csv, as_json
-from pipelines.config import Config
-from pipelines.console import Console
-from pipelines.duckdb_views import duckdb_script
-from pipelines.errors import ForeignTable
-from pipelines.lake_tables import require_readable
-from pipelines.session import build_session
-from pipelines.spark_jobs import step
+from pipelines.base.answers import as_columns, as_csv, as_json
+from pipelines.base.config import Config
+from pipelines.base.console import Console
+from pipelines.base.errors import ForeignTable
+from pipelines.lake.duckdb_views import duckdb_script
+from pipelines.lake.tables import require_readable
+from pipelines.lake.views import query, register, views_over
+from pipelines.spark.session import build_session
+from pipelines.spark.spark_jobs import step
 from pipelines.storage.place import Place
-from pipelines.views import query, register, views_over
 from schemas.views import table_alias
 
 #: More rows than this are no longer read by people.

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.delta_log import read_log
-from pipelines.errors import InputError
-from pipelines.replay.seals import Stamp
-from pipelines.report.values import iso_utc
+from pipelines.base.errors import InputError
+from pipelines.base.values import iso_utc
+from pipelines.kafka.seals import Stamp
+from pipelines.lake.delta_log import read_log
 from pipelines.storage.place import Place
 
 _CARRIED = "state.carried"
@@ -56,7 +56,7 @@ def carried_summary(tables: Mapping[str, Place]) -> list[Carried]:
         InputError: nothing was replayed into the lake yet.
     """
     # Declarations of tables import PySpark's types, which `highwater tables` does without.
-    from pipelines.parquet import read_files
+    from pipelines.lake.parquet import read_files
     from schemas.state import CARRIED
 
     path = _table(tables, _CARRIED)

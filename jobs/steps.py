@@ -15,23 +15,24 @@ from jobs.freshness import HOUR_US, Newest, freshness_line, newest_lines, stale_
 from jobs.gate import doubted, gate_code, gate_lines, outdated
 from jobs.lakes import closed_days, cluster_files, no_lake, no_lines_of, only_cluster
 from jobs.run_ledger import is_noted, note_run
-from pipelines import fingerprint, gold, local_tasks
+from pipelines.base import fingerprint
+from pipelines.base.config import Config
+from pipelines.base.console import Console
+from pipelines.base.errors import InputError
+from pipelines.base.threads import concurrently
+from pipelines.bronze.data_files import DataSummary, ingest_data
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import folders, ingest_batches
+from pipelines.bronze.quarantine import quarantined
 from pipelines.bronze.unread import new_bytes, waiting_bytes
-from pipelines.catalog_tables import register_in, require_schema
-from pipelines.clusters import cluster_named
-from pipelines.config import Config
-from pipelines.console import Console
-from pipelines.data_dir.ingest import DataSummary, ingest_data
-from pipelines.delta_log import read_log
-from pipelines.errors import InputError
-from pipelines.lake import Lake
-from pipelines.lake_contents import find_tables
-from pipelines.lake_tables import make_lake
-from pipelines.lake_writer import NO_WRITER, Writer, writer_of
-from pipelines.machine_faults import machine_faults
-from pipelines.quality.quarantine import quarantined
+from pipelines.gold import gold
+from pipelines.lake.catalog_tables import register_in, require_schema
+from pipelines.lake.clusters import cluster_named
+from pipelines.lake.contents import find_tables
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.lake import Lake
+from pipelines.lake.tables import make_lake
+from pipelines.lake.writer import NO_WRITER, Writer, writer_of
 from pipelines.quality.stage import check
 from pipelines.redact.known_names import pseudonyms
 from pipelines.redact.text import Redactor
@@ -42,13 +43,14 @@ from pipelines.report.model import Report, RunInfo
 from pipelines.report.printed import printed
 from pipelines.report.write import make_report_folder, write_report
 from pipelines.rules.holes_stage import unread
-from pipelines.session import build_session, in_process_cores, lock_in_jvm, scratch_folders
 from pipelines.silver.parse import parse as parse_lines
-from pipelines.spark_jobs import step
+from pipelines.spark import local_tasks
+from pipelines.spark.session import build_session, in_process_cores, lock_in_jvm, scratch_folders
+from pipelines.spark.spark_jobs import step
+from pipelines.storage.machine_faults import machine_faults
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
-from pipelines.threads import concurrently
-from pipelines.upgrade import require_up_to_date, upgrade
+from pipelines.upkeep.upgrade import require_up_to_date, upgrade
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
 

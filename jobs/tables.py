@@ -7,11 +7,11 @@ import orjson
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
 from jobs.state import carried_summary, last_seals
-from pipelines.console import Console
-from pipelines.delta_log import TableLog, read_log, type_name
-from pipelines.errors import InputError
-from pipelines.report.plain import byte_size
-from pipelines.report.values import iso_utc
+from pipelines.base.console import Console
+from pipelines.base.errors import InputError
+from pipelines.base.plain import byte_size
+from pipelines.base.values import iso_utc
+from pipelines.lake.delta_log import TableLog, read_log, type_name
 from pipelines.storage.place import Place
 
 #: A stamp is a hash, or an id with the hash of what it was made of: its beginning tells two of them apart.
@@ -44,7 +44,7 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
 def show_document(console: Console) -> ExitCode:
     """Print docs/tables.md. The declarations are all that it needs."""
     # Declarations are made of Spark's types, whose import costs more than listing a lake.
-    from pipelines.table_docs import tables_markdown
+    from pipelines.lake.table_docs import tables_markdown
     from schemas.catalog import TABLES
     from schemas.views import VIEWS
 

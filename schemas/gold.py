@@ -176,7 +176,7 @@ REPLICA_BLAME = TableSpec(
         required("share_operations", DOUBLE, "Of all operations of that kind and interval, 0 to 1"),
         required("share_wait", DOUBLE, "Of all waiting time of that kind and interval, 0 to 1"),
         required("share_slow_wait", DOUBLE, "Of all waiting time beyond slow_ms of that kind and interval, 0 to 1"),
-        required("singled_out", BOOLEAN, "It stands out among its kind: see pipelines.latency.blame"),
+        required("singled_out", BOOLEAN, "It stands out among its kind: see pipelines.timing.latency.blame"),
     ),
     keys=("cluster_id", "kind", "interval_start", "replica_id", "role"),
     ordered_by="interval_start",

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.java import JAVA_REMEDY, find_java
+from pipelines.base.java import JAVA_REMEDY, find_java
 from testbed.fetch import class_path, release_jars, zookeeper_jars
 from testbed.history import JMX
 from testbed.log_settings import HOURLY, log_option, log_settings

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.delta_log import commits_of, table_version
+from pipelines.lake.delta_log import commits_of, table_version
 
 HOUR_S = 3600
 LONG_AGO_S = 1_700_000_000

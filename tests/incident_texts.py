@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipelines.arrow_rows import dicts
+from pipelines.base.arrow_rows import dicts
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import Incident

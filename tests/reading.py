@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipelines.base.config import load_config
 from pipelines.bronze.contents import HowRead, batches, profiles
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import FileSpan
-from pipelines.config import load_config
-from pipelines.silver.facts import parse_record
-from pipelines.silver.record import UNPARSED, Parsed
+from pipelines.grammars.facts import parse_record
+from pipelines.grammars.record import UNPARSED, Parsed
 
 MIB = 1 << 20
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.base.errors import InputError
 from pipelines.bronze.bundles import entries, is_bundle
 from pipelines.bronze.discover import is_log
 from pipelines.bronze.folders import NO_FOLDERS, Folders
@@ -25,7 +26,6 @@ from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sh
 from pipelines.bronze.ranges import ByteRange
 from pipelines.bronze.repeated_hour import Passage
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows, stream_rows
-from pipelines.errors import InputError
 from pipelines.storage.store import open_file
 
 #: With less of the records than this Kafka's, the input is something else.

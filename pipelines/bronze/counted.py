@@ -8,12 +8,12 @@ from datetime import tzinfo
 from pipelines.bronze.identity import NEEDLES, OTHER, Hints
 from pipelines.bronze.layout import Clock, Layout
 from pipelines.bronze.lives import LifeWatch
-from pipelines.bronze.raw_record import RawRecord
 from pipelines.bronze.repeated_hour import Passage, PassageWatch
-from pipelines.bronze.resolution import ResolutionWatch
 from pipelines.bronze.source import BLOCK_BYTES
-from pipelines.bronze.strays import StrayWatch, is_possible
 from pipelines.bronze.streams import OTHER_LINES, label
+from pipelines.kafka.raw_record import RawRecord
+from pipelines.kafka.resolution import ResolutionWatch
+from pipelines.kafka.strays import StrayWatch, is_possible
 
 #: Records per block that are asked who wrote them. The first block is asked in full: it has the start of the broker.
 ASKED_PER_BLOCK = 20

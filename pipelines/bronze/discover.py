@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 
+from pipelines.base.errors import InputError
 from pipelines.bronze.bundles import is_bundle
-from pipelines.errors import InputError
 from pipelines.storage.place import absolute, place_of
 from pipelines.storage.store import store_of
 

@@ -20,7 +20,7 @@ import re
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from pipelines.bronze.raw_record import BINARY, DOUBTFUL, RawRecord
+from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 
 #: A record that prints values of clients is no longer: strings of Kafka's protocol have at most 32,767 bytes each, and
 #: a line prints up to three.

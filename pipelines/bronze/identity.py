@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from pipelines.bronze.layout import Head
 from pipelines.bronze.streams import source_of
-from pipelines.releases import is_named_at_start
+from pipelines.kafka.releases import is_named_at_start
 
 #: Votes beyond this share make a decision; a file whose lines disagree more was put together from several.
 AGREEMENT = 0.9

@@ -41,7 +41,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pipelines.batches import batches_of
+from pipelines.base.config import IngestConfig
+from pipelines.base.errors import InputError
+from pipelines.base.task_sizes import TASK_BYTES, balance
 from pipelines.bronze.backfill import in_batches, text_bytes
 from pipelines.bronze.contents import (
     HowRead,
@@ -62,13 +64,11 @@ from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass, of_sources
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.bronze.streams import id_of, source_of
-from pipelines.config import IngestConfig
-from pipelines.errors import InputError
-from pipelines.lake import Lake
-from pipelines.rows import as_table, in_tasks
+from pipelines.lake.batches import batches_of
+from pipelines.lake.lake import Lake
+from pipelines.spark.rows import as_table, in_tasks
 from pipelines.storage.place import place_of
 from pipelines.storage.store import store_of
-from pipelines.task_sizes import TASK_BYTES, balance
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 from schemas.state import INVENTORY
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import PurePath
 
-from pipelines.errors import InputError
+from pipelines.base.errors import InputError
 
 #: Logs that follow each other may overlap by so much: lines are out of order by a pause.
 OVERLAP_MAX_US = 10_000_000

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator
 from pipelines.bronze import endings
 from pipelines.bronze.endings import Endings
 from pipelines.bronze.layout import START_BYTES_MAX, Layout
-from pipelines.bronze.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 from pipelines.bronze.source import BOM
+from pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 
 _ANY_LINE = re.compile(b"")
 

@@ -13,13 +13,13 @@ from pipelines.bronze.identity import own_broker
 from pipelines.bronze.layout import Clock, Head, Layout
 from pipelines.bronze.lives import Life
 from pipelines.bronze.ranges import ByteRange, RangeReader
-from pipelines.bronze.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
 from pipelines.bronze.source import Readable, Source
-from pipelines.bronze.strays import TIME_OUT_OF_RANGE, is_possible
 from pipelines.bronze.streams import MARK, OTHER_LINES, id_of, label
 from pipelines.bronze.wrapped import log_records, sourced_records
 from pipelines.bronze.wrappers.recognise import layout_named
 from pipelines.bronze.wrappers.remarks import OTHER_STREAM, looked_into
+from pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
+from pipelines.kafka.strays import TIME_OUT_OF_RANGE, is_possible
 from pipelines.storage.store import open_file
 from schemas.bronze import LOG_LINES
 

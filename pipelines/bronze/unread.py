@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pipelines.bronze.streams import file_of
-from pipelines.delta_log import read_log, table_version
-from pipelines.parquet import read_files
+from pipelines.lake.delta_log import read_log, table_version
+from pipelines.lake.parquet import read_files
 from pipelines.storage.place import Place, place_of
 from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES

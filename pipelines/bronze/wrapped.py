@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator
 from pipelines.bronze.endings import Endings
 from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
 from pipelines.bronze.ranges import RangeCutter
-from pipelines.bronze.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 from pipelines.bronze.reader import records
 from pipelines.bronze.wrappers.lines import source_of
 from pipelines.bronze.wrappers.pieces import Piece, split
+from pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
 STREAMS_MAX = 64

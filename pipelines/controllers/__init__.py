@@ -9,4 +9,6 @@ steps that a controller takes when brokers come, go and shut down, leaders are e
 between them; two lines of a partition only contradict each other if they speak of the same incarnation of its topic,
 since a topic that is deleted and made anew starts again at epoch 0. What would need the missing lines to be sure is a
 *gap* or a *suspect*, and never a finding.
+
+Imports the rooms up to `rules`. Begin to read with `stage` and `partition_work`.
 """

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from pipelines.controllers.leaderships import lives_of
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
-from pipelines.controllers.rows import (
+from pipelines.kafka.controller_rows import (
     LEADER_DURING_DELETE,
     NO_LEADER,
     LeadershipRow,
@@ -29,7 +29,7 @@ from pipelines.controllers.rows import (
     StateRow,
     in_order,
 )
-from pipelines.topic_lives import TopicLives
+from pipelines.kafka.topic_lives import TopicLives
 
 WITHOUT_LEADER: Final = "offline"
 UNDER_MIN_ISR: Final = "under_min_isr"

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pipelines.controllers.rows import (
+from pipelines.kafka.controller_rows import (
     ILLEGAL_STATE_TRANSITION,
     EventRow,
     Finding,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from pipelines.controllers.rows import NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.kafka.controller_rows import NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
 from schemas.fields import Int, Long, spark_types
 
 PARTITION_STATE: Final = "partition_state"

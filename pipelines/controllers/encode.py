@@ -11,12 +11,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, micros, shaped, when
+from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, micros, shaped, when
+from pipelines.cluster.premises import EVENTS
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
 from pipelines.controllers.partition_work import REFUSED
-from pipelines.controllers.rows import ASKED, COMMITTED
-from pipelines.premises import EVENTS
+from pipelines.kafka.controller_rows import ASKED, COMMITTED
 from schemas.topics import METADATA_TOPIC
 
 SHAPE: Final = dict(zip(w.KEY, ("string", "string", "int"), strict=True)) | {"kind": "string", **d.ROW_TYPES}

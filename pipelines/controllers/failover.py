@@ -35,7 +35,7 @@ from pipelines.controllers.failover_causes import (
     topic_deleted_us,
 )
 from pipelines.controllers.leaderships import Leadership, Mark, leaderships, since_us
-from pipelines.controllers.rows import NO_LEADER, NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.kafka.controller_rows import NO_LEADER, NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
 
 COMPLETED: Final = "completed"
 OFFLINE_REPORTED: Final = "offline_reported"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from pipelines.controllers.leaderships import Leadership, Mark, mark_of
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
-from pipelines.controllers.rows import NO_LEADER, EventRow, StateRow, added_brokers, subjects
+from pipelines.kafka.controller_rows import NO_LEADER, EventRow, StateRow, added_brokers, subjects
 
 #: Clocks of two brokers are taken to agree this well where an event of one has to be found for a line of the other.
 CLOCKS_AGREE_US: Final = 1_000_000

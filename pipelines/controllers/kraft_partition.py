@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
-from pipelines.controllers.rows import (
+from pipelines.controllers.rules import controller_rules
+from pipelines.kafka.controller_rows import (
     NO_LEADER,
     Finding,
     LeadershipRow,
@@ -29,8 +30,7 @@ from pipelines.controllers.rows import (
     illegal,
     transition,
 )
-from pipelines.controllers.rules import controller_rules
-from pipelines.topic_lives import topic_lives
+from pipelines.kafka.topic_lives import topic_lives
 
 MACHINE: Final = "kraft_partition"
 #: Roles of `silver.leader_and_isr` by which a broker shows what it applied.

@@ -25,7 +25,7 @@ from pipelines.controllers.procedure_steps import (
     procedure,
     step_of,
 )
-from pipelines.controllers.rows import EventRow, LeadershipRow
+from pipelines.kafka.controller_rows import EventRow, LeadershipRow
 
 #: Steps of one decision are looked for this long, and this long before it on other brokers' clocks.
 _WITHIN_US: Final = 30_000_000

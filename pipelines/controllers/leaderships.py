@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
-from pipelines.controllers.rows import (
+from pipelines.kafka.controller_rows import (
     COMMITTED,
     LEADER_DURING_DELETE,
     NOWHERE,
@@ -21,7 +21,7 @@ from pipelines.controllers.rows import (
     Ref,
     StateRow,
 )
-from pipelines.topic_lives import TopicLives, topic_lives
+from pipelines.kafka.topic_lives import TopicLives, topic_lives
 
 #: Roles of lines by which a broker shows what it was told of itself.
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))

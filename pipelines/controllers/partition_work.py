@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from pipelines.cluster.premises import UNKNOWN_CLUSTER
 from pipelines.controllers import decode as d
 from pipelines.controllers.availability import Window, availability
 from pipelines.controllers.broker_registration import registrations, replay_registrations
@@ -14,7 +15,9 @@ from pipelines.controllers.kraft_partition import applied_states, illegal_states
 from pipelines.controllers.partition_machine import replay_partition_states
 from pipelines.controllers.plan import Plan
 from pipelines.controllers.replica_machine import replay_replica_states
-from pipelines.controllers.rows import (
+from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
+from pipelines.controllers.zk_partition import decided_twice, two_controllers
+from pipelines.kafka.controller_rows import (
     COMMITTED,
     FAILOVER_NOT_COMPLETED,
     ILLEGAL_STATE_TRANSITION,
@@ -25,9 +28,6 @@ from pipelines.controllers.rows import (
     StateRow,
     Transition,
 )
-from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
-from pipelines.controllers.zk_partition import decided_twice, two_controllers
-from pipelines.premises import UNKNOWN_CLUSTER
 from pipelines.replay.coarse import is_coarse
 from pipelines.rules.cases import case_row
 from pipelines.rules.rule import VIOLATION, Case

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pipelines.cluster.premises import LEADER_CHANGE, STARTING, UNKNOWN_CLUSTER, Premises
 from pipelines.controllers.decode import once
-from pipelines.controllers.rows import EventRow, Ref, RegistrationRow
 from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
-from pipelines.premises import LEADER_CHANGE, STARTING, UNKNOWN_CLUSTER, Premises
-from pipelines.releases import release_of
-from pipelines.replay.context import MIN_ISR, Contexts, value_at
-from pipelines.replay.versions import rules_for
+from pipelines.kafka.context import MIN_ISR, Contexts, value_at
+from pipelines.kafka.controller_rows import EventRow, Ref, RegistrationRow
+from pipelines.kafka.releases import release_of
+from pipelines.kafka.versions import rules_for
 
 _KRAFT_ONLY: Final = frozenset(("broker_fenced", "broker_unfenced"))
 _KRAFT: Final = "kraft"

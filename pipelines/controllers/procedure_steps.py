@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from pipelines.controllers.leaderships import Mark, mark_of
-from pipelines.controllers.rows import EventRow, LeadershipRow, StateRow
+from pipelines.kafka.controller_rows import EventRow, LeadershipRow, StateRow
 from schemas.fields import Int, Long
 
 SEEN: Final = "seen"

@@ -26,7 +26,8 @@ from pipelines.controllers.procedure_steps import (
     procedure,
     step_of,
 )
-from pipelines.controllers.rows import (
+from pipelines.controllers.rules import controller_rules
+from pipelines.kafka.controller_rows import (
     EventRow,
     LeadershipRow,
     StateRow,
@@ -35,7 +36,6 @@ from pipelines.controllers.rows import (
     in_order,
     subjects,
 )
-from pipelines.controllers.rules import controller_rules
 
 #: Events that a controller's thread begins with; what it logs until the next one belongs to it.
 _THREAD: Final = frozenset(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pipelines.controllers.rows import Replayed, StateRow
 from pipelines.controllers.rules import controller_rules
 from pipelines.controllers.state_replay import Table, replay_states
+from pipelines.kafka.controller_rows import Replayed, StateRow
 
 NON_EXISTENT: Final = "NonExistentReplica"
 NEW: Final = "NewReplica"

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from pipelines.blobs import shape
+from pipelines.base.blobs import shape
+from pipelines.cluster.premises import Premises
 from pipelines.controllers import decode as d
 from pipelines.controllers import encode as e
 from pipelines.controllers import worker as w
@@ -24,13 +25,12 @@ from pipelines.controllers.leaderships import Mark
 from pipelines.controllers.partition_work import of_registrations
 from pipelines.controllers.plan import active_controllers, plan_from
 from pipelines.controllers.procedure_steps import Step, procedure
-from pipelines.controllers.rows import NOWHERE
-from pipelines.folds import fold
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.readings import Reading, RowsOf, read_in_tasks
-from pipelines.staged import Staged, staging
-from pipelines.table_files import rows_table
+from pipelines.kafka.controller_rows import NOWHERE
+from pipelines.lake.folds import fold
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, RowsOf, read_in_tasks
+from pipelines.lake.staged import Staged, staging
+from pipelines.lake.table_files import rows_table
 from schemas import controllers as c
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS

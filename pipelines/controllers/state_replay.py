@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pipelines.controllers.rows import (
+from pipelines.kafka.controller_rows import (
     Finding,
     Replayed,
     StateRow,

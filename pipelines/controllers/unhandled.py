@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from pipelines.controllers.rows import (
+from pipelines.kafka.controller_rows import (
     FAILOVER_NOT_COMPLETED,
     EventRow,
     Finding,

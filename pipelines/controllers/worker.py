@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from pipelines.blobs import Batches, Tables, shape
+from pipelines.base.blobs import Batches, Tables, shape
+from pipelines.base.groups import Columns, groups
 from pipelines.controllers import decode as d
 from pipelines.controllers.failover import Failover
 from pipelines.controllers.kraft_procedures import kraft_procedures
@@ -18,8 +19,7 @@ from pipelines.controllers.partition_work import PartitionFound, of_partition
 from pipelines.controllers.plan import Plan
 from pipelines.controllers.procedure_steps import ProcedureStep
 from pipelines.controllers.procedures import zk_procedures
-from pipelines.controllers.rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
-from pipelines.groups import Columns, groups
+from pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
 from pipelines.rules.cases import CASE
 from schemas import controllers as c
 from schemas.fields import spark_types

@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable
 from itertools import pairwise
 
-from pipelines.controllers.rows import (
+from pipelines.kafka.controller_rows import (
     LEADER_DURING_DELETE,
     ONE_INCARNATION_US,
     Finding,

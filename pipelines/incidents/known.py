@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pipelines.incidents.incident import Bug
-from pipelines.releases import value_of
+from pipelines.kafka.releases import value_of
 from pipelines.rules.known_bugs import KNOWN_BUGS, applies
 
 _BY_JIRA = {bug.jira: bug for bug in KNOWN_BUGS}

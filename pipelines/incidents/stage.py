@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.batches import small_rows
-from pipelines.config import Config
+from pipelines.base.config import Config
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, Rows
 from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, Incident, Place
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.story import incidents_of
-from pipelines.lake import Lake
-from pipelines.lake_reader import LakeReader
-from pipelines.report.lake_reads import reader_of
+from pipelines.lake.batches import small_rows
+from pipelines.lake.lake import Lake
+from pipelines.lake.lake_reads import reader_of
+from pipelines.lake.reader import LakeReader
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.controllers import AVAILABILITY, FAILOVERS

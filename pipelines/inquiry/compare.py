@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.base.plain import ms, share
 from pipelines.inquiry.answer import Answer, Table, listed, plural
 from pipelines.inquiry.quantiles import QUANTILES, quantiles
 from pipelines.inquiry.whatif import Counts
 from pipelines.report.figures import PHASES
-from pipelines.report.plain import ms, share
 
 #: Requests of a kind that a change of its latency is told of.
 REQUESTS_MIN = 20

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipelines.clocks.order import in_order, order_note
+from pipelines.base.values import iso_utc
 from pipelines.incidents.known import releases_of
 from pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
 from pipelines.report.cluster.parts import Step
-from pipelines.report.values import iso_utc
+from pipelines.timing.clocks.order import in_order, order_note
 
 _MEANING = {
     "violation": "This is a violation: the guarantee is broken.",

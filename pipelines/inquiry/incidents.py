@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import orjson
 
+from pipelines.base.plain import plain
 from pipelines.report.happened import Chain, bug, chains, commands, window
 from pipelines.report.model import Incident
-from pipelines.report.plain import plain
 
 WIDTH = 100
 TEXT_MAX = 1200

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipelines.base.values import iso_utc
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, place_of, plural, steps_of
 from pipelines.inquiry.replica_logs import ReplicaLog, Tenure
-from pipelines.report.values import iso_utc
 
 #: Steps that are told; the question can be narrowed by times.
 STEPS_MAX = 400

@@ -9,7 +9,7 @@ from pipelines.inquiry.answer import Row
 from pipelines.inquiry.read_lines import LINE
 from pipelines.inquiry.replica_logs import FETCHED, Mark, Tenure
 from pipelines.inquiry.survivors import ALL, ONE, Acked
-from pipelines.lake_reader import LakeReader
+from pipelines.lake.reader import LakeReader
 
 #: Acknowledged batches that are looked at: the newest ones.
 ACKED_MAX = 100_000

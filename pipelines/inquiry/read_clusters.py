@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from pipelines.clusters import ClusterFile, cluster_named
-from pipelines.errors import InputError
-from pipelines.lake_reader import LakeReader
+from pipelines.base.errors import InputError
+from pipelines.lake.clusters import ClusterFile, cluster_named
+from pipelines.lake.reader import LakeReader
 from schemas.bronze import LOG_FILES
 
 

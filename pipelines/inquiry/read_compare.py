@@ -9,7 +9,7 @@ from pipelines.inquiry.compare import Kind, Side
 from pipelines.inquiry.quantiles import rounded
 from pipelines.inquiry.read_clusters import named, require_one_between
 from pipelines.inquiry.read_lines import FAR_US, instant
-from pipelines.lake_reader import LakeReader
+from pipelines.lake.reader import LakeReader
 from pipelines.report.figures import PHASES
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pipelines.inquiry.finding import FindingRows
 from pipelines.inquiry.read_lines import lines_of
 from pipelines.inquiry.shown import SHOWS, shows
-from pipelines.lake_reader import LakeReader, Rows
+from pipelines.lake.reader import LakeReader, Rows
 from pipelines.rules.registry import BY_ID
 
 #: Sentences that are said of one line.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from pipelines.inquiry.answer import Lines, Row
-from pipelines.lake_reader import LakeReader
+from pipelines.lake.reader import LakeReader
 
 #: Columns that say where a line is.
 LINE = "file_id, byte_offset, line_no"

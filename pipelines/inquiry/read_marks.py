@@ -22,7 +22,7 @@ from pipelines.inquiry.replica_logs import (
     epoch_at,
 )
 from pipelines.inquiry.survivors import Acked
-from pipelines.lake_reader import LakeReader, Rows
+from pipelines.lake.reader import LakeReader, Rows
 
 #: A parked fetch is answered within replica.fetch.wait.max.ms (500 ms unless configured), and logged right after it.
 ANSWERED_WITHIN_US = 2_000_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.errors import InputError
+from pipelines.base.errors import InputError
 from pipelines.inquiry import read_marks as of
 from pipelines.inquiry.answer import Row
 from pipelines.inquiry.partition import PartitionRows
@@ -17,7 +17,7 @@ from pipelines.inquiry.read_acked import ACKED_MAX, acked_batches, unplaced, wit
 from pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION, instant
 from pipelines.inquiry.replica_logs import WATERMARK, replica_logs, tenures
 from pipelines.inquiry.survivors import PartitionFacts
-from pipelines.lake_reader import LakeReader, Rows
+from pipelines.lake.reader import LakeReader, Rows
 
 
 def cluster_of(reader: LakeReader, topic: str, partition: int, cluster_id: str | None) -> str:

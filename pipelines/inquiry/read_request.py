@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.inquiry.request import RequestRows
-from pipelines.lake_reader import LakeReader, Rows
+from pipelines.lake.reader import LakeReader, Rows
 from pipelines.report.cluster.stories import AFTER_US, BEFORE_US
 
 #: Requests that an ambiguous question lists.

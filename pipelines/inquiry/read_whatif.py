@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from pipelines.base.values import iso_utc
 from pipelines.inquiry.quantiles import rounded
 from pipelines.inquiry.read_clusters import require_one_between
 from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.inquiry.whatif import Counts, Variants
-from pipelines.lake_reader import LakeReader
-from pipelines.report.values import iso_utc
+from pipelines.lake.reader import LakeReader
 
 #: Errors of a produce that too small an ISR gets (`Partition.appendRecordsToLeader`, before and after the append).
 _TOO_FEW = (19, 20)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pipelines.base.values import iso_utc
 from pipelines.inquiry.read_clusters import require_one
 from pipelines.inquiry.read_lines import FAR_US, instant
 from pipelines.inquiry.read_partition import partition_facts
 from pipelines.inquiry.write import ABOUT_RECORDS, WRITES_MAX, WriteRows
-from pipelines.lake_reader import LakeReader
-from pipelines.report.values import iso_utc
+from pipelines.lake.reader import LakeReader
 
 
 def write_rows(

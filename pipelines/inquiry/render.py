@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import orjson
 
+from pipelines.base.plain import count, ms, plain
 from pipelines.inquiry.answer import Answer, Table
 from pipelines.report.cluster.parts import Step
-from pipelines.report.plain import count, ms, plain
 
 #: Columns of prose.
 WIDTH = 100

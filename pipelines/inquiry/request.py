@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipelines.base.plain import ms
+from pipelines.base.values import iso_utc
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
 from pipelines.report.cluster.stories import StoryRows, error_name, lines_of, stories
 from pipelines.report.figures import PHASES, SPLIT
-from pipelines.report.plain import ms
-from pipelines.report.values import iso_utc
 
 #: Parts of a wait as sentences name them.
 _PARTS = {

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pipelines.base.values import iso_utc
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, offsets, place_of, plural, steps_of
 from pipelines.inquiry.replica_logs import WATERMARK, Interval, Mark, ReplicaLog, Tenure, replica_logs
-from pipelines.report.values import iso_utc
 
 ALL, ONE = "all", "1"
 #: Ranges of lost offsets that are named.

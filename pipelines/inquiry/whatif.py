@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.base.plain import ms
 from pipelines.inquiry.answer import Answer, Row, Table, plural
 from pipelines.inquiry.quantiles import quantiles
-from pipelines.report.plain import ms
 
 Counts = Sequence[tuple[float, int]]
 

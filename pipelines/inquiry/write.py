@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.base.values import iso_utc
 from pipelines.inquiry.answer import (
     Answer,
     Lines,
@@ -25,7 +26,6 @@ from pipelines.inquiry.answer import (
 from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
 from pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
 from pipelines.report.cluster.stories import error_name
-from pipelines.report.values import iso_utc
 
 #: Writes that are told one by one.
 WRITES_MAX = 50

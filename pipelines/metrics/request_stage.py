@@ -9,15 +9,15 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.batches import batches_of, small_rows
-from pipelines.blobs import BLOBS, pack, shape
-from pipelines.lake import Lake
+from pipelines.base.blobs import BLOBS, pack, shape
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.releases import release_of
+from pipelines.lake.batches import batches_of, small_rows
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
 from pipelines.metrics import requests as of_requests
 from pipelines.metrics.requests import RequestCounts
 from pipelines.metrics.rows import Node, Row, lag_row, purgatory_rows
-from pipelines.premises import Premises
-from pipelines.readings import Reading, RowsOf, by_batch, few_rows
-from pipelines.releases import release_of
 from pipelines.report.cubes.fold import Fold
 from schemas import gold, silver
 from schemas.table import TableSpec

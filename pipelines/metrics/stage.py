@@ -14,21 +14,21 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.batches import batches_of, small_rows
-from pipelines.config import Config
+from pipelines.base.config import Config
+from pipelines.base.groups import Columns, groups
+from pipelines.cluster.premises import STARTING, Premises
 from pipelines.controllers.plan import plan_from
-from pipelines.groups import Columns, groups
 from pipelines.incidents.broker_runs import runs
-from pipelines.lake import Lake
+from pipelines.kafka.context import MIN_ISR
+from pipelines.lake.batches import batches_of, small_rows
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import RowsOf
 from pipelines.metrics.intervals import Interval, Steps, intervals_of, logged_spans
 from pipelines.metrics.partitions import PartitionCounts
 from pipelines.metrics.request_stage import request_rows
 from pipelines.metrics.rows import Broker, Node, Row, rows_of, spans_of
-from pipelines.premises import STARTING, Premises
-from pipelines.readings import RowsOf
 from pipelines.replay import broker_lines
 from pipelines.replay.broker_account import BrokerAccount
-from pipelines.replay.context import MIN_ISR
 from schemas import silver
 from schemas.broker_lines import BrokerLine
 from schemas.controllers import AVAILABILITY, CONTROLLER_PROCEDURES, FAILOVERS

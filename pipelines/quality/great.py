@@ -19,7 +19,7 @@ import great_expectations as gx
 import great_expectations.expectations as gxe
 from great_expectations.core.expectation_suite import ExpectationSuite
 
-from pipelines.errors import HighwaterError, InputError
+from pipelines.base.errors import HighwaterError, InputError
 from pipelines.quality.expectation import Expectation, Severity
 
 _SOURCE = "lake"

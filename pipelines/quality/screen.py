@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.blobs import shape
-from pipelines.lake import Lake
-from pipelines.parquet import Stored, read_files
+from pipelines.base.blobs import shape
+from pipelines.base.task_sizes import balance
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import Stored, read_files
 from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure
 from pipelines.quality.suites import BY_TABLE
-from pipelines.rows import as_table, in_tasks
-from pipelines.task_sizes import balance
+from pipelines.spark.rows import as_table, in_tasks
 from schemas.table import TableSpec
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]

@@ -23,9 +23,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.config import QualityConfig
-from pipelines.errors import QualityError
-from pipelines.lake import Lake
+from pipelines.base.config import QualityConfig
+from pipelines.base.errors import QualityError
+from pipelines.bronze.quarantine import custody, put, remove_rows
+from pipelines.lake.lake import Lake
 from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.ledger import (
     BROKERS,
@@ -42,7 +43,6 @@ from pipelines.quality.ledger import (
     log_ledger,
 )
 from pipelines.quality.measure import Measured, shown_rows
-from pipelines.quality.quarantine import custody, put, remove_rows
 from pipelines.quality.screen import Chosen, files_of, prepared, screen
 from pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
 from pipelines.silver.parse import without_lines

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 
-from pipelines.errors import ConfigError
+from pipelines.base.errors import ConfigError
 from pipelines.quality.derived import Previous
 from pipelines.quality.expectation import (
     Expectation,

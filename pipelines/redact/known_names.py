@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from pipelines.redact.pseudonyms import HOST, PRINCIPAL, TOPIC, Pseudonyms
 from pipelines.redact.values import NAMES
 from pipelines.storage.store import store_of

@@ -7,15 +7,12 @@ import re
 from functools import cache
 from pathlib import Path
 
-from pipelines.syntax import parsed
+from pipelines.base.syntax import parsed
 
 _ROOT = Path(__file__).parents[2]
 #: Where the words of log lines, columns and messages stand.
-_FOLDERS = (
-    "schemas",
-    *(f"pipelines/{name}" for name in ("controllers", "data_dir", "incidents", "latency", "quality", "replay")),
-)
-_FOLDERS += ("pipelines/report", "pipelines/rules", "pipelines/silver")
+_ROOMS = ("controllers", "data_dir", "grammars", "incidents", "kafka", "quality", "replay", "report", "rules", "timing")
+_FOLDERS = ("schemas", *(f"pipelines/{name}" for name in _ROOMS))
 _WORD = re.compile("[A-Za-z]+")
 #: Values and names of files that no grammar spells out.
 _FURTHER = (

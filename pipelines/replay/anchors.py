@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake import Lake
+from pipelines.kafka.seals import LATE, Broker, Seal, Stamp, Start
+from pipelines.lake.lake import Lake
+from pipelines.lake.table_files import rows_table
 from pipelines.replay import fetch_sessions, isr_evidence, partition_fold
-from pipelines.replay.seals import LATE, Broker, Seal, Stamp, Start
-from pipelines.table_files import rows_table
 from schemas.state import ANCHORS, CARRIED, EXPIRIES, REPLAYS, STAMP
 
 _DAY_US = 86_400_000_000

@@ -8,12 +8,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import Value, arrow_schema, is_in, micros, shaped
-from pipelines.blobs import Batches, Tables, shape
-from pipelines.groups import Columns, groups
-from pipelines.replay.bounds import Bounds
+from pipelines.base.arrow_rows import Value, arrow_schema, is_in, micros, shaped
+from pipelines.base.blobs import Batches, Tables, shape
+from pipelines.base.groups import Columns, groups
+from pipelines.kafka.context import Spans
+from pipelines.lake.bounds import Bounds
 from pipelines.replay.broker_account import BrokerAccount
-from pipelines.replay.context import Spans
 from pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
 from schemas import events as e
 from schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine

@@ -14,25 +14,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.arrow_rows import both, is_in, micros, one_batch, shaped, when
-from pipelines.blobs import shape
-from pipelines.fingerprint import RULES, components_changed
-from pipelines.folds import collect_tables, fold
-from pipelines.lake import Lake
-from pipelines.local_tasks import LocalTasks
-from pipelines.premises import REQUEST_FILE, Premises
-from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.base.arrow_rows import both, is_in, micros, one_batch, shaped, when
+from pipelines.base.blobs import shape
+from pipelines.base.fingerprint import RULES, components_changed
+from pipelines.cluster.premises import REQUEST_FILE, Premises
+from pipelines.kafka.seals import CONFIGURATION, OF_ANCHOR, Broker, Seal, Stamp, Start, seal_us, starts
+from pipelines.lake.bounds import Bounds, instant
+from pipelines.lake.folds import collect_tables, fold
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.lake.staged import Staged
+from pipelines.lake.table_files import rows_table
 from pipelines.replay import partition_worker, session_worker, silences
 from pipelines.replay.anchors import pinned, pinned_runs_of, rows_of_anchors
-from pipelines.replay.bounds import Bounds, instant
 from pipelines.replay.carried_rows import LEFT_WAKES, Left, carried_folds, carried_rows, wakes_left, wakes_to_carry
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
-from pipelines.replay.seals import CONFIGURATION, OF_ANCHOR, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.replay.stage import Replayed
 from pipelines.replay.window import CarriedFiles, Window
-from pipelines.rows import as_table
-from pipelines.staged import Staged
-from pipelines.table_files import rows_table
+from pipelines.spark.local_tasks import LocalTasks
+from pipelines.spark.rows import as_table
 from schemas import silver, state
 from schemas.state import ANCHORS, CARRIED, REPLAYS
 

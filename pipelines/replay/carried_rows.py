@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.arrow_rows import arrow_schema, is_in, shaped
-from pipelines.blobs import shape
+from pipelines.base.arrow_rows import arrow_schema, is_in, shaped
+from pipelines.base.blobs import shape
+from pipelines.kafka.seals import Broker
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import connection_rows, fetch_events, produce_worker
-from pipelines.replay.bounds import Bounds
 from pipelines.replay.connections import GONE_US
 from pipelines.replay.partition_events import ROW_TYPES as EVENT_TYPES
 from pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES, RANK, WAKE_TYPES
-from pipelines.replay.seals import Broker
 from pipelines.replay.session_worker import CARRIED as CARRIED_SESSION
 from pipelines.replay.wakes import ROLL, STABLE
 from schemas import connection_rows as c

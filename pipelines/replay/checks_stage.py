@@ -26,18 +26,18 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipelines.blobs import Batches, Tables
-from pipelines.folds import fold
-from pipelines.groups import Columns, groups
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.replay.context import Contexts, History, value_at
+from pipelines.base.blobs import Batches, Tables
+from pipelines.base.groups import Columns, groups
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.context import Contexts, History, value_at
+from pipelines.kafka.versions import rules_for
+from pipelines.lake.folds import fold
+from pipelines.lake.lake import Lake
+from pipelines.lake.shapes import Value, look_up, shaped
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
 from pipelines.replay.purgatory.checks import Checker
-from pipelines.replay.versions import rules_for
-from pipelines.rows import Rows
-from pipelines.shapes import Value, look_up, shaped
+from pipelines.spark.rows import Rows
 from schemas import bronze, silver
 from schemas.checks import PURGATORY_CHECKS
 from schemas.table import TableSpec

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from pipelines.bronze.resolution import SECOND_US
+from pipelines.kafka.context import Spans
+from pipelines.kafka.resolution import SECOND_US
 from pipelines.replay import isr_outcome as i
 from pipelines.replay import outcome as o
-from pipelines.replay.context import Spans
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.follower_rows import UNOBSERVABLE
 from pipelines.replay.isr_outcome import IsrOutcome

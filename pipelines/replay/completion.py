@@ -1,7 +1,7 @@
 """How far the high watermark has come, and the operations that this completes. Pure.
 
 Source: ``Partition.maybeIncrementLeaderHW``, ``Partition.checkEnoughReplicasReachOffset``,
-``DelayedProduce.tryComplete`` and ``onExpiration``; what differs between versions is in `pipelines.replay.versions`.
+``DelayedProduce.tryComplete`` and ``onExpiration``; what differs between versions is in `pipelines.kafka.versions`.
 """
 
 from __future__ import annotations

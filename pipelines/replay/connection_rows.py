@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import Value, arrow_schema, both, exploded, first_of, micros, named, shaped, when
-from pipelines.replay.bounds import Bounds
+from pipelines.base.arrow_rows import Value, arrow_schema, both, exploded, first_of, micros, named, shaped, when
+from pipelines.grammars.facts import REQUEST_LOGGER
+from pipelines.lake.bounds import Bounds
 from pipelines.replay.connections import KEY_TYPES, SILENCE_US
-from pipelines.silver.facts import REQUEST_LOGGER
 from schemas import connection_rows as c
 from schemas.connection_rows import ConnectionRow
 from schemas.fields import spark_types

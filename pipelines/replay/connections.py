@@ -17,11 +17,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from pipelines.blobs import Batches, Tables, shape
-from pipelines.groups import Columns, Key, groups
+from pipelines.base.blobs import Batches, Tables, shape
+from pipelines.base.groups import Columns, Key, groups
+from pipelines.kafka.seals import Broker
 from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US, Span
 from pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
-from pipelines.replay.seals import Broker
 from schemas import connection_rows as c
 from schemas import events as e
 from schemas.connection_rows import ConnectionRow

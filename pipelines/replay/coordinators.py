@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import both, is_in
-from pipelines.replay.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
+from pipelines.base.arrow_rows import both, is_in
+from pipelines.kafka.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 from pipelines.replay.java_hash import partition_of
 from schemas.topics import GROUP_TOPIC, TRANSACTION_TOPIC
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.truncation import (
     UNDEFINED_EPOCH,
     UNDEFINED_OFFSET,
@@ -22,7 +23,6 @@ from pipelines.replay.purgatory.truncation import (
     truncated_epochs,
     truncation_for_reply,
 )
-from pipelines.replay.versions import Rules
 
 #: A leader's log end offset while it leads is at or past all that its followers have.
 BEYOND = 2**62

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import Value, arrow_schema, first_of, micros, shaped
+from pipelines.base.arrow_rows import Value, arrow_schema, first_of, micros, shaped
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import outcome as o
-from pipelines.replay.bounds import Bounds
 from pipelines.replay.connection_rows import data_fetches
 from pipelines.replay.partition_events import operation_ids
 from pipelines.replay.session_worker import KEY_TYPES

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay import outcome as o
 from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
-from pipelines.replay.versions import Rules
 from schemas.session_events import SessionEvent
 
 #: A remote time below this is the handler's own: the fetch was not parked.

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay import outcome as o
 from pipelines.replay.fetch_rules import UNBOUNDED, Asked, Entry, FetchOutcome, Key, judged, reason_told
 from pipelines.replay.freeze import Freezer
-from pipelines.replay.versions import Rules
 from schemas import session_events as s
 from schemas.session_events import Origin, SessionEvent
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.replay.context import History
+from pipelines.kafka.context import History
 from pipelines.replay.java_hash import absolute, hash_code, signed
 from schemas import replicas as r
 from schemas.replicas import ReplicaEvent

@@ -13,9 +13,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import arrow_schema, both, exploded, first_of_each, is_in, look_up, micros, shaped, when
-from pipelines.groups import Columns
-from pipelines.premises import FETCHER_CLIENT
+from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of_each, is_in, look_up, micros, shaped, when
+from pipelines.base.groups import Columns
+from pipelines.cluster.premises import FETCHER_CLIENT
 from schemas import replicas as r
 from schemas.fields import spark_types
 from schemas.topics import METADATA_TOPIC
@@ -128,7 +128,7 @@ def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def rows_of(columns: Columns) -> Iterator[Row]:
-    """Rows behind the key (`pipelines.groups.groups`)."""
+    """Rows behind the key (`pipelines.base.groups.groups`)."""
     return zip(*columns, strict=True)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.epoch_history import BEYOND, LOGGED, Reply
 from pipelines.replay.follower import Action, Tenure
-from pipelines.replay.versions import Rules
 
 # Values of `rule`.
 TO_HIGH_WATERMARK = "to_high_watermark"

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pipelines.releases import release_of
+from pipelines.kafka.releases import release_of
+from pipelines.kafka.versions import Rules
 from pipelines.replay.epoch_history import (
     BEYOND,
     LOGGED,
@@ -43,7 +44,6 @@ from pipelines.replay.purgatory.truncation import (
     out_of_range,
     restarts_fetcher,
 )
-from pipelines.replay.versions import Rules
 
 #: An answer that makes the follower ask again names a smaller epoch each time; more rounds than this are a loop.
 _ROUNDS_MAX = 64

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from pipelines.blobs import Batches, Tables
-from pipelines.groups import groups
-from pipelines.premises import SHUT_DOWN, STARTING, Premises
+from pipelines.base.blobs import Batches, Tables
+from pipelines.base.groups import groups
+from pipelines.cluster.premises import SHUT_DOWN, STARTING, Premises
+from pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
+from pipelines.kafka.versions import Rules, rules_for
 from pipelines.replay.coarse import blurred_truncation, is_coarse, untraced
-from pipelines.replay.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
 from pipelines.replay.follower_events import KEY, events_of, rows_of
 from pipelines.replay.follower_truncation import effective_rules
 from pipelines.replay.replica_rows import STAY, TRUNCATION, partition_rows
-from pipelines.replay.versions import Rules, rules_for
 from schemas import replicas as r
 
 #: Tables that a worker gives.

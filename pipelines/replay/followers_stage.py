@@ -12,16 +12,16 @@ from operator import or_
 
 import pyarrow.compute as pc
 
-from pipelines.blobs import BLOBS, shape
-from pipelines.folds import fold
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.readings import Reading, RowsOf, read_in_tasks
+from pipelines.base.blobs import BLOBS, shape
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.context import Contexts
+from pipelines.kafka.versions import rule_of
+from pipelines.lake.folds import fold
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, RowsOf, read_in_tasks
 from pipelines.replay import follower_events as e
-from pipelines.replay.context import Contexts
 from pipelines.replay.follower_worker import follower_worker
-from pipelines.replay.versions import rule_of
-from pipelines.rows import Rows
+from pipelines.spark.rows import Rows
 from schemas import silver
 from schemas.table import TableSpec
 from schemas.topics import METADATA_TOPIC

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import orjson
 
-from pipelines.syntax import parsed
+from pipelines.base.syntax import parsed
 
 #: Of the encoding; what was written in another one is not read.
 FORMAT: Final = 1

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from pipelines.kafka.context import Context
 from pipelines.replay import isr_outcome as o
-from pipelines.replay.context import Context
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, IsrEvidence, commits_isr_unseen
 from pipelines.replay.isr_judge import IsrJudge

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from pipelines.kafka.versions import Version
 from pipelines.replay.freeze import Freezer
-from pipelines.replay.versions import Version
 
 #: (from, until), microseconds.
 Span = tuple[int, int]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pipelines.kafka.context import Context
 from pipelines.replay import isr_outcome as o
-from pipelines.replay.context import Context
 from pipelines.replay.isr_evidence import FETCH_GAP_US, IsrEvidence, evaluation_period_us, has_fetch_sessions
 from pipelines.replay.isr_follower import LogEnd, Tracked
 from pipelines.replay.isr_outcome import IsrOutcome

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.arrow_rows import both, micros, shaped, when
-from pipelines.blobs import Batches, Tables, shape
-from pipelines.groups import Columns, groups
+from pipelines.base.arrow_rows import both, micros, shaped, when
+from pipelines.base.blobs import Batches, Tables, shape
+from pipelines.base.groups import Columns, groups
 from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, TICK_US, Tolerances
 from pipelines.replay.timer_order import HELD_UP_US, expired_late, held_up
 from schemas.gold import DELAYED_OPERATIONS

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from pipelines.folds import fold, table_of
-from pipelines.lake import Lake
-from pipelines.readings import Reading, by_batch, read_in_tasks
+from pipelines.lake.folds import fold, table_of
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, by_batch, read_in_tasks
+from pipelines.lake.staged import Staged
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
 from pipelines.replay.unsettled import UNSETTLED
-from pipelines.rows import Rows
-from pipelines.staged import Staged
+from pipelines.spark.rows import Rows
 from schemas import silver
 from schemas.gold import DELAYED_OPERATIONS
 

@@ -6,7 +6,7 @@ moved it somewhere between `Event.earliest_us` (dequeued) and `Event.time_us` (h
 Two sets of replicas bound the high watermark (``Partition.maybeIncrementLeaderHW``):
 
 * *definite*: replicas that the leader certainly waits for. The ISR, and replicas outside it that are certainly caught
-  up (see `pipelines.replay.versions`);
+  up (see `pipelines.kafka.versions`);
 * *possible*: replicas that it may wait for as well, because the log leaves their standing open: whether the leader has
   proposed them for the ISR yet, whether the controller has unfenced them yet.
 
@@ -19,8 +19,8 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.told import ToldHighWatermarks
-from pipelines.replay.versions import Rules
 from schemas.events import Event
 
 #: A follower's fetch waits at most this long by default (replica.fetch.wait.max.ms): how far the time of its last

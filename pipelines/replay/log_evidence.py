@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pipelines.premises import Premises
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.seals import Broker, Seal
 from pipelines.replay import connections as c
 from pipelines.replay.isr_evidence import Gap, IsrEvidence, Span, continued
-from pipelines.replay.seals import Broker, Seal
 from pipelines.replay.standing import KRAFT, standings
 
 Evidences = dict[Broker, IsrEvidence]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.latency.wait import WaitSplit, split_by_fetch, split_by_isr_change, split_without_follower
+from pipelines.kafka.versions import rules_for
 from pipelines.replay import outcome as o
 from pipelines.replay.judge import Tolerances, judge
-from pipelines.replay.versions import rules_for
+from pipelines.replay.wait import WaitSplit, split_by_fetch, split_by_isr_change, split_without_follower
 
 Row = dict[str, Any]
 

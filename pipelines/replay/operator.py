@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from pipelines.blobs import BLOBS, Tables, shape
-from pipelines.folds import in_order
-from pipelines.groups import values_of
+from pipelines.base.blobs import BLOBS, Tables, shape
+from pipelines.base.groups import values_of
+from pipelines.lake.folds import in_order
 from pipelines.replay.partition_worker import CARRIED, SHAPES, Carrying, PartitionWorker, carrying
 from pipelines.replay.timeline import COLUMN_TYPES, KEY, ORDER
 from schemas.events import Event
@@ -29,7 +29,7 @@ _STATE = shape({"frozen": "binary"})
 
 
 def stateful_fold(events: DataFrame, folds: DataFrame | None, worker: PartitionWorker) -> DataFrame:
-    """What `pipelines.folds.fold` gives of the same events.
+    """What `pipelines.lake.folds.fold` gives of the same events.
 
     Args:
         events: of each key of `folds` at least one: Spark asks no key that has a state and no rows. Where there are

@@ -13,7 +13,7 @@ from hashlib import md5
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import (
+from pipelines.base.arrow_rows import (
     Value,
     arrow_schema,
     both,
@@ -26,11 +26,11 @@ from pipelines.arrow_rows import (
     shaped,
     when,
 )
-from pipelines.connections import remote_hosts
+from pipelines.kafka.connections import remote_hosts
+from pipelines.kafka.context import Spans
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import coordinators
 from pipelines.replay import isr_events as i
-from pipelines.replay.bounds import Bounds
-from pipelines.replay.context import Spans
 from pipelines.replay.partition_worker import KEY_TYPES, RANK, WATCH
 from pipelines.replay.watches import WATCH_TYPES
 from schemas import events as e

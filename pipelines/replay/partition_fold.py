@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from pipelines.kafka.context import Context
 from pipelines.replay.batches import Batch, BatchLog
-from pipelines.replay.context import Context
 from pipelines.replay.freeze import Freezer
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence

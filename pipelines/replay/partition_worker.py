@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import orjson
 
-from pipelines.blobs import Batches, Tables, shape
-from pipelines.groups import Columns, Key, groups
+from pipelines.base.blobs import Batches, Tables, shape
+from pipelines.base.groups import Columns, Key, groups
+from pipelines.kafka.context import Contexts, Spans, value_at
 from pipelines.replay.coarse import blurred_change, is_coarse
-from pipelines.replay.context import Contexts, Spans, value_at
 from pipelines.replay.isr_events import RANK as ISR_CHANGES
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome, isr_row

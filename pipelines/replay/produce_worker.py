@@ -12,13 +12,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import arrow_schema, both, first_of, micros, shaped
-from pipelines.blobs import Batches, Tables
-from pipelines.groups import Columns, groups
+from pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped
+from pipelines.base.blobs import Batches, Tables
+from pipelines.base.groups import Columns, groups
+from pipelines.kafka.context import History, Spans, value_at
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import coordinators
-from pipelines.replay.bounds import Bounds
 from pipelines.replay.coarse import blurred, is_coarse
-from pipelines.replay.context import History, Spans, value_at
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
 from pipelines.replay.partition_events import operation_ids

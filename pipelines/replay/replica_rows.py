@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pipelines.replay.context import History
+from pipelines.kafka.context import History
 from pipelines.replay.fetchers import fetcher_rows, stays
 from pipelines.replay.follower import by_broker, tenures
 from pipelines.replay.follower_truncation import RulesOf, truncation_rows

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from pipelines.blobs import Batches, Tables, shape
-from pipelines.groups import Columns, Key, groups
+from pipelines.base.blobs import Batches, Tables, shape
+from pipelines.base.groups import Columns, Key, groups
+from pipelines.kafka.context import History, Spans, value_at
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.coarse import blurred_fetch, is_coarse
-from pipelines.replay.context import History, Spans, value_at
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
-from pipelines.replay.versions import rules_for
 from schemas.session_events import FETCH, NAMED, ROLL, Origin, SessionEvent
 
 KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}

@@ -9,16 +9,19 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pipelines.arrow_rows import one_batch
-from pipelines.blobs import shape
-from pipelines.config import ReplayConfig
-from pipelines.folds import fold
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.readings import Reading, by_batch, read_in_tasks
+from pipelines.base.arrow_rows import one_batch
+from pipelines.base.blobs import shape
+from pipelines.base.config import ReplayConfig
+from pipelines.base.threads import concurrently
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.context import Contexts
+from pipelines.kafka.seals import Broker, Seal
+from pipelines.lake.folds import fold
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, by_batch, read_in_tasks
+from pipelines.lake.staged import Staged, staging
 from pipelines.replay import carried_rows, fetch_events, produce_worker, session_worker
 from pipelines.replay.connections import WATCHES
-from pipelines.replay.context import Contexts
 from pipelines.replay.coordinators import counts_of
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.operator import stateful_fold
@@ -32,15 +35,12 @@ from pipelines.replay.partition_worker import (
     SHAPES,
     PartitionWorker,
 )
-from pipelines.replay.seals import Broker, Seal
 from pipelines.replay.session_worker import FOLDS, SessionWorker
 from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
 from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
 from pipelines.replay.unsettled import OPERATION_SHAPES
 from pipelines.replay.window import WHOLE, Window
-from pipelines.rows import Rows, as_frame, as_table
-from pipelines.staged import Staged, staging
-from pipelines.threads import concurrently
+from pipelines.spark.rows import Rows, as_frame, as_table
 from schemas import silver
 from schemas.state import OUTCOME, PARTITION, SESSION, WAKE
 from schemas.table import TableSpec

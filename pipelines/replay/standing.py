@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from pipelines.premises import Premises
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.seals import Broker
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
-from pipelines.replay.seals import Broker
 
 KRAFT: Final = "kraft"
 _OF_KRAFT = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from pipelines.kafka.context import Context
 from pipelines.replay.batches import BatchLog
-from pipelines.replay.context import Context
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets

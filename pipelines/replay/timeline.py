@@ -13,11 +13,13 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from pipelines.blobs import shape
-from pipelines.folds import fold
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.base.blobs import shape
+from pipelines.base.threads import concurrently
+from pipelines.cluster.premises import Premises
+from pipelines.lake.folds import fold
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.lake.staged import Staged, Staging
 from pipelines.replay import broker_lines, carried_rows, connection_rows, connections
 from pipelines.replay.connections import ConnectionWorker
 from pipelines.replay.coordinators import counts_of
@@ -26,9 +28,7 @@ from pipelines.replay.log_evidence import Evidences, evidences_of
 from pipelines.replay.partition_events import ROW_TYPES, Reader
 from pipelines.replay.partition_worker import KEY_TYPES
 from pipelines.replay.window import WHOLE, Window
-from pipelines.rows import Rows
-from pipelines.staged import Staged, Staging
-from pipelines.threads import concurrently
+from pipelines.spark.rows import Rows
 from schemas import bronze, silver
 from schemas.state import CARRIED, CONNECTION, EVIDENCE, WATCH
 

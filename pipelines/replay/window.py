@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from pipelines.parquet import Stored
-from pipelines.readings import Reading, RowsOf
-from pipelines.replay.bounds import Bounds
-from pipelines.replay.seals import Broker, Seal
+from pipelines.kafka.seals import Broker, Seal
+from pipelines.lake.bounds import Bounds
+from pipelines.lake.parquet import Stored
+from pipelines.lake.readings import Reading, RowsOf
 from schemas.state import CARRIED
 from schemas.table import TableSpec
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.clocks.order import far_clocks
-from pipelines.config import Config
-from pipelines.releases import shown
+from pipelines.base.config import Config
+from pipelines.base.recurrence import RunBefore
+from pipelines.base.values import UNKNOWN_BROKER, iso_utc
+from pipelines.kafka.releases import shown
 from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.report.blame import blame
 from pipelines.report.correctness import Correctness, correctness
@@ -47,7 +48,6 @@ from pipelines.report.model import (
 )
 from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
 from pipelines.report.operations import operations_by_kind, timeline
-from pipelines.report.recurrence import RunBefore
 from pipelines.report.small_tables import Bounds
 from pipelines.report.tiers import (
     DELAYED_OPERATIONS,
@@ -59,9 +59,9 @@ from pipelines.report.tiers import (
     tier_of,
     times_too_coarse,
 )
-from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.verdict import decide
 from pipelines.rules.rule import VIOLATION
+from pipelines.timing.clocks.order import far_clocks
 
 #: Topics that are listed.
 TOPICS_MAX = 1000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from pipelines.latency.blame import SINGLED_OUT_EXCESS
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.figures import Collected, Rows, count_by, from_ticks, only, share_of
 from pipelines.report.measures import Blame
 from pipelines.report.tiers import Node
-from pipelines.report.values import UNKNOWN_BROKER
+from pipelines.timing.latency.blame import SINGLED_OUT_EXCESS
 
 
 def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:

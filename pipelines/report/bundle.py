@@ -15,12 +15,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.batches import batches_of
-from pipelines.errors import InputError
-from pipelines.lake import Lake
-from pipelines.parquet import columns_schema
+from pipelines.base.errors import InputError
+from pipelines.lake.batches import batches_of
+from pipelines.lake.lake import Lake
+from pipelines.lake.lake_reads import of_cluster
+from pipelines.lake.parquet import columns_schema
 from pipelines.report import small_tables as small
-from pipelines.report.lake_reads import of_cluster
 from pipelines.report.model import Report
 from pipelines.report.write import render_files
 from pipelines.storage.place import Place, resolved

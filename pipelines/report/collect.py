@@ -9,23 +9,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import dicts
-from pipelines.clocks.order import FAR_APART_MS
-from pipelines.clusters import UNKNOWN
-from pipelines.config import Config
-from pipelines.errors import InputError
-from pipelines.lake import Lake
-from pipelines.parquet import columns_schema
+from pipelines.base.arrow_rows import dicts
+from pipelines.base.config import Config
+from pipelines.base.errors import InputError
+from pipelines.base.recurrence import RunBefore, run_before
+from pipelines.base.threads import concurrently
+from pipelines.base.values import UNKNOWN_BROKER
+from pipelines.lake.clusters import UNKNOWN
+from pipelines.lake.lake import Lake
+from pipelines.lake.lake_reads import is_searchable, of_cluster, reader_of, rows_at
+from pipelines.lake.parquet import columns_schema
 from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.assemble import assemble
 from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
-from pipelines.report.lake_reads import is_searchable, of_cluster, reader_of, rows_at
 from pipelines.report.model import Report, RunInfo
-from pipelines.report.recurrence import RunBefore, run_before
 from pipelines.report.tiers import Node
-from pipelines.report.values import UNKNOWN_BROKER
-from pipelines.threads import concurrently
+from pipelines.timing.clocks.order import FAR_APART_MS
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.clocks import CLOCK_BOUNDS

@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import dicts
-from pipelines.batches import batches_of
-from pipelines.bronze.strays import is_possible
-from pipelines.config import Config
+from pipelines.base.arrow_rows import dicts
+from pipelines.base.config import Config
 from pipelines.incidents import broker_runs
-from pipelines.lake import Lake
+from pipelines.kafka.strays import is_possible
+from pipelines.lake.batches import batches_of
+from pipelines.lake.lake import Lake
+from pipelines.lake.lake_reads import is_searchable, of_cluster
 from pipelines.report import small_tables as small
 from pipelines.report.cluster import clocks, events, lives, settings, stories
 from pipelines.report.cluster.parts import Cluster
@@ -27,7 +28,6 @@ from pipelines.report.cubes.parts import Cubes
 from pipelines.report.cubes.requests import RequestFold
 from pipelines.report.detail import Cost, Detail, RuleText
 from pipelines.report.figures import Rows
-from pipelines.report.lake_reads import is_searchable, of_cluster
 from pipelines.rules.registry import RULES
 from schemas import bronze, silver
 from schemas.clocks import CLOCK_BOUNDS

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.clocks.order import in_order, order_note
+from pipelines.base.recurrence import RunBefore, fingerprint
+from pipelines.base.values import iso_utc
 from pipelines.report.figures import Collected, Rows
 from pipelines.report.model import (
     CLEAN,
@@ -21,11 +22,10 @@ from pipelines.report.model import (
     Report,
     RuleResult,
 )
-from pipelines.report.recurrence import RunBefore, fingerprint
 from pipelines.report.tiers import in_seconds, rule_not_checkable, times_too_coarse
-from pipelines.report.values import iso_utc
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
+from pipelines.timing.clocks.order import in_order, order_note
 
 _PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "cases left open"}
 #: Why a rule is not applicable: its evidence is there, and has nothing in it that the rule is about.

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pipelines.report import values
+from pipelines.base import values
+from pipelines.base.values import Part
 from pipelines.report.model import Report
-from pipelines.report.values import Part
 
 EXTRA = "*(extra)*"
 _ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, (?:\.\.\., )?\w+)*): ?(?P<text>.*)$")

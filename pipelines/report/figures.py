@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.report.recurrence import RunBefore
+from pipelines.base.recurrence import RunBefore
 from pipelines.report.tiers import Node
 
 Rows = list[dict[str, Any]]

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from shlex import quote
 from typing import NamedTuple
 
+from pipelines.base.plain import count
 from pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, rule_states
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Incident, Report
-from pipelines.report.plain import count
 
 #: Sentences of the first screen.
 SENTENCES_MAX = 10

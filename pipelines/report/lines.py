@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from pipelines.report.plain import TEXT_MAX, count, plain
+from pipelines.base.plain import TEXT_MAX, count, plain
 
 WIDTH = 100
 #: Of a list that may be long only so many entries are shown.

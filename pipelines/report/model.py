@@ -12,9 +12,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipelines.base.values import Count, Instant, Part, Share, Text
 from pipelines.report.detail import Detail
 from pipelines.report.measures import Blame, Interval, Latency, OperationsByKind
-from pipelines.report.values import Count, Instant, Part, Share, Text
 
 SCHEMA_VERSION: Literal[1] = 1
 CLEAN: Literal["clean"] = "clean"

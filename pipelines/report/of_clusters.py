@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipelines.clusters import UNKNOWN, ClusterFile, clusters_of
+from pipelines.base.recurrence import BY_WEIGHT
+from pipelines.base.values import UNKNOWN_BROKER
+from pipelines.lake.clusters import UNKNOWN, ClusterFile, clusters_of
 from pipelines.report.correctness import Correctness
 from pipelines.report.figures import Collected, Rows
 from pipelines.report.model import NotCheckable, Report, RuleResult, Verdict
-from pipelines.report.recurrence import BY_WEIGHT
 from pipelines.report.small_tables import Bounds
-from pipelines.report.values import UNKNOWN_BROKER
 
 
 def clusters_in(rows: Collected, bounds: Bounds) -> list[str]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from pipelines.base.values import iso_utc
 from pipelines.replay import outcome as o
 from pipelines.report.figures import (
     COORDINATOR,
@@ -33,7 +34,6 @@ from pipelines.report.measures import (
     WidthQuantiles,
     WorstOperation,
 )
-from pipelines.report.values import iso_utc
 from schemas.gold import CLASSES
 
 #: Groups of fetches told apart; what is beyond them is summed.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pipelines.base.plain import count, plain
 from pipelines.report.correctness import place_of
 from pipelines.report.happened import bug, window, worst
 from pipelines.report.model import CLEAN, Finding, Report
 from pipelines.report.page.first_screen import first_screen
-from pipelines.report.plain import count, plain
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.render_sarif import render_sarif
 from pipelines.report.sections import SECTIONS, sections_text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.figures import (
     COORDINATOR,
     COORDINATOR_APIS,
@@ -21,7 +22,6 @@ from pipelines.report.figures import (
 )
 from pipelines.report.small_tables import ARRIVAL, Bounds
 from pipelines.report.tiers import Node
-from pipelines.report.values import UNKNOWN_BROKER
 from schemas.gold import CLASSES
 
 WORST_MAX = 10

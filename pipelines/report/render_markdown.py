@@ -11,13 +11,13 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipelines.report import plain
+from pipelines.base import plain
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.correctness import place_of, rule_state
 from pipelines.report.figures import PHASES, SPLIT
 from pipelines.report.happened import bug, headline, story, verdict_sentence, window
 from pipelines.report.model import Report
 from pipelines.report.summary import costs
-from pipelines.report.values import UNKNOWN_BROKER
 
 #: Input files listed; report.json has all.
 INPUTS_MAX = 100

@@ -21,11 +21,11 @@ from uuid import NAMESPACE_URL, uuid5
 
 import orjson
 
+from pipelines.base.plain import plain
 from pipelines.incidents.kinds import BY_NAME
 from pipelines.report.correctness import place_of
 from pipelines.report.happened import bug
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Evidence, Finding, Incident, Report, RuleResult
-from pipelines.report.plain import plain
 from pipelines.report.summary import window_text
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import Rule

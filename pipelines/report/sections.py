@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pipelines.base.plain import count, ms, plain, share
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.correctness import NOT_APPLICABLE, place_of, rule_state
 from pipelines.report.lines import SHOWN_MAX, listed, number, table, wrapped
 from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
 from pipelines.report.model import CLEAN, Broker, Finding, Report
-from pipelines.report.plain import count, ms, plain, share
 from pipelines.report.render_markdown import KIND_LABELS
 from pipelines.report.summary import costs, covered, gaps, has_several, rules_text
-from pipelines.report.values import UNKNOWN_BROKER
 
 #: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
 ID_SHOWN = 8

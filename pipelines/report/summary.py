@@ -6,12 +6,12 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
 
+from pipelines.base.plain import TEXT_MAX, count, plain, share
 from pipelines.report.correctness import rule_states
 from pipelines.report.happened import Chain, bug, headline, story, verdict_sentence, window
 from pipelines.report.lines import SHOWN_MAX, WIDTH, listed, number, wrapped
 from pipelines.report.model import Coverage, Report, Window
 from pipelines.report.of_clusters import silent_clusters
-from pipelines.report.plain import TEXT_MAX, count, plain, share
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipelines.bronze.resolution import SECOND_US
-from pipelines.releases import release_of
+from pipelines.base.plain import byte_size
+from pipelines.base.values import UNKNOWN_BROKER
+from pipelines.kafka.releases import release_of
+from pipelines.kafka.resolution import SECOND_US
 from pipelines.report.model import Broker, NotCheckable, Tier
-from pipelines.report.plain import byte_size
-from pipelines.report.values import UNKNOWN_BROKER
 from pipelines.rules.rule import Rule
 
 TIERS: tuple[Tier, ...] = ("T0", "T1", "T2", "T3")

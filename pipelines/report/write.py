@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import orjson
 
-from pipelines.errors import InputError
-from pipelines.limits import reached
+from pipelines.base.errors import InputError
+from pipelines.base.limits import reached
 from pipelines.report.model import Report
 from pipelines.report.page.render import render_html
 from pipelines.report.render_markdown import render_markdown

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar
 
-from pipelines.clusters import UNKNOWN
-from pipelines.releases import release_of
-from pipelines.replay.versions import ASSUMED
+from pipelines.kafka.releases import release_of
+from pipelines.kafka.versions import ASSUMED
+from pipelines.lake.clusters import UNKNOWN
 from pipelines.rules.holes import Hole
 
 #: Names of files, or reasons, that one sentence lists.

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pyspark.sql.types import StructType
 
-from pipelines.blobs import shape
+from pipelines.base.blobs import shape
 from pipelines.rules.rule import Case, Ref
 from schemas.table import INT, LONG, STRING, column, structs
 

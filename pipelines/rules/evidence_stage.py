@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from pipelines.arrow_rows import is_in
-from pipelines.batches import small_rows
-from pipelines.lake import Lake
-from pipelines.readings import Reading, RowsOf, as_they_are, by_batch, read_in_tasks
-from pipelines.replay.bounds import instant
-from pipelines.rows import as_table
+from pipelines.base.arrow_rows import is_in
+from pipelines.lake.batches import small_rows
+from pipelines.lake.bounds import instant
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, RowsOf, as_they_are, by_batch, read_in_tasks
 from pipelines.rules.findings import Found
 from pipelines.rules.rule import Ref
+from pipelines.spark.rows import as_table
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE
 from schemas.data_files import DATA_FILES

@@ -2,7 +2,7 @@
 
 Facts that no earlier run has judged for good stand in files that were added since, or behind the windows of that run.
 Where it cannot be told which files those are, or what judging depends on has changed, all is judged anew; so is what is
-of a broker whose replay went back (`pipelines.replay.seals`), whose log comes back after it had ended, or of whose
+of a broker whose replay went back (`pipelines.kafka.seals`), whose log comes back after it had ended, or of whose
 cluster days were dropped.
 """
 
@@ -17,15 +17,15 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import first_of, look_up, when
-from pipelines.config import AuditConfig
-from pipelines.fingerprint import audit_fingerprint
-from pipelines.lake import Lake
-from pipelines.parquet import Stored, read_files
-from pipelines.premises import Premises
-from pipelines.readings import Reading, RowsOf
+from pipelines.base.arrow_rows import first_of, look_up, when
+from pipelines.base.config import AuditConfig
+from pipelines.base.fingerprint import audit_fingerprint
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.seals import NEW, UNCHANGED, Broker, Seal, Stamp
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import Stored, read_files
+from pipelines.lake.readings import Reading, RowsOf
 from pipelines.replay.carried import Plan
-from pipelines.replay.seals import NEW, UNCHANGED, Broker, Seal, Stamp
 from pipelines.rules.partition_audit import FREEZER
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import Windows

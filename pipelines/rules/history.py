@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from pipelines.replay.versions import rule_of
+from pipelines.kafka.topic_lives import TopicLives, topic_lives
+from pipelines.kafka.versions import rule_of
 from pipelines.rules.epoch_files import contradicting
 from pipelines.rules.leader_epoch import Epoch, State
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
@@ -20,7 +21,6 @@ from pipelines.rules.proofs.fetch_samples import Stretches
 from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_lines import ROLES, OwnLines, leads
-from pipelines.topic_lives import TopicLives, topic_lives
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 

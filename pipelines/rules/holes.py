@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
-from pipelines.premises import REQUEST_FILE, SHUTTING_DOWN, SILENT_US, STARTING, FetchEnd, Life, LogFile, Run
+from pipelines.base.values import iso_utc
+from pipelines.cluster.premises import REQUEST_FILE, SHUTTING_DOWN, SILENT_US, STARTING, FetchEnd, Life, LogFile, Run
+from pipelines.kafka.seals import Broker
 from pipelines.replay.isr_evidence import NEVER_US
-from pipelines.replay.seals import Broker
-from pipelines.report.values import iso_utc
 
 # Values of `schemas.gold.HOLES.reason`.
 LINES_MISSING: Final = "lines_missing"
@@ -80,7 +80,7 @@ def holes_of_requests(
     """Holes in the request logs, as far as fetches of followers show them.
 
     Args:
-        lives, runs, fetch_ends: as in `pipelines.premises.Premises`.
+        lives, runs, fetch_ends: as in `pipelines.cluster.premises.Premises`.
     """
     by_leader: dict[Broker, list[Run]] = defaultdict(list)
     for run in runs:

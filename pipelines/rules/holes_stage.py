@@ -9,15 +9,15 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import arrow_schema, micros, one_batch, shaped
-from pipelines.blobs import shape
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.readings import Reading, by_batch, few_rows, read_in_tasks
-from pipelines.rows import as_table
+from pipelines.base.arrow_rows import arrow_schema, micros, one_batch, shaped
+from pipelines.base.blobs import shape
+from pipelines.cluster.premises import Premises
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, by_batch, few_rows, read_in_tasks
+from pipelines.lake.table_files import rows_table
 from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, without_request_log
 from pipelines.rules.unread import Nul, hole_of_requests, holes_of_files, holes_of_nuls
-from pipelines.table_files import rows_table
+from pipelines.spark.rows import as_table
 from schemas import gold, silver
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 

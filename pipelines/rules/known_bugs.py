@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from pipelines.releases import Version, value_of
+from pipelines.kafka.releases import Version, value_of
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipelines.clusters import ClusterInstants
-from pipelines.report.recurrence import fingerprint
+from pipelines.base.recurrence import fingerprint
+from pipelines.lake.clusters import ClusterInstants
 from pipelines.rules.findings import Found
 
 Row = Mapping[str, Any]

@@ -6,20 +6,20 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipelines.config import AuditConfig
-from pipelines.folds import fold
-from pipelines.lake import Lake
-from pipelines.premises import Premises
+from pipelines.base.config import AuditConfig
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.seals import Broker, Seal
+from pipelines.lake.folds import fold
+from pipelines.lake.lake import Lake
+from pipelines.lake.staged import Staged, staging
 from pipelines.replay.carried import Plan
-from pipelines.replay.seals import Broker, Seal
-from pipelines.rows import Rows
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
 from pipelines.rules.facts.timeline import TABLES, Partition, facts, facts_since
 from pipelines.rules.going_on import fingerprint_of, left_by, since_of
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
 from pipelines.rules.worst import Case, WorstCases
-from pipelines.staged import Staged, staging
+from pipelines.spark.rows import Rows
 from schemas.state import AUDITED
 
 

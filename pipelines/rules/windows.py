@@ -1,6 +1,6 @@
 """Up to where a partition's facts are judged for good, and what one run makes of those that it is given. Pure.
 
-Each broker has a window on its own clock: the replay of its log is final before it (`pipelines.replay.seals`), and so
+Each broker has a window on its own clock: the replay of its log is final before it (`pipelines.kafka.seals`), and so
 are its lines, unless a file comes late. A run judges all facts that are there. What the next one goes on from is a
 second audit, of the facts before the windows only: those behind are read again. Facts that come in an order of their
 own (fetches by connection, answers by offset) are judged for good up to the first one behind a window; the few that lie

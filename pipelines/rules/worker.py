@@ -9,12 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from pipelines.blobs import Batches, Tables, shape
-from pipelines.bronze.resolution import SECOND_US
-from pipelines.groups import Columns, groups
+from pipelines.base.blobs import Batches, Tables, shape
+from pipelines.base.groups import Columns, groups
+from pipelines.kafka.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
+from pipelines.kafka.resolution import SECOND_US
+from pipelines.kafka.seals import Broker
 from pipelines.replay.coarse import is_coarse
-from pipelines.replay.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
-from pipelines.replay.seals import Broker
 from pipelines.rules.cases import CASE, case_row
 from pipelines.rules.partition_audit import CannotGoOn
 from pipelines.rules.rule import Rule, Settings

@@ -1,1 +1,4 @@
-"""Silver: grammars that read log records into typed facts, and the stage that stores them."""
+"""Silver: the stage that stores what grammars read of records, a table per kind of fact.
+
+Imports the rooms up to `bronze`. `parse` is all there is.
+"""

@@ -12,18 +12,18 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.blobs import BLOBS, pack, shape, unpack
-from pipelines.dated import part_of
-from pipelines.delta_log import read_log
-from pipelines.fingerprint import grammar_fingerprint
-from pipelines.lake import Lake, RowsOf
-from pipelines.local_tasks import LocalTasks, of_batches
-from pipelines.parquet import Stored
-from pipelines.quality.quarantine import custody
-from pipelines.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
-from pipelines.rows import Rows, as_frame
-from pipelines.silver.clock import CLOCK_COLUMNS, by_group, set_backs
-from pipelines.silver.facts import LINE_COLUMNS, named, parse_lines
+from pipelines.base.blobs import BLOBS, pack, shape, unpack
+from pipelines.base.fingerprint import grammar_fingerprint
+from pipelines.bronze.quarantine import custody
+from pipelines.grammars.clock import CLOCK_COLUMNS, by_group, set_backs
+from pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
+from pipelines.lake.dated import part_of
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.lake import Lake, RowsOf
+from pipelines.lake.parquet import Stored
+from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.spark.local_tasks import LocalTasks, of_batches
+from pipelines.spark.rows import Rows, as_frame
 from schemas import bronze, silver
 from schemas.quality import QUALITY_RESULTS
 from schemas.silver import LINE_COUNTS

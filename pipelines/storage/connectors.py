@@ -9,8 +9,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipelines.errors import EnvironmentProblem
-from pipelines.jars import JARS_VARIABLE, jars_dir
+from pipelines.base.errors import EnvironmentProblem
+from pipelines.base.jars import JARS_VARIABLE, jars_dir
 from pipelines.storage.place import HADOOP_SCHEMES, Place, Uri
 
 #: The jar of each scheme's file system, by the beginning of its name. Spark itself brings Hadoop's own ones.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 
-from pipelines.errors import InputError
+from pipelines.base.errors import InputError
 from pipelines.storage.place import Place
 
 

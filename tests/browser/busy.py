@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from typing import Any
 
+from pipelines.base.values import iso_utc
 from pipelines.report.cluster.events import EVENTS_MAX, FAILOVERS_MAX, UNAVAILABLE_MAX
 from pipelines.report.cluster.parts import Cluster, Event, Failover, Leaders, Life, Unavailable
 from pipelines.report.cubes.assemble import cubes
@@ -19,7 +20,6 @@ from pipelines.report.cubes.requests import SUMS as REQUEST_SUMS
 from pipelines.report.detail import Cost, Detail
 from pipelines.report.model import Evidence, Report
 from pipelines.report.page.render import FINDINGS_MAX
-from pipelines.report.values import iso_utc
 from tests.unit.report import sample, sample_detail
 
 BROKERS = tuple(range(1, 13))

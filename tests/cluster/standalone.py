@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from pipelines.jars import delta_jars
+from pipelines.base.jars import delta_jars
 
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent

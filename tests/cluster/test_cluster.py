@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.contents import main as differing_tables
-from pipelines.session_settings import local_cores
+from pipelines.spark.session_settings import local_cores
 from tests.cluster.standalone import ARCHIVE, BARE_PYTHON, Done, command, standalone, submitted
 
 Tell = Callable[[str], None]

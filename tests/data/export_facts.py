@@ -15,13 +15,13 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from pipelines.config import load_config
-from pipelines.lake import Lake
-from pipelines.premises_stage import collect_premises
+from pipelines.base.config import load_config
+from pipelines.cluster.stage import collect_premises
+from pipelines.lake.lake import Lake
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
 from pipelines.rules.facts.selection import selected
 from pipelines.rules.facts.timeline import facts
-from pipelines.session import build_session
+from pipelines.spark.session import build_session
 from schemas.audit_facts import Fact
 
 

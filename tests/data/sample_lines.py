@@ -14,8 +14,8 @@ from pathlib import Path
 import orjson
 
 from bench.coverage import find_logs, read_records
-from pipelines.silver.record import Record
-from pipelines.silver.text_log import parse_text
+from pipelines.grammars.record import Record
+from pipelines.grammars.text_log import parse_text
 
 SAMPLE = Path(__file__).parent / "text_lines.jsonl.gz"
 _MAX_LENGTH = 900

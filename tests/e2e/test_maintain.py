@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from pipelines.lake_tables import create_table
+from pipelines.lake.tables import create_table
 from schemas.gold import RUNS
 from tests.verbs import in_process
 

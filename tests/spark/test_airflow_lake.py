@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 from delta.tables import DeltaTable
 
 from airflow_dags.highwater_lake import table_state
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from schemas.audit import VIOLATIONS
 from tests.unit.report.rows import found
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from pipelines.base.config import IngestConfig
+from pipelines.base.errors import InputError
 from pipelines.bronze import ingest as module
 from pipelines.bronze.ingest import IngestSummary, ingest, ingest_batches
 from pipelines.bronze.profile import known_files
 from pipelines.bronze.register import Broker
-from pipelines.config import IngestConfig
-from pipelines.errors import InputError
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.table import TableSpec
 

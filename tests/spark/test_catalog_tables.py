@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.catalog_tables import register_in, require_schema
-from pipelines.errors import InputError
-from pipelines.lake import Lake
+from pipelines.base.errors import InputError
+from pipelines.lake.catalog_tables import register_in, require_schema
+from pipelines.lake.lake import Lake
 from schemas.audit import VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.catalog import TABLES

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from pipelines.base.config import load_config
 from pipelines.bronze.ingest import ingest
-from pipelines.config import load_config
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.premises_stage import collect_premises
+from pipelines.cluster.premises import Premises
+from pipelines.cluster.stage import collect_premises
+from pipelines.kafka.context import Contexts
+from pipelines.lake.lake import Lake
 from pipelines.replay.checks_stage import checked_blobs
-from pipelines.replay.context import Contexts
 from pipelines.silver.parse import parse
 from schemas import silver
 from schemas.checks import PURGATORY_CHECKS

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.premises_stage import collect_premises
-from pipelines.replay.context import MIN_ISR, Contexts
+from pipelines.cluster.premises import Premises
+from pipelines.cluster.stage import collect_premises
+from pipelines.kafka.context import MIN_ISR, Contexts
+from pipelines.lake.lake import Lake
 from schemas import silver
 from schemas.table import TableSpec
 

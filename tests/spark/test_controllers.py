@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
+from pipelines.cluster.premises import Premises
+from pipelines.cluster.stage import collect_premises
 from pipelines.controllers.stage import replay_controllers
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.premises_stage import collect_premises
-from pipelines.replay.context import Contexts
+from pipelines.kafka.context import Contexts
+from pipelines.lake.lake import Lake
 from schemas import controllers as c
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS

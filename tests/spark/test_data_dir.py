@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.data_dir import ingest as module
-from pipelines.data_dir.ingest import DataSummary, ingest_data
-from pipelines.lake import Lake
+from pipelines.bronze import data_files as module
+from pipelines.bronze.data_files import DataSummary, ingest_data
+from pipelines.lake.lake import Lake
 from pipelines.rules.facts.files import FOLDER, topic_ids
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES

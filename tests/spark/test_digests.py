@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines import digests
-from pipelines.blobs import shape
-from pipelines.lake import Lake
-from pipelines.readings import Reading, few_rows, read_in_tasks
-from pipelines.rows import as_table
-from pipelines.table_files import rows_table
+from pipelines.base.blobs import shape
+from pipelines.lake import digests
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, few_rows, read_in_tasks
+from pipelines.lake.table_files import rows_table
+from pipelines.spark.rows import as_table
 from schemas.state import DIGESTS, REPLAYS
 from schemas.table import INT, STRING, TableSpec, column
 

@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.lake_upkeep import compact
-from pipelines.delta_log import read_log
-from pipelines.delta_table import stored_schema
-from pipelines.drafts import drafted
-from pipelines.errors import LakeError, LeaseLost
-from pipelines.lake import Lake
-from pipelines.lake_tables import hadoop_path, remember_removed
-from pipelines.staged import STAGING
+from pipelines.base.errors import LakeError, LeaseLost
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.delta_table import stored_schema
+from pipelines.lake.drafts import drafted
+from pipelines.lake.lake import Lake
+from pipelines.lake.staged import STAGING
+from pipelines.lake.table_files import rows_table
+from pipelines.lake.tables import hadoop_path, remember_removed
 from pipelines.storage.place import Place
-from pipelines.table_files import rows_table
 from schemas.table import INT, LONG, STRING, TableSpec, column, required
 from tests.spark.test_lake import merging_by_delta
 

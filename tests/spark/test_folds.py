@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.blobs import Tables, shape
-from pipelines.folds import collect_tables, fold, table_of
-from pipelines.groups import groups
-from pipelines.local_tasks import of_batches
-from pipelines.rows import as_frame, as_table, with_frame
+from pipelines.base.blobs import Tables, shape
+from pipelines.base.groups import groups
+from pipelines.lake.folds import collect_tables, fold, table_of
+from pipelines.spark.local_tasks import of_batches
+from pipelines.spark.rows import as_frame, as_table, with_frame
 
 ROWS = shape({"topic": "string", "partition": "int", "rank": "int", "value": "long"})
 SEEN = shape({"topic": "string", "partition": "int", "values": "array<long>"})

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.folds import collect_tables
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.replay.context import Contexts
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.context import Contexts
+from pipelines.lake.folds import collect_tables
+from pipelines.lake.lake import Lake
 from pipelines.replay.followers_stage import follower_blobs
 from schemas import replicas as r
 from schemas import silver

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from jobs import steps
 from jobs.exit_codes import ExitCode
-from pipelines.config import load_config
-from pipelines.console import CaptureConsole
-from pipelines.errors import InputError
-from pipelines.lake import Lake
+from pipelines.base.config import load_config
+from pipelines.base.console import CaptureConsole
+from pipelines.base.errors import InputError
+from pipelines.lake.lake import Lake
 from schemas.audit import RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES
 from schemas.catalog import TABLES

@@ -17,13 +17,13 @@ from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual
 
-from pipelines.delta_log import read_log, type_name
-from pipelines.delta_table import stored_schema, table_properties
-from pipelines.errors import InputError, LakeError, SchemaMismatch
-from pipelines.lake import Lake
-from pipelines.spark_jobs import step
-from pipelines.table_files import rows_table
-from pipelines.threads import concurrently
+from pipelines.base.errors import InputError, LakeError, SchemaMismatch
+from pipelines.base.threads import concurrently
+from pipelines.lake.delta_log import read_log, type_name
+from pipelines.lake.delta_table import stored_schema, table_properties
+from pipelines.lake.lake import Lake
+from pipelines.lake.table_files import rows_table
+from pipelines.spark.spark_jobs import step
 from schemas import bronze, silver
 from schemas.catalog import TABLES
 from schemas.gold import RUNS
@@ -56,7 +56,7 @@ MERGED_AS = {"of tasks": lambda rows: rows, "of the driver": lambda rows: rows.t
 def merging_by_delta() -> Iterator[None]:
     """Merge as into large files."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipelines.lake.COMPARED_BYTES", -1)
+        patch.setattr("pipelines.lake.lake.COMPARED_BYTES", -1)
         yield
 
 

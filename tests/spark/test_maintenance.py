@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from jobs import maintain as verb
 from jobs.exit_codes import ExitCode
 from jobs.lake_upkeep import compact
-from pipelines.config import load_config
-from pipelines.console import CaptureConsole
-from pipelines.delta_log import read_log
-from pipelines.errors import ConfigError
-from pipelines.lake import Lake
-from pipelines.maintenance import SMALL_FILES_MIN
+from pipelines.base.config import load_config
+from pipelines.base.console import CaptureConsole
+from pipelines.base.errors import ConfigError
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.lake import Lake
+from pipelines.upkeep.maintenance import SMALL_FILES_MIN
 from schemas.table import LONG, STRING, TableSpec, column, required
 
 HOUR_S = 3600

@@ -12,15 +12,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pipelines.base.config import QualityConfig, load_config
+from pipelines.base.errors import InputError, QualityError
+from pipelines.base.fingerprint import grammar_fingerprint
 from pipelines.bronze.ingest import ingest
-from pipelines.config import QualityConfig, load_config
-from pipelines.errors import InputError, QualityError
-from pipelines.fingerprint import grammar_fingerprint
-from pipelines.lake import Lake
+from pipelines.bronze.quarantine import custody, put, quarantined, release, remove_rows
+from pipelines.lake.lake import Lake
 from pipelines.quality import stage
 from pipelines.quality.great import GreatExpectations
 from pipelines.quality.measure import Measured, measure
-from pipelines.quality.quarantine import custody, put, quarantined, release, remove_rows
 from pipelines.quality.screen import prepared, screen
 from pipelines.quality.stage import check, write_docs
 from pipelines.quality.suites import SUITES, chosen

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pipelines.base.config import load_config
 from pipelines.bronze import ingest as module
 from pipelines.bronze.ingest import ingest
-from pipelines.config import load_config
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from pipelines.silver.parse import parse
 from schemas import silver
 from schemas.bronze import LOG_FILES, LOG_LINES

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.config import Config, load_config
-from pipelines.errors import InputError
-from pipelines.lake import Lake
+from pipelines.base.config import Config, load_config
+from pipelines.base.errors import InputError
+from pipelines.lake.lake import Lake
 from pipelines.report.collect import collect_report
 from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo

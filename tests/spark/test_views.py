@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.answers import as_csv, plain_rows
-from pipelines.errors import InputError
-from pipelines.lake import Lake
-from pipelines.views import query, register
+from pipelines.base.answers import as_csv, plain_rows
+from pipelines.base.errors import InputError
+from pipelines.lake.lake import Lake
+from pipelines.lake.views import query, register
 from schemas.catalog import TABLES
 from schemas.gold import RUNS
 from schemas.views import VIEWS, table_alias

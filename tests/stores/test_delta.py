@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.config import load_config
-from pipelines.lake import Lake
-from pipelines.session import build_session
+from pipelines.base.config import load_config
+from pipelines.lake.lake import Lake
+from pipelines.spark.session import build_session
 from pipelines.storage.place import place_of
 from tests.spark.test_drafts import compacted, fed, filled, merged, removed, replaced, told
 from tests.stores.hdfs import Folder

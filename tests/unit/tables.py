@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.parquet import columns_schema
+from pipelines.lake.parquet import columns_schema
 from schemas.table import TableSpec
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, shaped, when
+from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, shaped, when
 from pipelines.replay.partition_events import in_spans, named
 
 maybe_bools = st.lists(st.tuples(st.none() | st.booleans(), st.none() | st.booleans()), max_size=6)

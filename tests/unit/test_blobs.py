@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructField, StructType
 
-from pipelines import blobs
-from pipelines.blobs import BLOB_SCHEMA, Tables, rows_by_table, shape, unpack
+from pipelines.base import blobs
+from pipelines.base.blobs import BLOB_SCHEMA, Tables, rows_by_table, shape, unpack
 from schemas.table import TIMESTAMP
 
 SHAPES = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.clusters import ClusterFile, cluster_named, clusters_of
-from pipelines.errors import InputError
+from pipelines.base.errors import InputError
+from pipelines.lake.clusters import ClusterFile, cluster_named, clusters_of
 
 LAKE = Path("/lake")
 FILES = [ClusterFile("west", 1, "id-of-west"), ClusterFile("east", 1), ClusterFile("unknown", None)]

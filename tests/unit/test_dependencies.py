@@ -1,4 +1,5 @@
-"""Imports run one way: jobs, then the Spark shells of the pipelines, then their pure modules, then schemas.
+"""Imports run one way: jobs, then the rooms of the pipelines in their order, then schemas; and pure modules import no
+Spark shell.
 
 Read off the syntax trees, so that a module need not be importable, and imports within functions count too.
 """
@@ -13,32 +14,38 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("schemas", "pipelines", "jobs")
 
+#: The rooms of the pipelines: each may import those before it.
+ROOMS = (
+    *("base", "storage", "kafka", "spark", "lake", "grammars", "data_dir", "bronze", "silver", "quality", "cluster"),
+    *("replay", "timing", "rules", "controllers", "incidents", "report", "metrics", "inquiry", "redact", "gold"),
+    "upkeep",
+)
 #: The only modules of the pipelines that may touch Spark, themselves or through one of these. Everything else runs in a
 #: plain Python process.
 SPARK_SHELLS = {
-    "pipelines.batches",
+    "pipelines.lake.batches",
     "pipelines.bronze.ingest",
-    "pipelines.catalog_tables",
-    "pipelines.cluster_probe",
-    "pipelines.constraints",
-    "pipelines.clocks.stage",
+    "pipelines.lake.catalog_tables",
+    "pipelines.lake.cluster_probe",
+    "pipelines.lake.constraints",
+    "pipelines.timing.clocks.stage",
     "pipelines.controllers.stage",
-    "pipelines.data_dir.ingest",
-    "pipelines.digests",
-    "pipelines.folds",
-    "pipelines.gold",
+    "pipelines.bronze.data_files",
+    "pipelines.lake.digests",
+    "pipelines.lake.folds",
+    "pipelines.gold.gold",
     "pipelines.incidents.stage",
-    "pipelines.lake",
-    "pipelines.local_tasks",
-    "pipelines.latency.stage",
+    "pipelines.lake.lake",
+    "pipelines.spark.local_tasks",
+    "pipelines.timing.latency.stage",
     "pipelines.metrics.request_stage",
     "pipelines.metrics.stage",
-    "pipelines.open_days",
-    "pipelines.premises_stage",
-    "pipelines.quality.quarantine",
+    "pipelines.lake.open_days",
+    "pipelines.cluster.stage",
+    "pipelines.bronze.quarantine",
     "pipelines.quality.screen",
     "pipelines.quality.stage",
-    "pipelines.readings",
+    "pipelines.lake.readings",
     "pipelines.replay.anchors",
     "pipelines.replay.carried",
     "pipelines.replay.checks_stage",
@@ -52,41 +59,41 @@ SPARK_SHELLS = {
     "pipelines.report.bundle",
     "pipelines.report.collect",
     "pipelines.report.collect_detail",
-    "pipelines.report.lake_reads",
-    "pipelines.rows",
-    "pipelines.rules.audit_stage",
+    "pipelines.lake.lake_reads",
+    "pipelines.spark.rows",
+    "pipelines.gold.audit_stage",
     "pipelines.rules.evidence_stage",
     "pipelines.rules.going_on",
     "pipelines.rules.holes_stage",
     "pipelines.rules.stage",
     "pipelines.rules.facts.timeline",
-    "pipelines.session",
-    "pipelines.stored_tables",
-    "pipelines.shapes",
+    "pipelines.spark.session",
+    "pipelines.lake.stored_tables",
+    "pipelines.lake.shapes",
     "pipelines.silver.parse",
-    "pipelines.spark_jobs",
-    "pipelines.staged",
-    "pipelines.threads",
-    "pipelines.views",
-    "pipelines.worker_daemon",
+    "pipelines.spark.spark_jobs",
+    "pipelines.lake.staged",
+    "pipelines.base.threads",
+    "pipelines.lake.views",
+    "pipelines.spark.worker_daemon",
 }
 #: Types are data: a declaration may name them without there being a session.
 SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 #: Libraries that belong to one place.
 ONLY_IN = {
     "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.options"},
-    "rich": {"pipelines.console"},
-    "py4j": {"pipelines.cluster_probe", "pipelines.constraints", "pipelines.session"},
-    "delta": {"jobs.lake_upkeep", "pipelines.lake"},
-    "deltalake": {"pipelines.delta_commits"},
-    "duckdb": {"pipelines.lake_reader", "pipelines.table_queries"},
-    "javaproperties": {"pipelines.session_settings"},
+    "rich": {"pipelines.base.console"},
+    "py4j": {"pipelines.lake.cluster_probe", "pipelines.lake.constraints", "pipelines.spark.session"},
+    "delta": {"jobs.lake_upkeep", "pipelines.lake.lake"},
+    "deltalake": {"pipelines.lake.delta_commits"},
+    "duckdb": {"pipelines.lake.reader", "pipelines.lake.table_queries"},
+    "javaproperties": {"pipelines.spark.session_settings"},
     "hdfs_native": {"pipelines.storage.hdfs"},
     "obstore": {"pipelines.storage.objects"},
     "great_expectations": {"pipelines.quality.great"},
     "airflow": set(),
     # What is read may have been written by others: nothing in it may run. Processes of one run tell each other.
-    "pickle": {"pipelines.local_tasks"},
+    "pickle": {"pipelines.spark.local_tasks"},
     "cloudpickle": set(),
     "marshal": set(),
     "shelve": set(),
@@ -132,7 +139,7 @@ def _rank(module: str) -> int:
 def _touches_spark(names: set[str]) -> bool:
     # Who hands a fold to Spark touches it, too.
     direct = any(name.split(".")[0] in ("pyspark", "delta") and name not in SPARK_TYPES for name in names)
-    return direct or "pipelines.folds" in names
+    return direct or "pipelines.lake.folds" in names
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -141,6 +148,31 @@ def test_imports_run_one_way(module: str) -> None:
         name for name in _imports(MODULES[module]) if name.split(".")[0] in PACKAGES and _rank(name) > _rank(module)
     }
     assert not upwards, f"{module} imports {', '.join(sorted(upwards))}, which stands above it"
+
+
+def _room(module: str) -> str:
+    return module.split(".")[1]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_those_before_it(room: str) -> None:
+    allowed = ROOMS[: ROOMS.index(room) + 1]
+    for module, path in MODULES.items():
+        if module.startswith("pipelines.") and _room(module) == room:
+            others = {name for name in _imports(path) if name.startswith("pipelines.")}
+            upwards = {name for name in others if _room(name) not in allowed}
+            assert not upwards, f"{module} imports {', '.join(sorted(upwards))}, of a room behind it"
+
+
+def test_every_module_lies_in_a_room_and_every_room_says_where_to_begin() -> None:
+    folders = {path.name for path in (ROOT / "pipelines").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert {name for name in folders if any((ROOT / "pipelines" / name).rglob("*.py"))} == set(ROOMS)
+    assert [path.name for path in (ROOT / "pipelines").glob("*.py")] == ["__init__.py"]
+    for room in ROOMS:
+        text = ast.get_docstring(ast.parse((ROOT / "pipelines" / room / "__init__.py").read_text(encoding="utf-8")))
+        assert text is not None, room
+        words = " ".join(text.split())
+        assert room in ("silver",) or "Begin to read with" in words, room
 
 
 def test_spark_is_touched_where_listed_and_nowhere_else() -> None:
@@ -166,7 +198,7 @@ def test_dag_files_import_airflow_and_the_standard_library_only() -> None:
 
 
 def test_what_all_readings_of_a_partition_share_stands_below_them() -> None:
-    shared = _imports(MODULES["pipelines.topic_lives"])
+    shared = _imports(MODULES["pipelines.kafka.topic_lives"])
     assert not [name for name in shared if name.split(".")[0] in PACKAGES]
 
 
@@ -174,4 +206,4 @@ def test_the_testbed_runs_clusters_without_the_audit() -> None:
     comparing = {"audited.py", "check.py", "compare.py"}
     for path in (ROOT / "testbed").rglob("*.py"):
         odd = {name for name in _imports(path) if name.split(".")[0] in ("bench", "deltalake", *PACKAGES)}
-        assert path.name in comparing or odd <= {"pipelines.java"}, f"{path.name} imports {', '.join(sorted(odd))}"
+        assert path.name in comparing or odd <= {"pipelines.base.java"}, f"{path.name} imports {', '.join(sorted(odd))}"

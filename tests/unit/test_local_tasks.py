@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipelines.errors import EnvironmentProblem
-from pipelines.local_tasks import LocalTasks, of_batches
-from pipelines.table_files import ConstraintBroken
+from pipelines.base.errors import EnvironmentProblem
+from pipelines.lake.table_files import ConstraintBroken
+from pipelines.spark.local_tasks import LocalTasks, of_batches
 
 _SCHEMA = pa.schema([("number", pa.int64())])
 _ROOT = Path(__file__).resolve().parents[2]
@@ -77,7 +77,7 @@ def test_a_process_that_is_killed_is_told_and_others_take_its_place():
 _DRIVER = """
 import os, sys, time
 import pyarrow as pa
-from pipelines.local_tasks import LocalTasks
+from pipelines.spark.local_tasks import LocalTasks
 def work(part):
     print(os.getpid(), flush=True)
     time.sleep(60)

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines import parquet
-from pipelines.parquet import Piece, Stored, pieces_of, pieces_to_read, pieces_where, read_files, read_pieces
-from pipelines.table_files import write_rows
+from pipelines.lake import parquet
+from pipelines.lake.parquet import Piece, Stored, pieces_of, pieces_to_read, pieces_where, read_files, read_pieces
+from pipelines.lake.table_files import write_rows
 from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 SPEC = TableSpec(

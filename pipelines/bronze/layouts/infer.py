@@ -23,7 +23,7 @@ from pipelines.bronze.layouts import structured
 from pipelines.bronze.layouts.loggers import is_kafka, own_template
 from pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
 from pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
-from pipelines.silver.grammar import context_of
+from pipelines.grammars.grammar import context_of
 
 #: At least this share of the sampled lines that start as records do has to parse.
 FIT_SHARE = 0.9

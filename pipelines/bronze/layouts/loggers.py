@@ -15,12 +15,12 @@ from functools import lru_cache
 from pipelines.bronze.identity import OTHER, kind_of_logger
 from pipelines.bronze.layout import CACHE_MAX
 from pipelines.bronze.layouts.kafka_classes import PACKAGES
-from pipelines.silver.facts import REQUEST_LOGGER
-from pipelines.silver.grammar import bare_context, literal_prefix
-from pipelines.silver.grammars.known import SHARED, known_logger
-from pipelines.silver.record import UNPARSED, Parsed, Record
-from pipelines.silver.request_log import parse_request
-from pipelines.silver.text_log import TEMPLATES, parse_text
+from pipelines.grammars.facts import REQUEST_LOGGER
+from pipelines.grammars.grammar import bare_context, literal_prefix
+from pipelines.grammars.known import SHARED, known_logger
+from pipelines.grammars.record import UNPARSED, Parsed, Record
+from pipelines.grammars.request_log import parse_request
+from pipelines.grammars.text_log import TEMPLATES, parse_text
 
 STATE_CHANGE = "state.change.logger"
 #: ``%c{1}`` of these is ``logger``.

@@ -14,11 +14,11 @@ from functools import lru_cache
 from json import JSONDecodeError
 from typing import Any
 
+from pipelines.base.json_text import loads
 from pipelines.bronze.layout import Clock, Head, Layout, Parser
 from pipelines.bronze.layouts.loggers import Loggers, is_kafka
 from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
 from pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
-from pipelines.json_text import loads
 
 CSV = "csv "
 _OBJECT = re.compile(rb"\{")

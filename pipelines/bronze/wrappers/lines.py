@@ -9,8 +9,8 @@ from functools import partial
 from json import JSONDecodeError
 from typing import Any
 
+from pipelines.base.json_text import loads
 from pipelines.bronze.layout import Unwrap, Unwrapped
-from pipelines.json_text import loads
 
 #: Of lines that a terminal broke, before the width in brackets.
 COLUMNS = "columns"

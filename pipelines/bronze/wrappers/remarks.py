@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pipelines.bronze.raw_record import CONTINUATION, FOREIGN, NO_LAYOUT
+from pipelines.kafka.raw_record import CONTINUATION, FOREIGN, NO_LAYOUT
 
 #: Lines of other streams of a file.
 OTHER_STREAM = f"{FOREIGN}stream"

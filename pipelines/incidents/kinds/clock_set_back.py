@@ -39,6 +39,6 @@ def detect(facts: Facts) -> Iterable[Incident]:
 KIND = Kind(
     name="clock_set_back",
     meaning="Times of a broker's lines go back by seconds and stay there.",
-    source="pipelines.silver.clock: many lines in a row lie before the latest one",
+    source="pipelines.grammars.clock: many lines in a row lie before the latest one",
     detect=detect,
 )

@@ -22,13 +22,13 @@ initial statuses nor checks; a PROGRESS line then stands for its check.
 
 from __future__ import annotations
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
 from pipelines.replay.purgatory.errors import Error
 from pipelines.replay.purgatory.logged_partition import LoggedPartition
 from pipelines.replay.purgatory.rounds import Rounds
 from pipelines.replay.purgatory.tracked_produce import NOT_LED, PENDING, TrackedProduce
-from pipelines.replay.versions import Rules
 
 #: How much later than a change of the high watermark its line can come: its thread logs it next.
 RACE_US = 5_000

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.check_lines import CheckLine, Status
 from pipelines.replay.purgatory.delayed_produce import ProduceStatus, check_status
 from pipelines.replay.purgatory.errors import Error
 from pipelines.replay.purgatory.log import LogOffset, ReplicaLog
 from pipelines.replay.purgatory.partition_state import PartitionState
 from pipelines.replay.purgatory.replica import IsrState, Replica
-from pipelines.replay.versions import Rules
 
 
 class LoggedPartition:

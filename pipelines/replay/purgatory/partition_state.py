@@ -1,16 +1,16 @@
 """What a broker holds of one partition, and the two questions asked of it: how far is it committed, and for whom.
 
-Source: ``kafka.cluster.Partition``; the rules that differ between versions are in `pipelines.replay.versions`.
+Source: ``kafka.cluster.Partition``; the rules that differ between versions are in `pipelines.kafka.versions`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.errors import Error
 from pipelines.replay.purgatory.log import ReplicaLog
 from pipelines.replay.purgatory.replica import IsrState, Replica
-from pipelines.replay.versions import Rules
 
 
 @dataclass

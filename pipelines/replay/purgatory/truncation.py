@@ -5,7 +5,7 @@ since 2.0.1, that this broker led), as in the file ``leader-epoch-checkpoint``. 
 that the next record gets.
 
 A follower's way into a new leadership, for ``rules.truncates_to_high_watermark`` and the like see
-`pipelines.replay.versions`::
+`pipelines.kafka.versions`::
 
     restarts_fetcher(...)            does this change of leadership state concern the fetcher at all?
     first_step(...)                  TRUNCATE to an offset, ASK for the end of an epoch, or FETCH from an offset
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from pipelines.replay.versions import Rules
+from pipelines.kafka.versions import Rules
 
 #: What Kafka answers where it knows no epoch, or no offset (``EpochEndOffset``).
 UNDEFINED_EPOCH = -1

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pipelines.base.plain import count
+from pipelines.base.values import UNKNOWN_BROKER, iso_utc
 from pipelines.report.cluster.parts import Event, Failover, Leaders, Unavailable
-from pipelines.report.plain import count
 from pipelines.report.tiers import Node
-from pipelines.report.values import UNKNOWN_BROKER, iso_utc
 
 Rows = Sequence[Mapping[str, Any]]
 

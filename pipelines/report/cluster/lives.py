@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
+from pipelines.base.values import iso_utc
 from pipelines.incidents.broker_runs import Run
 from pipelines.report.cluster.parts import Life, Restart
 from pipelines.report.tiers import Node
-from pipelines.report.values import iso_utc
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.base.values import iso_utc
 from pipelines.replay.purgatory.errors import Error
 from pipelines.report.cluster.parts import Step, Story, StoryPart
 from pipelines.report.figures import COORDINATOR, PRODUCE, SPLIT, to_ms
-from pipelines.report.values import iso_utc
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]

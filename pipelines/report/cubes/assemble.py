@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.cubes.buckets import FINEST, accuracy_of, growth, merges_needed, packed
 from pipelines.report.cubes.operations import ERRORS_MAX, SLOW_MAX, OperationFold
 from pipelines.report.cubes.parts import (
@@ -21,7 +22,6 @@ from pipelines.report.cubes.parts import (
 )
 from pipelines.report.cubes.requests import CLIENTS_MAX, RequestFold
 from pipelines.report.figures import PHASES, SPLIT, WITHIN_MS
-from pipelines.report.values import UNKNOWN_BROKER
 from schemas.gold import CLASSES
 
 Rows = Sequence[Mapping[str, Any]]

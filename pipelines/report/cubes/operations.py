@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.cubes.buckets import buckets_of
 from pipelines.report.cubes.fold import Cells, Fold, cells_of
 from pipelines.report.cubes.intervals import Intervals
 from pipelines.report.figures import COORDINATOR, FETCH, PRODUCE, SPLIT, WITHIN_MS
-from pipelines.report.values import UNKNOWN_BROKER
 from schemas.gold import CLASSES
 
 COLUMNS = (

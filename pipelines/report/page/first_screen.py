@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from shlex import quote as shell_quoted
 from urllib.parse import quote
 
+from pipelines.base.plain import count
+from pipelines.base.recurrence import BY_WEIGHT
 from pipelines.incidents.known import releases_of
 from pipelines.report.correctness import rule_states
 from pipelines.report.happened import Story, commands, headline, story, verdict_sentence, window
 from pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
-from pipelines.report.plain import count
-from pipelines.report.recurrence import BY_WEIGHT
 from pipelines.report.summary import gaps
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
 

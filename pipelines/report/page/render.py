@@ -18,7 +18,7 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipelines.report import plain
+from pipelines.base import plain
 from pipelines.report.cluster.parts import Cluster
 from pipelines.report.correctness import rule_state
 from pipelines.report.happened import bug, commands, window

@@ -12,9 +12,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import both, when
-from pipelines.bronze.resolution import SECOND_US
-from pipelines.replay.context import Spans
+from pipelines.base.arrow_rows import both, when
+from pipelines.kafka.context import Spans
+from pipelines.kafka.resolution import SECOND_US
 from schemas import audit_facts as a
 
 #: Their times are not those of a log.

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import Value, arrow_schema, micros, shaped
+from pipelines.base.arrow_rows import Value, arrow_schema, micros, shaped
 from schemas import audit_facts as a
 from schemas.fields import spark_types
 from schemas.topics import METADATA_TOPIC

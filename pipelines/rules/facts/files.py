@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import is_in, look_up, micros, when
+from pipelines.base.arrow_rows import is_in, look_up, micros, when
 from pipelines.data_dir.checkpoints import LEADER_EPOCH, LOG_START_OFFSET, RECOVERY_POINT_OFFSET, REPLICATION_OFFSET
 from pipelines.data_dir.discover import CURRENT
 from pipelines.rules.facts.columns import fact, valid

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import first_of, micros, when
+from pipelines.base.arrow_rows import first_of, micros, when
 from pipelines.rules.facts.columns import fact, line_fact, valid
 from schemas import audit_facts as a
 

@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import both, exploded, first_of, is_in, named, when
+from pipelines.base.arrow_rows import both, exploded, first_of, is_in, named, when
 from pipelines.rules.facts.columns import line_fact, valid
 from pipelines.rules.facts.traffic import TopicNames
 from schemas import audit_facts as a

@@ -9,19 +9,19 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import micros
-from pipelines.blobs import shape
+from pipelines.base.arrow_rows import micros
+from pipelines.base.blobs import shape
+from pipelines.cluster.premises import Premises
 from pipelines.data_dir.properties import PARTITION_METADATA
-from pipelines.lake import Lake
-from pipelines.premises import Premises
-from pipelines.readings import Reading, RowsOf, by_batch, few_rows, read_in_tasks
-from pipelines.replay.context import Spans
-from pipelines.rows import Rows
+from pipelines.kafka.context import Spans
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows, read_in_tasks
 from pipelines.rules.facts import files, history, traffic
 from pipelines.rules.facts.coarse import in_seconds
 from pipelines.rules.facts.columns import TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
 from pipelines.rules.going_on import Since, new_and_old, parts, states
+from pipelines.spark.rows import Rows
 from schemas import audit_facts as a
 from schemas import silver
 from schemas.data_files import DATA_FILES

@@ -9,9 +9,9 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.arrow_rows import both, exploded, is_in, micros, named, when
+from pipelines.base.arrow_rows import both, exploded, is_in, micros, named, when
+from pipelines.kafka.versions import rule_of
 from pipelines.replay.judge import LATE
-from pipelines.replay.versions import rule_of
 from pipelines.rules.facts.columns import fact, line_fact, valid
 from schemas import audit_facts as a
 

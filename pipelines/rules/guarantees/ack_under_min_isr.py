@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.replay.versions import rule_of
+from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule, Settings
 from schemas import audit_facts as a

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.releases import release_of
+from pipelines.kafka.releases import release_of
+from pipelines.kafka.versions import rule_of
 from pipelines.replay.outcome import COARSE_TIMES
-from pipelines.replay.versions import rule_of
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

@@ -7,7 +7,7 @@ and the rules have nothing to look at here.
 
 from __future__ import annotations
 
-from pipelines.controllers.rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
+from pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
 from pipelines.rules.rule import VIOLATION, Rule
 
 STATE_RULE = Rule(

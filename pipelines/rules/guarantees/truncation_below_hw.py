@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.releases import release_of
-from pipelines.replay.versions import rule_of
+from pipelines.kafka.releases import release_of
+from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Ref, Rule, Settings, Severity, of_history
 from schemas import audit_facts as a

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pipelines.replay.versions import rule_of
+from pipelines.kafka.versions import rule_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 

@@ -1,4 +1,4 @@
-"""Whether facts are surely of one life of a topic (`pipelines.topic_lives`).
+"""Whether facts are surely of one life of a topic (`pipelines.kafka.topic_lives`).
 
 Lines that tell of a new creation may be missing, so that none is there proves nothing. What proves one life is the
 topic's id: a fact's own, or one that the same broker knew before and after it, for an id never comes back. Without

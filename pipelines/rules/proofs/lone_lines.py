@@ -18,9 +18,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from pipelines.kafka.topic_lives import begun_again
 from pipelines.rules.history import NON_EXISTENT, PartitionHistory
 from pipelines.rules.proofs.own_lines import OWN_ROLES
-from pipelines.topic_lives import begun_again
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 

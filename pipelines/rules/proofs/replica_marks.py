@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
-from pipelines.replay.versions import rules_for
+from pipelines.kafka.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import NO_LEADER, Epoch, State
 from pipelines.rules.proofs.fetch_chain import written_before

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipelines.replay.versions import rules_for
+from pipelines.kafka.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.fetch_chain import written_before

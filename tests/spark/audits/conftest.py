@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.config import load_config
-from pipelines.lake import Lake
-from pipelines.rows import LOCAL_BYTES
+from pipelines.base.config import load_config
+from pipelines.lake.lake import Lake
+from pipelines.spark.rows import LOCAL_BYTES
 from tests.spark.audits.corpora import ALL, LOSSES, available
 from tests.verbs import CORPORA, SLICE, Ended, in_process, in_session
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.clocks import figures
-from pipelines.clocks.stage import Causes, causes_of
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
+from pipelines.timing.clocks.stage import Causes, causes_of
 from schemas.clocks import CLOCK_BOUNDS
 
 

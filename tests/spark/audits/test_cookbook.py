@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bench.cookbook import DOCUMENT, answered, questions, shown
-from pipelines.answers import plain_rows
-from pipelines.duckdb_views import duckdb_script
-from pipelines.lake_contents import find_tables
-from pipelines.views import query, register
+from pipelines.base.answers import plain_rows
+from pipelines.lake.contents import find_tables
+from pipelines.lake.duckdb_views import duckdb_script
+from pipelines.lake.views import query, register
 from schemas.catalog import BY_FULL_NAME
 from schemas.views import VIEWS
 from tests.spark.audits.conftest import Verb

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.config import load_config
-from pipelines.lake import Lake
+from pipelines.base.config import load_config
+from pipelines.lake.lake import Lake
 from pipelines.report.collect import collect_report
 from pipelines.report.model import RunInfo
 from tests.spark.audits.corpora import ALL, available

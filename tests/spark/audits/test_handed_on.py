@@ -14,7 +14,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from pipelines.report.bundle import BUNDLED
 from schemas import silver
 from tests.spark.audits.conftest import Verb

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from schemas.audit import RULE_RESULTS
 from schemas.gold import COVERAGE, HOLES
 from tests.damage import Damage, begins_late, copy_of, cut, damaged, ends_early, nul

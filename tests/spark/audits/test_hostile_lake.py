@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from jobs.exit_codes import ExitCode
 from jobs.lake_upkeep import compact
-from pipelines.errors import ForeignTable
-from pipelines.lake import Lake
+from pipelines.base.errors import ForeignTable
+from pipelines.lake.lake import Lake
 from schemas.audit import RULE_RESULTS, VIOLATIONS
 from schemas.catalog import TABLES
 from schemas.views import VIEWS, table_alias

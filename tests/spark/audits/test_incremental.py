@@ -14,14 +14,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs import steps
-from pipelines import gold as gold_stage
+from pipelines.base.config import Config, load_config
 from pipelines.bronze.ingest import ingest
-from pipelines.config import Config, load_config
-from pipelines.lake import Lake
-from pipelines.premises_stage import collect_premises
-from pipelines.replay import seals
+from pipelines.cluster.stage import collect_premises
+from pipelines.gold import gold as gold_stage
+from pipelines.kafka import seals
+from pipelines.kafka.seals import Broker, Start
+from pipelines.lake.lake import Lake
 from pipelines.replay.carried import plan
-from pipelines.replay.seals import Broker, Start
 from pipelines.silver.parse import parse
 from schemas.bronze import LOG_FILES
 from schemas.catalog import NAME_FILES

@@ -10,9 +10,9 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from jobs.metrics import OPENMETRICS, export
-from pipelines.console import CaptureConsole
-from pipelines.errors import InputError
-from pipelines.lake import Lake
+from pipelines.base.console import CaptureConsole
+from pipelines.base.errors import InputError
+from pipelines.lake.lake import Lake
 from schemas import silver
 from schemas.metrics import BROKER_METRICS
 from tests.verbs import Ended

@@ -13,16 +13,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines import gold as gold_stage
-from pipelines.blobs import shape
+from pipelines.base.blobs import shape
+from pipelines.base.config import Config, load_config
 from pipelines.bronze.ingest import ingest
-from pipelines.config import Config, load_config
-from pipelines.folds import collect_tables
-from pipelines.lake import Lake
-from pipelines.parquet import Stored
-from pipelines.premises import Premises
-from pipelines.premises_stage import collect_premises
-from pipelines.readings import Reading, read_in_tasks
+from pipelines.cluster.premises import Premises
+from pipelines.cluster.stage import collect_premises
+from pipelines.gold import gold as gold_stage
+from pipelines.kafka.seals import Seal
+from pipelines.kafka.versions import rules_for
+from pipelines.lake.folds import collect_tables
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import Stored
+from pipelines.lake.readings import Reading, read_in_tasks
+from pipelines.lake.staged import staging
+from pipelines.lake.table_files import rows_table
 from pipelines.replay import coordinators, fetch_events, produce_worker, session_worker
 from pipelines.replay.connections import WATCHES
 from pipelines.replay.fetch_operations import fetch_operation
@@ -41,17 +45,13 @@ from pipelines.replay.partition_worker import (
     WAKES,
     outcome_values,
 )
-from pipelines.replay.seals import Seal
 from pipelines.replay.stage import replay_partitions, replayed
 from pipelines.replay.state import State
 from pipelines.replay.timeline import KEY, ORDER, Grounds, grounds, timeline
-from pipelines.replay.versions import rules_for
 from pipelines.replay.window import WHOLE, CarriedFiles, Window
 from pipelines.report.figures import COORDINATOR_APIS
-from pipelines.rows import as_frame
 from pipelines.silver.parse import parse
-from pipelines.staged import staging
-from pipelines.table_files import rows_table
+from pipelines.spark.rows import as_frame
 from schemas import gold, silver
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import NAME_FILES

@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines import expiry, expiry_anchors
-from pipelines import gold as gold_stage
+from pipelines.base.config import Config, load_config
+from pipelines.base.errors import InputError
 from pipelines.bronze.ingest import ingest
-from pipelines.clusters import ClusterInstants
-from pipelines.config import Config, load_config
-from pipelines.delta_commits import no_fence
-from pipelines.errors import InputError
-from pipelines.lake import Lake
-from pipelines.open_days import rows_from_on
-from pipelines.replay import seals
+from pipelines.gold import gold as gold_stage
+from pipelines.kafka import seals
+from pipelines.lake.clusters import ClusterInstants
+from pipelines.lake.delta_commits import no_fence
+from pipelines.lake.lake import Lake
+from pipelines.lake.open_days import rows_from_on
 from pipelines.silver import parse as parse_stage
 from pipelines.silver.parse import parse
+from pipelines.upkeep import expiry, expiry_anchors
 from schemas import bronze, gold, silver
 from schemas.audit import RULE_RESULTS
 from schemas.state import ANCHORS, EXPIRIES, REPLAYS

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bench.hours import write_hour
-from pipelines import gold as gold_stage
+from pipelines.base.config import Config, load_config
 from pipelines.bronze.ingest import ingest
-from pipelines.config import Config, load_config
-from pipelines.lake import Lake
+from pipelines.gold import gold as gold_stage
+from pipelines.lake.lake import Lake
 from pipelines.rules import stage
 from pipelines.rules.facts import timeline
 from pipelines.silver.parse import parse

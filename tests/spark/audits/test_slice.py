@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bench.contents import content_of, row_texts
-from pipelines.lake import Lake
-from pipelines.rows import LOCAL_BYTES
+from pipelines.lake.lake import Lake
+from pipelines.spark.rows import LOCAL_BYTES
 from schemas import controllers as c
 from schemas import replicas as r
 from schemas import silver

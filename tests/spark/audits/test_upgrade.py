@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines import fingerprint
-from pipelines import gold as gold_stage
-from pipelines.lake import Lake
+from pipelines.base import fingerprint
+from pipelines.gold import gold as gold_stage
+from pipelines.lake.lake import Lake
 from pipelines.silver import parse as parse_stage
 from schemas import silver
 from schemas.audit import RULE_RESULTS

@@ -9,17 +9,17 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.blobs import shape
-from pipelines.config import load_config
-from pipelines.groups import values_of
-from pipelines.lake import Lake
-from pipelines.premises_stage import collect_premises
-from pipelines.rows import as_table
+from pipelines.base.blobs import shape
+from pipelines.base.config import load_config
+from pipelines.base.groups import values_of
+from pipelines.cluster.stage import collect_premises
+from pipelines.lake.lake import Lake
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
 from pipelines.rules.facts.timeline import facts
 from pipelines.rules.partition_audit import GONE_ON_WITH, place
 from pipelines.rules.rule import Settings
 from pipelines.rules.worker import settings_of
+from pipelines.spark.rows import as_table
 from schemas.audit_facts import Fact
 from tests.spark.audits.corpora import ALL
 from tests.unit.rules.cut_runs import ends_us, run_by_run

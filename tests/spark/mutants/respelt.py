@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.silver.facts import parse_record
-from pipelines.silver.record import Fact, Parsed
+from pipelines.grammars.facts import parse_record
+from pipelines.grammars.record import Fact, Parsed
 from schemas import silver
 from tests.spark.mutants.slices import SLICES, Record, Records
 

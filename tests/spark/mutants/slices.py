@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from pipelines.bronze.layout import Parser
 from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from pipelines.silver.facts import parse_record
-from pipelines.silver.record import Parsed
+from pipelines.grammars.facts import parse_record
+from pipelines.grammars.record import Parsed
 
 CORPORA = Path(__file__).resolve().parents[4] / "shared" / "corpora"
 KINDS = ("server", "state-change", "controller", "kafka-request", "log-cleaner")

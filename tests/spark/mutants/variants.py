@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipelines import gold
-from pipelines.config import Config
-from pipelines.lake import Lake
+from pipelines.base.config import Config
+from pipelines.gold import gold
+from pipelines.lake.lake import Lake
 from pipelines.silver.parse import parse
 from schemas.audit import RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES

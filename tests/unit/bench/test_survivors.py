@@ -12,8 +12,8 @@ import pytest
 from bench.survivors import compared
 from bench.whatif import Fault, _faults, _quiet
 from pipelines.inquiry.survivors import ALL, ONE
-from pipelines.lake_contents import find_tables
-from pipelines.lake_reader import LakeReader
+from pipelines.lake.contents import find_tables
+from pipelines.lake.reader import LakeReader
 
 LAKE = Path(__file__).parents[2] / "data" / "lake"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.base.errors import InputError
 from pipelines.bronze.discover import NOT_TAKEN, discover, is_log
-from pipelines.errors import InputError
 
 
 def tree(root: Path, *names: str) -> Path:

@@ -14,10 +14,10 @@ from pipelines.bronze import endings
 from pipelines.bronze.layouts import patterns
 from pipelines.bronze.layouts.patterns import pattern_layout
 from pipelines.bronze.ranges import StartCutter
-from pipelines.bronze.raw_record import BINARY, DOUBTFUL, RawRecord
 from pipelines.bronze.reader import records
 from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers.recognise import layout_named
+from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 from tests.examples import examples
 from tests.unit.bronze.test_wrapped import wrapper_of
 from tests.unit.bronze.wrapping import WRAPPINGS, wrapped

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from pipelines.base.errors import InputError
 from pipelines.bronze.folders import NOTHING_SAID, Folder, Folders, Stored, folders_of, require_one_name
 from pipelines.bronze.identity import Hints
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.register import file_row, identify
-from pipelines.errors import InputError
 
 EAST, WEST = Folder("east"), Folder("west", "America/Los_Angeles")
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"

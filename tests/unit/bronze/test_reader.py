@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pipelines.bronze.layout import START_BYTES_MAX, Layout
 from pipelines.bronze.layouts import patterns
 from pipelines.bronze.layouts.names import layout_of_name
-from pipelines.bronze.raw_record import RawRecord
 from pipelines.bronze.reader import records
 from pipelines.bronze.source import Source
+from pipelines.kafka.raw_record import RawRecord
 from tests.examples import examples
 
 KAFKA = layout_of_name(patterns.KAFKA)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze.profile import profile
-from pipelines.bronze.resolution import SECOND_US, ResolutionWatch
+from pipelines.kafka.resolution import SECOND_US, ResolutionWatch
 
 LINE = "[2026-11-20 15:33:{:02}{}] INFO [Partition t-0 broker=1] Log loaded (kafka.cluster.Partition)\n"
 

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines import delta_commits
 from pipelines.bronze.unread import new_bytes, waiting_bytes
-from pipelines.lake_tables import create_table
-from pipelines.table_files import write_rows
+from pipelines.lake import delta_commits
+from pipelines.lake.table_files import write_rows
+from pipelines.lake.tables import create_table
 from schemas.bronze import LOG_FILES
 from schemas.state import REPLAYS
 from schemas.table import TableSpec

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.layout import Head, Layout
 from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from pipelines.bronze.raw_record import RawRecord
 from pipelines.bronze.reader import records
 from pipelines.bronze.wrapped import STREAMS_MAX, log_records
 from pipelines.bronze.wrappers.lines import WRAPPERS
 from pipelines.bronze.wrappers.recognise import layout_named
 from pipelines.bronze.wrappers.recognise import recognise as recognised
+from pipelines.kafka.raw_record import RawRecord
 from tests.examples import examples
 from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS, wrapped
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.clocks.links import FOLLOWER, STATE, FirstFetch, Link, Said, links
+from pipelines.timing.clocks.links import FOLLOWER, STATE, FirstFetch, Link, Said, links
 
 
 def _said(time_us: int, broker_id: int, role: str, epoch: int, **more: Any) -> Said:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.clocks.order import far_clocks, in_order, order_note
+from pipelines.timing.clocks.order import far_clocks, in_order, order_note
 
 S = 1_000_000
 AT = 1_800_000_000 * S

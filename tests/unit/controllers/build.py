@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.controllers.rows import EventRow, LeadershipRow, RecordRow, Ref, RegistrationRow, StateRow
+from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, Ref, RegistrationRow, StateRow
 
 SECOND = 1_000_000
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.controllers.availability import Window, availability
-from pipelines.controllers.rows import LeadershipRow, RecordRow, StateRow
+from pipelines.kafka.controller_rows import LeadershipRow, RecordRow, StateRow
 from tests.unit.controllers.build import SECOND, line, only, record, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.controllers import decode as d
 from pipelines.controllers import encode as e
-from pipelines.controllers.rows import ASKED, COMMITTED, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.kafka.controller_rows import ASKED, COMMITTED, EventRow, LeadershipRow, RecordRow, Ref, StateRow
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 from schemas.table import TableSpec

@@ -13,7 +13,6 @@ from pipelines.controllers.failover import failovers
 from pipelines.controllers.kraft_partition import replay_records
 from pipelines.controllers.kraft_procedures import kraft_procedures
 from pipelines.controllers.procedures import topic_deletions, zk_procedures
-from pipelines.controllers.rows import EventRow, LeadershipRow, RecordRow, StateRow
 from pipelines.controllers.unhandled import (
     controllers_sightings,
     failures_handled,
@@ -22,6 +21,7 @@ from pipelines.controllers.unhandled import (
     unhandled_failures,
 )
 from pipelines.controllers.worker import election_steps
+from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, StateRow
 from schemas.controllers import OUTCOMES
 from tests.unit.controllers.build import SECOND, event, line, only, record, ref, registration, state
 from tests.unit.controllers.histories import applied_rows, kraft_records

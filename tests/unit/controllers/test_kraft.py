@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipelines.controllers.broker_registration import registrations, replay_registrations
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
-from pipelines.controllers.rows import LeadershipRow, RecordRow
+from pipelines.kafka.controller_rows import LeadershipRow, RecordRow
 from tests.unit.controllers.build import event, line, only, record, registration
 from tests.unit.controllers.histories import applied_rows, kraft_records
 

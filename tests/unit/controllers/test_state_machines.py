@@ -10,8 +10,8 @@ from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
 from pipelines.controllers.partition_machine import replay_partition_states
 from pipelines.controllers.replica_machine import replay_replica_states, replica_table
-from pipelines.controllers.rows import ILLEGAL_STATE_TRANSITION, StateRow
 from pipelines.controllers.state_replay import is_legal
+from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, StateRow
 from tests.unit.controllers.build import only, state
 from tests.unit.controllers.histories import machine_rows
 

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.blobs import rows_by_table
+from pipelines.base.blobs import rows_by_table
+from pipelines.cluster.premises import UNKNOWN_CLUSTER
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
 from pipelines.controllers.partition_work import of_registrations
 from pipelines.controllers.plan import Plan, plan_of, registration_rows
-from pipelines.controllers.rows import EventRow, LeadershipRow, Ref, StateRow
-from pipelines.premises import UNKNOWN_CLUSTER
-from pipelines.replay.context import Contexts
+from pipelines.kafka.context import Contexts
+from pipelines.kafka.controller_rows import EventRow, LeadershipRow, Ref, StateRow
 from schemas import controllers as c
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
 from tests.unit.controllers.test_failover import zk_failure

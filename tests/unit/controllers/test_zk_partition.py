@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.rows import Finding, LeadershipRow
 from pipelines.controllers.zk_partition import decided_twice, two_controllers
+from pipelines.kafka.controller_rows import Finding, LeadershipRow
 from tests.unit.controllers.build import SECOND, line, only, ref, state
 from tests.unit.controllers.histories import zk_decisions
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.bronze.data_dir_reader import entries
 from pipelines.bronze.source import Source
 from pipelines.data_dir.discover import DataFile, discover_data
 from pipelines.data_dir.metadata_log import LOG, MetadataLog, Step
-from pipelines.data_dir.read import entries
 from pipelines.data_dir.segments import Batch, SegmentReader
 
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"

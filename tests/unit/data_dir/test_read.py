@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.blobs import unpack
+from pipelines.base.blobs import unpack
+from pipelines.bronze.data_dir_reader import UNREADABLE, FileReader, Owned, units
 from pipelines.data_dir.discover import discover_data
 from pipelines.data_dir.owner import Owner
-from pipelines.data_dir.read import UNREADABLE, FileReader, Owned, units
 from tests.unit.data_dir.encoder import batch, change, ints, partition, topic
 
 SEGMENT = "00000000000000000000.log"

@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.arrow_rows import dicts
+from pipelines.base.arrow_rows import dicts
 from pipelines.incidents import questions
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.signatures import Signature

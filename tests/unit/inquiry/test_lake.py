@@ -15,8 +15,8 @@ from jobs import cli
 from jobs.exit_codes import ExitCode
 from pipelines.inquiry.read_partition import cluster_of, partition_facts
 from pipelines.inquiry.survivors import survivors
-from pipelines.lake_contents import find_tables
-from pipelines.lake_reader import LakeReader
+from pipelines.lake.contents import find_tables
+from pipelines.lake.reader import LakeReader
 
 LAKE = Path(__file__).parents[2] / "data" / "lake"
 #: First lines that tell of the epochs in which broker 2 (unclean28) and broker 3 (kip101) led.

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blobs import rows_by_table
-from pipelines.latency.blame import OPERATION_COLUMNS, ORDER, ROW_TYPES, SHAPES, BlameWorker, blamed, percentile
+from pipelines.base.blobs import rows_by_table
+from pipelines.timing.latency.blame import OPERATION_COLUMNS, ORDER, ROW_TYPES, SHAPES, BlameWorker, blamed, percentile
 from schemas.gold import DELAYED_OPERATIONS, REPLICA_BLAME
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

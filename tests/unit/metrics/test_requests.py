@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.kafka.error_names import error_name
+from pipelines.lake.parquet import columns_schema
 from pipelines.metrics import requests as r
-from pipelines.metrics.error_names import error_name
 from pipelines.metrics.mbeans import REQUEST_TIMES, object_name
 from pipelines.metrics.requests import RequestCounts
-from pipelines.parquet import columns_schema
 from schemas import silver
 from schemas.metrics import PERCENTILES
 

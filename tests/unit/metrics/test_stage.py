@@ -12,13 +12,13 @@ import pytest
 
 from jobs import cli
 from jobs.exit_codes import ExitCode
-from pipelines.controllers.rows import Ref
-from pipelines.lake import Lake
+from pipelines.cluster.premises import STARTING, Life, LogFile, Premises
+from pipelines.kafka.controller_rows import Ref
+from pipelines.lake.lake import Lake
 from pipelines.metrics.mbeans import REQUEST_TIMES, UNDER_REPLICATED
 from pipelines.metrics.request_stage import _each_once, _ranges
 from pipelines.metrics.requests import IDENTITY
 from pipelines.metrics.stage import collect_rows
-from pipelines.premises import STARTING, Life, LogFile, Premises
 from schemas import silver
 from schemas.gold import DELAYED_OPERATIONS
 from schemas.isr import ISR_TIMELINE

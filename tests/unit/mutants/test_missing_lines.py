@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.replay.context import Contexts
+from pipelines.kafka.context import Contexts
 from pipelines.rules.partition_audit import PartitionAudit
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import VIOLATION

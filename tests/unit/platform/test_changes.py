@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import changes
-from pipelines.changes import CHANGE_TYPE, changed_rows
-from pipelines.delta_log import read_log
-from pipelines.lake import Lake
-from pipelines.table_files import rows_table, write_rows
+from pipelines.lake import changes
+from pipelines.lake.changes import CHANGE_TYPE, changed_rows
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.lake import Lake
+from pipelines.lake.table_files import rows_table, write_rows
 from schemas.audit import VIOLATIONS
 from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column, required
 from tests.unit.storage.stores import disk as root  # noqa: F401

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from jobs import cli, steps
 from jobs.exit_codes import ExitCode
-from pipelines.errors import ConfigError, EnvironmentProblem, HighwaterError, InputError, LakeError
+from pipelines.base.errors import ConfigError, EnvironmentProblem, HighwaterError, InputError, LakeError
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -12,9 +12,9 @@ import pyspark
 import pytest
 from pyspark import cloudpickle
 
-from pipelines.cluster_probe import Head, _heads, _looker, _require_same, _require_written, _unable, judge
-from pipelines.errors import EnvironmentProblem
-from pipelines.fingerprint import code_version, package_hash
+from pipelines.base.errors import EnvironmentProblem
+from pipelines.base.fingerprint import code_version, package_hash
+from pipelines.lake.cluster_probe import Head, _heads, _looker, _require_same, _require_written, _unable, judge
 
 
 def _folder(tmp_path: Path) -> Path:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jobs import cli
-from pipelines.config import changeable_by, load_config
-from pipelines.errors import ConfigError
+from pipelines.base.config import changeable_by, load_config
+from pipelines.base.errors import ConfigError
 
 
 def _file(folder: Path, text: str) -> Path:

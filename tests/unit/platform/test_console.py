@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from pipelines.console import CaptureConsole, RichConsole
+from pipelines.base.console import CaptureConsole, RichConsole
 
 
 def test_streams_are_kept_apart_and_plain() -> None:

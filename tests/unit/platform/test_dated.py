@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.dated import part_of
-from pipelines.lake_tables import create_table
-from pipelines.parquet import read_files
+from pipelines.lake.dated import part_of
+from pipelines.lake.parquet import read_files
+from pipelines.lake.tables import create_table
 from schemas.table import LONG, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(

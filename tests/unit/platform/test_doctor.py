@@ -9,9 +9,9 @@ import pytest
 
 from jobs import doctor
 from jobs.exit_codes import ExitCode
-from pipelines import jars
-from pipelines.console import CaptureConsole
-from pipelines.java import parse_release
+from pipelines.base import jars
+from pipelines.base.console import CaptureConsole
+from pipelines.base.java import parse_release
 
 ROOT = Path(__file__).resolve().parents[3]
 

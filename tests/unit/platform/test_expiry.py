@@ -16,21 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
-from pipelines import expiry, upgrade
-from pipelines.clusters import ClusterInstants
-from pipelines.dated import before, columns_of_date, from_on, part_of, rows_left_out
-from pipelines.delta_commits import append, no_fence
-from pipelines.delta_log import read_log, table_version
-from pipelines.errors import ConfigError, InputError
-from pipelines.expiry import Keep, keep_of
-from pipelines.fingerprint import TABLES as MADE_ANEW
-from pipelines.lake import Lake
-from pipelines.lake_tables import create_table
-from pipelines.parquet import read_files
+from pipelines.base.errors import ConfigError, InputError
+from pipelines.base.fingerprint import TABLES as MADE_ANEW
+from pipelines.kafka.seals import Seal, Stamp
+from pipelines.lake.clusters import ClusterInstants
+from pipelines.lake.dated import before, columns_of_date, from_on, part_of, rows_left_out
+from pipelines.lake.delta_commits import append, no_fence
+from pipelines.lake.delta_log import read_log, table_version
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import read_files
+from pipelines.lake.table_files import write_rows
+from pipelines.lake.tables import create_table
 from pipelines.replay.connections import GONE_US
-from pipelines.replay.seals import Seal, Stamp
 from pipelines.silver.parse import _empty_outdated, without_lines
-from pipelines.table_files import write_rows
+from pipelines.upkeep import expiry, upgrade
+from pipelines.upkeep.expiry import Keep, keep_of
 from schemas import silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES

@@ -14,16 +14,16 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs import cli
-from pipelines import expiry
-from pipelines.clusters import ClusterInstants
-from pipelines.delta_commits import no_fence
-from pipelines.delta_log import table_version
-from pipelines.errors import InputError
-from pipelines.lake_tables import create_table
-from pipelines.replay import seals
+from pipelines.base.errors import InputError
+from pipelines.kafka import seals
+from pipelines.kafka.seals import Seal, Stamp, Start
+from pipelines.lake.clusters import ClusterInstants
+from pipelines.lake.delta_commits import no_fence
+from pipelines.lake.delta_log import table_version
+from pipelines.lake.tables import create_table
 from pipelines.replay.anchors import keep_anchors, pinned, rows_of_anchors
-from pipelines.replay.seals import Seal, Stamp, Start
-from pipelines.upgrade import upgrade
+from pipelines.upkeep import expiry
+from pipelines.upkeep.upgrade import upgrade
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.gold import DELAYED_OPERATIONS

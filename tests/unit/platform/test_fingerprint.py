@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructField
 
-from pipelines import fingerprint
-from pipelines.config import load_config
+from pipelines.base import fingerprint
+from pipelines.base.config import load_config
 from schemas import silver
 from schemas.table import STRING, TableSpec, column
 
@@ -112,13 +112,13 @@ def fingerprints() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("module", "changed"),
     [
-        ("pipelines/silver/values.py", {"grammar", "all"}),
+        ("pipelines/grammars/values.py", {"grammar", "all"}),
         ("pipelines/replay/kernel.py", {"replay", "all"}),
-        ("pipelines/latency/wait.py", {"replay", "all"}),
+        ("pipelines/replay/wait.py", {"replay", "all"}),
         ("schemas/events.py", {"replay", "all"}),
         ("pipelines/rules/rule.py", {"rules", "all"}),
         ("pipelines/controllers/plan.py", {"rules", "all"}),
-        ("pipelines/topic_lives.py", {"rules", "all"}),
+        ("pipelines/kafka/topic_lives.py", {"replay", "all"}),
         ("pipelines/bronze/reader.py", {"all"}),
         ("pipelines/quality/stage.py", set()),
         ("pipelines/report/model.py", set()),

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from jobs.freshness import GONE_US, HOUR_US, Newest, freshness_line, newest_lines, stale_lines
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from schemas.bronze import LOG_FILES
 from schemas.silver import BROKER_LIFECYCLE
 

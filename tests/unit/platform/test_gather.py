@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from pipelines import lake as lake_module
-from pipelines.errors import LakeError
-from pipelines.lake import Lake
-from pipelines.table_files import rows_table
+from pipelines.base.errors import LakeError
+from pipelines.lake import lake as lake_module
+from pipelines.lake.lake import Lake
+from pipelines.lake.table_files import rows_table
 from schemas.table import INT, STRING, STRINGS, TableSpec, column
 
 SPEC = TableSpec(

@@ -13,14 +13,14 @@ import pytest
 
 from jobs import cli
 from jobs.exit_codes import ExitCode
-from pipelines.delta_commits import append
-from pipelines.delta_log import read_log
-from pipelines.errors import InputError
-from pipelines.lake_lock import JVM_LOCK_NAME, LOCK_NAME
-from pipelines.lake_tables import create_table
-from pipelines.maintenance import SMALL_FILES_MIN
+from pipelines.base.errors import InputError
+from pipelines.lake.delta_commits import append
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.lock import JVM_LOCK_NAME, LOCK_NAME
+from pipelines.lake.table_files import rows_table, write_rows
+from pipelines.lake.tables import create_table
 from pipelines.storage.store import store_of
-from pipelines.table_files import rows_table, write_rows
+from pipelines.upkeep.maintenance import SMALL_FILES_MIN
 from schemas.catalog import TABLES
 from schemas.gold import RUNS
 from tests.hostile import LINKS, LOGS, METADATA, SQL_NAMES, bytes_of, outside_of, strange, with_metadata

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from jobs.lakes import no_lines_of, only_cluster
-from pipelines.errors import InputError
-from pipelines.lake import Lake
+from pipelines.base.errors import InputError
+from pipelines.lake.lake import Lake
 from schemas.bronze import LOG_FILES
 
 HOUR_US = 3_600_000_000

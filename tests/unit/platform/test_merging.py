@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.merging import but_for_keys, common_keys, differing, from_instants
-from pipelines.parquet import Piece
-from pipelines.table_files import write_rows
+from pipelines.lake.merging import but_for_keys, common_keys, differing, from_instants
+from pipelines.lake.parquet import Piece
+from pipelines.lake.table_files import write_rows
 from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.controllers.plan import active_controllers, plan_from
-from pipelines.controllers.rows import EventRow, Ref
-from pipelines.premises import (
+from pipelines.cluster.premises import (
     CONFIG,
     EVENT,
     FILE,
@@ -26,7 +24,9 @@ from pipelines.premises import (
     coarse_spans,
     premises_of,
 )
-from pipelines.replay.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
+from pipelines.controllers.plan import active_controllers, plan_from
+from pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
+from pipelines.kafka.controller_rows import EventRow, Ref
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
 from pipelines.replay.standing import standings
 

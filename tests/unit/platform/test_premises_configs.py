@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.blobs import rows_by_table
-from pipelines.premises_configs import COLUMNS, KEY_TYPES, LINES, ORDER, READ, first_of_alike, lines, says_of, told
-from pipelines.replay.context import BROKER, DYNAMIC, LOG, MIN_ISR, TOPIC
+from pipelines.base.blobs import rows_by_table
+from pipelines.cluster.configs import COLUMNS, KEY_TYPES, LINES, ORDER, READ, first_of_alike, lines, says_of, told
+from pipelines.kafka.context import BROKER, DYNAMIC, LOG, MIN_ISR, TOPIC
 from schemas.silver import BROKER_CONFIGS
 
 SCHEMA = pa.schema([BROKER_CONFIGS.arrow_schema.field(name).with_nullable(True) for name in READ])

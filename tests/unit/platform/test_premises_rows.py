@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines import premises as p
-from pipelines import premises_rows as pr
-from pipelines.bronze.strays import FIRST_US
+from pipelines.cluster import premises as p
+from pipelines.cluster import rows as pr
+from pipelines.kafka.strays import FIRST_US
 from schemas import bronze, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 from tests.unit.tables import table_rows

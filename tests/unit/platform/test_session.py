@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from pipelines.config import load_config
-from pipelines.errors import EnvironmentProblem
-from pipelines.jars import JARS_VARIABLE
-from pipelines.jvm_stderr import filtered_stderr
-from pipelines.session import build_session
-from pipelines.session_settings import local_cores
+from pipelines.base.config import load_config
+from pipelines.base.errors import EnvironmentProblem
+from pipelines.base.jars import JARS_VARIABLE
+from pipelines.spark.jvm_stderr import filtered_stderr
+from pipelines.spark.session import build_session
+from pipelines.spark.session_settings import local_cores
 
 
 @pytest.mark.parametrize(

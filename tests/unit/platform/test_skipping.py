@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.delta_log import DataFile
-from pipelines.skipping import files_within
-from pipelines.table_files import rows_table, write_rows
+from pipelines.lake.delta_log import DataFile
+from pipelines.lake.skipping import files_within
+from pipelines.lake.table_files import rows_table, write_rows
 from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(

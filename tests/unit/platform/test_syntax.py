@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from pipelines.syntax import parsed
+from pipelines.base.syntax import parsed
 
 SOURCE = "\n".join(f"def f{n}(a):\n    return [a + {n} for a in range({n}) if (a, {n})]" for n in range(300))
 
@@ -58,5 +58,5 @@ def test_two_threads_may_parse() -> None:
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="mended in Python 3.12")
 @pytest.mark.usefixtures("other_threads_go_on")
 def test_python_itself_cannot() -> None:
-    # Once it can in every version that is supported, `pipelines.syntax` can go.
+    # Once it can in every version that is supported, `pipelines.base.syntax` can go.
     assert problems(ast.parse) != []

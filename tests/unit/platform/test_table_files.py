@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipelines import delta_commits
-from pipelines.delta_log import read_log
-from pipelines.lake_tables import create_table
+from pipelines.lake import delta_commits
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.table_files import ADDED_SCHEMA, ConstraintBroken, check, files_writer, rows_table, write_rows
+from pipelines.lake.tables import create_table
 from pipelines.storage.store import store_of
-from pipelines.table_files import ADDED_SCHEMA, ConstraintBroken, check, files_writer, rows_table, write_rows
 from schemas.catalog import TABLES
 from schemas.table import INT, INTS, STRING, TIMESTAMP, TableSpec, column, required
 

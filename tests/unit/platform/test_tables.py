@@ -20,16 +20,16 @@ import pytest
 from jobs import cli
 from jobs.exit_codes import ExitCode
 from jobs.tables import show_tables
-from pipelines.answers import as_columns, as_csv, as_json
-from pipelines.console import CaptureConsole, RichConsole
-from pipelines.delta_log import read_log, table_version, type_name
-from pipelines.duckdb_views import duckdb_script
-from pipelines.errors import InputError
-from pipelines.lake_contents import find_tables
-from pipelines.lake_tables import create_table
-from pipelines.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL_FILES_MIN, examine
-from pipelines.report.plain import byte_size
-from pipelines.table_docs import tables_markdown
+from pipelines.base.answers import as_columns, as_csv, as_json
+from pipelines.base.console import CaptureConsole, RichConsole
+from pipelines.base.errors import InputError
+from pipelines.base.plain import byte_size
+from pipelines.lake.contents import find_tables
+from pipelines.lake.delta_log import read_log, table_version, type_name
+from pipelines.lake.duckdb_views import duckdb_script
+from pipelines.lake.table_docs import tables_markdown
+from pipelines.lake.tables import create_table
+from pipelines.upkeep.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL_FILES_MIN, examine
 from schemas import bronze, gold
 from schemas.catalog import TABLES
 from schemas.views import VIEWS, table_alias

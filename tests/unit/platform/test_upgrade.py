@@ -13,17 +13,18 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.types import StructField
 
-from pipelines import lake_program, upgrade
-from pipelines.delta_commits import append, no_fence
-from pipelines.delta_log import read_log, table_version
-from pipelines.errors import InputError, SchemaMismatch
-from pipelines.fingerprint import TABLES as MADE_ANEW
-from pipelines.fingerprint import code_version
-from pipelines.lake_tables import create_table
-from pipelines.parquet import read_files
-from pipelines.replay.seals import Seal, Stamp
-from pipelines.stamps import stamps_of
-from pipelines.table_files import rows_table, write_rows
+from pipelines.base.errors import InputError, SchemaMismatch
+from pipelines.base.fingerprint import TABLES as MADE_ANEW
+from pipelines.base.fingerprint import code_version
+from pipelines.kafka.seals import Seal, Stamp
+from pipelines.lake import program as lake_program
+from pipelines.lake.delta_commits import append, no_fence
+from pipelines.lake.delta_log import read_log, table_version
+from pipelines.lake.parquet import read_files
+from pipelines.lake.stamps import stamps_of
+from pipelines.lake.table_files import rows_table, write_rows
+from pipelines.lake.tables import create_table
+from pipelines.upkeep import upgrade
 from schemas.bronze import LOG_FILES
 from schemas.catalog import TABLES
 from schemas.gold import RUNS

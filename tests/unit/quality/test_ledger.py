@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.bronze.quarantine import custody_of
 from pipelines.quality.ledger import (
     BROKERS,
     DATA,
@@ -23,7 +24,6 @@ from pipelines.quality.ledger import (
     log_ledger,
 )
 from pipelines.quality.measure import Measured
-from pipelines.quality.quarantine import custody_of
 
 FILE = LogFile("f", "a/server.log", "server", "c", 1, line_count=12, record_count=10, first_us=1_000, last_us=9_000)
 LINES = Measured("bronze.log_lines", "f", 10, line_count=12, first_line=1)

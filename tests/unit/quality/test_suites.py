@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.config import load_config
-from pipelines.errors import ConfigError
+from pipelines.base.config import load_config
+from pipelines.base.errors import ConfigError
 from pipelines.quality.document import suites_markdown
 from pipelines.quality.expectation import NOT_NULL, UNIQUE, Expectation
 from pipelines.quality.ledger import LEDGERS

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.lake import Lake
+from pipelines.lake.lake import Lake
 from pipelines.redact.known_names import pseudonyms
 from pipelines.redact.text import Redactor
 from pipelines.redact.values import redacted, redacted_table

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import inputs
-from pipelines.releases import NUMBERINGS, release_of, shown, value_of
-from pipelines.releases.numberings import BRANCHES, CONFLUENT
+from pipelines.kafka.releases import NUMBERINGS, release_of, shown, value_of
+from pipelines.kafka.releases.numberings import BRANCHES, CONFLUENT
 
 #: Apache's own numbers of three, of every branch.
 RELEASES = sorted(".".join(map(str, (*branch, 1))) for branch in BRANCHES)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.replay.context import Context
+from pipelines.kafka.context import Context
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.kernel import finish, step
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.state import State
-from pipelines.replay.versions import rules_for
 from pipelines.replay.wakes import Wake
 from schemas import events as e
 from schemas.events import Event

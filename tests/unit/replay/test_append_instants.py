@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.kafka.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, ConfigLine, contexts_of
 from pipelines.replay import outcome as o
-from pipelines.replay.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, ConfigLine, contexts_of
 from pipelines.replay.wakes import BATCH, CHECK, Wake
 from schemas.events import Event
 from schemas.topics import GROUP_TOPIC

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.delta_table import table_properties
-from pipelines.replay.bounds import _DISORDER_US, Bounds
+from pipelines.lake.bounds import _DISORDER_US, Bounds
+from pipelines.lake.delta_table import table_properties
 from schemas import bronze, silver
 from schemas.table import TableSpec
 

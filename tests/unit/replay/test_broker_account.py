@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blobs import rows_by_table
+from pipelines.base.blobs import rows_by_table
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import broker_lines as b
-from pipelines.replay.bounds import Bounds
 from pipelines.replay.broker_account import BrokerAccount, Placed
 from schemas import events as e
 from schemas import silver

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.arrow_rows import arrow_schema, shaped
+from pipelines.base.arrow_rows import arrow_schema, shaped
+from pipelines.lake.bounds import Bounds
 from pipelines.replay.batches import BATCH, ROLL, STABLE
-from pipelines.replay.bounds import Bounds
 from pipelines.replay.carried_rows import (
     CARRIED_SCHEMA,
     LEFT_WAKE_TYPES,

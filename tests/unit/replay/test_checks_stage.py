@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay import checks_stage
 from pipelines.replay.checks_stage import LogRow, log_order
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from pipelines.replay.versions import Rules
 
 
 def placed(byte_offset: int, time_us: int, file_no: int = 1) -> LogRow:

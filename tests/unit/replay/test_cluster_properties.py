@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import EXPLAINED, Tolerances, judge
 from pipelines.replay.kernel import finish, step
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.state import State
-from pipelines.replay.versions import rules_for
 from pipelines.replay.wakes import BATCH, Wake
 from schemas import session_events as s
 from schemas.session_events import SessionEvent

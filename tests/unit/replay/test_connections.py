@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blobs import rows_by_table
+from pipelines.base.blobs import rows_by_table
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import connections as n
-from pipelines.replay.bounds import Bounds
 from pipelines.replay.connection_rows import ORDER, SCHEMA, Reader
 from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US
 from schemas import bronze, silver

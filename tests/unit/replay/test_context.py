@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.replay.context import (
+from pipelines.kafka.context import (
     ALL_BROKERS,
     BROKER,
     DYNAMIC,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.connections import remote_host
+from pipelines.kafka.connections import remote_host
+from pipelines.kafka.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 from pipelines.replay import coordinators
-from pipelines.replay.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 from pipelines.report.figures import COORDINATOR_APIS
 from schemas import silver
 from schemas.topics import GROUP_TOPIC, TRANSACTION_TOPIC

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.leadership import Leadership
-from pipelines.replay.versions import rules_for
 from schemas import events as e
 from schemas.events import Event
 

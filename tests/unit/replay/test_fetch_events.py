@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import fetch_events as f
 from pipelines.replay import outcome as o
-from pipelines.replay.bounds import Bounds
 from schemas import silver
 from schemas.session_events import FETCH, NAMED, RANK
 from schemas.topics import METADATA_TOPIC_ID

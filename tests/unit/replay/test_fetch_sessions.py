@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from pipelines.kafka.versions import rules_for
 from pipelines.replay import outcome as o
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.versions import rules_for
 from schemas import session_events as s
 from schemas.session_events import SessionEvent
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.follower import by_broker, tenures
 from pipelines.replay.follower_truncation import effective_rules, truncation_rows
-from pipelines.replay.versions import rules_for
 from schemas import replicas as r
 from schemas.replicas import REPLICA_TRUNCATIONS, ReplicaEvent
 

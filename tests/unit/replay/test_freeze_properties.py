@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.kafka.seals import LATE, Seal, Stamp, starts
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
 from pipelines.replay.isr_events import RANK as ISR_RANK
@@ -19,8 +21,6 @@ from pipelines.replay.isr_evidence import IsrEvidence, continued
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
-from pipelines.replay.seals import LATE, Seal, Stamp, starts
-from pipelines.replay.versions import rules_for
 from pipelines.replay.wakes import Wake
 from schemas import events as e
 from schemas import session_events as s

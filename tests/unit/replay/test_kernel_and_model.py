@@ -8,10 +8,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.kafka.versions import rules_for
 from pipelines.replay import outcome as o
 from pipelines.replay.judge import EXPLAINED, Tolerances, judge
 from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.versions import rules_for
 from schemas.events import Event
 from tests.examples import examples
 from tests.unit.replay.conformance.brokers import KEY, LAG_MS, Client

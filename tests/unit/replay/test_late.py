@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.blobs import unpack
-from pipelines.parquet import columns_schema
+from pipelines.base.blobs import unpack
+from pipelines.lake.parquet import columns_schema
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import (
     BROKER,

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import isr_events as i
 from pipelines.replay import partition_events as p
-from pipelines.replay.bounds import Bounds
 from pipelines.replay.partition_worker import RANK, WATCH
 from schemas import events as e
 from schemas import silver

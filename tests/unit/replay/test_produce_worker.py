@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blobs import rows_by_table
+from pipelines.base.blobs import rows_by_table
+from pipelines.lake.bounds import Bounds
 from pipelines.replay import produce_worker as w
-from pipelines.replay.bounds import Bounds
 from pipelines.replay.coordinators import BY_DEFAULT
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.partition_events import operation_ids

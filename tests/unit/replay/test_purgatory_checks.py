@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
 from pipelines.replay.purgatory.checks import Checker
-from pipelines.replay.versions import rules_for
 
 PENDING, DONE, NOT_LED, TOO_FEW = (True, 7), (False, 0), (False, 6), (False, 20)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.kafka.versions import Rules, rules_for
 from pipelines.replay.purgatory.errors import Error
 from pipelines.replay.purgatory.operation import DelayedOperation
-from pipelines.replay.versions import Rules, rules_for
 from tests.unit.replay.conformance.brokers import KEY, LAG_MS, Client
 from tests.unit.replay.conformance.table import VERSIONS
 from tests.unit.replay.model.purgatory import DelayedOperationPurgatory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay import seals as s
+from pipelines.kafka import seals as s
 
 SECOND = 1_000_000
 LAG = 60 * SECOND

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blobs import rows_by_table
+from pipelines.base.blobs import rows_by_table
 from pipelines.replay.connections import GONE_US
 from pipelines.replay.silences import COLUMNS, KEY_TYPES, ORDER, SCHEMA, SILENCES, SilenceWorker, silent_since
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.replay.versions import ASSUMED, rule_of, rules_for
+from pipelines.kafka.versions import ASSUMED, rule_of, rules_for
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from pipelines.blobs import rows_by_table, shape
+from pipelines.base.blobs import rows_by_table, shape
+from pipelines.kafka.context import Contexts
+from pipelines.kafka.versions import rules_for
 from pipelines.replay import partition_worker as p
 from pipelines.replay import session_worker as w
-from pipelines.replay.context import Contexts
 from pipelines.replay.fetch_events import EVENT_TYPES as SESSION_TYPES
 from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
@@ -29,7 +30,6 @@ from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
 from pipelines.replay.timeline import COLUMN_TYPES
 from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
-from pipelines.replay.versions import rules_for
 from pipelines.replay.wakes import Wake
 from pipelines.replay.watches import Watch
 from schemas.events import PRODUCE, Event

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.clocks.bounds import clock_bounds
-from pipelines.clocks.links import FOLLOWER, Link
 from pipelines.report.cluster import clocks as of_page
 from pipelines.report.cluster.clocks import PAIRS_MAX, clocks
+from pipelines.timing.clocks.bounds import clock_bounds
+from pipelines.timing.clocks.links import FOLLOWER, Link
 
 MINUTE_US = 60_000_000
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.config import load_config
+from pipelines.base.config import load_config
 from pipelines.report.assemble import assemble
 from pipelines.report.correctness import (
     NOT_APPLICABLE,

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.errors import InputError
+from pipelines.base.errors import InputError
+from pipelines.base.plain import count, markdown, ms, plain, share
 from pipelines.report.lines import WIDTH
 from pipelines.report.model import NotCheckable, Report, Window
-from pipelines.report.plain import count, markdown, ms, plain, share
 from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
 from pipelines.report.sections import SECTIONS, sections_text
 from pipelines.report.summary import summary_text

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 from pydantic import ValidationError
 
+from pipelines.base.values import iso_utc
 from pipelines.report.tiers import counting, not_checkable, rule_not_checkable, tier_of
-from pipelines.report.values import iso_utc
 from pipelines.report.verdict import decide
 from pipelines.rules.registry import BY_ID
 from tests.unit.report import sample

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.delta_log import read_log
-from pipelines.lake import Lake
+from pipelines.base.recurrence import fingerprint
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.lake import Lake
 from pipelines.report.collect import _before
-from pipelines.report.recurrence import fingerprint
 from schemas.audit import RULE_RESULTS, VIOLATIONS
 from schemas.incidents import INCIDENTS
 from schemas.table import TableSpec

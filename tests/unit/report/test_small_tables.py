@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.arrow_rows import dicts
+from pipelines.base.arrow_rows import dicts
 from pipelines.report.small_tables import (
     Bounds,
     add_lengths,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.lake import Lake
-from pipelines.parquet import columns_schema
-from pipelines.premises import Premises
-from pipelines.readings import Reading
-from pipelines.replay.context import Contexts
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.context import Contexts
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import columns_schema
+from pipelines.lake.readings import Reading
 from pipelines.rules.facts import files, history, traffic
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
 from pipelines.rules.facts.timeline import readings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipelines.replay.context import Contexts
+from pipelines.kafka.context import Contexts
 from pipelines.rules.findings import findings_of, results_of
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.worker import is_compacted, is_deletable

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.arrow_rows import arrow_schema
-from pipelines.blobs import rows_by_table
-from pipelines.replay.context import Contexts
+from pipelines.base.arrow_rows import arrow_schema
+from pipelines.base.blobs import rows_by_table
+from pipelines.kafka.context import Contexts
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
 from pipelines.rules.going_on import Left
 from pipelines.rules.partition_audit import place

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines import premises_rows as pr
 from pipelines.bronze.lost import is_lost, lost_files
-from pipelines.controllers.rows import Ref
-from pipelines.premises import REQUEST_FILE, SHUTTING_DOWN, FetchEnd, Life, LogFile, Run, premises_of
+from pipelines.cluster import rows as pr
+from pipelines.cluster.premises import REQUEST_FILE, SHUTTING_DOWN, FetchEnd, Life, LogFile, Run, premises_of
+from pipelines.kafka.controller_rows import Ref
 from pipelines.rules.holes import Hole, holes_of_requests, without_request_log
 from pipelines.rules.unread import Nul, holes_of_files, holes_of_nuls
 from schemas import silver

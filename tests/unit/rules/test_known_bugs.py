@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pipelines.releases import release_of
+from pipelines.kafka.releases import release_of
 from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug, applies, bugs_of
 from tests.unit.rules.rule_ids import RULE_IDS
 

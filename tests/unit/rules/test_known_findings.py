@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipelines.clusters import ClusterInstants
+from pipelines.lake.clusters import ClusterInstants
 from pipelines.rules.findings import Found
 from pipelines.rules.known_findings import Known, known_of, told_now
 

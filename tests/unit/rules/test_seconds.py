@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.arrow_rows import arrow_schema
+from pipelines.base.arrow_rows import arrow_schema
 from pipelines.rules.facts.coarse import in_seconds
 from pipelines.rules.facts.columns import FACT_TYPES, TYPES
 from pipelines.rules.partition_audit import GONE_ON_WITH, place

@@ -1,8 +1,8 @@
 """What tasks and the driver make of records that no grammar reads, and of holes, for the tables."""
 
+from pipelines.lake.table_files import rows_table
 from pipelines.rules import holes_stage
 from pipelines.rules.holes import Hole
-from pipelines.table_files import rows_table
 from schemas import gold, silver
 from schemas.bronze import LOG_LINES
 from tests.unit.tables import table_rows

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.blobs import rows_by_table
-from pipelines.replay.context import Contexts
+from pipelines.base.blobs import rows_by_table
+from pipelines.kafka.context import Contexts
 from pipelines.rules.findings import counted, results_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.registry import BY_ID

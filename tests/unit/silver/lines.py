@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pipelines.silver.record import Parsed, Record
-from pipelines.silver.text_log import parse_text
+from pipelines.grammars.record import Parsed, Record
+from pipelines.grammars.text_log import parse_text
 
 #: 2026-11-20T15:29:00.397Z
 TIME_US = 1_795_188_540_397_000

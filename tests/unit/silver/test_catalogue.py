@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.catalogue import DOCUMENT, document, tables_of
-from pipelines.silver.text_log import TEMPLATES
+from pipelines.grammars.text_log import TEMPLATES
 
 
 def test_the_document_is_up_to_date() -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.blobs import unpack
-from pipelines.silver.clock import CLOCK_COLUMNS, LINES_MIN, STEP_MIN_US, ClockWatch, by_group, set_backs
+from pipelines.base.blobs import unpack
+from pipelines.grammars.clock import CLOCK_COLUMNS, LINES_MIN, STEP_MIN_US, ClockWatch, by_group, set_backs
 from schemas.bronze import LOG_LINES
 
 SECOND = 1_000_000

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.blobs import unpack
-from pipelines.silver.facts import LINE_COLUMNS, parse_lines
+from pipelines.base.blobs import unpack
+from pipelines.grammars.facts import LINE_COLUMNS, parse_lines
 from schemas.bronze import LOG_LINES
 from tests.unit.silver import request_lines as lines
 from tests.unit.silver.test_request_log import record

@@ -17,9 +17,9 @@ from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts import patterns
 from pipelines.bronze.layouts.names import layout_of_name
 from pipelines.bronze.reader import records
-from pipelines.silver.facts import parse_record
-from pipelines.silver.record import UNPARSED, Fact, Record
-from pipelines.silver.request_log import parse_request
+from pipelines.grammars.facts import parse_record
+from pipelines.grammars.record import UNPARSED, Fact, Record
+from pipelines.grammars.request_log import parse_request
 from tests.examples import examples
 from tests.unit.forging import CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values
 from tests.unit.silver import request_lines, request_text_lines

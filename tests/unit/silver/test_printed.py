@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.silver.printed import STATES, fields, items, mapping, partitions
-from pipelines.silver.record import UNPARSED, Record
-from pipelines.silver.states import partition_state
-from pipelines.silver.text_log import parse_text
-from pipelines.silver.values import ints, option
+from pipelines.grammars.printed import STATES, fields, items, mapping, partitions
+from pipelines.grammars.record import UNPARSED, Record
+from pipelines.grammars.states import partition_state
+from pipelines.grammars.text_log import parse_text
+from pipelines.grammars.values import ints, option
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.silver.coordinator_bodies import COLUMNS
-from pipelines.silver.record import KNOWN, TYPED, Record
-from pipelines.silver.request_log import parse_request
+from pipelines.grammars.coordinator_bodies import COLUMNS
+from pipelines.grammars.record import KNOWN, TYPED, Record
+from pipelines.grammars.request_log import parse_request
 from tests.unit.silver.printed import as_text
 from tests.unit.silver.test_request_forms import rows
 from tests.unit.silver.test_request_log import record

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.silver.record import TYPED, Record
-from pipelines.silver.request_log import parse_request
+from pipelines.grammars.record import TYPED, Record
+from pipelines.grammars.request_log import parse_request
 from tests.unit.silver import coordinator_lines, request_lines
 from tests.unit.silver.printed import as_text
 from tests.unit.silver.test_request_log import record

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
-from pipelines.silver.request_log import parse_request
+from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.unit.silver import request_lines as lines
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.silver.record import TYPED, UNPARSED, Parsed, Record
-from pipelines.silver.request_log import parse_request
+from pipelines.grammars.record import TYPED, UNPARSED, Parsed, Record
+from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.unit.silver import request_text_lines as lines
 from tests.unit.silver.test_request_log import only, parsed, record

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 from msgspec import Raw
 
-from pipelines.silver import request_line
-from pipelines.silver.body_shapes import Body, body_of_any_version
-from pipelines.silver.record import TYPED, UNPARSED, Parsed, Record
-from pipelines.silver.request_log import parse_request
+from pipelines.grammars import request_line
+from pipelines.grammars.body_shapes import Body, body_of_any_version
+from pipelines.grammars.record import TYPED, UNPARSED, Parsed, Record
+from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME
 from tests.unit.silver import coordinator_lines, request_lines, request_text_lines
 from tests.unit.silver.test_request_log import record

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.silver.struct_text import BadStruct, read_struct
+from pipelines.grammars.struct_text import BadStruct, read_struct
 
 
 def test_names_are_in_camel_case_and_values_of_their_kinds():

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType
 
-from pipelines.silver.grammar import Grammar, Template, context_of, literal_prefix, simple_name
-from pipelines.silver.printed import partitions
-from pipelines.silver.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
-from pipelines.silver.text_log import MAX_MASKED, TEMPLATES, mask, parse_text
-from pipelines.silver.values import partition_of
+from pipelines.grammars.grammar import Grammar, Template, context_of, literal_prefix, simple_name
+from pipelines.grammars.printed import partitions
+from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.grammars.text_log import MAX_MASKED, TEMPLATES, mask, parse_text
+from pipelines.grammars.values import partition_of
 from schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.examples import examples
 from tests.unit.silver.lines import parse

@@ -13,9 +13,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipelines.silver import printed, text_log, values
-from pipelines.silver.record import KNOWN, TYPED, Fact, Parsed, Record
-from pipelines.silver.text_log import parse_text
+from pipelines.grammars import printed, text_log, values
+from pipelines.grammars.record import KNOWN, TYPED, Fact, Parsed, Record
+from pipelines.grammars.text_log import parse_text
 from tests.unit.silver.token_edits import Edit, edits, named_values, wrong
 
 SAMPLE = Path(__file__).parents[2] / "data" / "text_lines.jsonl.gz"
@@ -102,6 +102,6 @@ def test_the_misreading_of_bare_lists_would_be_seen(monkeypatch: pytest.MonkeyPa
     assert bare
     assert not any(problems(record) for record in bare)
     strict = values.ints
-    monkeypatch.setattr("pipelines.silver.states.ints", lambda text: strict(text.partition(",")[0]))
+    monkeypatch.setattr("pipelines.grammars.states.ints", lambda text: strict(text.partition(",")[0]))
     monkeypatch.setattr(printed, "ints", lambda text: strict(text.partition(",")[0]))
     assert all(problems(record) for record in bare)

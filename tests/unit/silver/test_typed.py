@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.silver.grammar import NO_CONTEXT, Context
-from pipelines.silver.record import Record
-from pipelines.silver.text_log import TEMPLATES
-from pipelines.silver.typed import TP, logged, typed
+from pipelines.grammars.grammar import NO_CONTEXT, Context
+from pipelines.grammars.record import Record
+from pipelines.grammars.text_log import TEMPLATES
+from pipelines.grammars.typed import TP, logged, typed
 
 RECORD = Record("server", 0, "INFO", "kafka.cluster.Partition", "")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pipelines.silver.record import Fact, Parsed
+from pipelines.grammars.record import Fact, Parsed
 
 _TOKEN = re.compile(r"[A-Za-z_]+|\d+|\s|.", re.ASCII | re.DOTALL)
 

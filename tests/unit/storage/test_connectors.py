@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import EnvironmentProblem
-from pipelines.jars import JARS_VARIABLE
+from pipelines.base.errors import EnvironmentProblem
+from pipelines.base.jars import JARS_VARIABLE
 from pipelines.storage.connectors import connector_jars, store_settings
 from pipelines.storage.place import Uri
 

@@ -8,19 +8,19 @@ from urllib.parse import unquote
 
 import pytest
 
-from pipelines import delta_commits
+from pipelines.base.errors import InputError, LakeError, LeaseLost
 from pipelines.bronze.discover import discover
 from pipelines.bronze.profile import profile, stored_sha256
 from pipelines.data_dir.discover import discover_data
-from pipelines.delta_log import actions_of, live_actions, read_log, table_version
-from pipelines.drafts import drafted
-from pipelines.errors import InputError, LakeError, LeaseLost
-from pipelines.lake_contents import find_tables
-from pipelines.lake_tables import create_table, make_lake
-from pipelines.parquet import Stored, pieces_of, read_files, read_pieces
+from pipelines.lake import delta_commits
+from pipelines.lake.contents import find_tables
+from pipelines.lake.delta_log import actions_of, live_actions, read_log, table_version
+from pipelines.lake.drafts import drafted
+from pipelines.lake.parquet import Stored, pieces_of, read_files, read_pieces
+from pipelines.lake.table_files import rows_table, write_rows
+from pipelines.lake.tables import create_table, make_lake
 from pipelines.storage.place import STAGING, Place, Uri, relative
 from pipelines.storage.store import store_of
-from pipelines.table_files import rows_table, write_rows
 from schemas.table import LONG, STRING, TableSpec, column, required
 from tests.unit.storage.stores import disk as root  # noqa: F401
 

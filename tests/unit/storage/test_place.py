@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import InputError
+from pipelines.base.errors import InputError
 from pipelines.storage.place import Uri, absolute, place_of, relative
 
 NAMES = st.text(st.characters(blacklist_characters="/", blacklist_categories=("Cs", "Cc")), min_size=1).filter(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.errors import Error
 from pipelines.replay.purgatory.log import ReplicaLog
-from pipelines.replay.versions import Rules
 from tests.unit.replay.model.delayed_fetch import FetchParams
 from tests.unit.replay.model.partition import LeaderState, Partition
 from tests.unit.replay.model.reads import FetchPartition

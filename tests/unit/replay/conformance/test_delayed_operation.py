@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pipelines.kafka.versions import Rules, rules_for
 from pipelines.replay.purgatory.operation import DelayedOperation
-from pipelines.replay.versions import Rules, rules_for
 from tests.unit.replay.conformance.table import Scenario, Table, check
 from tests.unit.replay.model.purgatory import DelayedOperationPurgatory
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.delayed_produce import DelayedProduce, ProduceStatus
 from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.versions import Rules
 from tests.unit.replay.conformance.brokers import FOLLOWER, KEY, LAG_MS, OTHER, Client, append, leader, state
 from tests.unit.replay.conformance.table import Scenario, Table, check
 from tests.unit.replay.model.replica_manager import Batch

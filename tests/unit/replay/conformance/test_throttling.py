@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from pipelines.replay.versions import Rules
+from pipelines.kafka.versions import Rules
 from tests.unit.replay.conformance.brokers import FOLLOWER, Client
 from tests.unit.replay.conformance.table import Scenario, Table, check
 

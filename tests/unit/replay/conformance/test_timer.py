@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.timing_wheel import SystemTimer, expiry_interval_us, fires_at
-from pipelines.replay.versions import Rules
 from tests.unit.replay.conformance.table import Scenario, Table, check
 
 TABLE = Table()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.log import ReplicaLog
 from pipelines.replay.purgatory.truncation import (
     UNDEFINED_EPOCH,
@@ -23,7 +24,6 @@ from pipelines.replay.purgatory.truncation import (
     truncated_epochs,
     truncation_for_reply,
 )
-from pipelines.replay.versions import Rules
 from tests.unit.replay.conformance.table import Scenario, Table, check
 
 TABLE = Table()

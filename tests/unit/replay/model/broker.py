@@ -1,17 +1,17 @@
 """One broker: what it holds, what becomes of it, and which event checks which purgatory.
 
 Source: ``ReplicaManager``, ``DelayedOperations``; the versions of each rule are in
-`pipelines.replay.versions.purgatory`.
+`pipelines.kafka.versions.purgatory`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.delayed_produce import DelayedProduce
 from pipelines.replay.purgatory.errors import Error
 from pipelines.replay.purgatory.replica import Proposal
-from pipelines.replay.versions import Rules
 from tests.unit.replay.model.delayed_fetch import DelayedFetch, Quota
 from tests.unit.replay.model.partition import AlterResult, Became, LeaderState, Partition
 from tests.unit.replay.model.purgatory import DelayedOperationPurgatory

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
+from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory.errors import Error, KafkaError
 from pipelines.replay.purgatory.log import UNKNOWN, LogOffset
 from pipelines.replay.purgatory.operation import DelayedOperation
 from pipelines.replay.purgatory.partition_state import PartitionState
-from pipelines.replay.versions import Rules
 from tests.unit.replay.model.reads import FetchPartition, Isolation, diverging, snapshot
 
 

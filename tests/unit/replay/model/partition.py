@@ -2,7 +2,7 @@
 
 Methods say what they changed; `tests.unit.replay.model.replica_manager` checks the purgatories for it.
 
-Source: ``kafka.cluster.Partition``; the rules that differ between versions are in `pipelines.replay.versions`.
+Source: ``kafka.cluster.Partition``; the rules that differ between versions are in `pipelines.kafka.versions`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,126 @@
+"""Rows of one shape from Arrow's columns of any: what a row does not have is null. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pipelines.base.blobs import shape
+
+#: A column of Arrow, a value that all rows have, or None.
+Value = Any
+
+
+def arrow_schema(types: Mapping[str, str]) -> pa.Schema:
+    """Columns by the names of their types in Spark, as Arrow has them."""
+    return to_arrow_schema(shape(types), timezone="UTC")
+
+
+def shaped(schema: pa.Schema, row_count: int, values: Mapping[str, Value]) -> pa.RecordBatch:
+    """Rows of a schema; columns without a value are null.
+
+    Raises:
+        KeyError: a value is of no column.
+    """
+    if unknown := values.keys() - set(schema.names):
+        raise KeyError(f"no columns: {', '.join(sorted(unknown))}")
+    arrays = [_column(field.type, row_count, values.get(field.name)) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _column(data_type: pa.DataType, row_count: int, value: Value) -> pa.Array:
+    if value is None:
+        return pa.nulls(row_count, data_type)
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if isinstance(value, pa.Array):
+        return value if value.type == data_type else value.cast(data_type)
+    return pa.repeat(pa.scalar(value, data_type), row_count)
+
+
+def micros(column: pa.Array) -> pa.Array:
+    """Timestamps as microseconds since the epoch."""
+    return column.cast(pa.int64())
+
+
+def first_of(*columns: Value) -> pa.Array:
+    """Of each row the first value that is not null."""
+    return pc.coalesce(*columns)
+
+
+def when(condition: pa.Array, value: Value, otherwise: Value = None) -> pa.Array:
+    """A value where a condition holds, another one where it does not or is null."""
+    return pc.if_else(pc.fill_null(condition, False), value, otherwise)
+
+
+def both(*conditions: pa.Array) -> pa.Array:
+    """Whether all conditions hold; one that is null does not."""
+    result = pc.fill_null(conditions[0], False)
+    for condition in conditions[1:]:
+        result = pc.and_(result, pc.fill_null(condition, False))
+    return result
+
+
+def is_in(column: pa.Array, values: Sequence[Any]) -> pa.Array:
+    """Whether a value is one of these; null is none."""
+    return pc.is_in(column, value_set=pa.array(list(values), column.type))
+
+
+def look_up(values: Mapping[Any, Any], keys: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """The value for each key; null where there is none."""
+    if not values:
+        return pa.nulls(len(keys), data_type)
+    index = pc.index_in(keys, value_set=pa.array(list(values), keys.type))
+    return pa.array(list(values.values()), data_type).take(index)
+
+
+def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
+    """One row per item of a column of arrays, in place of that column.
+
+    Args:
+        item: what the item is called. Its fields, if it is a struct, are columns ``<item>.<field>``.
+    """
+    lists = rows.column(name)
+    parents, items = pc.list_parent_indices(lists), pc.list_flatten(lists)
+    others = rows.drop_columns([name]).take(parents)
+    fields = items.flatten() if pa.types.is_struct(items.type) else [items]
+    names = [f"{item}.{field.name}" for field in items.type] if pa.types.is_struct(items.type) else [item]
+    return pa.RecordBatch.from_arrays([*others.columns, *fields], names=[*others.schema.names, *names])
+
+
+def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
+    topic = rows.column("topic")
+    if not topic_names or not pc.any(pc.starts_with(topic, "id:")).as_py():
+        return rows
+    names = {f"{cluster_id}|id:{topic_id}": name for (cluster_id, topic_id), name in topic_names.items()}
+    keys = pc.binary_join_element_wise(rows.column("cluster_id"), topic, "|")
+    name = look_up(names, keys, pa.string())
+    return rows.set_column(rows.schema.get_field_index("topic"), "topic", first_of(name, topic))
+
+
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """A table's rows in one batch, which may have none."""
+    columns = [column.combine_chunks() for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str]) -> pa.RecordBatch:
+    """Of the rows that are alike in some columns the first one in an order."""
+    places = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order]).cast(pa.int64())
+    numbers = pa.table([*map(rows.column, by), pc.inverse_permutation(places)], names=[*by, "number"])
+    first = numbers.group_by(list(by)).aggregate([("number", "min")]).column("number_min")
+    return rows.take(places.take(first.combine_chunks()))
+
+
+def dicts(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows of a table; instants in microseconds since the epoch."""
+    columns = [
+        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        for column in table.columns
+    ]
+    return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]

@@ -1,0 +1,322 @@
+"""The configuration: what it consists of, where it comes from, and what is wrong with it.
+
+Three layers, later ones win: ``conf/default.toml`` (the only place where a default is written), the file given with
+``--conf``, and options of the command line. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from pipelines.base.errors import ConfigError
+from pipelines.base.resources import conf_file
+
+COMMAND_LINE = "command line"
+_TIME_ZONE = "spark.sql.session.timeZone"
+#: A number of days.
+Days = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")]
+_NAME = re.compile(r"(?!\.+$)[\w.-]*")
+LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
+
+
+def _flat_text(value: object) -> object:
+    """Spark settings as flat text: TOML reads an unquoted ``spark.sql.x = 4`` as tables within tables."""
+    if not isinstance(value, Mapping):
+        return value
+    flat = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in _leaves(value)}
+    if flat.get(_TIME_ZONE, "UTC") != "UTC":
+        raise ValueError(f"{_TIME_ZONE} is always UTC, since rows depend on it; the zone of logs is ingest.timezone")
+    return flat
+
+
+def _name(value: object) -> object:
+    """A name that people give: it becomes one of folders and of other tools' keys."""
+    if isinstance(value, str) and not _NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is no name: it may have letters, digits, _, . and -")
+    return value
+
+
+def _zone(value: object) -> object:
+    """An IANA zone name."""
+    try:
+        ZoneInfo(str(value))
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"{value!r} is no time zone; give an IANA name such as UTC or Europe/Berlin") from None
+    return value
+
+
+def _named(value: object) -> object:
+    """What is said of a folder: a name, or a table."""
+    return {"cluster": value} if isinstance(value, str) else value
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SessionConfig(_Section):
+    """How Spark is started."""
+
+    master: str = Field(min_length=1)
+    driver_memory: str | None = Field(default=None, pattern=r"^[1-9][0-9]*[mg]$")
+    local_mb: int = Field(ge=0)
+    shuffle_partitions: int | None = Field(default=None, ge=1)
+    lock_wait_s: int = Field(ge=0)
+    lease_s: int = Field(ge=4)
+    spark: Annotated[dict[str, str], BeforeValidator(_flat_text)]
+
+
+class FolderConfig(_Section):
+    """What is said of a folder of logs; a name by itself is its cluster's."""
+
+    cluster: Annotated[str, BeforeValidator(_name)] = ""
+    timezone: Annotated[str, BeforeValidator(_zone)] | None = None
+
+
+class IngestConfig(_Section):
+    """Which files are read, and how."""
+
+    timezone: Annotated[str, BeforeValidator(_zone)]
+    cluster: Annotated[str, BeforeValidator(_name)]
+    clusters: dict[str, Annotated[FolderConfig, BeforeValidator(_named)]]
+    record_bytes_max: int = Field(ge=4096)
+    batch_mb: int = Field(ge=0)
+    include: list[str] = Field(min_length=1)
+    exclude: list[str]
+
+    @property
+    def batch_bytes(self) -> int:
+        """Text of one batch; 0: there is one."""
+        return self.batch_mb * 1_000_000
+
+
+class ReplayConfig(_Section):
+    """How predictions are judged."""
+
+    tolerance_ms: int = Field(ge=0)
+    late_ms: int = Field(ge=1)
+    evidence_tier_max: Literal["T0", "T1", "T2", "T3"]
+    settle_ms: int = Field(ge=0)
+    seal_lag_ms: int = Field(ge=10_000)
+    driver: Literal["arrow", "stateful"]
+
+
+class LatencyConfig(_Section):
+    """How latency is aggregated."""
+
+    slow_ms: int = Field(ge=0)
+    interval_s: int = Field(ge=1)
+    metrics_interval_s: int = Field(ge=1)
+
+
+class QualityConfig(_Section):
+    """What is expected of the data before anything is computed from it."""
+
+    enabled: bool
+    time_slack_ms: int = Field(ge=0)
+    parsed_share_min: dict[LogKind, Annotated[float, Field(ge=0, le=1)]]
+    severity: dict[str, Literal["critical", "warning", "off"]]
+
+
+class AuditConfig(_Section):
+    """How the rules of correctness judge."""
+
+    clock_skew_max_ms: int = Field(ge=0)
+    severity: dict[str, Literal["violation", "observation", "off"]]
+
+
+class RetentionConfig(_Section):
+    """How long layers are kept, as days (``90d``); None: for as long as ``expire --keep`` says."""
+
+    bronze_keep: Days | None = None
+    silver_keep: Days | None = None
+    gold_keep: Days | None = None
+
+
+class ReportConfig(_Section):
+    """How the report is drawn."""
+
+    timeline_interval_s: int = Field(ge=1)
+
+
+class Config(_Section):
+    """The whole configuration, checked and read-only."""
+
+    session: SessionConfig
+    ingest: IngestConfig
+    quality: QualityConfig
+    replay: ReplayConfig
+    latency: LatencyConfig
+    audit: AuditConfig
+    retention: RetentionConfig
+    report: ReportConfig
+
+    @cached_property
+    def config_hash(self) -> str:
+        """SHA-256 (hex) of everything that can change a result: all but how Spark is used, names, and what is kept."""
+        return self._hash(Config.model_fields.keys() - {"session", "retention"})
+
+    @cached_property
+    def replay_hash(self) -> str:
+        """SHA-256 (hex) of what rows depend on that one run carries or leaves to the next.
+
+        Not of how files are read: those that were read are not read again.
+        """
+        return self._hash({"replay", "latency"})
+
+    @cached_property
+    def rules_hash(self) -> str:
+        """SHA-256 (hex) of what the rules of correctness depend on."""
+        return self._hash({"audit"})
+
+    def _hash(self, sections: set[str]) -> str:
+        # Whose a file is stands in its rows: to name one more cluster changes nothing of the others.
+        unasked = {"replay": {"driver"}, "ingest": {"cluster", "clusters"}}
+        values = self.model_dump(mode="json", include=sections, exclude=unasked)
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        return sha256(text.encode()).hexdigest()
+
+
+def load_config(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Read and check the configuration.
+
+    Args:
+        path: a TOML file that changes some of the defaults.
+        overrides: values by dotted key (``session.master``), from the command line; None means not given.
+
+    Raises:
+        ConfigError: names the file, the key and what would be allowed.
+    """
+    layers: list[tuple[str, dict[str, Any]]] = [("default.toml", _read(conf_file("default.toml")))]
+    if path is not None:
+        layers.append((str(path), _read(path)))
+    given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    layers.append((COMMAND_LINE, _nested(given)))
+
+    merged: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for file, layer in layers:
+        merged = _merge(merged, layer)
+        origin.update({key: file for key, _ in _nodes(layer)})
+    try:
+        return Config.model_validate(merged)
+    except ValidationError as error:
+        raise _explain(error.errors()[0], origin, str(path or "default.toml")) from None
+
+
+def changeable_by(path: Path) -> str | None:
+    """Who may change a configuration file beside its owner, in words; None: nobody.
+
+    It is code: Spark's options name classes that its JVM loads.
+    """
+    for place, what in ((path.resolve(), "it"), (path.resolve().parent, "its folder")):
+        try:
+            status = place.stat()
+        except OSError:
+            continue  # `load_config` says so
+        if status.st_uid not in (0, os.getuid()):
+            return f"another user, who owns {what}"
+        # In a folder with this bit, only who owns a file may put another one in its place.
+        if status.st_mode & stat.S_ISVTX:
+            continue
+        if status.st_mode & stat.S_IWOTH:
+            return f"everyone: {what} is writable by all"
+        if status.st_mode & stat.S_IWGRP and not _is_of_one(status.st_gid, status.st_uid):
+            return f"its group, which may write {what}"
+    return None
+
+
+def _is_of_one(group_id: int, user_id: int) -> bool:
+    """Whether a group is the one that many systems make for each user."""
+    try:
+        group, user = grp.getgrgid(group_id), pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and not {*group.gr_mem} - {user}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(path, "", "no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(path, "", f"cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(path, "", f"is not TOML: {error}") from None
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *parents, leaf = key.split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[leaf] = value
+    return tree
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged
+
+
+def _nodes(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        yield prefix + key, value
+        if isinstance(value, Mapping):
+            yield from _nodes(value, f"{prefix}{key}.")
+
+
+def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((key, value) for key, value in _nodes(tree) if not isinstance(value, Mapping))
+
+
+def _explain(error: ErrorDetails, origin: Mapping[str, str], fallback: str) -> ConfigError:
+    """One pydantic error as a `ConfigError`: the file that set the key, and what it may be."""
+    parts = [str(part) for part in error["loc"]]
+    key = ".".join(parts)
+    known = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    file = next((origin[name] for name in known if name in origin), fallback)
+    if error["type"] == "extra_forbidden":
+        return ConfigError(file, key, "unknown key", _keys_of(parts[:-1]))
+    if error["type"] == "literal_error":
+        choices = str(error["ctx"]["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
+        return ConfigError(file, key, f"{error['input']!r} is not allowed", choices)
+    message = error["msg"].removeprefix("Value error, ")
+    return ConfigError(file, key, message[:1].lower() + message[1:] + _shown(error["input"], message))
+
+
+def _shown(value: object, message: str) -> str:
+    if isinstance(value, Mapping) or repr(value) in message:
+        return ""
+    return f", but it is {value!r}"
+
+
+def _keys_of(parents: list[str]) -> list[str]:
+    model: type[BaseModel] = Config
+    for parent in parents:
+        annotation = model.model_fields[parent].annotation
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return list(model.model_fields)

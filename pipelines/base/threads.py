@@ -1,0 +1,29 @@
+"""Tasks of one session side by side: while one is planned, a core has nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
+
+#: A small Delta write keeps one core of the driver busy with planning; more threads than this only wait.
+THREADS = 4
+
+
+def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:
+    """Run tasks of one session in a few threads; results in order, the first failure raised when all have ended.
+
+    Spark's jobs in them belong to the group of the caller (`pipelines.spark.spark_jobs`).
+    """
+    if len(tasks) <= 1:
+        return [task() for task in tasks]
+    # No session is active in a thread that was started here, so ask for the one that was made as well.
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if session is not None:
+        # A thread's tasks leave their description behind, so each is wrapped.
+        tasks = [inheritable_thread_target(session)(task) for task in tasks]
+    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
+        return [future.result() for future in [pool.submit(task) for task in tasks]]

@@ -1,0 +1,167 @@
+"""The quarantine on Spark: files that are kept out of silver, and so out of gold, until they are released.
+
+A quarantined file stays in bronze, so nothing stored is lost, and is not parsed again: what read it wrongly once would
+do so again. `release` is for when that has changed: another version of the program, another severity in the
+configuration. A release is a batch of its own, whose id is the time of the release: the released files are parsed and
+checked in it like new ones, and may fail again. A new version does not release by itself, since reading a folder that
+failed before is the user's decision.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from pipelines.base.errors import InputError
+from pipelines.base.threads import concurrently
+from pipelines.lake.lake import Lake
+from schemas import silver
+from schemas.bronze import LOG_FILES
+from schemas.data_files import DATA_FILES
+from schemas.quality import QUARANTINED_FILES
+from schemas.silver import data_dir
+
+QUARANTINED, RELEASED = "quarantined", "released"
+ALL = "all"
+
+
+class Quarantined(NamedTuple):
+    """A file in quarantine.
+
+    Attributes:
+        problem: why, and what to do, in one sentence.
+    """
+
+    file_id: str
+    path: str
+    problem: str
+
+
+class Custody(NamedTuple):
+    """Who is in quarantine, and who was released.
+
+    Attributes:
+        quarantined: rows of ``quality.quarantined_files`` in force, by file.
+        released: the latest release of each file that was ever released.
+    """
+
+    quarantined: Mapping[str, Mapping[str, Any]]
+    released: Mapping[str, str]
+
+    def batch_of(self, file_id: str, run_id: str) -> str:
+        """The batch that a file's rows come with: its ingest, or its release if that was later."""
+        return max(run_id, self.released.get(file_id, run_id))
+
+
+def custody(lake: Lake) -> Custody:
+    """What ``quality.quarantined_files`` says; costs nothing as long as no file was ever quarantined."""
+    return custody_of(lake.rows(QUARANTINED_FILES, *QUARANTINED_FILES.column_names).to_pylist())
+
+
+def batches_without(lake: Lake, file_ids: Set[str]) -> set[str]:
+    """Batches of log files that brought none of these."""
+    state = custody(lake)
+    register = lake.rows(LOG_FILES, "file_id", "run_id")
+    with_any: set[str] = set()
+    batches: set[str] = set()
+    for file_id, run_id in zip(*(column.to_pylist() for column in register.columns), strict=True):
+        (with_any if file_id in file_ids else batches).add(state.batch_of(file_id, run_id))
+    return batches - with_any
+
+
+def custody_of(rows: Iterable[Mapping[str, Any]]) -> Custody:
+    """`custody` of the table's rows."""
+    steps: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        steps[row["file_id"]].append(row)
+    in_quarantine: dict[str, Mapping[str, Any]] = {}
+    released: dict[str, str] = {}
+    for file_id, of_file in steps.items():
+        latest = max(row["batch_id"] for row in of_file)
+        for row in of_file:
+            if row["action"] == RELEASED:
+                released[file_id] = max(row["batch_id"], released.get(file_id, row["batch_id"]))
+            elif row["batch_id"] == latest:
+                in_quarantine[file_id] = row
+    return Custody(in_quarantine, released)
+
+
+def quarantined(lake: Lake) -> tuple[Quarantined, ...]:
+    """Every file in quarantine, by path: what an audit goes without."""
+    rows = sorted(custody(lake).quarantined.values(), key=lambda row: (row["path"], row["file_id"]))
+    return tuple(Quarantined(row["file_id"], row["path"], _problem(row)) for row in rows)
+
+
+def _problem(row: Mapping[str, Any]) -> str:
+    return (
+        f"is in quarantine and left out, since it was not read as declared ({row['reason']}): with a version that "
+        f"reads it, run `highwater quality --release {row['file_id']}`"
+    )
+
+
+def put(lake: Lake, batch_id: str, files: Sequence[tuple[str, str, Sequence[str], str]]) -> None:
+    """Quarantine files of a batch: id, path, expectations that failed, the first of them in words. Safe to repeat."""
+    known: set[str] = set()
+    if lake.has_rows(QUARANTINED_FILES):
+        steps = lake.read(QUARANTINED_FILES).where((F.col("batch_id") == batch_id) & (F.col("action") == QUARANTINED))
+        known = {row["file_id"] for row in steps.select("file_id").collect()}
+    rows = [_step(QUARANTINED, batch_id, *file) for file in files if file[0] not in known]
+    if rows:
+        lake.append_once(QUARANTINED_FILES, _rows(rows), f"{QUARANTINED} {batch_id}")
+
+
+def remove_rows(lake: Lake, file_ids: Sequence[str]) -> None:
+    """Take the rows of files out of silver. ``line_counts`` last: as long as it has them, this is not done."""
+    if not file_ids:
+        return
+    where = f"file_id IN ({', '.join(map(repr, file_ids))})"
+    tables = [spec for spec in (*silver.TABLES, *data_dir.TABLES) if spec is not silver.LINE_COUNTS]
+    concurrently([partial(lake.remove, spec, where) for spec in tables])
+    lake.remove(silver.LINE_COUNTS, where)
+
+
+def release(lake: Lake, which: Sequence[str], batch_id: str) -> tuple[str, ...]:
+    """Let files out, by id, or all of them; gives their paths. The next parse or audit reads them again.
+
+    A file of a data directory is taken off its register, so that an audit of the directory reads it again.
+
+    Raises:
+        InputError: a file is not in quarantine.
+    """
+    in_quarantine = custody(lake).quarantined
+    chosen = sorted(in_quarantine) if ALL in which else sorted(set(which))
+    unknown = [file_id for file_id in chosen if file_id not in in_quarantine]
+    if unknown:
+        held = ", ".join(sorted(in_quarantine)) or "none is"
+        raise InputError(unknown[0], "is no file in quarantine", f"choose {ALL}, or one of those that are: {held}")
+    if not chosen:
+        return ()
+    remove_rows(lake, chosen)  # the run that quarantined them may have been killed
+    lake.remove(DATA_FILES, f"file_id IN ({', '.join(map(repr, chosen))})")
+    rows = [_step(RELEASED, batch_id, file_id, in_quarantine[file_id]["path"], (), None) for file_id in chosen]
+    lake.append_once(QUARANTINED_FILES, _rows(rows), batch_id)
+    return tuple(in_quarantine[file_id]["path"] for file_id in chosen)
+
+
+def _step(
+    action: str, batch_id: str, file_id: str, path: str, expectation_ids: Sequence[str], reason: str | None
+) -> dict[str, Any]:
+    return {
+        "file_id": file_id,
+        "path": path,
+        "batch_id": batch_id,
+        "action": action,
+        "expectation_ids": list(expectation_ids),
+        "reason": reason,
+        "time": datetime.now(UTC),
+    }
+
+
+def _rows(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, QUARANTINED_FILES.arrow_schema)

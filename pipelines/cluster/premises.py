@@ -1,0 +1,408 @@
+"""What an audit takes from the control plane: collected once, as small as metadata is, and handed to every stage. Pure.
+
+`pipelines.cluster.stage` asks for it in one query, whose rows of several kinds are told apart here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
+from pipelines.kafka.controller_rows import EventRow, Ref
+from pipelines.kafka.releases import is_named_at_start
+from pipelines.kafka.resolution import SECOND_US
+from pipelines.kafka.seals import Broker
+
+# Kinds of rows, in the column `kind`.
+LIFE: Final = "life"
+CONFIG: Final = "config"
+EVENT: Final = "event"
+RECORD: Final = "record"
+SNAPSHOT: Final = "snapshot"
+NAME: Final = "name"
+FILE: Final = "file"
+PARSED: Final = "parsed"
+TRANSACTIONAL: Final = "transactional"
+THREAD: Final = "thread"
+CHAIN: Final = "chain"
+FETCH_END: Final = "fetch_end"
+THREAD_END: Final = "thread_end"
+
+#: `silver.broker_lifecycle.event` of a broker that starts, of one that has stopped, and of a clock that went back by
+#: the seconds of `detail`; of one that has started.
+STARTING: Final = "starting"
+HAS_STARTED: Final = "started"
+SHUTTING_DOWN: Final = "shutting_down"
+FETCHER_STOPPING: Final = "fetcher_stopping"
+SHUT_DOWN: Final = "shut_down"
+CLOCK_SET_BACK: Final = "clock_set_back"
+REQUEST_FILE: Final = "kafka-request"
+#: Events that a handover can follow from, or end with; all others stay with their partition.
+EVENTS: Final = (
+    "broker_failed",
+    "log_dir_failed",
+    "brokers_changed",
+    "broker_fenced",
+    "broker_unfenced",
+    "broker_registered",
+    "controlled_shutdown",
+    "controller_elected",
+    "config_changed",
+    "unclean_election",
+    "topic_deleted",
+)
+#: Record of the metadata log that names the active controller from there on.
+LEADER_CHANGE: Final = "LeaderChangeMessage"
+#: Files that are not Kafka's.
+OTHER_FILE: Final = "other"
+#: A thread whose fetch waits for half a second (replica.fetch.wait.max.ms) and says nothing for so long stood still,
+#: or its leader did: what comes then is another run.
+SILENT_US: Final = 2_000_000
+MINUTE_US: Final = 60_000_000
+#: Client id of a fetcher thread: the follower's broker id, and the number of the thread.
+FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
+#: That of any release: up to 0.10 it names the thread and the leader.
+FETCHER_THREAD: Final = r"^(?:broker-\d+-fetcher-\d+|ReplicaFetcherThread-\d+-\d+)$"
+UNKNOWN_CLUSTER: Final = "unknown"
+UNKNOWN_BROKER: Final = -1
+
+
+class LogFile(NamedTuple):
+    """A row of `bronze.log_files`; one for each of the brokers that wrote it.
+
+    Attributes:
+        cluster_id: `UNKNOWN_CLUSTER` where no line says it.
+        first_us, last_us: of its records; None where none has a time.
+        parsed: silver has what it tells.
+        resolution_us: how fine its times are; None counts as milliseconds.
+        kafka_version: that its broker logged; None where no line tells it.
+    """
+
+    file_id: str
+    path: str
+    kind: str
+    cluster_id: str
+    broker_id: int | None
+    first_us: int | None
+    last_us: int | None
+    parsed: bool
+    resolution_us: int | None = None
+    kafka_version: str | None = None
+
+
+class Life(NamedTuple):
+    """A row of `silver.broker_lifecycle`: a start, a stop, or a line that tells version, mode or a clock set back."""
+
+    cluster_id: str
+    broker_id: int
+    time_us: int
+    ref: Ref
+    event: str
+    mode: str | None
+    kafka_version: str | None
+    detail: str | None
+
+
+class Run(NamedTuple):
+    """Fetches of a follower whose numbers follow each other on a connection.
+
+    Attributes:
+        broker_id: leader whose request log has them.
+        first_us, last_us: times of the first and the last of their lines.
+        missing: numbers left out between them, in lines from `missing_since_us` to `missing_until_us`.
+    """
+
+    cluster_id: str
+    broker_id: int
+    connection: str
+    replica_id: int
+    first_number: int
+    last_number: int
+    first_us: int
+    last_us: int
+    missing: int = 0
+    missing_since_us: int | None = None
+    missing_until_us: int | None = None
+
+
+class FetchEnd(NamedTuple):
+    """A follower's thread stopped, or could not fetch, from its first time of a minute to its last.
+
+    Attributes:
+        broker_id: the follower.
+        stopped: the thread, by whoever started it.
+    """
+
+    cluster_id: str
+    broker_id: int
+    leader: int
+    first_us: int
+    last_us: int
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class Premises:
+    """What the whole audit rests on.
+
+    Attributes:
+        contexts: versions and configuration of the brokers.
+        files: every log file that was read.
+        topic_names: by (cluster, topic id), of all ids that a line names.
+        lives: in the order of time.
+        events: of `EVENTS` without those of one partition, each with its cluster.
+        records: of the metadata log, about nodes or about who is the active controller: rows of
+            `silver.metadata_records`, their instants in microseconds.
+        snapshots: by (cluster, node), the last offset that its newest snapshot of the metadata log covers.
+        producers: transactional ids by (cluster, producer id), as requests about transactions name both.
+        transactional_clients: by (cluster, client id, host) the transactional id of a client that uses one only.
+            Request logs before 2.8 do not print a produce's. A transactional producer sends nothing outside of
+            transactions, so whoever began one under this name and from this host is taken for the sender.
+        threads: by cluster, the follower's fetcher thread that each connection to a leader belongs to.
+        runs: of the fetches of all followers, in no order.
+        fetch_ends: when threads that fetch stopped, or could not fetch.
+    """
+
+    contexts: Contexts = field(default_factory=Contexts)
+    files: tuple[LogFile, ...] = ()
+    topic_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    lives: tuple[Life, ...] = ()
+    events: tuple[tuple[str, EventRow], ...] = ()
+    records: tuple[Mapping[str, Any], ...] = ()
+    snapshots: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    producers: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    transactional_clients: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
+    fetch_ends: tuple[FetchEnd, ...] = ()
+
+    @cached_property
+    def modes(self) -> dict[Broker, str]:
+        """Mode that each broker last told at a start: kraft or zookeeper."""
+        return {(life.cluster_id, life.broker_id): life.mode for life in self.lives if life.mode is not None}
+
+    @cached_property
+    def has_overlapping_request_logs(self) -> bool:
+        """Two request logs of one broker cover a common time, so a line may stand in both."""
+        last_us: dict[tuple[str, int | None], int] = {}
+        spans = ((file.first_us, file) for file in self.files if file.kind == REQUEST_FILE)
+        for first_us, file in sorted((first_us, file) for first_us, file in spans if first_us is not None):
+            broker = file.cluster_id, file.broker_id
+            if broker in last_us and first_us <= last_us[broker]:
+                return True
+            last_us[broker] = max(last_us.get(broker, first_us), file.last_us or first_us)
+        return False
+
+    @cached_property
+    def _histories(self) -> dict[Broker, list[tuple[Any, Any]]]:
+        """By broker, keys and histories of its configuration, then of its topics'; each in the order of keys."""
+        histories: dict[Broker, list[tuple[Any, Any]]] = defaultdict(list)
+        settings: tuple[Mapping[Any, Any], ...] = (self.contexts.broker_configs, self.contexts.topic_configs)
+        for configs in settings:
+            for key, history in sorted(configs.items()):
+                histories[key[0], key[1]].append((key, history))
+        return dict(histories)
+
+    def digest(self, broker: Broker, before_us: int) -> str:
+        """Hash of what lines tell of a broker's version and settings before an instant: what its replay rests on."""
+        lag = self.contexts.lag_times_max_us(*broker)
+        parts: list[object] = [
+            [era for era in self.contexts.eras.get(broker, ()) if era[0] < before_us],
+            lag[-1][1] if lag else None,
+            self.contexts.settle_us,
+        ]
+        for key, history in self._histories.get(broker, ()):
+            # Nothing is said of a key that is first told later: a topic that is made then leaves the past as it is.
+            if before := [entry for entry in history if entry[0] < before_us]:
+                parts.append([key, before])
+        coarse = [(since, min(until, before_us)) for since, until in self.contexts.coarse.get(broker, ())]
+        parts += [["coarse", span] for span in coarse if span[0] < span[1]]
+        return sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
+    """Premises from rows of all kinds, in any order; a row has the columns of its kind.
+
+    Args:
+        settle_us: how long after its completion an operation waits for the offsets that follow it, microseconds.
+    """
+    by_kind: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_kind[row["kind"]].append(row)
+    parsed = {row["file_id"] for row in by_kind[PARSED]}
+    threads: dict[str, dict[tuple[int, str], int]] = defaultdict(dict)
+    for row in by_kind[THREAD]:
+        threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
+    lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
+    files = tuple(file for row in by_kind[FILE] for file in _files(row, row["file_id"] in parsed))
+    contexts = _contexts(lives, by_kind[CONFIG], files, settle_us)
+    return Premises(
+        contexts=replace(contexts, coarse=coarse_spans(files)),
+        files=files,
+        topic_names=_last(by_kind[NAME], "topic_id", "topic"),
+        lives=lives,
+        events=tuple((row["cluster_id"], _event(row)) for row in by_kind[EVENT]),
+        records=tuple(by_kind[RECORD]),
+        snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
+        threads=dict(threads),
+        runs=tuple(_run(row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
+        fetch_ends=tuple(_fetch_ends(by_kind)),
+        producers=_producers(by_kind[TRANSACTIONAL]),
+        transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
+    )
+
+
+def _run(row: Mapping[str, Any]) -> Run:
+    values = {name: row[name] for name in Run._fields}
+    return Run(**values | {"missing": row["missing"] or 0})
+
+
+def _fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[FetchEnd]:
+    """Stops as they are; failures of a minute as one, however many batches tell them."""
+    minutes: dict[tuple[Any, ...], FetchEnd] = {}
+    for kind in (THREAD_END, FETCH_END):
+        for row in by_kind[kind]:
+            if row["broker_id"] is None:
+                continue
+            link = row["cluster_id"], row["broker_id"], row["leader"]
+            end = FetchEnd(*link, row["first_us"], row["last_us"], stopped=kind == THREAD_END)
+            if end.stopped:
+                yield end
+                continue
+            key = *link, end.first_us // MINUTE_US
+            known = minutes.get(key, end)
+            minutes[key] = FetchEnd(*link, min(known.first_us, end.first_us), max(known.last_us, end.last_us))
+    yield from minutes.values()
+
+
+def _producers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
+    named: dict[tuple[str, int], str] = {}
+    for row in rows:
+        if row["producer_id"] is not None and row["producer_id"] >= 0:
+            key = row["cluster_id"], row["producer_id"]
+            named[key] = max(named.get(key, ""), row["transactional_id"])
+    return named
+
+
+def _transactional_clients(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+    used: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        if row["begins"] and row["client_id"] is not None:
+            used[row["cluster_id"], row["client_id"], row["remote_host"] or ""].add(row["transactional_id"])
+    return {client: next(iter(ids)) for client, ids in used.items() if len(ids) == 1}
+
+
+def _place(row: Mapping[str, Any]) -> tuple[int, str, int]:
+    return row["time_us"], row["file_id"], row["byte_offset"]
+
+
+def _last(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tuple[str, Any], Any]:
+    """The highest value by (cluster, a column): tasks give one each."""
+    return {(row["cluster_id"], row[name]): row[value] for row in sorted(rows, key=itemgetter(value))}
+
+
+def _files(row: Mapping[str, Any], parsed: bool) -> Iterator[LogFile]:
+    """A file, once for each broker that wrote it."""
+    cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
+    times = row["first_us"], row["last_us"]
+    for broker_id in row["brokers"] or (row["broker_id"],):
+        names = (row["file_id"], row["path"], row["file_kind"], cluster_id, broker_id)
+        yield LogFile(*names, *times, parsed, row["resolution_us"], row["kafka_version"])
+
+
+def coarse_spans(files: Iterable[LogFile]) -> Spans:
+    """From when until when a broker's times are whole seconds: from its first file of such to the end of its last.
+
+    What no known broker logged counts for `UNKNOWN_BROKER`.
+    """
+    spans: Spans = {}
+    for file in files:
+        if file.resolution_us != SECOND_US or file.first_us is None or file.last_us is None or file.kind == OTHER_FILE:
+            continue
+        broker = file.cluster_id, UNKNOWN_BROKER if file.broker_id is None else file.broker_id
+        since_us, until_us = file.first_us, file.last_us + SECOND_US
+        for begun_us, ended_us in spans.get(broker, ()):
+            since_us, until_us = min(since_us, begun_us), max(until_us, ended_us)
+        spans[broker] = [(since_us, until_us)]
+    return spans
+
+
+def _life(row: Mapping[str, Any]) -> Life:
+    names = ("event", "mode", "kafka_version", "detail")
+    return Life(row["cluster_id"], row["broker_id"], row["time_us"], _ref(row), *[row[name] for name in names])
+
+
+def _event(row: Mapping[str, Any]) -> EventRow:
+    brokers = None if row["brokers"] is None else tuple(row["brokers"])
+    return EventRow(
+        row["time_us"],
+        row["broker_id"],
+        _ref(row),
+        row["event"],
+        controller_epoch=row["controller_epoch"],
+        subject_broker_id=row["subject_broker_id"],
+        brokers=brokers,
+        topic=row["topic"],
+        topic_id=row["topic_id"],
+        leader=row["leader"],
+        detail=row["detail"],
+    )
+
+
+def _ref(row: Mapping[str, Any]) -> Ref:
+    return Ref(row["file_id"], row["byte_offset"], row["line_no"])
+
+
+def _contexts(
+    lives: Sequence[Life], configs: Iterable[Mapping[str, Any]], files: Iterable[LogFile], settle_us: int
+) -> Contexts:
+    placed: list[tuple[tuple[int, str, int], Broker, ConfigLine]] = []
+    for life in lives:
+        broker, place = (life.cluster_id, life.broker_id), (life.time_us, life.ref.file_id, life.ref.byte_offset)
+        if life.event == STARTING:
+            placed.append((place, broker, ConfigLine(life.time_us, STARTED, life.mode, {})))
+    for row in configs:
+        line = ConfigLine(row["time_us"], row["scope"], row["entity"], row["settings"])
+        placed.append((_place(row), (row["cluster_id"], row["broker_id"]), line))
+    lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
+    for _, broker, line in sorted(placed, key=lambda item: item[0]):
+        lines[broker].append(line)
+    return contexts_of(_versions(lives, files), lines, settle_us)
+
+
+def _versions(lives: Iterable[Life], files: Iterable[LogFile]) -> dict[Broker, History]:
+    """The versions that each broker's starts tell.
+
+    A line that names a version may be a client's, within the broker or beside it: the broker's is followed by the line
+    of its start, or is that which its file was found to be of.
+    """
+    of_file = {file.file_id: file.kafka_version for file in files}
+    starts: dict[Broker, list[tuple[int, str]]] = defaultdict(list)
+    begun_us: dict[Broker, int] = {}
+    named: dict[Broker, tuple[int, str]] = {}
+
+    def started(broker: Broker, time_us: int, version: str) -> None:
+        # A broker names its version some seconds after it began to start.
+        starts[broker].append((begun_us.pop(broker, time_us), version))
+
+    for life in lives:
+        broker = (life.cluster_id, life.broker_id)
+        if life.event == STARTING:
+            begun_us[broker] = life.time_us
+        elif life.event == HAS_STARTED and broker in named:
+            time_us, version = named.pop(broker)
+            if is_named_at_start(time_us, life.time_us):
+                started(broker, time_us, version)
+        if life.kafka_version is not None:
+            named.pop(broker, None)
+            if life.kafka_version == of_file.get(life.ref.file_id):
+                started(broker, life.time_us, life.kafka_version)
+            else:
+                named[broker] = life.time_us, life.kafka_version
+    return {broker: tuple(of_broker) for broker, of_broker in starts.items()}

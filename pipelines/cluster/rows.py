@@ -1,0 +1,224 @@
+"""Rows of tables as rows of the premises (`cluster.premises`), each of its kind, as few as a batch allows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
+from pipelines.cluster import premises as p
+from pipelines.kafka.connections import remote_hosts
+from pipelines.kafka.strays import END_US, FIRST_US
+
+#: Columns of all kinds but for configuration.
+SHAPE: Final = {
+    "kind": "string",
+    "cluster_id": "string",
+    "broker_id": "int",
+    "file_id": "string",
+    "byte_offset": "long",
+    "line_no": "long",
+    "time_us": "long",
+    "event": "string",
+    "mode": "string",
+    "kafka_version": "string",
+    "detail": "string",
+    "controller_epoch": "int",
+    "subject_broker_id": "int",
+    "brokers": "array<int>",
+    "topic": "string",
+    "topic_id": "string",
+    "leader": "int",
+    "source": "string",
+    "offset": "long",
+    "record": "string",
+    "record_no": "long",
+    "node_id": "int",
+    "node_epoch": "long",
+    "fenced": "boolean",
+    "in_controlled_shutdown": "boolean",
+    "path": "string",
+    "file_kind": "string",
+    "first_us": "long",
+    "last_us": "long",
+    "resolution_us": "long",
+    "connection": "string",
+    "fetcher_id": "int",
+    "replica_id": "int",
+    "first_number": "long",
+    "last_number": "long",
+    "missing": "long",
+    "missing_since_us": "long",
+    "missing_until_us": "long",
+    "transactional_id": "string",
+    "producer_id": "long",
+    "client_id": "string",
+    "remote_host": "string",
+    "begins": "boolean",
+}
+#: Runs of numbers that a connection has of one batch. Where more lines are missing than this, what is missing between
+#: them is added up.
+RUNS_MAX: Final = 20
+#: What a fetcher thread asks for on the connection of its fetches.
+APIS_OF_FETCHERS: Final = ("OFFSET_FOR_LEADER_EPOCH", "LIST_OFFSETS", "API_VERSIONS")
+#: From here on numbers are of authentication (`SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID`).
+RESERVED_NUMBER: Final = 2**31 - 8
+TRANSACTIONAL_COLUMNS: Final = ("cluster_id", "api", "transactional_id", "producer_id", "client_id", "connection")
+_SCHEMA: Final = arrow_schema(SHAPE)
+
+
+def of_kind(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.RecordBatch:
+    """Rows of a kind with the columns that they have.
+
+    Args:
+        values: columns beside them.
+    """
+    given = {name: rows.column(name) for name in SHAPE if name in rows.schema.names}
+    if "time" in rows.schema.names:
+        given["time_us"] = micros(rows.column("time"))
+    return shaped(_SCHEMA, len(rows), {**given, **values, "kind": kind})
+
+
+def files(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `bronze.log_files`."""
+    times = {f"{name}_us": _possible(micros(rows.column(f"{name}_time"))) for name in ("first", "last")}
+    return of_kind(rows, p.FILE, file_kind=rows.column("kind"), brokers=rows.column("broker_ids"), **times)
+
+
+def _possible(times_us: pa.Array) -> pa.Array:
+    """Instants, but for those that an older version of highwater took from a line of a dead clock."""
+    is_possible = both(pc.greater_equal(times_us, FIRST_US), pc.less(times_us, END_US))
+    return pc.if_else(is_possible, times_us, pa.scalar(None, pa.int64()))
+
+
+def distinct(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+    """Rows of a kind, each once."""
+    return of_kind(pa.table(rows).group_by(rows.schema.names).aggregate([]), kind)
+
+
+def snapshots(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.metadata_records` of snapshots: the newest of each node."""
+    newest = pa.table(rows).group_by(["cluster_id", "broker_id"]).aggregate([("offset", "max")])
+    return of_kind(newest, p.SNAPSHOT, offset=newest.column("offset_max"))
+
+
+def threads(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.fetch_requests`: the thread that each connection of a follower belongs to, by its client id."""
+    names = ["cluster_id", "broker_id", "connection", "client_id"]
+    each = pa.table(rows).group_by(names).aggregate([])
+    each = each.filter(pc.match_substring_regex(each.column("client_id"), p.FETCHER_CLIENT))
+    thread = pc.replace_substring_regex(each.column("client_id"), p.FETCHER_CLIENT, r"\2")
+    return of_kind(each, p.THREAD, fetcher_id=thread)
+
+
+def threads_and_chains(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """`threads` and `chains` of the same rows."""
+    yield threads(rows)
+    yield chains(rows)
+
+
+def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.fetch_requests` or `silver.requests`: runs of numbers on connections of followers' threads.
+
+    A fetcher thread counts what it asks a leader for: fetches, and where epochs end and logs begin (requests of other
+    APIs). A run has the times of its first and its last line, and what is missing within it where `RUNS_MAX` are not
+    enough.
+    """
+    client_id = rows.column("client_id")
+    of_threads = pc.and_(pc.match_substring_regex(client_id, p.FETCHER_THREAD), pc.is_valid(rows.column("connection")))
+    # Up to 0.10 the thread is named after its leader: only the fetch itself says whose it is.
+    replica_id = pc.if_else(
+        pc.match_substring_regex(client_id, p.FETCHER_CLIENT),
+        pc.replace_substring_regex(client_id, p.FETCHER_CLIENT, r"\1"),
+        rows.column("replica_id").cast(pa.string()) if "replica_id" in rows.schema.names else None,
+    )
+    names = ["cluster_id", "broker_id", "connection"]
+    columns = {name: rows.column(name) for name in (*names, "correlation_id", "time")}
+    fetches = pa.table({**columns, "replica_id": replica_id})
+    is_counted = pc.less(rows.column("correlation_id"), RESERVED_NUMBER)
+    fetches = fetches.filter(both(of_threads, is_counted, pc.is_valid(replica_id)))
+    fetches = fetches.sort_by([(name, "ascending") for name in (*names, "correlation_id", "time")]).combine_chunks()
+    if not fetches.num_rows:
+        return of_kind(rows.slice(0, 0).select(names), p.CHAIN)
+    number = fetches.column("correlation_id").to_numpy().astype(np.int64)
+    time_us = micros(fetches.column("time")).to_numpy()
+    begins = np.ones(len(number), bool)
+    begins[1:] = False
+    for name in names:
+        codes = pc.fill_null(pc.dictionary_encode(fetches.column(name)).combine_chunks().indices, -1).to_numpy()
+        begins[1:] |= codes[1:] != codes[:-1]
+    connection_no = np.cumsum(begins) - 1
+    begins[1:] |= (np.diff(number) > 1) | (np.diff(time_us) > p.SILENT_US)
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(number)) - 1
+    first, last, missing = _few_runs(first, last, connection_no, number, time_us)
+    return of_kind(
+        fetches.take(pa.array(first)).select([*names, "replica_id"]),
+        p.CHAIN,
+        first_number=pa.array(number[first]),
+        last_number=pa.array(number[last]),
+        first_us=pa.array(time_us[first]),
+        last_us=pa.array(time_us[last]),
+        **{name: pa.array(values, pa.int64()) for name, values in missing.items()},
+    )
+
+
+def _few_runs(
+    first: Any, last: Any, connection_no: Any, number: Any, time_us: Any
+) -> tuple[Any, Any, dict[str, list[int | None]]]:
+    """First and last row of each run; those of a connection that has too many as one."""
+    firsts, lasts = [], []
+    missing: dict[str, list[int | None]] = {"missing": [], "missing_since_us": [], "missing_until_us": []}
+    bounds = np.flatnonzero(np.append(True, np.diff(connection_no[first]) > 0))
+    for start, end in zip(bounds, np.append(bounds[1:], len(first)), strict=True):
+        if end - start <= RUNS_MAX:
+            firsts += first[start:end].tolist()
+            lasts += last[start:end].tolist()
+            for values in missing.values():
+                values += [None] * (end - start)
+            continue
+        firsts.append(first[start])
+        lasts.append(last[end - 1])
+        between = number[first[start + 1 : end]] - number[last[start : end - 1]] - 1
+        missing["missing"].append(int(between.sum()))
+        missing["missing_since_us"].append(int(time_us[last[start]]))
+        missing["missing_until_us"].append(int(time_us[first[end - 1]]))
+    return np.array(firsts), np.array(lasts), missing
+
+
+def fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.fetcher_events` of partitions that a thread could not fetch: from when until when, by leader.
+
+    A row is of one minute, so what several batches tell of one is put together again (`pipelines.cluster.premises`).
+    """
+    could_not = both(is_in(rows.column("action"), ("failed", "error", "fenced")), pc.is_valid(rows.column("leader")))
+    names = ["cluster_id", "broker_id", "leader"]
+    times_us = micros(rows.column("time"))
+    columns = [*map(rows.column, names), times_us, pc.divide(times_us, p.MINUTE_US)]
+    ends = pa.table(columns, names=[*names, "us", "minute"]).filter(could_not)
+    ends = ends.group_by([*names, "minute"]).aggregate([("us", "min"), ("us", "max")])
+    times = {"first_us": ends.column("us_min"), "last_us": ends.column("us_max")}
+    return of_kind(ends.select(names), p.FETCH_END, **times)
+
+
+def thread_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.broker_lifecycle` of threads that were stopped, with the leader that they fetched from."""
+    times = micros(rows.column("time"))
+    ends = rows.select(["cluster_id", "broker_id"])
+    return of_kind(ends, p.THREAD_END, leader=rows.column("detail").cast(pa.int32()), first_us=times, last_us=times)
+
+
+def transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.requests` that name a transactional id: who uses it, with which producer id.
+
+    ``begins``: a transaction, or the life of a producer.
+    """
+    begins = is_in(rows.column("api"), ("ADD_PARTITIONS_TO_TXN", "INIT_PRODUCER_ID"))
+    hosts = remote_hosts(rows.column("connection"))
+    same = {name: rows.column(name) for name in ("cluster_id", "transactional_id", "producer_id", "client_id")}
+    users = pa.table({**same, "remote_host": hosts, "begins": begins})
+    return of_kind(users.group_by(users.schema.names).aggregate([]), p.TRANSACTIONAL)

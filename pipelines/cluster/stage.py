@@ -1,0 +1,128 @@
+"""The premises of an audit on Spark: all that is asked of small tables before the heavy work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+
+from pipelines.base.blobs import shape
+from pipelines.cluster import configs
+from pipelines.cluster import premises as p
+from pipelines.cluster import rows as pr
+from pipelines.cluster.premises import EVENTS, LEADER_CHANGE, Premises, premises_of
+from pipelines.lake.folds import collect_tables, fold
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, by_batch, read_in_tasks
+from pipelines.spark.rows import as_table
+from schemas import bronze, silver
+from schemas.silver.data_dir import METADATA_RECORDS
+
+_PLACE = ("cluster_id", "broker_id", "file_id", "byte_offset")
+_LINE = (*_PLACE, "line_no", "time")
+_OF_THREADS = ("cluster_id", "broker_id", "connection", "client_id")
+OF_CHAINS = (*_OF_THREADS, "correlation_id", "time")
+_OF_BROKER = pc.field("broker_id").is_valid()
+
+
+def collect_premises(lake: Lake, settle_us: int) -> Premises:
+    """The premises of a lake; none where it holds nothing.
+
+    Args:
+        settle_us: see `premises_of`.
+    """
+    rows = read_in_tasks(lake, _readings(), shape(pr.SHAPE))
+    few = [] if rows is None else as_table(rows, shape(pr.SHAPE)).to_pylist()
+    return premises_of([*few, *_configs(lake)], settle_us)
+
+
+def _configs(lake: Lake) -> list[dict[str, Any]]:
+    """One row per line that tells of settings."""
+    reading = Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.told))
+    rows = read_in_tasks(lake, [reading], shape(configs.ROW_TYPES))
+    if rows is None:
+        return []
+    blobs = fold(rows, tuple(configs.KEY_TYPES), configs.ORDER, configs.COLUMNS, configs.lines)
+    # Each task has told the first of its own.
+    first = configs.first_of_alike(map(configs.says_of, collect_tables(blobs)[configs.LINES]))
+    return [_config(*says, *line) for says, line in first]
+
+
+def _config(
+    cluster_id: str,
+    broker_id: int,
+    scope: str,
+    entity: str | None,
+    settings: configs.Settings,
+    time_us: int,
+    file_id: str,
+    byte_offset: int,
+) -> dict[str, Any]:
+    broker = {"kind": p.CONFIG, "cluster_id": cluster_id, "broker_id": broker_id}
+    says = {"scope": scope, "entity": entity, "settings": dict(settings)}
+    return broker | says | {"time_us": time_us, "file_id": file_id, "byte_offset": byte_offset}
+
+
+def _readings() -> list[Reading]:
+    matters = pc.field("event").isin([p.STARTING, p.HAS_STARTED, p.SHUT_DOWN, p.CLOCK_SET_BACK])
+    matters = matters | pc.field("kafka_version").is_valid() | pc.field("mode").is_valid()
+    events = pc.field("partition").is_null() & pc.field("event").isin(EVENTS)
+    leader_change = (pc.field("source") == "log") & (pc.field("record") == LEADER_CHANGE)
+    records = pc.field("applied") & (pc.field("node_id").is_valid() | leader_change)
+    subject = ("controller_epoch", "subject_broker_id", "brokers", "topic", "topic_id", "leader", "detail")
+    state = ("source", "offset", "record", "record_no", "leader", "controller_epoch", "node_id", "node_epoch")
+    life = ("event", "mode", "kafka_version", "detail")
+    times = ("first_time", "last_time", "resolution_us")
+    registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "broker_ids", "kafka_version", *times)
+    snapshots = pc.field("source") == "snapshot"
+    return [
+        Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), by_batch(pr.of_kind, p.LIFE), _OF_BROKER & matters),
+        Reading(
+            silver.CONTROLLER_EVENTS,
+            (*_LINE, "event", "partition", *subject),
+            by_batch(pr.of_kind, p.EVENT),
+            _OF_BROKER & events,
+        ),
+        Reading(
+            METADATA_RECORDS,
+            (*_PLACE, "time", "applied", *state, "fenced", "in_controlled_shutdown"),
+            by_batch(pr.of_kind, p.RECORD),
+            _OF_BROKER & records,
+        ),
+        Reading(
+            METADATA_RECORDS,
+            ("cluster_id", "broker_id", "source", "offset"),
+            by_batch(pr.snapshots),
+            _OF_BROKER & snapshots,
+        ),
+        Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), by_batch(pr.distinct, p.NAME)),
+        Reading(bronze.LOG_FILES, registers, by_batch(pr.files)),
+        Reading(silver.FETCH_REQUESTS, (*OF_CHAINS, "replica_id"), pr.threads_and_chains, digest="threads"),
+        Reading(
+            silver.REQUESTS,
+            (*OF_CHAINS, "api"),
+            by_batch(pr.chains),
+            pc.field("api").isin(pr.APIS_OF_FETCHERS),
+            digest="chains",
+        ),
+        Reading(
+            silver.FETCHER_EVENTS,
+            ("cluster_id", "broker_id", "time", "action", "leader"),
+            by_batch(pr.fetch_ends),
+            digest="fetch ends",
+        ),
+        Reading(
+            silver.BROKER_LIFECYCLE,
+            ("cluster_id", "broker_id", "time", "event", "detail"),
+            by_batch(pr.thread_ends),
+            _OF_BROKER & (pc.field("event") == p.FETCHER_STOPPING),
+        ),
+        Reading(
+            silver.REQUESTS,
+            pr.TRANSACTIONAL_COLUMNS,
+            by_batch(pr.transactional),
+            pc.field("transactional_id").is_valid(),
+            digest="transactional",
+        ),
+        Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.distinct, p.PARSED)),
+    ]

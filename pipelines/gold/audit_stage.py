@@ -1,0 +1,160 @@
+"""The correctness audit as a stage: silver and the replay's gold become violations, evidence and rule results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pipelines.base.config import AuditConfig
+from pipelines.base.threads import concurrently
+from pipelines.bronze.quarantine import quarantined
+from pipelines.cluster.premises import CLOCK_SET_BACK, UNKNOWN_CLUSTER, Premises
+from pipelines.controllers.stage import replay_controllers
+from pipelines.kafka.seals import Broker, Seal
+from pipelines.lake.batches import small_rows
+from pipelines.lake.clusters import ClusterFile, clusters_of, latest
+from pipelines.lake.lake import Lake
+from pipelines.lake.table_files import rows_table
+from pipelines.replay.carried import Plan
+from pipelines.rules.assumptions import File, doubts
+from pipelines.rules.evidence_stage import Lines, lines_of
+from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
+from pipelines.rules.holes import Hole
+from pipelines.rules.holes_stage import write_holes
+from pipelines.rules.known_findings import Known, known_of, told_now
+from pipelines.rules.registry import RULES
+from pipelines.rules.stage import find_cases
+from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
+from schemas.audit_facts import NO_TIME_US
+from schemas.bronze import LOG_FILES
+from schemas.data_files import DATA_FILES
+from schemas.state import EXPIRIES
+from schemas.table import TableSpec
+
+
+def audit(
+    lake: Lake, premises: Premises, config: AuditConfig, stamp: str, todo: Plan, seals: Mapping[Broker, Seal]
+) -> int:
+    """Ask all rules and write what they found.
+
+    Args:
+        todo: what the run replays, and `seals` up to where that is final.
+
+    Returns:
+        The Delta version of ``state.audited`` with what the next run goes on from.
+    """
+    rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
+    controllers, of_partitions = concurrently(
+        [
+            lambda: replay_controllers(lake, premises, stamp),
+            lambda: find_cases(lake, premises, config, rules, todo, seals),
+        ]
+    )
+    asked = {rule.rule_id for rule in rules}
+    of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
+    known = _known(lake)
+    stay, new = told_now(known, findings_of([*of_partitions.cases, *of_controllers], config.severity, rules))
+    findings = [*stay, *new]
+    checked = of_partitions.checked | controllers.checked
+    errors = of_partitions.errors | controllers.errors
+    left_out = counted(of_partitions.left_out, config.severity)
+    seen = {cluster_id for cluster_id, _ in checked} | {finding.cluster_id for finding in findings}
+    holes = write_holes(lake, premises, of_partitions.named, stamp)
+    doubted = _doubts(lake, premises, of_partitions.named, seen, holes)
+    results = results_of(rules, findings, checked, errors, doubted, left_out)
+    lines = lines_of(lake, new)
+    ids = {finding.finding_id for finding in stay}
+    shown = [_shown(row) for row in known.evidence if row["finding_id"] in ids]
+
+    def write(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> None:
+        lake.replace(spec, rows_table(spec, rows), stamp=stamp)
+
+    concurrently(
+        [
+            lambda: write(VIOLATIONS, [_violation(finding) for finding in findings]),
+            lambda: write(EVIDENCE, [*shown, *_evidence(new, lines)]),
+            lambda: write(RULE_RESULTS, [_result(result) for result in results]),
+        ]
+    )
+    version: int = of_partitions.version
+    return version
+
+
+def _known(lake: Lake) -> Known:
+    """What was known when days were dropped the last time."""
+    if not lake.closed.latest_us:
+        return Known(lake.closed)
+    ledger = small_rows(lake, EXPIRIES, "cluster_id", "known_time")
+    known = latest((row["cluster_id"], row["known_time"]) for row in ledger)
+    findings, evidence = (small_rows(lake, spec, *spec.column_names) for spec in (VIOLATIONS, EVIDENCE))
+    return known_of(lake.closed, known, findings, evidence)
+
+
+def _shown(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    values = {**row, "time": _time(row["time"])}
+    return tuple(values[name] for name in EVIDENCE.column_names)
+
+
+def _doubts(
+    lake: Lake, premises: Premises, named: Mapping[str, set[int]], seen: set[str], holes: Iterable[Hole]
+) -> dict[str, tuple[str, ...]]:
+    """What the audit takes for granted and does not hold, by cluster.
+
+    Args:
+        seen: clusters that facts are of.
+    """
+    files = [
+        File(file.cluster_id, file.broker_id, file.path, file.kind, file.first_us, file.last_us)
+        for file in premises.files
+    ]
+    steps = [
+        (life.cluster_id, life.broker_id, float(life.detail or 0))
+        for life in premises.lives
+        if life.event == CLOCK_SET_BACK
+    ]
+    held = quarantined(lake)
+    of_file = {row["file_id"]: row["cluster_id"] for row in _owners(lake)} if held else {}
+    left_out = [(of_file.get(file.file_id) or UNKNOWN_CLUSTER, file.path) for file in held]
+    clusters = seen.union(clusters_of([ClusterFile(file.cluster_id, file.broker_id) for file in premises.files]))
+    return doubts(clusters, files, named, premises.contexts.versions, steps, left_out, holes)
+
+
+def _owners(lake: Lake) -> Iterable[Mapping[str, Any]]:
+    for spec in (LOG_FILES, DATA_FILES):
+        yield from lake.rows(spec, "file_id", "cluster_id").to_pylist()
+
+
+def _time(time_us: int | None) -> datetime | None:
+    if time_us is None or time_us >= NO_TIME_US:
+        return None
+    return datetime.fromtimestamp(time_us // 1_000_000, UTC).replace(microsecond=time_us % 1_000_000)
+
+
+def _violation(finding: Found) -> tuple[Any, ...]:
+    values = {name: getattr(finding, name, None) for name in VIOLATIONS.column_names}
+    values |= {"time": _time(finding.time_us), "brokers": list(finding.brokers)}
+    return tuple(values[name] for name in VIOLATIONS.column_names)
+
+
+def _result(result: Result) -> tuple[Any, ...]:
+    return tuple(getattr(result, name) for name in RULE_RESULTS.column_names)
+
+
+def _evidence(findings: Sequence[Found], lines: Lines) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for finding in findings:
+        # A request can be evidence by its line and by what gold says of it.
+        unique = {(line.file_id, line.byte_offset): (ref, line) for ref, line in reversed(lines.of(finding))}
+        ordered = sorted(unique.values(), key=lambda item: (item[0].time_us, item[1].file, item[1].byte_offset))
+        for position, (ref, line) in enumerate(ordered):
+            values = {
+                "cluster_id": finding.cluster_id,
+                "finding_id": finding.finding_id,
+                "position": position,
+                "time": _time(ref.time_us),
+                "broker_id": ref.broker_id,
+                **line._asdict(),
+            }
+            rows.append(tuple(values[name] for name in EVIDENCE.column_names))
+    return rows

@@ -1,0 +1,300 @@
+"""The gold stage: silver becomes the answers.
+
+A run replays what lies behind the seals of the last one and merges it; the tables that are small are made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import ExitStack
+from functools import partial, reduce
+from operator import or_
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipelines.base.config import Config
+from pipelines.base.errors import LakeError
+from pipelines.base.fingerprint import inputs_fingerprint, replay_fingerprint
+from pipelines.base.threads import concurrently
+from pipelines.bronze.quarantine import batches_without, custody
+from pipelines.cluster.premises import Premises
+from pipelines.cluster.stage import collect_premises
+from pipelines.gold.audit_stage import audit
+from pipelines.incidents.stage import write_incidents
+from pipelines.kafka.seals import OF_ANCHOR, Broker, Seal, Stamp, Start
+from pipelines.lake.bounds import instant
+from pipelines.lake.digests import drop_outdated
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
+from pipelines.lake.staged import Staged, as_declared, remove_staging
+from pipelines.metrics.stage import write_broker_metrics
+from pipelines.replay.anchors import keep_anchors
+from pipelines.replay.carried import Plan, note_replays, plan, write_carried
+from pipelines.replay.checks_stage import checked_blobs
+from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
+from pipelines.replay.followers_stage import follower_blobs
+from pipelines.replay.judge import Tolerances
+from pipelines.replay.late_stage import settled
+from pipelines.replay.stage import replayed
+from pipelines.silver.parse import parsed_by
+from pipelines.spark.rows import Rows, as_frame, as_table, local_processes
+from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
+from pipelines.timing.clocks.stage import write_clock_bounds
+from pipelines.timing.latency.stage import has_requests, once, request_phases, write_replica_blame
+from schemas import bronze, clocks, controllers, gold, incidents, metrics, replicas, silver
+from schemas.audit import TABLES as AUDIT_TABLES
+from schemas.catalog import TABLES
+from schemas.checks import PURGATORY_CHECKS
+from schemas.data_files import DATA_FILES
+from schemas.isr import ISR_TIMELINE
+from schemas.state import AUDITED, CARRIED, REPLAYS
+from schemas.table import TableSpec
+
+_INSTANT = pa.timestamp("us", "UTC")
+
+#: Written by every audit.
+ANSWERS = (
+    gold.DELAYED_OPERATIONS,
+    gold.REQUEST_PHASES,
+    gold.REPLICA_BLAME,
+    gold.COVERAGE,
+    gold.HOLES,
+    ISR_TIMELINE,
+    PURGATORY_CHECKS,
+    replicas.REPLICA_TRUNCATIONS,
+    replicas.FETCHER_TIMELINE,
+    *controllers.TABLES,
+    *metrics.TABLES,
+    *clocks.TABLES,
+    *AUDIT_TABLES,
+    *incidents.TABLES,
+)
+
+
+#: Tables that each run adds files to; what goes on from run to run is asked for by its version.
+GATHERED = tuple(spec for spec in TABLES if spec not in (CARRIED, AUDITED))
+
+
+def is_current(lake: Lake, run_id: str) -> bool:
+    """Whether the gold tables are what this audit would write: its last commit, in the ledger, names it."""
+    stamp = lake.stamp(REPLAYS)
+    return stamp is not None and Stamp.from_json(stamp).run_id == run_id
+
+
+def fingerprint_of(lake: Lake, config: Config) -> str:
+    """What decides what a replay of the lake carries and merges."""
+    return replay_fingerprint(config.replay_hash, parsed_by(lake))
+
+
+def inputs_of(lake: Lake, config: Config) -> str:
+    """Hash of what an audit rests on: the files that were read, those that could not be, and how they are replayed."""
+    registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
+    held = custody(lake).quarantined
+    ids = [file_id for register in registers for file_id in register if file_id not in held]
+    unread = lake.rows(bronze.UNREAD_FILES, "path", "problem").to_pylist()
+    ids += [f"{row['path']}: {row['problem']}" for row in unread]
+    return inputs_fingerprint(ids, fingerprint_of(lake, config))
+
+
+def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
+    """Bring the gold tables up to what silver holds.
+
+    Killed at any point and run again it gives the same rows: a run goes on from the seals that the last *whole* run has
+    left in the ledger, which is written last, and replaces what came after them.
+
+    Args:
+        run_id: of `pipelines.base.fingerprint.run_id`.
+        inputs: of `base.fingerprint.inputs_fingerprint`. If the last run had the same, only rules have changed
+            since, and nothing else is asked; empty: not known.
+
+    Returns:
+        Where each broker's replay began, and why.
+    """
+    remove_staging(lake.root)
+    premises = collect_premises(lake, config.replay.settle_ms * 1000)
+    fingerprint = fingerprint_of(lake, config)
+    todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
+    replay = ExitStack()
+    before = lake.stamp(REPLAYS)
+    last = Stamp.from_json(before) if before is not None and inputs else None
+    rest: list[tuple[Mapping[Broker, Seal], Callable[[], int]]] = []
+
+    def operations() -> None:
+        rest.append(_operations(lake, config, premises, todo, run_id, replay))
+
+    def phases() -> None:
+        if todo.whole:
+            _phases_anew(lake, premises.has_overlapping_request_logs, run_id)
+        elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
+            _merge_phases(lake, new)
+
+    def followers() -> None:
+        lake.replace_blobs(follower_blobs(lake, premises), FOLLOWER_TABLES, run_id)
+
+    def checks() -> None:
+        blobs = checked_blobs(lake, premises) if config.replay.evidence_tier_max == "T3" else None
+        if blobs is None:
+            lake.empty(PURGATORY_CHECKS, run_id)
+        else:
+            lake.replace_blobs(blobs, [PURGATORY_CHECKS], run_id)
+
+    in_process = local_cores(lake.spark.sparkContext.master) is not None
+    with lake.settings(ONE_TASK_A_TABLE if in_process else {}), lake.stamped(run_id), replay:
+        if last is not None and last.inputs == inputs:
+            version = last.carried_version
+            rest.append((last.seals, lambda: version))
+        else:
+            concurrently([operations, phases, followers, checks])
+        ((seals, carry),) = rest
+        carried, audited, _ = concurrently(
+            [
+                carry,
+                lambda: audit(lake, premises, config.audit, run_id, todo, seals),
+                lambda: write_clock_bounds(lake, premises.contexts.coarse, run_id),
+            ]
+        )
+        # Metrics are also of what the rules' pass writes: windows without leader, elections.
+        write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
+        write_incidents(lake, config, run_id)
+        drop_outdated(lake, (*silver.TABLES, gold.DELAYED_OPERATIONS))
+    note_replays(lake, todo, seals, carried, run_id, fingerprint, inputs, audited)
+    keep_anchors(lake, todo.starts)
+    concurrently([partial(_gather, lake, spec) for spec in GATHERED])
+    return todo.starts
+
+
+def _gather(lake: Lake, spec: TableSpec) -> None:
+    try:
+        lake.gather(spec)
+    except LakeError:
+        # Maintenance has written the table meanwhile, and gathers more than this.
+        return
+
+
+def _operations(
+    lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str, stack: ExitStack
+) -> tuple[Mapping[Broker, Seal], Callable[[], int]]:
+    """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
+
+    Args:
+        stack: closed when that is done, too.
+
+    Returns:
+        Up to where the replay is final, and what is left to do, which gives the version of ``state.carried``.
+    """
+    if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
+        for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME):
+            lake.empty(spec, run_id)
+        return {}, lambda: lake.empty(CARRIED, run_id)
+    limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
+    made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else (ISR_TIMELINE,)
+    made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew))
+    files = made.operations.files(gold.DELAYED_OPERATIONS.name)
+    late = settled(lake, made.operations, limits)
+    since = None
+    if todo.whole:
+        if late is not None:
+            files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
+        lake.replace_files(gold.DELAYED_OPERATIONS, files, run_id)
+        lake.replace_files(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), run_id)
+    else:
+        since = made.operations.least("arrival_time")
+        if since is not None:
+            rows = _to_merge(lake, made.operations, late)
+            lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since})
+        lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
+
+    def rest() -> int:
+        write_replica_blame(lake, config.latency, since, run_id)
+        return write_carried(lake, todo.window, made, run_id)
+
+    return made.seals, rest
+
+
+def _provisional_us(todo: Plan) -> int:
+    """The earliest instant of which new files may tell something new; 0: all is made anew."""
+    anew = (
+        start.seal
+        for broker, start in todo.starts.items()
+        if broker in todo.new_files or start.carried_version in (None, OF_ANCHOR)
+    )
+    return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
+
+
+def _to_merge(lake: Lake, operations: Staged, late: Rows | None) -> DataFrame | pa.Table:
+    """Rows of ``gold.delayed_operations``: on the driver if they are few."""
+    spec = gold.DELAYED_OPERATIONS
+    size_bytes = sum(file.size_bytes for file in operations.files(spec.name))
+    if local_processes(lake.spark, size_bytes) and not isinstance(late, DataFrame):
+        tables = [operations.table(spec.name, *spec.column_names)]
+        tables += [] if late is None else [as_table(late, spec.worker_schema)]
+        return pa.concat_tables([table.cast(spec.arrow_schema) for table in tables])
+    rows = operations.rows(spec.name)
+    if late is not None:
+        rows = rows.unionByName(as_frame(lake.spark, late, spec.worker_schema))
+    return as_declared(spec, rows)
+
+
+def _undecided(todo: Plan) -> pc.Expression:
+    """Rows of the ISR's timeline that this run decides anew."""
+    of_brokers = []
+    for (cluster_id, broker_id), start in sorted(todo.starts.items()):
+        of_broker = (pc.field("cluster_id") == cluster_id) & (pc.field("broker_id") == broker_id)
+        if start.seal is not None:
+            decided = pc.field("decided_time")
+            of_broker &= decided.is_null() | (decided >= pa.scalar(instant(start.seal.sealed_us), _INSTANT))
+        of_brokers.append(of_broker)
+    return reduce(or_, of_brokers)
+
+
+def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
+    """Write the phases of all requests.
+
+    Args:
+        repeated: a line may stand in two files; looking for those costs a shuffle of all requests.
+    """
+    if not has_requests(lake):
+        lake.empty(gold.REQUEST_PHASES, run_id)
+    elif repeated:
+        lake.replace(gold.REQUEST_PHASES, once(_phases(lake, request_phases())), run_id)
+    else:
+        files = write_in_tasks(lake, gold.REQUEST_PHASES, request_phases())
+        lake.replace_files(gold.REQUEST_PHASES, files, run_id)
+
+
+def _phases_of_files(lake: Lake, file_ids: Set[str]) -> Rows:
+    batches = batches_without(lake, file_ids)
+    of_files = pc.field("file_id").isin(list(file_ids))
+    return _phases(
+        lake,
+        [
+            reading._replace(where=of_files, files=lake.added_until(reading.spec, batches.__contains__))
+            for reading in request_phases()
+            if lake.has_rows(reading.spec)
+        ],
+    )
+
+
+def _phases(lake: Lake, readings: Sequence[Reading]) -> Rows:
+    columns = gold.REQUEST_PHASES.worker_schema
+    rows = read_in_tasks(lake, readings, columns)
+    return lake.spark.createDataFrame([], columns) if rows is None else rows
+
+
+def _merge_phases(lake: Lake, file_ids: Set[str]) -> None:
+    """Add the phases of the requests in some files."""
+    rows = once(_phases_of_files(lake, file_ids))
+    # Without a bound each hour's merge would look through the whole of the largest gold table.
+    if isinstance(rows, pa.Table):
+        first = pc.min(rows["line_time"]).as_py()
+        if first is not None:
+            lake.merge(gold.REQUEST_PHASES, rows, {"line_time": first})
+        return
+    rows = rows.persist()
+    first_us = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
+    if first_us is not None:
+        lake.merge(gold.REQUEST_PHASES, rows, {"line_time": instant(first_us)})
+    rows.unpersist()

@@ -1,0 +1,133 @@
+"""Whether a broker's clock was set back, as its log shows. No Spark session here.
+
+Lines of one file come in the order in which they were written. Their times may be out of order by a little, since a
+thread takes the time before it gets to write; and by the length of a pause, if the process was stopped in between.
+Those are single lines: a clock that was set back leaves all lines after it behind.
+
+All else that is told of a line is told by the line itself, so lines are parsed wherever they are stored. Here the order
+of a whole file counts, of which several tasks may have stored lines and an upgrade may find lines that were compacted:
+the times of a file's lines, which are little, are brought together and put in their order first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.blobs import pack, unpack
+from pipelines.kafka.raw_record import DOUBTFUL
+from pipelines.kafka.strays import END_US
+from schemas.silver import BROKER_LIFECYCLE
+
+#: Columns of ``bronze.log_lines`` that are looked at; the last one tells whether a line is.
+CLOCK_COLUMNS = ("file_id", "byte_offset", "line_no", "cluster_id", "broker_id", "time", "problem")
+#: Of a file's id, which is a hash: 256 groups.
+_GROUP_DIGITS = 2
+#: No record has so many facts.
+CLOCK_FACT_NO = 1_000_000
+
+#: Lines may be out of order by this much.
+STEP_MIN_US = 1_000_000
+#: So many lines in a row have to lie behind.
+LINES_MIN = 20
+
+
+class ClockWatch:
+    """Sees the times of one file's lines in their order."""
+
+    def __init__(self) -> None:
+        self._highest_us: int | None = None
+        self._behind = 0
+        self._behind_highest_us = 0
+
+    def see(self, time_us: int) -> int | None:
+        """The next line; by how many microseconds, at least, the clock was set back, once that is certain."""
+        if self._highest_us is None:
+            self._highest_us = time_us
+        if time_us > self._highest_us - STEP_MIN_US:
+            self._highest_us, self._behind = max(self._highest_us, time_us), 0
+            return None
+        self._behind += 1
+        self._behind_highest_us = time_us if self._behind == 1 else max(self._behind_highest_us, time_us)
+        if self._behind < LINES_MIN:
+            return None
+        back_us = self._highest_us - self._behind_highest_us
+        self._highest_us, self._behind = self._behind_highest_us, 0
+        return back_us
+
+
+def by_group(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Lines (`CLOCK_COLUMNS`) as blobs (`base.blobs`) of a group of files, whose name stands in the table's place.
+
+    A file has all its lines in one group; so many small ones share it that a blob is worth its making.
+    """
+    is_doubtful = pc.fill_null(pc.equal(lines.column("problem"), DOUBTFUL), False)
+    lines = lines.drop_columns("problem").filter(pc.invert(is_doubtful))
+    group = pc.utf8_slice_codeunits(lines.column("file_id"), 0, _GROUP_DIGITS)
+    order = pc.sort_indices(group)
+    lines = lines.take(order)
+    for name, start, size in _runs(group.take(order)):
+        yield pack(name, lines.slice(start, size))
+
+
+def set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Clocks that were set back, as blobs of ``broker_lifecycle``.
+
+    Args:
+        blobs: those of `by_group`, of a group one behind the other.
+    """
+    each = (batch.slice(number, 1) for batch in blobs for number in range(batch.num_rows))
+    for _, of_group in groupby(each, key=lambda blob: blob.column("table")[0].as_py()):
+        lines = pa.Table.from_batches(unpack(of_group))
+        file = pc.dictionary_encode(lines["file_id"].combine_chunks()).indices
+        lines = lines.append_column("file", file).filter(pc.less(lines["time"].cast(pa.int64()), END_US))
+        lines = lines.sort_by([("file", "ascending"), ("byte_offset", "ascending")]).select(CLOCK_COLUMNS[:-1])
+        rows = []
+        for _, start, size in _runs(lines["file_id"].combine_chunks()):
+            rows += _set_backs(lines.slice(start, size))
+        if rows:
+            yield pack(BROKER_LIFECYCLE.name, pa.RecordBatch.from_pylist(rows, BROKER_LIFECYCLE.arrow_schema))
+
+
+def _runs(values: pa.Array) -> Iterator[tuple[str, int, int]]:
+    """Equal neighbours: value, place of the first one, how many."""
+    start = 0
+    runs = pc.run_end_encode(values)
+    for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield value, start, end - start
+        start = end
+
+
+def _set_backs(lines: pa.Table) -> list[dict[str, Any]]:
+    """
+    Args:
+        lines: those of one file with a time, in their order.
+    """
+    if lines.num_rows <= LINES_MIN:
+        return []
+    time_us = lines["time"].cast(pa.int64())
+    behind = pc.less_equal(time_us, pc.subtract(pc.cumulative_max(time_us), STEP_MIN_US))
+    if pc.sum(behind).as_py() < LINES_MIN:
+        return []  # as nearly always, and told a hundred times faster
+    watch = ClockWatch()
+    steps = ((place, watch.see(at)) for place, at in enumerate(time_us.to_pylist()))
+    return [
+        {**lines.slice(place, 1).to_pylist()[0], **_set_back(back_us)}
+        for place, back_us in steps
+        if back_us is not None
+    ]
+
+
+def _set_back(back_us: int) -> dict[str, Any]:
+    """A fact of no line of its own: it is found again by the line at which it was certain."""
+    return {
+        "fact_no": CLOCK_FACT_NO,
+        "event": "clock_set_back",
+        "kafka_version": None,
+        "mode": None,
+        "detail": f"{back_us / 1e6:.3f}",
+    }

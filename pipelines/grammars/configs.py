@@ -1,0 +1,245 @@
+"""Grammar of configuration values: a broker's dump at start, a log's overrides, values changed at run time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from pipelines.grammars.grammar import Context, Facts, Template
+from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.typed import event_fact
+from pipelines.grammars.values import PARTITION, partition_of
+
+_DUMP = ("KafkaConfig", "AbstractConfig")
+_HANDLERS = (
+    "DynamicConfigManager",
+    "DynamicConfigManager$ConfigChangedNotificationHandler",
+    "ZkConfigManager",
+    "ZkConfigManager$ConfigChangedNotificationHandler",
+)
+
+#: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
+#: where the next key begins.
+_PAIR = re.compile(r"(?:^|, ?)([a-z][\w.]*)(?: -> |=)", re.ASCII)
+#: A value: no blank, no equals sign, so that no other pair can pass for a part of it.
+_VALUE = re.compile(r'"[^"]*"|\[[\w, ]*\]|(?:[^\s=>,()"\[\]{}]+(?:,[^\s=>,()"\[\]{}]+)*)?', re.ASCII)
+_ARROW_PAIR = re.compile(r"[a-z][\w.]* -> ", re.ASCII)
+
+#: Keys by which a dump says whose it is: KRaft's first.
+_IDENTITY = ("node.id", "broker.id")
+
+
+def _rows(scope: str, entity: str | None, values: Iterator[tuple[str, str | None]]) -> tuple[Fact, ...]:
+    return tuple(
+        Fact("broker_configs", {"scope": scope, "entity": entity, "key": key, "value": value}) for key, value in values
+    )
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
+    matches = list(_PAIR.finditer(text))
+    if text and (not matches or matches[0].start()):
+        raise ValueError(f"no values: {text[:80]}")
+    keys = [match[1] for match in matches]
+    if len(set(keys)) != len(keys):
+        raise ValueError(f"a key twice: {text[:80]}")
+    stops = [*(match.start() for match in matches[1:]), len(text)]
+    for match, stop in zip(matches, stops, strict=False):
+        value = text[match.end() : stop]
+        if _VALUE.fullmatch(value) is None:
+            raise ValueError(f"no value of {match[1]}: {value[:80]}")
+        yield match[1], value[1:-1] if value.startswith('"') else value
+
+
+def _overrides(scope: str, entity: str, text: str) -> tuple[Fact, ...]:
+    """The whole set of overrides of an entity, each time it changes.
+
+    An empty set is a fact too: the overrides that were there are gone. It becomes one row with an empty key.
+    """
+    rows = _rows(scope, entity, _pairs(text))
+    return rows or (Fact("broker_configs", {"scope": scope, "entity": entity, "key": "", "value": None}),)
+
+
+def _dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """``KafkaConfig values:``, then a line ``key = value`` for each key; a value may go on in further lines."""
+    values: list[tuple[str, str | None]] = []
+    for line in record.message.split("\n")[1:]:
+        key, equals, value = line.strip().partition(" =")
+        if line[:1] in "\t " and equals and " " not in key:
+            values.append((key, value.strip()))
+        elif values and line.strip():
+            last, so_far = values[-1]
+            values[-1] = last, f"{so_far}\n{line.strip()}"
+    named = dict(values)
+    entity = next((named[key] for key in _IDENTITY if named.get(key) not in (None, "", "-1")), None)
+    return _rows("broker", entity, iter(values))
+
+
+def _created_log(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """2.8.1 and later print the topic's overrides, older versions every property, defaults among them."""
+    topic, _ = partition_of(match[1])
+    if _ARROW_PAIR.match(match[2]):
+        return _rows("log_all", topic, _pairs(match[2]))
+    return _overrides("log", topic, match[2])
+
+
+def _all_overrides(scope: str) -> Facts:
+    """Of the entity that a line names; the default for all brokers has no name, ZooKeeper calls it <default>."""
+
+    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+        return _overrides(scope, match.groupdict().get("entity", "<default>"), match["values"])
+
+    return facts
+
+
+def _override(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    kind = match["kind"]
+    if kind in ("topics", "brokers") and "/" in match["entity"]:
+        raise ValueError(f"no entity: {match['entity'][:80]}")
+    if kind == "topics":
+        return _overrides("topic", match["entity"], match["values"])
+    if kind == "brokers":
+        return _overrides("broker_dynamic", match["entity"], match["values"])
+    if kind not in ("clients", "users", "ips"):
+        raise ValueError(f"no kind of entity: {kind[:80]}")
+    return ()
+
+
+def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """One value at the controller; a value of null is a removed override.
+
+    The metadata log is replayed at every start, values long overwritten among them, and a broker applies a value when
+    its publisher says so: hence scopes of their own.
+    """
+    kind, entity, key, value = match["kind"], match["entity"], match["key"], match["value"]
+    if kind in ("BROKER_LOGGER", "CLIENT_METRICS", "GROUP"):
+        return ()
+    if kind not in ("TOPIC", "BROKER"):
+        raise ValueError(f"no kind of entity: {kind[:80]}")
+    if kind == "TOPIC" and not entity:
+        raise ValueError("a topic without name")
+    topic = entity if kind == "TOPIC" else None
+    scope = "topic_record" if kind == "TOPIC" else "broker_record"
+    row = {"scope": scope, "entity": entity or "<default>", "key": key, "value": value}
+    return Fact("broker_configs", row), event_fact(match, "config_changed", topic=topic)
+
+
+_dump_line = partial(Template, loggers=_DUMP)
+_handlers = partial(Template, loggers=_HANDLERS)
+_publisher = partial(
+    Template, loggers=("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManager", "AdminManager")
+)
+
+TEMPLATES = (
+    _dump_line(
+        "configs.broker_dump",
+        r"KafkaConfig values:",
+        "AbstractConfig.logAll; logged by AbstractConfig since 4.0; several times per start",
+        _dump,
+    ),
+    Template(
+        "configs.other_dump",
+        r"\w*Config values:",
+        "AbstractConfig.logAll of clients, groups and plug-ins",
+        loggers=(*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
+    ),
+    Template(
+        "configs.unused",
+        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated "
+        r".*|The new '.*' rebalance protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
+        "AbstractConfig.logUnused, KafkaConfig.validateValues",
+        loggers=(*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
+    ),
+    Template(
+        "configs.log_created",
+        rf"Created log for partition ({PARTITION}) in .*? with properties \{{(.*)\}}\.?",
+        "LogManager.getOrCreateLog; overrides only since 2.8.1",
+        _created_log,
+        loggers=("LogManager",),
+    ),
+    Template(
+        "configs.log_manager",
+        r"(?:Reconfigure .* from .* to .*|(?!Created log).*message\.format\.version.*)",
+        "LogManager, message format versions to 3.x",
+        loggers=("LogManager",),
+    ),
+    _handlers(
+        "configs.notification",
+        r"(?:Processing config change notification\(s\)\.\.\.|Purging config change notification .*|Version [12] "
+        r"config change notification .*)",
+        "DynamicConfigManager.processAllConfigChanges, 0.9; ConfigChangedNotificationHandler: what it cannot read",
+    ),
+    _handlers(
+        "configs.override",
+        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: "
+        r"(?:(?:Map|HashMap)\(|\{)(?P<values>.*)[)}]",
+        "ConfigChangedNotificationHandler.processEntityConfigChangeVersion2, ZooKeeper",
+        _override,
+    ),
+    _handlers(
+        "configs.override",
+        r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: "
+        r"(?:\w*\(|\{)(?P<values>.*)[)}]",
+        "ConfigChangedNotificationHandler.processEntityConfigChangeVersion1, ZooKeeper",
+        _override,
+    ),
+    _publisher(
+        "configs.topic",
+        r"Updating topic (?P<entity>[\w.-]+) with new configuration : ?(?P<values>.*)",
+        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterTopicConfigs, ZooKeeper",
+        _all_overrides("topic"),
+    ),
+    Template(
+        "configs.topic_object",
+        r"Updating topic [\w.-]+ with new configuration .*",
+        "AdminManager.alterTopicConfigs, up to 2.7: printed as an object; DynamicConfigManager has the values",
+        loggers=("AdminManager",),
+    ),
+    _publisher(
+        "configs.cluster",
+        r"Updating (?:cluster|brokers with new) configuration : ?(?P<values>.*)",
+        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
+        _all_overrides("broker_dynamic"),
+    ),
+    _publisher(
+        "configs.node",
+        r"Updating (?:broker|node) (?P<entity>-?\d+) with new configuration : ?(?P<values>.*)",
+        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
+        _all_overrides("broker_dynamic"),
+    ),
+    _publisher(
+        "configs.other_entity",
+        r"Updating (?:client metrics|group) .* with new configuration : ?.*",
+        "DynamicConfigPublisher.onMetadataUpdate, 3.8 and later",
+    ),
+    Template(
+        "configs.replayed",
+        r"(?:Replayed ConfigRecord for )?ConfigResource\(type=(?P<kind>\w+), name='(?P<entity>[^']*)'\)(?: which|:) "
+        r"set configuration (?P<key>\S+) to (?P<value>(?:\S.*)?)",
+        "ConfigurationControlManager.replay(ConfigRecord)",
+        _replayed,
+        loggers=("ConfigurationControlManager",),
+    ),
+    Template(
+        "configs.validation_error",
+        r"(?:Unknown server error validating Alter Configs|Skipping unsupported config .* for resource .* during "
+        r"replay|(?:Generating cluster-level|Removing broker-level) min\.insync\.replicas .*)",
+        "ConfigurationControlManager.validateAlterConfig",
+        loggers=("ConfigurationControlManager",),
+    ),
+    Template(
+        "configs.topic_property",
+        r"(?:Setting .* on broker -?\d+ for topic: .*|Removing .* from broker -?\d+ for topic .*|Topic configuration "
+        r".*|Log configuration .*|.*message\.format\.version.*|Disabling remote log on the topic: .*)",
+        "TopicConfigHandler: throttles and message formats",
+        loggers=("TopicConfigHandler",),
+    ),
+    Template(
+        "configs.reconfigured",
+        r"(?:Reconfiguring .*, updated configs: .*|Reconfigure .*|Per-broker configs of .*|Cluster default configs "
+        r"could not .*|Dynamic .*|Failed to update broker configuration .*|Files will not be reloaded .*|.*: "
+        r"(?:Set|HashSet)\(.*\))",
+        "DynamicBrokerConfig: the publishers above have the values",
+        loggers=("DynamicBrokerConfig",),
+    ),
+)

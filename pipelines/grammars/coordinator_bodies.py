@@ -1,0 +1,122 @@
+"""Requests to group and transaction coordinators: whose they are, and what they had their coordinator write.
+
+A coordinator writes to ``__consumer_offsets`` or ``__transaction_state`` before it answers; the partition follows from
+the group's or the transaction's id, the number of records from the request.
+
+Source: the message definitions of Kafka's clients; ``GroupMetadataManager.storeOffsets``, ``GroupCoordinator``
+and ``TransactionCoordinator``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pipelines.grammars.body_shapes import Body, Json
+
+_NO_PRODUCER_ID: Final = -1
+#: Field of a request, or of a transaction in it, by column.
+_FIELDS: Final = {
+    "group_id": "groupId",
+    "transactional_id": "transactionalId",
+    "producer_id": "producerId",
+    "producer_epoch": "producerEpoch",
+    "committed": "committed",
+}
+
+
+def answers_of(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = None) -> list[Any]:
+    """The answer to each that was asked; nothing where the log has none, or the whole request failed.
+
+    Raises:
+        ValueError: if others were answered than were asked.
+    """
+    if answers and set(asked) != answers.keys():
+        raise ValueError("other partitions were answered than were asked")
+    return [answers.get(key, nothing) for key in asked]
+
+
+def _of_fields(request: Body, response: Body | None = None) -> Json:
+    """Columns that are fields of a request."""
+    return {column: getattr(request, field, None) for column, field in _FIELDS.items()}
+
+
+def _offset_commit(request: Body, response: Body | None) -> Json:
+    records = None
+    if response is not None:  # each offset that was answered without error became a record of its own
+        records = [entry.errorCode for topic in response.topics for entry in topic.partitions].count(0)
+    return {**_of_fields(request), "records": records}
+
+
+def _sync_group(request: Body, response: Body | None) -> Json:
+    return {**_of_fields(request), "assignments": len(request.assignments)}
+
+
+def _init_producer_id(request: Body, response: Body | None) -> Json:
+    # The request names the id that the producer had, if it had one; the answer is -1 where it failed.
+    producer = {"producer_id": None, "producer_epoch": None}
+    if response is not None and response.producerId != _NO_PRODUCER_ID:
+        producer = {"producer_id": response.producerId, "producer_epoch": response.producerEpoch}
+    return {"transactional_id": request.transactionalId, **producer}
+
+
+def _add_partitions_to_txn(request: Body, response: Body | None) -> Json:
+    """Up to version 3 it is about one transaction; from 4 on about any number, as brokers ask each other."""
+    if request.transactions is None:
+        return {
+            "transactional_id": request.v3AndBelowTransactionalId,
+            "producer_id": request.v3AndBelowProducerId,
+            "producer_epoch": request.v3AndBelowProducerEpoch,
+            "verify_only": False,
+        }
+    only = _of_fields(request.transactions[0]) if len(request.transactions) == 1 else {}
+    return {**only, "verify_only": all(transaction.verifyOnly for transaction in request.transactions)}
+
+
+def added_partitions(request: Body, response: Body | None) -> Iterable[Json]:
+    """Partitions of AddPartitionsToTxn, with the error that each was answered: rows of ``partitions``.
+
+    Raises:
+        ValueError: if others were answered than were asked.
+    """
+    if request.transactions is None:
+        of_producer = request.v3AndBelowTransactionalId, request.v3AndBelowProducerId
+        transactions = [(*of_producer, request.v3AndBelowTopics)]
+        results = [(of_producer[0], response.resultsByTopicV3AndBelow)] if response is not None else []
+    else:
+        transactions = [(each.transactionalId, each.producerId, each.topics) for each in request.transactions]
+        answers = response.resultsByTransaction if response is not None else ()
+        results = [(each.transactionalId, each.topicResults) for each in answers]
+    errors = {
+        (transactional_id, topic.name, entry.partitionIndex): entry.partitionErrorCode
+        for transactional_id, topics in results
+        for topic in topics
+        for entry in topic.resultsByPartition
+    }
+    asked = {
+        (transactional_id, topic.name, partition): producer_id
+        for transactional_id, producer_id, topics in transactions
+        for topic in topics
+        for partition in topic.partitions
+    }
+    codes = answers_of(list(asked), errors)
+    failed = response.errorCode if response is not None else None
+    for ((_, topic, partition), producer_id), code in zip(asked.items(), codes, strict=True):
+        yield {"topic": topic, "partition": partition, "error_code": failed or code, "producer_id": producer_id}
+
+
+#: Columns of ``silver.requests`` by API, from request and response; the response is None where the log has none.
+COLUMNS: Final[dict[str, Callable[[Body, Body | None], Json]]] = {
+    "OFFSET_COMMIT": _offset_commit,
+    "TXN_OFFSET_COMMIT": _offset_commit,
+    "JOIN_GROUP": _of_fields,
+    "SYNC_GROUP": _sync_group,
+    "LEAVE_GROUP": _of_fields,
+    "HEARTBEAT": _of_fields,
+    "CONSUMER_GROUP_HEARTBEAT": _of_fields,
+    "OFFSET_DELETE": _of_fields,
+    "INIT_PRODUCER_ID": _init_producer_id,
+    "ADD_PARTITIONS_TO_TXN": _add_partitions_to_txn,
+    "ADD_OFFSETS_TO_TXN": _of_fields,
+    "END_TXN": _of_fields,
+}

@@ -1,0 +1,260 @@
+"""The machinery of the text grammars: templates, the prefix of a line, dispatch by logger.
+
+A Kafka log line is a constant text with values in it, and which texts are possible is decided by the class that
+logs. So a grammar belongs to a logger, and inside it the first characters of the text, after the ``[...]`` that names
+the component, select the few templates worth trying. Those first characters are read off the template's own
+pattern: nobody has to keep a guard and a pattern in step.
+
+Pure: no Spark, no I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.grammars.values import i32, partition_of
+
+#: Characters of a text that select its candidates. Long enough to tell ``Shrinking`` from ``Skipping``, short enough
+#: that nearly every template starts with that many constant characters.
+_KEY = 6
+
+#: Distinct prefixes remembered per logger. A broker has some per partition; garbage must not fill the memory.
+_MAX_CONTEXTS = 20_000
+
+
+#: What may follow a line in its record: settings, or a stack trace.
+_LINES_BEHIND = re.compile(r"\n(?:\s|\Z|(?:Caused by: )?[\w$.]+(?::|\n|\Z))", re.ASCII)
+
+#: Some texts end in a blank, where a list that could follow is empty.
+_BLANKS = r"[ \t\r]*"
+
+
+class Context(NamedTuple):
+    """What the ``[...]`` at the start of a line says (Kafka's ``logIdent``).
+
+    Attributes:
+        topic: topic, where the component is one partition's.
+        partition: its index.
+        node: broker or controller that logs.
+        epoch: controller epoch.
+        leader: broker that a fetcher fetches from.
+        fetcher_id: its thread.
+        text: the prefix as logged, without brackets.
+        is_read: False if it names something that was not read: such a line has no facts.
+    """
+
+    topic: str | None = None
+    partition: int | None = None
+    node: int | None = None
+    epoch: int | None = None
+    leader: int | None = None
+    fetcher_id: int | None = None
+    text: str = ""
+    is_read: bool = True
+
+    def owner(self) -> tuple[str, int]:
+        """The partition that the prefix names; ValueError where it names none."""
+        if self.topic is None or self.partition is None:
+            raise ValueError("the prefix names no partition")
+        return self.topic, self.partition
+
+
+NO_CONTEXT = Context()
+
+Facts = Callable[["re.Match[str]", Context, Record], tuple[Fact, ...]]
+
+
+class Template(NamedTuple):
+    """One text that Kafka logs.
+
+    Attributes:
+        id: stable name; lines are counted by it.
+        pattern: matches the whole first line after its ``[...]``, but for trailing blanks, without alternatives at top
+            level.
+        source: class and method of Kafka, and the versions where they are not all.
+        facts: what the line becomes; None for a line that carries nothing for the audit.
+        loggers: simple names of the classes that log it (see `simple_name`).
+    """
+
+    id: str
+    pattern: str
+    source: str
+    facts: Facts | None = None
+    loggers: tuple[str, ...] = ()
+
+
+def simple_name(logger: str) -> str:
+    """The name by which templates are declared: classes moved between packages, hardly ever between names.
+
+    ``org.apache.kafka.storage.internals.log.UnifiedLog`` and ``kafka.log.UnifiedLog$`` are ``UnifiedLog``; an inner
+    class keeps its outer one (``LogCleaner$CleanerThread``); a name in lower case is no class and stays whole
+    (``state.change.logger``).
+    """
+    last = logger.rpartition(".")[2]
+    if not last[:1].isupper():
+        return logger
+    return last.rstrip("$")
+
+
+def literal_prefix(pattern: str) -> str:
+    """The constant characters with which every match of a pattern starts."""
+    prefix: list[str] = []
+    index = 0
+    while index < len(pattern):
+        char = pattern[index]
+        if char == "\\":
+            char = pattern[index + 1]
+            if char.isalnum():
+                break
+            index += 1
+        elif char in ".^$*+?{[(|":
+            if char in "*?{" and prefix:
+                prefix.pop()
+            break
+        prefix.append(char)
+        index += 1
+    return "".join(prefix)
+
+
+#: What a prefix has that names anything, or lacks what it named.
+_VALUE = re.compile(r"[=\d]| $", re.ASCII)
+
+_PARTITION_CONTEXT = re.compile(r"Partition (\S+-\d+) broker=(-?\d+)", re.ASCII)
+_LOG_CONTEXT = re.compile(r"(?:\w*Log|LogLoader) partition=(\S+-\d+), dir=.*", re.ASCII)
+_NAMED_PARTITION_CONTEXT = re.compile(
+    r"(?:LeaderEpochCache |ProducerStateManager partition=|RaftLog partition=)(\S+-\d+)", re.ASCII
+)
+_FETCHER_CONTEXT = re.compile(r"ReplicaFetcher\S* replicaId=(\d+), leaderId=(\d+), fetcherId=(\d+)", re.ASCII)
+_OLD_FETCHER_CONTEXT = re.compile(r"ReplicaFetcherThread-(\d+)-(\d+)", re.ASCII)
+_NODE_CONTEXT = re.compile(
+    r"(?:[A-Za-z]+ )+(?:(?:id|brokerId|controllerId|nodeId|broker)=(-?\d+)(?: epoch=(-?\d+))?"
+    # KafkaServer, while it migrates to KRaft.
+    r"(?: name=\S+)?(?: isZkBroker=(?:true|false))?"
+    r"|on(?: [Cc]ontroller| [Bb]roker)? (-?\d+))|(?:[A-Za-z]+ )*(?:Controller|Kafka Server|Deletion Manager) (-?\d+)"
+    r"|delete-topics-thread-(-?\d+)",
+    re.ASCII,
+)
+
+#: Prefixes without brackets, up to 0.11: ``Partition [t,0] on broker 1: ``, ``Broker 1 ``, ``Controller 1 epoch 2 ``.
+_BARE_CONTEXT = re.compile(
+    r"Partition (?P<partition>\[[\w.-]+,\d+\]) on broker (?P<broker>-?\d+): "
+    r"|Broker (?P<node>-?\d+) (?=[a-z])"
+    r"|Controller (?P<controller>-?\d+) epoch (?P<epoch>-?\d+) (?=[a-z])",
+    re.ASCII,
+)
+
+
+def context_of(text: str) -> Context:
+    """Read the inside of a line's ``[...]``; an unknown one is kept as text only."""
+    try:
+        if match := _PARTITION_CONTEXT.fullmatch(text):
+            topic, partition = partition_of(match[1])
+            return Context(topic, partition, i32(match[2]), text=text)
+        if match := _LOG_CONTEXT.fullmatch(text) or _NAMED_PARTITION_CONTEXT.fullmatch(text):
+            topic, partition = partition_of(match[1])
+            return Context(topic, partition, text=text)
+        if match := _FETCHER_CONTEXT.fullmatch(text):
+            return Context(node=i32(match[1]), leader=i32(match[2]), fetcher_id=i32(match[3]), text=text)
+        if match := _OLD_FETCHER_CONTEXT.fullmatch(text):
+            return Context(leader=i32(match[2]), fetcher_id=i32(match[1]), text=text)
+        if match := _NODE_CONTEXT.fullmatch(text):
+            node = match[1] or match[3] or match[4] or match[5]
+            return Context(node=i32(node), epoch=i32(match[2]) if match[2] else None, text=text)
+    except ValueError:
+        pass  # a number beyond its type
+    return Context(text=text, is_read=_VALUE.search(text) is None)
+
+
+def bare_context(message: str) -> tuple[Context, int]:
+    """Read a prefix without brackets; also where the text starts."""
+    match = _BARE_CONTEXT.match(message)
+    if match is None:
+        return NO_CONTEXT, 0
+    try:
+        if match["partition"]:
+            topic, partition = partition_of(match["partition"])
+            return Context(topic, partition, i32(match["broker"]), text=match[0].strip()), match.end()
+        if match["node"]:
+            return Context(node=i32(match["node"]), text=match[0].strip()), match.end()
+        return Context(node=i32(match["controller"]), epoch=i32(match["epoch"]), text=match[0].strip()), match.end()
+    except ValueError:
+        return NO_CONTEXT, 0
+
+
+_Entry = tuple[Callable[[str, int, int], "re.Match[str] | None"], Facts | None, Parsed]
+
+
+def _compile(template: Template) -> _Entry:
+    """What is tried on a text: the pattern's matcher, the facts of a match, and the answer if there are none."""
+    matcher = re.compile(template.pattern + _BLANKS, re.ASCII).fullmatch
+    return matcher, template.facts, Parsed(template.id, KNOWN)
+
+
+class Grammar:
+    """The templates of one logger, ready to be tried."""
+
+    __slots__ = ("_bare", "_contexts", "_entries", "_rest")
+
+    def __init__(self, templates: Iterable[Template], bare: bool = False) -> None:
+        """Compile templates; of those that match one line the first declared wins.
+
+        Args:
+            templates: of this logger, then those that any logger may write.
+            bare: whether old versions put a prefix without brackets before the text.
+        """
+        self._bare = bare
+        self._contexts: dict[str, Context] = {}
+        compiled = [(literal_prefix(template.pattern), _compile(template)) for template in templates]
+        # A text is looked up by its first characters; templates that start with a value are candidates for all.
+        self._rest = tuple(entry for prefix, entry in compiled if len(prefix) < _KEY)
+        keys = {prefix[:_KEY] for prefix, _ in compiled if len(prefix) >= _KEY}
+        self._entries = {
+            key: tuple(entry for prefix, entry in compiled if len(prefix) < _KEY or prefix[:_KEY] == key)
+            for key in keys
+        }
+
+    def parse(self, record: Record) -> Parsed | None:
+        """Parse a record; None if no template knows it. Never raises."""
+        message = record.message
+        start = 0
+        context = NO_CONTEXT
+        if message[:1] == "[":
+            close = message.find("]")
+            if close > 0:
+                text = message[1:close]
+                known_context = self._contexts.get(text)
+                if known_context is None:
+                    known_context = context_of(text)
+                    if len(self._contexts) < _MAX_CONTEXTS:
+                        self._contexts[text] = known_context
+                context = known_context
+                start = close + 1
+                if message[start : start + 1] in (":", ","):
+                    start += 1
+                if message[start : start + 1] == " ":
+                    start += 1
+        elif self._bare:
+            context, start = bare_context(message)
+        end = message.find("\n", start)
+        is_whole = end < 0 or _LINES_BEHIND.match(message, end) is not None
+        if end < 0:
+            end = len(message)
+        for fullmatch, facts, known in self._entries.get(message[start : start + _KEY], self._rest):
+            match = fullmatch(message, start, end)
+            if match is None:
+                continue
+            if facts is None:
+                return known
+            if not is_whole:
+                return Parsed("", UNPARSED, (), "no_grammar", f"{known.template}: other lines behind it")
+            if not context.is_read:
+                return Parsed("", UNPARSED, (), "no_grammar", f"{known.template}: prefix {context.text[:80]}")
+            try:
+                rows = facts(match, context, record)
+            except Exception as error:  # a line from anywhere must not stop the run: it is kept, with the reason
+                return Parsed("", UNPARSED, (), "no_grammar", f"{known.template}: {error}")
+            return Parsed(known.template, TYPED, rows) if rows else known
+        return None

@@ -1,0 +1,223 @@
+"""Grammar of the leader's ISR lines (``kafka.cluster.Partition``): proposed, pending, committed, refused."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from pipelines.grammars.grammar import Context, Template
+from pipelines.grammars.printed import COMMITTED, PENDING, STATES, fields, isr_of
+from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.typed import logged, typed
+from pipelines.grammars.values import INT_LIST, OFFSET, PARTITION, i32, ints, optional_i64
+
+_DETAIL_CHARS_MAX = 500
+
+_LAGGING = r"\(brokerId: (-?\d+), endOffset: (-?\d+|unknown)(?:, lastCaughtUpTimeMs: (-?\d+|unknown))?\)"
+_OUT_OF_SYNC = re.compile(_LAGGING, re.ASCII)
+_ALL_OUT_OF_SYNC = re.compile(rf"{_LAGGING}(?: {_LAGGING})*\.", re.ASCII)
+
+_REPLICA = (
+    r"ReplicaId: (?P<old>\d+); Topic: [\w.-]+; Partition: \d+; isLocal: (?:true|false)(?:; lastCaughtUpTimeMs: "
+    rf"-?\d+)?(?:; Highwatermark: {OFFSET}(?:; LastStableOffset: {OFFSET})?)?|Replica\(replicaId=(?P<new>\d+), "
+    rf"topic=[\w.-]+, partition=\d+, isLocal=(?:true|false), lastCaughtUpTimeMs=-?\d+(?:, highWatermark={OFFSET}, "
+    rf"lastStableOffset={OFFSET})?\)"
+)
+#: What an ISR shows of each replica up to 2.3, the next one after a comma.
+_NEXT_REPLICA = re.compile(rf"(?:{_REPLICA})(?:,(?=Replica)|$)", re.ASCII)
+
+
+def _replica_ids(text: str) -> list[int]:
+    ids: list[int] = []
+    position = 0
+    while position < len(text):
+        replica = _NEXT_REPLICA.match(text, position)
+        if replica is None:
+            raise ValueError(f"no replica: {text[position : position + 80]}")
+        ids.append(i32(replica["old"] or replica["new"]))
+        position = replica.end()
+    return ints(",".join(map(str, ids)))
+
+
+def _isr_change(context: Context, change: str, **columns: object) -> tuple[Fact, ...]:
+    topic, partition = context.owner()
+    return (Fact("isr_changes", {"topic": topic, "partition": partition, "change": change, **columns}),)
+
+
+def _shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    before, after, high_watermark, end_offset, listed = match.groups()
+    if listed is not None and _ALL_OUT_OF_SYNC.fullmatch(listed) is None:
+        raise ValueError(f"no list of replicas: {listed[:80]}")
+    out_of_sync = [
+        {
+            "replica_id": i32(replica),
+            "end_offset": optional_i64(offset),
+            "last_caught_up_time_ms": optional_i64(caught_up or None),
+        }
+        for replica, offset, caught_up in _OUT_OF_SYNC.findall(listed or "")
+    ]
+    return _isr_change(
+        context,
+        "shrink",
+        isr=ints(after),
+        previous_isr=ints(before),
+        high_watermark=optional_i64(high_watermark),
+        leader_end_offset=optional_i64(end_offset),
+        out_of_sync=out_of_sync if listed is not None else None,
+    )
+
+
+def _committed_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return _isr_change(context, "committed", isr=_replica_ids(match[1]), partition_epoch=i32(match[2]))
+
+
+def _proposed_state(text: str) -> tuple[str, dict[str, object]]:
+    """Read ``PendingExpandIsr(...)`` or ``PendingShrinkIsr(...)``: kind, then columns of the proposal.
+
+    Up to 3.2 it prints the ISR it starts from as ``isr=``; since 3.3 the last committed state. The state sent to the
+    controller is in it since 3.2 and beside it before.
+    """
+    state = fields(text, PENDING)
+    kind = "expand" if text.startswith("PendingExpand") else "shrink"
+    committed = state.get("lastCommittedState")
+    previous = ints(state["isr"] if committed is None else fields(committed, COMMITTED)["isr"])
+    columns: dict[str, object] = {"previous_isr": previous}
+    sent = state.get("sentLeaderAndIsr")
+    if sent is not None:
+        columns.update(_sent_state(sent))
+    elif kind == "expand":
+        columns["isr"] = ints(",".join(map(str, (*previous, i32(state["newInSyncReplicaId"])))))
+    else:
+        leaving = ints(state["outOfSyncReplicaIds"])
+        if not leaving or not set(leaving) <= set(previous):
+            raise ValueError(f"nothing leaves the ISR: {text[:80]}")
+        columns["isr"] = [replica for replica in previous if replica not in leaving]
+    return kind, columns
+
+
+def _sent_state(text: str) -> dict[str, object]:
+    """ISR and epoch of a printed ``LeaderAndIsr``."""
+    state = fields(text, STATES)
+    return {"isr": isr_of(state), "leader_epoch": i32(state["leaderEpoch"])}
+
+
+def _pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    kind, columns = _proposed_state(match[1])
+    return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
+
+
+def _pending_beside(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """2.7 to 3.0: the state to be sent is printed before the pending one."""
+    kind, columns = _proposed_state(match[2])
+    columns.update(_sent_state(match[1]))
+    return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
+
+
+def _refused(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    _, columns = _proposed_state(match[1])
+    return _isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
+
+
+def _refused_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The refused state is a ``LeaderAndIsr``, with no pending state around it."""
+    return _isr_change(context, "refused", **_sent_state(match[1]), detail=logged(match, context))
+
+
+def _replaced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    _, columns = _proposed_state(match[1])
+    return _isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
+
+
+_STATE_TEXT = r"(Pending(?:Expand|Shrink)Isr\(.*\))"
+_partition = partial(Template, loggers=("Partition",))
+
+TEMPLATES = (
+    _partition(
+        "partition.isr_committed",
+        rf"ISR updated (?:from AlterIsr )?to (?P<isr>{INT_LIST})\s*?(?P<detail>\(under-min-isr\))? *and "
+        r"(?:zkV|v)ersion updated to \[?(?P<partition_epoch>-?\d+)\]?",
+        "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate / maybeUpdateIsrAndVersion; TRACE up to 2.3",
+        typed("isr_changes", change="committed"),
+    ),
+    _partition(
+        "partition.isr_committed",
+        r"ISR updated to \[(Replica.*|)\] and zkVersion updated to \[(-?\d+)\]",
+        "Partition.updateIsr up to 2.3, where an ISR is printed replica by replica",
+        _committed_old,
+    ),
+    _partition(
+        "partition.isr_shrink",
+        rf"Shrinking ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})(?:\. Leader: "
+        r"\(highWatermark: (-?\d+), endOffset: (-?\d+)\)\. Out of sync replicas: (.*))?",
+        "Partition.maybeShrinkIsr; leader and replicas since 2.2, lastCaughtUpTimeMs since 3.6",
+        _shrink,
+    ),
+    _partition(
+        "partition.isr_expand",
+        rf"Expanding ISR (?:for partition {PARTITION} )?from (?P<previous_isr>{INT_LIST}) to (?P<isr>{INT_LIST})",
+        "Partition.expandIsr, up to 2.7: later versions do not say that they expand",
+        typed("isr_changes", change="expand"),
+    ),
+    _partition(
+        "partition.isr_pending",
+        rf"Submitting ISR state change {_STATE_TEXT}",
+        "Partition.submitAlterIsr / submitAlterPartition, 3.1 and later",
+        _pending,
+    ),
+    _partition(
+        "partition.isr_pending",
+        r"(?:Enqueued ISR change to state|Sent `AlterIsr` request to change state to) (LeaderAndIsr\(.*\)) after "
+        rf"transition to {_STATE_TEXT}",
+        "Partition.sendAlterIsrRequest, 2.7 to 3.0",
+        _pending_beside,
+    ),
+    _partition(
+        "partition.isr_refused",
+        rf"Failed to (?:alter partition to|update ISR to) {_STATE_TEXT} ((?:since|due to|because) .*)",
+        "Partition.handleAlterIsrUpdate / handleAlterPartitionError, 2.8 and later",
+        _refused,
+    ),
+    _partition(
+        "partition.isr_refused",
+        rf"Controller failed to update ISR to {_STATE_TEXT} ((?:since|due to) .*)",
+        "Partition.handleAlterIsrResponse, 2.7",
+        _refused,
+    ),
+    _partition(
+        "partition.isr_refused",
+        rf"Ignoring failed ISR update to {_STATE_TEXT} (since we have already updated state to .*)",
+        "Partition.handleAlterIsrUpdate / submitAlterPartition, 2.7 and later",
+        _refused,
+    ),
+    _partition(
+        "partition.isr_refused",
+        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader "
+        r"epoch|newer version) -?\d+\.",
+        "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate, 2.7 and later",
+        _refused_state,
+    ),
+    _partition(
+        "partition.isr_refused",
+        rf"Failed to enqueue ISR change state (LeaderAndIsr\(.*\)) for partition {PARTITION}",
+        "Partition.sendAlterIsrRequest, 3.0",
+        _refused_state,
+    ),
+    _partition(
+        "partition.isr_refused",
+        r"Cached zkVersion \[?-?\d+\]? not equal to that in zookeeper, skip updating ISR",
+        "Partition.maybeUpdateIsrAndVersionWithZk, up to 2.7",
+        typed("isr_changes", change="refused", detail=logged),
+    ),
+    _partition(
+        "partition.isr_committed_without_us",
+        rf"The alter partition request successfully updated the partition state to {_STATE_TEXT} (but this replica "
+        r"got removed from the replica set .*)",
+        "Partition.handleAlterPartitionError, 3.3 and later",
+        _replaced,
+    ),
+    _partition(
+        "partition.isr_in_flight",
+        r"ISR update in-flight, not (?:adding new in-sync replica|removing out-of-sync replicas) .*",
+        "Partition.maybeExpandIsr / maybeShrinkIsr, 2.7 to 3.0",
+    ),
+)

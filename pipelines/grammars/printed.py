@@ -1,0 +1,211 @@
+"""Objects and collections as Java and Scala print them, read wholly or not at all.
+
+A ``toString`` is one text in which every value has its place. So a reader takes all of it, in the order in which a
+release prints it, or raises ValueError: what is left over could be the rest of a value (``isr=1,3`` was once read as
+``isr=1``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pipelines.grammars.values import COLLECTION_NAMES, PARTITION, i32, ints, optional_i32, partition_of
+
+_PARTITION = re.compile(PARTITION, re.ASCII)
+_MAP = re.compile(r"\{(.*)\}|(?:Map|HashMap|ListMap|TreeMap|LinkedHashMap)\((.*)\)", re.ASCII)
+_OBJECT = re.compile(r"(?P<name>\w*)(?:\((?=.*\)$)|\[(?=.*\]$))(?P<inside>.*).", re.ASCII)
+
+#: Fields of an object in the order printed, one text per form that a release had.
+Forms = Mapping[str, tuple[str, ...]]
+
+#: States of a partition, by class. Sources: ``LeaderAndIsrRequest.PartitionState`` (0.10 to 2.3; without ``isNew`` up
+#: to 0.11), ``UpdateMetadataRequest.PartitionState`` (1.0 to 2.3), the generated ``LeaderAndIsrRequestData`` and
+#: ``UpdateMetadataRequestData`` (2.4 and later), ``metadata.PartitionRegistration``, ``kafka.api.LeaderAndIsr``.
+STATES: Forms = {
+    "PartitionState": (
+        "controllerEpoch leader leaderEpoch isr zkVersion replicas",
+        "controllerEpoch leader leaderEpoch isr zkVersion replicas isNew",
+        "controllerEpoch leader leaderEpoch isr zkVersion replicas offlineReplicas",
+    ),
+    "LeaderAndIsrPartitionState": (
+        "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas addingReplicas "
+        "removingReplicas isNew",
+        "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas addingReplicas "
+        "removingReplicas isNew leaderRecoveryState",
+        "topicName partitionIndex controllerEpoch leader leaderEpoch isr partitionEpoch replicas addingReplicas "
+        "removingReplicas isNew leaderRecoveryState",
+    ),
+    "UpdateMetadataPartitionState": (
+        "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas offlineReplicas",
+    ),
+    "PartitionRegistration": (
+        "replicas isr removingReplicas addingReplicas leader leaderEpoch partitionEpoch",
+        "replicas isr removingReplicas addingReplicas leader leaderRecoveryState leaderEpoch partitionEpoch",
+        "replicas directories isr removingReplicas addingReplicas elr lastKnownElr leader leaderRecoveryState "
+        "leaderEpoch partitionEpoch",
+    ),
+    "LeaderAndIsr": (
+        "leader leaderEpoch isr zkVersion",
+        "leader leaderEpoch isr leaderRecoveryState zkVersion",
+        "leader leaderEpoch isr leaderRecoveryState partitionEpoch",
+        "leader leaderEpoch isrWithBrokerEpoch leaderRecoveryState partitionEpoch",
+    ),
+}
+
+#: What a leader asks for and what it had (``kafka.cluster.PartitionState``, ``org.apache.kafka.server.partition``).
+PENDING: Forms = {
+    "PendingExpandIsr": (
+        "isr newInSyncReplicaId",
+        "isr newInSyncReplicaId sentLeaderAndIsr",
+        "isr newInSyncReplicaId sentLeaderAndIsr leaderRecoveryState",
+        "newInSyncReplicaId sentLeaderAndIsr leaderRecoveryState lastCommittedState",
+    ),
+    "PendingShrinkIsr": (
+        "isr outOfSyncReplicaIds",
+        "isr outOfSyncReplicaIds sentLeaderAndIsr",
+        "isr outOfSyncReplicaIds sentLeaderAndIsr leaderRecoveryState",
+        "outOfSyncReplicaIds sentLeaderAndIsr leaderRecoveryState lastCommittedState",
+    ),
+}
+COMMITTED: Forms = {"CommittedPartitionState": ("isr leaderRecoveryState",)}
+BROKER_STATE: Forms = {"BrokerState": ("brokerId brokerEpoch",)}
+#: What a fetch asks of a partition (``FetchRequest.PartitionData``): without name up to 2.6.
+FETCH_DATA: Forms = {
+    "": (
+        "offset maxBytes",
+        "offset logStartOffset maxBytes",
+        "fetchOffset logStartOffset maxBytes currentLeaderEpoch",
+    ),
+    "PartitionData": (
+        "fetchOffset logStartOffset maxBytes currentLeaderEpoch lastFetchedEpoch",
+        "topicId fetchOffset logStartOffset maxBytes currentLeaderEpoch lastFetchedEpoch",
+    ),
+}
+#: A step of a reassignment as the metadata log has it, ``null`` and -2 where nothing changes.
+PARTITION_CHANGE: Forms = {
+    "PartitionChangeRecord": (
+        "partitionId topicId isr leader replicas removingReplicas addingReplicas",
+        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState",
+        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState directories",
+        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState directories "
+        "eligibleLeaderReplicas lastKnownElr",
+    ),
+}
+#: A broker that is fenced, unfenced or shuts down: ``fenced`` 1, -1, 0 for no change.
+BROKER_CHANGE: Forms = {
+    "BrokerRegistrationChangeRecord": (
+        "brokerId brokerEpoch fenced",
+        "brokerId brokerEpoch fenced inControlledShutdown",
+        "brokerId brokerEpoch fenced inControlledShutdown logDirs",
+        "brokerId brokerEpoch fenced inControlledShutdown logDirs cordonedLogDirs",
+    ),
+}
+ASSIGNMENT: Forms = {"ReplicaAssignment": ("replicas addingReplicas removingReplicas",)}
+
+
+def split(text: str, separator: str = ", ") -> list[str]:
+    """Parts of a text between separators that stand outside all brackets; none for an empty text."""
+    parts: list[str] = []
+    pending: list[str] = []
+    depth = 0
+    for piece in text.split(separator) if text else ():
+        pending.append(piece)
+        for char in piece:
+            if char in "([{":
+                depth += 1
+            elif char in ")]}":
+                depth -= 1
+                if depth < 0:
+                    raise ValueError(f"brackets: {text[:80]}")
+        if not depth:
+            parts.append(separator.join(pending))
+            pending.clear()
+    if pending:
+        raise ValueError(f"brackets: {text[:80]}")
+    return parts
+
+
+def items(text: str) -> list[str]:
+    """Elements of a printed collection: ``List(a, b)``, ``[a, b]``, or bare, without blanks: ``a,b``."""
+    name, bracket, inside = text.partition("(")
+    if bracket and text.endswith(")") and name in COLLECTION_NAMES:
+        return _elements(inside[:-1])
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            return _elements(text[1:-1])
+        except ValueError:
+            pass  # bare pairs: [a,0],[b,1]
+    if " " in text:
+        raise ValueError(f"no collection: {text[:80]}")
+    return split(text, ",")
+
+
+def _elements(inside: str) -> list[str]:
+    """Java and Scala put a blank after a comma, ``mkString(",")`` does not."""
+    parts = split(inside)
+    return parts if len(parts) > 1 else split(inside, ",")
+
+
+def mapping(text: str, arrow: str) -> dict[str, str]:
+    """Entries of a printed map: ``{k=v, k=v}``, ``Map(k -> v)``, ``HashMap()``; arrow: what stands between the two."""
+    match = _MAP.fullmatch(text)
+    if match is None:
+        raise ValueError(f"no map: {text[:80]}")
+    entries: dict[str, str] = {}
+    for entry in split(match[1] or match[2] or ""):
+        key, between, value = entry.partition(arrow)
+        if not between or key in entries:
+            raise ValueError(f"no entry of a map: {entry[:80]}")
+        entries[key] = value
+    return entries
+
+
+def partitions(text: str) -> list[tuple[str, int]]:
+    """Partitions of a printed collection, none of them twice."""
+    names = [text] if _PARTITION.fullmatch(text) else items(text)
+    wrong = [name for name in names if _PARTITION.fullmatch(name) is None]
+    if wrong:
+        raise ValueError(f"no partition: {wrong[0][:80]}")
+    listed = [partition_of(name) for name in names]
+    if len(set(listed)) != len(listed):
+        raise ValueError(f"a partition twice: {text[:80]}")
+    return listed
+
+
+def fields(text: str, forms: Forms) -> dict[str, str]:
+    """Values of ``Name(key=value, key=value)`` by key; a Java record has ``[..]``.
+
+    Raises:
+        ValueError: if the name is none of the forms', or the keys are in no form of that name: none missing, none
+            left over, in that order.
+    """
+    object_ = _OBJECT.fullmatch(text)
+    if object_ is None:
+        raise ValueError(f"no object: {text[:80]}")
+    name = object_["name"]
+    values: dict[str, str] = {}
+    keys = []
+    for part in split(object_["inside"]):
+        key, _, value = part.partition("=")
+        keys.append(key)
+        values[key] = value
+    if " ".join(keys) not in forms.get(name, ()):
+        raise ValueError(f"not a {' or '.join(forms)} as any release prints it: {text[:80]}")
+    return values
+
+
+def isr_of(state: Mapping[str, str]) -> list[int]:
+    """ISR of a state's fields: ``isr``, or ``isrWithBrokerEpoch`` since 3.5."""
+    listed = state.get("isrWithBrokerEpoch")
+    if listed is None:
+        return ints(state["isr"])
+    ids = [i32(fields(item, BROKER_STATE)["brokerId"]) for item in items(listed)]
+    if len(set(ids)) != len(ids):
+        raise ValueError(f"a replica twice: {listed[:80]}")
+    return ids
+
+
+def version_of(state: Mapping[str, str]) -> int | None:
+    """Partition epoch of a state's fields, called ``zkVersion`` before."""
+    return optional_i32(state.get("partitionEpoch", state.get("zkVersion")))

@@ -1,0 +1,167 @@
+"""Partitions that the bodies of single APIs name: one reader per API, for requests that are kept at header level.
+
+Source: the message definitions of Kafka's clients (``clients/src/main/resources/common/message``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pipelines.grammars.body_shapes import Body, Json
+from pipelines.grammars.coordinator_bodies import added_partitions, answers_of
+from pipelines.grammars.values import ZERO_TOPIC_ID
+from schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+
+_WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: METADATA_TOPIC}
+
+
+def topic_names(name: str | None, topic_id: str | None) -> tuple[str | None, str | None]:
+    """Name and id of a topic of which a body has at least one, where they say something.
+
+    Raises:
+        ValueError: if it has neither name nor id.
+    """
+    if not name:
+        if topic_id is None:
+            raise ValueError("a topic without name or id")
+        name = _WELL_KNOWN_TOPICS.get(topic_id)
+    return name, None if topic_id == ZERO_TOPIC_ID else topic_id
+
+
+def error_codes(node: Any) -> Iterable[int]:
+    """Every ``errorCode`` below a node, however the API nests it; AddPartitionsToTxn has ``partitionErrorCode``."""
+    if isinstance(node, Struct):
+        for name in node.__struct_fields__:
+            value = getattr(node, name)
+            if name in ("errorCode", "partitionErrorCode"):
+                yield value
+            else:
+                yield from error_codes(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from error_codes(value)
+
+
+def _write_txn_markers(request: Body, response: Body | None) -> Iterable[Json]:
+    errors = {
+        (marker.producerId, topic.name, entry.partitionIndex): entry.errorCode
+        for marker in (response.markers if response is not None else ())
+        for topic in marker.topics
+        for entry in topic.partitions
+    }
+    asked = {
+        (marker.producerId, topic.name, partition): marker.transactionResult
+        for marker in request.markers
+        for topic in marker.topics
+        for partition in topic.partitionIndexes
+    }
+    codes = answers_of(list(asked), errors)
+    for ((producer_id, topic, partition), committed), code in zip(asked.items(), codes, strict=True):
+        yield {
+            "topic": topic,
+            "partition": partition,
+            "error_code": code,
+            "producer_id": producer_id,
+            "committed": committed,
+        }
+
+
+def _offset_for_leader_epoch(request: Body, response: Body | None) -> Iterable[Json]:
+    answered = {
+        (topic.topic, entry.partition): entry
+        for topic in (response.topics if response is not None else ())
+        for entry in topic.partitions
+    }
+    asked = [(topic.topic, entry) for topic in request.topics for entry in topic.partitions]
+    answers = answers_of([(topic, entry.partition) for topic, entry in asked], answered)
+    for (topic, entry), answer in zip(asked, answers, strict=True):
+        yield {
+            "topic": topic,
+            "partition": entry.partition,
+            "error_code": answer.errorCode if answer else None,
+            "leader_epoch": entry.leaderEpoch,
+            "end_offset": answer.endOffset if answer else None,
+        }
+
+
+def _alter_partition(request: Body, response: Body | None) -> Iterable[Json]:
+    errors = {
+        (topic.topicId or topic.topicName, entry.partitionIndex): entry.errorCode
+        for topic in (response.topics if response is not None else ())
+        for entry in topic.partitions
+    }
+    asked = [(topic, entry) for topic in request.topics for entry in topic.partitions]
+    codes = answers_of([(topic.topicId or topic.topicName, entry.partitionIndex) for topic, entry in asked], errors)
+    failed = response.errorCode if response is not None else None
+    if failed and errors:
+        raise ValueError("partitions were answered though the request failed")
+    for (topic, entry), code in zip(asked, codes, strict=True):
+        name, topic_id = topic_names(topic.topicName, topic.topicId)
+        yield {
+            "topic": name,
+            "topic_id": topic_id,
+            "partition": entry.partitionIndex,
+            "error_code": failed or code,
+            "leader_epoch": entry.leaderEpoch,
+            "partition_epoch": entry.partitionEpoch,
+            "isr": [broker.brokerId for broker in entry.newIsrWithEpochs] if entry.newIsr is None else entry.newIsr,
+        }
+
+
+def _leader_and_isr(request: Body, response: Body | None) -> Iterable[Json]:
+    errors: dict[tuple[str | None, int], int] = {}
+    if response is not None:  # by topic id since version 5; before, each error names its topic
+        errors = {
+            (topic.topicId, entry.partitionIndex): entry.errorCode
+            for topic in response.topics or ()
+            for entry in topic.partitionErrors
+        }
+        errors |= {(entry.topicName, entry.partitionIndex): entry.errorCode for entry in response.partitionErrors or ()}
+    named = [(state.topicName, None, state) for state in request.ungroupedPartitionStates or ()]
+    for topic in request.topicStates or ():
+        topic_id = None if topic.topicId == ZERO_TOPIC_ID else topic.topicId
+        named += [(topic.topicName, topic_id, state) for state in topic.partitionStates]
+    keys = [(topic_id or name, state.partitionIndex) for name, topic_id, state in named]
+    otherwise = response.errorCode if response is not None else None
+    for (name, topic_id, state), code in zip(named, answers_of(keys, errors, otherwise), strict=True):
+        yield {
+            "topic": name,
+            "topic_id": topic_id,
+            "partition": state.partitionIndex,
+            "error_code": code,
+            "leader_epoch": state.leaderEpoch,
+            "partition_epoch": state.partitionEpoch,
+            "isr": state.isr,
+        }
+
+
+def _stop_replica(request: Body, response: Body | None) -> Iterable[Json]:
+    errors: Mapping[Any, int] = {
+        (entry.topicName, entry.partitionIndex): entry.errorCode
+        for entry in (response.partitionErrors if response is not None else ())
+    }
+    states = [
+        (topic.topicName, state.partitionIndex, state.leaderEpoch)
+        for topic in request.topicStates or ()
+        for state in topic.partitionStates
+    ]
+    # Up to version 2 there is no leader epoch, and a partition stands beside or below its topic.
+    states += [(entry.topicName, entry.partitionIndex, None) for entry in request.ungroupedPartitions or ()]
+    states += [(topic.name, partition, None) for topic in request.topics or () for partition in topic.partitionIndexes]
+    codes = answers_of([(topic, partition) for topic, partition, _ in states], errors)
+    for (topic, partition, leader_epoch), code in zip(states, codes, strict=True):
+        yield {"topic": topic, "partition": partition, "error_code": code, "leader_epoch": leader_epoch}
+
+
+PARTITIONS: Final[dict[str, Callable[[Body, Body | None], Iterable[Json]]]] = {
+    "WRITE_TXN_MARKERS": _write_txn_markers,
+    "OFFSET_FOR_LEADER_EPOCH": _offset_for_leader_epoch,
+    "ALTER_PARTITION": _alter_partition,
+    "ALTER_ISR": _alter_partition,
+    "LEADER_AND_ISR": _leader_and_isr,
+    "STOP_REPLICA": _stop_replica,
+    "ADD_PARTITIONS_TO_TXN": added_partitions,
+}

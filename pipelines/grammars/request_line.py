@@ -1,0 +1,136 @@
+"""A completed request as a line says it, in either form, and how the JSON form is read.
+
+Source: ``RequestConvertToJson`` (KIP-673, KAFKA-10525).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, cast
+
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, Encoder
+
+from pipelines.grammars.body_shapes import READ_APIS, REQUEST, RESPONSE, Body, Integer, read_body
+
+#: ``ApiKeys`` of 2.7, by number. Names that changed are those of later versions: GROUP_COORDINATOR,
+#: UPDATE_METADATA_KEY and CONTROLLED_SHUTDOWN_KEY were never printed, their numbers were.
+_NAMES: Final = (
+    "PRODUCE FETCH LIST_OFFSETS METADATA LEADER_AND_ISR STOP_REPLICA UPDATE_METADATA CONTROLLED_SHUTDOWN "
+    "OFFSET_COMMIT OFFSET_FETCH FIND_COORDINATOR JOIN_GROUP HEARTBEAT LEAVE_GROUP SYNC_GROUP DESCRIBE_GROUPS "
+    "LIST_GROUPS SASL_HANDSHAKE API_VERSIONS CREATE_TOPICS DELETE_TOPICS DELETE_RECORDS INIT_PRODUCER_ID "
+    "OFFSET_FOR_LEADER_EPOCH ADD_PARTITIONS_TO_TXN ADD_OFFSETS_TO_TXN END_TXN WRITE_TXN_MARKERS TXN_OFFSET_COMMIT "
+    "DESCRIBE_ACLS CREATE_ACLS DELETE_ACLS DESCRIBE_CONFIGS ALTER_CONFIGS ALTER_REPLICA_LOG_DIRS DESCRIBE_LOG_DIRS "
+    "SASL_AUTHENTICATE CREATE_PARTITIONS CREATE_DELEGATION_TOKEN RENEW_DELEGATION_TOKEN EXPIRE_DELEGATION_TOKEN "
+    "DESCRIBE_DELEGATION_TOKEN DELETE_GROUPS ELECT_LEADERS INCREMENTAL_ALTER_CONFIGS ALTER_PARTITION_REASSIGNMENTS "
+    "LIST_PARTITION_REASSIGNMENTS OFFSET_DELETE DESCRIBE_CLIENT_QUOTAS ALTER_CLIENT_QUOTAS "
+    "DESCRIBE_USER_SCRAM_CREDENTIALS ALTER_USER_SCRAM_CREDENTIALS VOTE BEGIN_QUORUM_EPOCH END_QUORUM_EPOCH "
+    "DESCRIBE_QUORUM ALTER_ISR UPDATE_FEATURES"
+)
+API_NAMES: Final[tuple[str, ...]] = tuple(_NAMES.split())
+#: Those that `API_NAMES` lacks, of the APIs that are read: ALTER_ISR was renamed in 3.2, the other came with 3.7.
+_LATER_NUMBERS: Final = {"ALTER_PARTITION": 56, "CONSUMER_GROUP_HEARTBEAT": 68}
+#: What is printed where no response was sent (acks=0).
+_NO_RESPONSE: Final = (b'""', b"null", b"{}")
+
+
+class _Named(Struct, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """What has names as JSON has them."""
+
+
+class Header(_Named, kw_only=True, gc=False):
+    """A request's header."""
+
+    request_api_key: Integer
+    request_api_version: Integer
+    correlation_id: Integer
+    client_id: str | None
+    request_api_key_name: str
+    #: KAFKA-18272.
+    request_api_version_deprecated: bool | None = None
+
+
+class Line(_Named, kw_only=True):
+    """A completed request. Times are in milliseconds.
+
+    Attributes:
+        request: its body, of the shape that its API and version have (`pipelines.grammars.body_shapes`).
+        response: likewise; None where the log has none.
+    """
+
+    request_header: Header
+    request: Body
+    response: Body | None
+    connection: str
+    listener: str | None
+    principal: str | None
+    total_time_ms: float
+    request_queue_time_ms: float
+    local_time_ms: float
+    remote_time_ms: float
+    throttle_time_ms: float
+    response_queue_time_ms: float
+    send_time_ms: float
+    is_forwarded: bool | None = None
+
+
+class _Printed(Line, kw_only=True):
+    """A line in JSON form, its bodies as printed, and fields of which nothing is kept."""
+
+    request: Raw
+    response: Raw
+    security_protocol: str
+    client_information: dict[str, str] | None = None
+    temporary_memory_bytes: int | None = None
+    message_conversions_time: float | None = None
+
+
+_DECODER: Final = Decoder(_Printed)
+_ENCODER: Final = Encoder()
+
+
+def read_json(text: str) -> tuple[Line, str]:
+    """A line in JSON form, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and FETCH.
+
+    Raises:
+        ValueError, msgspec.DecodeError among them: it is not what its version prints.
+    """
+    line: Line = _DECODER.decode(text)
+    header = line.request_header
+    request, response = cast(Raw, line.request), cast(Raw, line.response)
+    api, version = header.request_api_key_name, header.request_api_version
+    if not _is_name(api, header.request_api_key):
+        raise ValueError(f"{api} is not the name of API {header.request_api_key}")
+    is_answered = bytes(response) not in _NO_RESPONSE
+    if api in READ_APIS:
+        line.request = read_body(api, REQUEST, version, request)
+        if is_answered:
+            line.response = read_body(api, RESPONSE, version, response)
+    _require_once_each(text, line)
+    if not is_answered:
+        line.response = None
+    if api in ("PRODUCE", "FETCH"):
+        return line, ""
+    return line, f'{{"request":{str(request, "utf-8")},"response":{str(response, "utf-8") if is_answered else "{}"}}}'
+
+
+def _is_name(api: str, number: int) -> bool:
+    """Whether an API has this number; of one that is not read any may."""
+    if api in _LATER_NUMBERS:
+        return _LATER_NUMBERS[api] == number
+    return api == API_NAMES[number] if 0 <= number < len(API_NAMES) else api not in READ_APIS
+
+
+def _require_once_each(text: str, line: Line) -> None:
+    """Raise ValueError if a key stands twice in one place: of those the last was taken.
+
+    Encoded again, a line has as many colons as it has if no key was left out: texts keep theirs, unless a text is
+    written with escapes.
+    """
+    if text.count(":") != _ENCODER.encode(line).count(b":") or "\\" in text:
+        json.loads(text, object_pairs_hook=_once_each)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key twice")

@@ -1,0 +1,153 @@
+"""Entry point of the text grammars: every log of a broker except the request log.
+
+`parse_text` finds the grammar by the record's logger and is total: a record that nothing knows comes back with its
+text masked, to be counted with those that look the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from pipelines.grammars import (
+    configs,
+    fetcher_errors,
+    fetcher_events,
+    fetcher_positions,
+    fetcher_truncation,
+    isr,
+    known,
+    kraft_brokers,
+    kraft_partitions,
+    kraft_quorum,
+    kraft_topics,
+    leader_epochs,
+    leadership,
+    leadership_requests,
+    lifecycle,
+    log_cleaner,
+    log_maintenance,
+    log_manager,
+    log_offsets,
+    partition,
+    purgatory,
+    replica_manager,
+    state_machines,
+    zk_controller,
+    zk_controller_steps,
+    zk_topics,
+)
+from pipelines.grammars.grammar import Grammar, Template, simple_name
+from pipelines.grammars.record import KNOWN, UNPARSED, Parsed, Record
+
+#: Length of a masked text.
+MAX_MASKED = 200
+
+#: Loggers remembered; a broker has some hundred, garbage may have any number.
+_MAX_LOGGERS = 4_096
+
+#: Loggers whose old versions put a prefix without brackets before the text.
+_BARE_LOGGERS = frozenset({"Partition", "state.change.logger"})
+
+#: All templates, in the order in which they are tried within a logger.
+TEMPLATES: tuple[Template, ...] = (
+    *partition.TEMPLATES,
+    *isr.TEMPLATES,
+    *log_offsets.TEMPLATES,
+    *fetcher_positions.TEMPLATES,
+    *replica_manager.TEMPLATES,
+    *purgatory.TEMPLATES,
+    *leadership.TEMPLATES,
+    *leadership_requests.TEMPLATES,
+    *state_machines.TEMPLATES,
+    *fetcher_events.TEMPLATES,
+    *fetcher_errors.TEMPLATES,
+    *fetcher_truncation.TEMPLATES,
+    *leader_epochs.TEMPLATES,
+    *log_manager.TEMPLATES,
+    *configs.TEMPLATES,
+    *log_maintenance.TEMPLATES,
+    *zk_controller.TEMPLATES,
+    *zk_topics.TEMPLATES,
+    *zk_controller_steps.TEMPLATES,
+    *kraft_partitions.TEMPLATES,
+    *kraft_topics.TEMPLATES,
+    *kraft_brokers.TEMPLATES,
+    *kraft_quorum.TEMPLATES,
+    *lifecycle.TEMPLATES,
+    *log_cleaner.TEMPLATES,
+)
+
+_by_logger: dict[str, list[Template]] = defaultdict(list)
+for _template in TEMPLATES:
+    for _name in _template.loggers:
+        _by_logger[_name].append(_template)
+
+_grammars: dict[str, Grammar] = {}
+_resolved: dict[str, tuple[Grammar, Parsed | None]] = {}
+
+
+def _resolve(logger: str) -> tuple[Grammar, Parsed | None]:
+    """Grammar of a logger, and the answer for what it does not match if the logger is known as a whole.
+
+    Patterns are compiled when their logger first occurs: a task that reads one file needs few of them.
+    """
+    name = simple_name(logger)
+    if name not in _by_logger:
+        name = ""
+    grammar = _grammars.get(name)
+    if grammar is None:
+        grammar = Grammar((*_by_logger.get(name, ()), *known.SHARED), bare=name in _BARE_LOGGERS)
+        _grammars[name] = grammar
+    template = known.known_logger(logger)
+    resolved = grammar, None if template is None else Parsed(template, KNOWN)
+    if len(_resolved) < _MAX_LOGGERS:
+        _resolved[logger] = resolved
+    return resolved
+
+
+def parse_text(record: Record) -> Parsed:
+    """Parse one record of server.log, state-change.log, controller.log or log-cleaner.log. Never raises."""
+    grammar, otherwise = _resolved.get(record.logger) or _resolve(record.logger)
+    parsed = grammar.parse(record)
+    if parsed is None:
+        return otherwise or Parsed(mask(record.message), UNPARSED, (), "no_grammar")
+    if parsed.template:
+        return parsed
+    return parsed._replace(template=mask(record.message))
+
+
+def has_templates(logger: str) -> bool:
+    """Whether a logger has templates of its own, and is not merely known as a whole or not at all."""
+    return simple_name(logger) in _by_logger
+
+
+_MASK = re.compile(
+    r"(?P<done><(?:uuid|id|hash|path|address|partition|n)>)"
+    r"|(?P<uuid>(?<![\w>-])[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w<-]))"
+    r"|(?P<path>(?<![\w>./-])/(?!\d{1,3}(?:\.\d{1,3}){3})(?:[\w.@+-]+/)*[\w.@+-]+)"
+    r"|(?P<address>(?<![\w>.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w<]))"
+    r"|(?P<id>(?<![\w>-])(?=[\w-]{0,21}\d)(?=[\w-]{0,21}[A-Z])[\w-]{22}(?![\w<-]))"
+    r"|(?P<hash>(?<=@)[0-9a-f]+(?![\w<]))"
+    r"|(?P<partition>(?<![\w>.-])(?=[\d.-]*[A-Za-z_])[\w.-]+-\d+(?![\w<-]))"
+    r"|(?P<n>\d+(?:\.\d+)*)",
+    re.ASCII,
+)
+
+
+def _placeholder(match: re.Match[str]) -> str:
+    return match[0] if match.lastgroup == "done" else f"<{match.lastgroup}>"
+
+
+def mask(message: str) -> str:
+    """First line of a message with its values replaced: ids, addresses, paths, partitions, numbers.
+
+    Bounded in length, and idempotent: masking a masked text changes nothing.
+    """
+    text = message.partition("\n")[0].strip()
+    for _ in range(4):  # a cut can make a new match at the end of the text; a second pass settles it
+        masked = _MASK.sub(_placeholder, text[: 4 * MAX_MASKED])[:MAX_MASKED].strip()
+        if masked == text:
+            break
+        text = masked
+    return text

@@ -1,0 +1,131 @@
+"""What a line becomes that states the columns of one row: the groups of its pattern, and what is the same on each.
+
+Most templates are of this kind. A group of the pattern that is named as a column is read as the column's type, so the
+declaration of a table (`schemas.silver`) and a pattern are all that a grammar has to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from pipelines.grammars.grammar import Context, Facts
+from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.states import state_of, topic_fact
+from pipelines.grammars.values import (
+    PARTITION,
+    flag,
+    optional_i32,
+    optional_i64,
+    optional_ints,
+    partition_of,
+    topic_id_of,
+)
+from schemas.silver import BY_NAME
+from schemas.table import BOOLEAN, INT, INTS, LONG, STRING
+
+#: The partition that a line names, as a group that `typed` reads.
+TP = rf"(?P<tp>{PARTITION})"
+
+_DETAIL_CHARS_MAX = 500
+_READERS: tuple[tuple[object, Callable[[str], object]], ...] = (
+    (INT, optional_i32),
+    (LONG, optional_i64),
+    (INTS, optional_ints),
+    (BOOLEAN, flag),
+    (STRING, str),
+)
+
+
+def logged(match: re.Match[str], context: Context) -> str:
+    """The line as logged, without prefix; bounded."""
+    return match[0][:_DETAIL_CHARS_MAX]
+
+
+def node(match: re.Match[str], context: Context) -> int | None:
+    """The broker or controller that logs, by the prefix."""
+    return context.node
+
+
+def epoch(match: re.Match[str], context: Context) -> int | None:
+    """Epoch of the controller that logs, by the prefix."""
+    return context.epoch
+
+
+def typed(table: str, **columns: object) -> Facts:
+    """A grammar function for a line that is one row of a table.
+
+    Each named group of the pattern is a column, but for `TP`, which is its topic and partition, and ``state``, which is
+    read by `state_of`. Where the table asks for a partition and the text names none, it is the prefix's.
+
+    Args:
+        table: name of a table of `schemas.silver`.
+        columns: what the row has beside the groups, or in place of how they are read: values, and functions of the
+            match and the prefix.
+    """
+    spec = {column.name: column for column in BY_NAME[table].columns}
+    readers = {
+        name: reader for name, column in spec.items() for data_type, reader in _READERS if column.dataType == data_type
+    }
+    readers["topic_id"] = topic_id_of
+    constants = {name: value for name, value in columns.items() if not callable(value)}
+    computed = [(name, function) for name, function in columns.items() if callable(function)]
+    if unknown := columns.keys() - spec.keys():
+        raise ValueError(f"{table} has no {', '.join(sorted(unknown))}")
+    needs_partition = "partition" in spec and not spec["partition"].nullable
+
+    def plan_of(groups: Mapping[str, int]) -> tuple[bool, bool, bool, list[tuple[int, str, Callable[[str], object]]]]:
+        """Whether a pattern names a partition, whether a state, whether the prefix does; how its groups are read."""
+        mine = [name for name in groups if name not in columns and name not in ("tp", "state")]
+        asks_prefix = needs_partition and "partition" not in groups
+        return "tp" in groups, "state" in groups, asks_prefix, [(groups[name], name, readers[name]) for name in mine]
+
+    plans: dict[str, tuple[bool, bool, bool, list[tuple[int, str, Callable[[str], object]]]]] = {}
+
+    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+        pattern = match.re
+        plan = plans.get(pattern.pattern)
+        if plan is None:
+            plan = plans[pattern.pattern] = plan_of(pattern.groupindex)
+        has_partition, has_state, asks_prefix, groups = plan
+        row = constants.copy()
+        name = match["tp"] if has_partition else None
+        if has_state:
+            row.update(state_of(match["state"], name))
+        elif name is not None:
+            row["topic"], row["partition"] = partition_of(name)
+        elif asks_prefix:
+            row["topic"], row["partition"] = context.owner()
+        for group, column, read in groups:
+            if (text := match[group]) is not None:
+                row[column] = read(text)
+        for column, function in computed:
+            row[column] = function(match, context)
+        return (Fact(table, row),)
+
+    return facts
+
+
+def with_topic_id(facts: Facts) -> Facts:
+    """As ``facts``, and the name of the topic id that its row has, if it has one."""
+
+    def both(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+        rows = facts(match, context, record)
+        return *rows, *topic_fact(rows[0].row["topic"], rows[0].row.get("topic_id"))
+
+    return both
+
+
+def lifecycle_event(event: object, mode: str | None = None) -> Facts:
+    """A grammar function for a line about a broker's life (``broker_lifecycle``)."""
+    return typed("broker_lifecycle", event=event, mode=mode, detail=logged)
+
+
+def controller_event(event: object, **columns: object) -> Facts:
+    """A grammar function for what a controller says (``controller_events``)."""
+    return typed("controller_events", event=event, detail=logged, **columns)
+
+
+def event_fact(match: re.Match[str], event: str, **columns: object) -> Fact:
+    """A row of ``controller_events`` with the line as logged."""
+    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_DETAIL_CHARS_MAX]})

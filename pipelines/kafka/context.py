@@ -1,0 +1,388 @@
+"""What each broker's log says of its version and configuration, as time goes.
+
+Pure: built from small rows that the driver collects (`pipelines.cluster.premises`).
+
+Which value holds (KIP-226; ``DynamicBrokerConfig``, ``LogConfig.fromProps``): a topic's override; else the broker's own
+dynamic value; else the dynamic value for all brokers; else the static one. What tells them apart in a log:
+
+* a broker dumps all its values at start and after every dynamic change, the dynamic ones included: each dump is what
+  holds at the broker from then on;
+* lines about dynamic values and about a topic's overrides list *all* of them: what is not in the list is not set;
+* a KRaft broker lists the overrides of every topic again at each start (``DynamicConfigPublisher``: the first image has
+  no predecessor), so those that went while it was down are not listed. A ZooKeeper broker reads them at start without
+  a word, so what was known before holds on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from pipelines.kafka.versions import Rules, rules_for
+from schemas.topics import GROUP_TOPIC
+
+LAG_TIME_MAX: Final = "replica.lag.time.max.ms"
+MIN_ISR: Final = "min.insync.replicas"
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+CLEANUP_POLICY: Final = "cleanup.policy"
+MESSAGE_MAX_BYTES: Final = "message.max.bytes"
+DELETE_TOPIC: Final = "delete.topic.enable"
+REPLICA_FETCHERS: Final = "num.replica.fetchers"
+PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
+OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions"
+TRANSACTIONS_PARTITIONS: Final = "transaction.state.log.num.partitions"
+#: The last key of a dump, which has them in order since 0.10.1: one that has it is whole.
+LAST_KEY: Final = "zookeeper.sync.time.ms"
+#: Releases whose default logs tell no version, by keys that came with them; a whole dump lists every key that there is.
+RELEASES_BY_KEY: Final[Mapping[str, str]] = {
+    "listener.security.protocol.map": "0.10.2",
+    "replication.quota.window.num": "0.10.1",
+    "log.message.format.version": "0.10.0",
+}
+APPEND_LINGER: Final = "group.coordinator.append.linger.ms"
+GROUP_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+
+#: Keys that a topic can override: the broker's name by the topic's (``ServerTopicConfigSynonyms``).
+TOPIC_KEYS: Final[Mapping[str, str]] = {
+    MIN_ISR: MIN_ISR,
+    UNCLEAN_ELECTION: UNCLEAN_ELECTION,
+    "max.message.bytes": MESSAGE_MAX_BYTES,
+    CLEANUP_POLICY: "log.cleanup.policy",
+}
+#: Keys that are kept, by the names of the broker's and of the topics' configuration.
+KEYS: Final = frozenset(
+    {LAG_TIME_MAX, DELETE_TOPIC, REPLICA_FETCHERS, PROTOCOL_VERSION, OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS}
+    | {LAST_KEY, *RELEASES_BY_KEY, APPEND_LINGER, GROUP_PROTOCOLS}
+    | TOPIC_KEYS.keys()
+    | set(TOPIC_KEYS.values())
+)
+
+# What a `ConfigLine` is; but for the first, the scopes of ``silver.broker_configs``.
+STARTED: Final = "started"
+BROKER: Final = "broker"
+DYNAMIC: Final = "broker_dynamic"
+TOPIC: Final = "topic"
+LOG: Final = "log"
+LOG_ALL: Final = "log_all"
+#: Entity of dynamic values for all brokers.
+ALL_BROKERS: Final = "<default>"
+
+_EVER_US: Final = 1 << 62
+#: (instant in microseconds, value) in time order.
+History = tuple[tuple[int, str], ...]
+#: The same for an override; None from when it is not set any more.
+Overrides = tuple[tuple[int, str | None], ...]
+
+#: Spans of time (microseconds, end exclusive) by (cluster, broker).
+Spans = dict[tuple[str, int], list[tuple[int, int]]]
+
+
+class ConfigLine(NamedTuple):
+    """One line of a broker's log that tells configuration, or that the broker starts.
+
+    Attributes:
+        time_us: when.
+        scope: one of the scopes above.
+        entity: topic; broker id or `ALL_BROKERS` (dynamic values); "kraft" or "zookeeper" (a start).
+        values: those of `KEYS` that the line gives.
+    """
+
+    time_us: int
+    scope: str
+    entity: str | None
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the replay of a partition needs to know beside its events.
+
+    Attributes:
+        broker_id: the broker whose log is replayed.
+        rules: rules of the broker's version.
+        lag_time_max_us: replica.lag.time.max.ms of that broker.
+        min_insync_replicas: (from when, value) of the topic, in time order; empty where no line tells it.
+        settle_us: how long after its completion an operation waits for the offsets that follow it.
+        append_linger_ms: how long a coordinator that appends on threads of its own gathers records; below 0: until it
+            has nothing else to do; None where the handlers of requests append.
+    """
+
+    broker_id: int
+    rules: Rules
+    lag_time_max_us: int
+    min_insync_replicas: tuple[tuple[int, int], ...] = ()
+    settle_us: int = 5_000_000
+    append_linger_ms: int | None = None
+
+    def min_isr_at(self, time_us: int) -> int:
+        """min.insync.replicas as of an instant; 1 where no line tells it."""
+        value = 1
+        for since_us, configured in self.min_insync_replicas:
+            if since_us > time_us:
+                break
+            value = configured
+        return value
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Versions and configuration of all brokers.
+
+    Attributes:
+        versions: Kafka version by (cluster, broker), the last if there are several.
+        starts: the version that each start of a broker tells, by (cluster, broker); none where no line names one.
+        broker_configs: what held at a broker where no topic overrides it, by (cluster, broker, key); a value of
+            instant 0 held from before the log began.
+        topic_configs: overrides by (cluster, broker, topic, key), as that broker knew them; the key is the topic's.
+        settle_us: passed on to `Context`.
+        coarse: spans in which the times of a broker's lines are whole seconds.
+    """
+
+    versions: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    broker_configs: Mapping[tuple[str, int, str], History] = field(default_factory=dict)
+    topic_configs: Mapping[tuple[str, int, str, str], Overrides] = field(default_factory=dict)
+    settle_us: int = 5_000_000
+    starts: Mapping[tuple[str, int], History] = field(default_factory=dict)
+    coarse: Spans = field(default_factory=dict)
+
+    def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
+        """The version that a broker ran; None before the first start in its log, which may have been an upgrade."""
+        begun = self.starts.get(broker)
+        return value_at(begun, time_us) if begun else self.versions.get(broker)
+
+    def of(self, cluster_id: str, broker_id: int, topic: str, version: str | None = None) -> Context:
+        """Context of a topic's partitions on a broker.
+
+        Args:
+            version: that it runs; its last one if not given.
+        """
+        rules = rules_for(version or self.likely_versions.get((cluster_id, broker_id)))
+        lag = self.lag_times_max_us(cluster_id, broker_id)
+        return Context(
+            broker_id=broker_id,
+            rules=rules,
+            lag_time_max_us=lag[-1][1] if lag else rules.lag_time_max_ms * 1000,
+            min_insync_replicas=tuple(_integers(self.history(cluster_id, broker_id, topic, MIN_ISR))),
+            settle_us=self.settle_us,
+            append_linger_ms=self._append_linger_ms(cluster_id, broker_id, rules) if topic == GROUP_TOPIC else None,
+        )
+
+    def _append_linger_ms(self, cluster_id: str, broker_id: int, rules: Rules) -> int | None:
+        """How long the group coordinator of a broker gathers records; None where requests' handlers append them."""
+        protocols = self.setting(cluster_id, broker_id, GROUP_PROTOCOLS) or ""
+        if not rules.group_coordinator_has_threads and "consumer" not in protocols:
+            return None
+        text = self.setting(cluster_id, broker_id, APPEND_LINGER)
+        return int(text) if text is not None else rules.append_linger_ms
+
+    @cached_property
+    def likely_versions(self) -> dict[tuple[str, int], str]:
+        """Kafka version by (cluster, broker), to predict with; where no line tells it, that of the protocol.
+
+        Up to 0.10 only loggers of ``kafka`` go to server.log, which do not tell it. inter.broker.protocol.version is
+        that of the release unless it is being upgraded.
+        """
+        spoken = {broker: history[0][1] for broker, history in self.settings(PROTOCOL_VERSION).items() if history}
+        return spoken | dict(self.versions)
+
+    @cached_property
+    def eras(self) -> dict[tuple[str, int], History]:
+        """The versions that a broker runs, to predict with, each from when it began to; the first one from ever.
+
+        A broker has another version only after a start, when it leads nothing and nothing waits at it.
+        """
+        eras: dict[tuple[str, int], History] = {broker: ((0, text),) for broker, text in self.likely_versions.items()}
+        for broker, starts in self.starts.items():
+            changes = [start for before, start in pairwise(starts) if start[1] != before[1]]
+            eras[broker] = ((0, starts[0][1]), *changes)
+        return eras
+
+    def spans(self, holds: Callable[[Rules], bool]) -> Spans:
+        """By broker, from when until when (exclusive) it ran versions whose rules are so; only those that ever did."""
+        spans: Spans = {}
+        for broker, eras in self.eras.items():
+            for (since_us, version), (until_us, _) in pairwise((*eras, (_EVER_US, ""))):
+                if holds(rules_for(version)):
+                    spans.setdefault(broker, []).append((since_us, until_us))
+        return spans
+
+    def history(self, cluster_id: str, broker_id: int, topic: str, key: str) -> History:
+        """A topic's value as time goes, as a broker knew it: its override where it has one, else the broker's value.
+
+        Args:
+            key: the topic's name of it.
+
+        Returns:
+            The value from each instant on; empty before the first one, where nothing tells.
+        """
+        broker = self.broker_configs.get((cluster_id, broker_id, TOPIC_KEYS.get(key, key)), ())
+        topic_own = self.topic_configs.get((cluster_id, broker_id, topic, key), ())
+        values: list[tuple[int, str]] = []
+        for time_us in sorted({at for at, _ in broker} | {at for at, _ in topic_own}):
+            value = value_at(topic_own, time_us)
+            if value is None:
+                value = value_at(broker, time_us)
+            if value is not None and (not values or values[-1][1] != value):
+                values.append((time_us, value))
+        return tuple(values)
+
+    def lag_times_max_us(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
+        """replica.lag.time.max.ms of a broker in microseconds, as time goes; it changes with a restart only."""
+        values = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())
+        return tuple((since_us, value * 1000) for since_us, value in _integers(values))
+
+    def setting(self, cluster_id: str, broker_id: int, key: str) -> str | None:
+        """The last value that a broker logged of one of `KEYS`; None where it logged none."""
+        values = self.broker_configs.get((cluster_id, broker_id, key), ())
+        return values[-1][1] if values else None
+
+    def first_counts(self, key: str) -> dict[str, int]:
+        """By cluster, the first number that a broker logged of one of `KEYS`; the largest where brokers differ."""
+        counts: dict[str, int] = {}
+        for (cluster_id, _), history in self.settings(key).items():
+            for _, count in _integers(history)[:1]:
+                counts[cluster_id] = max(count, counts.get(cluster_id, count))
+        return counts
+
+    def settings(self, key: str) -> dict[tuple[str, int], History]:
+        """Histories of one of `KEYS`, by (cluster, broker)."""
+        return {
+            (cluster, broker): history
+            for (cluster, broker, name), history in self.broker_configs.items()
+            if name == key
+        }
+
+
+def value_at(history: History | Overrides, time_us: int) -> str | None:
+    """The value as of an instant; None before the first one, and while an override is not set."""
+    at = bisect_right(history, time_us, key=lambda entry: entry[0])
+    return history[at - 1][1] if at else None
+
+
+def contexts_of(
+    starts: Mapping[tuple[str, int], History],
+    lines: Mapping[tuple[str, int], Iterable[ConfigLine]],
+    settle_us: int,
+) -> Contexts:
+    """Contexts from what each broker logged.
+
+    Args:
+        starts: the versions that its starts tell, by (cluster, broker), in time order.
+        lines: by (cluster, broker), in the order of the log; a line can come twice.
+        settle_us: passed on to `Context`.
+    """
+    broker_configs: dict[tuple[str, int, str], History] = {}
+    topic_configs: dict[tuple[str, int, str, str], Overrides] = {}
+    releases: dict[tuple[str, int], str] = {}
+    for (cluster_id, broker_id), config_lines in lines.items():
+        book = _Book(str(broker_id))
+        for line in config_lines:
+            book.take(line)
+            release = _release(line)
+            if release is not None:
+                releases[cluster_id, broker_id] = release
+        for key, history in book.broker.items():
+            broker_configs[cluster_id, broker_id, key] = tuple(history)
+        for (topic, key), overrides in book.topics.items():
+            topic_configs[cluster_id, broker_id, topic, key] = tuple(overrides)
+    versions = {broker: begun[-1][1] for broker, begun in starts.items()}
+    return Contexts(releases | versions, broker_configs, topic_configs, settle_us, starts)
+
+
+def _release(line: ConfigLine) -> str | None:
+    """The release, without its last number, of a broker that dumps its configuration and is older than 0.11.
+
+    Up to 0.10.2 only loggers of ``kafka`` go to server.log by default, and the version is told by another one.
+    """
+    keys = line.values.keys()
+    if line.scope != BROKER or LAST_KEY not in keys or TRANSACTIONS_PARTITIONS in keys:
+        return None
+    # One that has none of them is 0.9, or older, whose protocol had the number of its release.
+    return next((release for key, release in RELEASES_BY_KEY.items() if key in keys), line.values.get(PROTOCOL_VERSION))
+
+
+class _Book:
+    """Folds the lines of one broker.
+
+    Attributes:
+        broker: histories by key.
+        topics: histories of overrides by (topic, key).
+    """
+
+    def __init__(self, broker_id: str) -> None:
+        self.broker: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self.topics: dict[tuple[str, str], list[tuple[int, str | None]]] = defaultdict(list)
+        self._broker_id = broker_id
+        self._static: dict[str, str] = {}
+        self._of_broker: Mapping[str, str] = {}
+        self._all_brokers: Mapping[str, str] = {}
+        self._overrides: dict[str, Mapping[str, str]] = {}
+
+    def take(self, line: ConfigLine) -> None:
+        if line.scope == STARTED:
+            self._static, self._of_broker, self._all_brokers = {}, {}, {}
+            if line.entity == "kraft":
+                for topic in list(self._overrides):
+                    self._override(line.time_us, topic, {})
+        elif line.scope == BROKER:
+            for key, value in line.values.items():
+                self._static.setdefault(key, value)
+                # The first dump is the configuration at start, so it held from before the log began.
+                self._set(0 if key not in self.broker else line.time_us, key, value)
+        elif line.scope == DYNAMIC:
+            self._dynamic(line)
+        elif line.entity is None:
+            return
+        elif line.scope in (TOPIC, LOG):
+            self._override(line.time_us, line.entity, _of_topics(line.values))
+        elif line.scope == LOG_ALL:
+            # Every property, so what is as at the broker is taken for the broker's, unless it was seen to be set.
+            overrides = dict(self._overrides.get(line.entity, {}))
+            for key, value in _of_topics(line.values).items():
+                if overrides.get(key) != value:
+                    overrides.pop(key, None)
+                    if self._last(TOPIC_KEYS[key]) != value:
+                        overrides[key] = value
+            self._override(line.time_us, line.entity, overrides)
+
+    def _dynamic(self, line: ConfigLine) -> None:
+        before = {**self._all_brokers, **self._of_broker}
+        if line.entity == ALL_BROKERS:
+            self._all_brokers = line.values
+        elif line.entity == self._broker_id:
+            self._of_broker = line.values
+        else:
+            return  # every broker logs those of all
+        now = {**self._all_brokers, **self._of_broker}
+        for key in before.keys() | now.keys():
+            value = now.get(key, self._static.get(key))
+            if value is not None:
+                self._set(line.time_us, key, value)
+
+    def _set(self, time_us: int, key: str, value: str) -> None:
+        if self._last(key) != value:
+            self.broker[key].append((time_us, value))
+
+    def _last(self, key: str) -> str | None:
+        values = self.broker.get(key)
+        return values[-1][1] if values else None
+
+    def _override(self, time_us: int, topic: str, values: Mapping[str, str]) -> None:
+        before = self._overrides.get(topic, {})
+        for key in before.keys() | values.keys():
+            if before.get(key) != values.get(key):
+                self.topics[topic, key].append((time_us, values.get(key)))
+        self._overrides[topic] = values
+
+
+def _of_topics(values: Mapping[str, str]) -> Mapping[str, str]:
+    return {key: value for key, value in values.items() if key in TOPIC_KEYS}
+
+
+def _integers(history: History) -> list[tuple[int, int]]:
+    return [(since_us, int(value)) for since_us, value in history if value.strip().isdigit()]

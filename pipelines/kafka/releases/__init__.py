@@ -1,0 +1,24 @@
+"""Which release of Apache Kafka a logged version is built on: a table of numberings beside one engine. Pure.
+
+Who compares versions asks `pipelines.kafka.versions`, `pipelines.controllers.rules` or `pipelines.rules.known_bugs`;
+those ask `release_of` here.
+"""
+
+from __future__ import annotations
+
+from pipelines.kafka.releases.numberings import NUMBERINGS, Branch, Numbering
+from pipelines.kafka.releases.release import Release, Version, Versioned, release_of, shown, value_of
+from pipelines.kafka.releases.version_lines import is_named_at_start
+
+__all__ = [
+    "NUMBERINGS",
+    "Branch",
+    "Numbering",
+    "Release",
+    "Version",
+    "Versioned",
+    "is_named_at_start",
+    "release_of",
+    "shown",
+    "value_of",
+]

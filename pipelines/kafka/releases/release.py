@@ -1,0 +1,132 @@
+"""A version as logged, and the release of Apache Kafka that it is built on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from pipelines.kafka.releases.numberings import BRANCHES, NUMBERINGS, Branch, Numbering
+
+Version = tuple[int, int, int]
+T = TypeVar("T")
+
+#: Above the last number of any patch release.
+_LAST_PATCH = 999
+_NUMBER = r"(?P<number>0\.\d{1,2}\.\d{1,2}(?:\.\d{1,2})?|[1-9]\.\d{1,2}(?:\.\d{1,2})?+)"
+#: Apache's own ways of going on: of a release or a candidate for one, of a build before it, and of
+#: inter.broker.protocol.version, which names a branch (2.7-IV2, 0.9.0.X). Then others', and whatever is set apart.
+_RELEASED, _BEFORE, _BRANCH, _OTHER = r"(?:-rc\d+)?", "-SNAPSHOT", r"(?:-IV\d+|\.X)", r"[.+_-].*"
+_PATTERNS = [
+    (re.compile(_NUMBER + suffix), numbering)
+    for suffix, numbering in (
+        *((suffix, None) for suffix in (_RELEASED, _BEFORE, _BRANCH)),
+        *((numbering.suffix, numbering) for numbering in NUMBERINGS),
+        (_OTHER, None),
+    )
+]
+#: Longer ones say nothing more.
+_TEXT_CHARS_MAX = 100
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a logged version is built on.
+
+    A distribution takes fixes of later patch releases over, and a platform's number does not say from which patch
+    release it began: so what is known is a range within a branch.
+
+    Attributes:
+        text: as logged.
+        name: of the release, as far as the text tells it: ``2.8.2``, ``2.4``.
+        oldest: the first release that it can be.
+        newest: the last one.
+        likely: the one to predict with.
+        vendor: whose numbering it is; None of Apache's own, and of a suffix that is not known.
+    """
+
+    text: str
+    name: str
+    oldest: Version
+    newest: Version
+    likely: Version
+    vendor: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The release, and in brackets what was logged where that is more."""
+        return self.name if self.name == self.text else f"{self.name} ({self.text})"
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """Something that depends on the version of Kafka alone."""
+
+    version: Version
+
+
+@lru_cache(maxsize=256)
+def release_of(text: str | None) -> Release | None:
+    """The release that a version is built on; None where it is of no known release.
+
+    Args:
+        text: as `AppInfoParser` logs it, or a protocol version such as ``2.7-IV2``.
+    """
+    if text is None or len(text) > _TEXT_CHARS_MAX:
+        return None
+    for pattern, numbering in _PATTERNS:
+        match = pattern.fullmatch(text)
+        if match is not None:
+            return _release(text, match["number"], numbering)
+    return None
+
+
+def shown(text: str | None) -> str | None:
+    """A version for people: ``2.8.2``, ``2.4 (5.4.1-ccs)``, ``unknown (9.9)``; None where none was logged."""
+    release = release_of(text)
+    return release.title if release else f"unknown ({text})" if text else None
+
+
+def value_of(text: str | None, rule: Callable[[Version], T]) -> T | None:
+    """What a rule says of a version; None where the release is not known, or where those that it can be differ."""
+    release = release_of(text)
+    if release is None:
+        return None
+    oldest = rule(release.oldest)
+    return oldest if release.newest == release.oldest or rule(release.newest) == oldest else None
+
+
+def _release(text: str, number: str, numbering: Numbering | None) -> Release | None:
+    numbers = tuple(map(int, number.split(".")))
+    branch: Branch | None = numbers[: 2 if numbers[0] else 3]
+    vendor = numbering.vendor if numbering is not None else None
+    is_platforms = numbering is not None and numbering.platform is not None
+    if numbering is not None and numbering.platform is not None:
+        branch = numbering.platform.get(numbers[:2])
+    if branch is None or branch not in BRANCHES:
+        return None
+    suffix = text.removeprefix(number)
+    first, last = _version(branch, 0), _version(branch, _LAST_PATCH)
+    if is_platforms or len(numbers) == len(branch) or re.fullmatch(_BRANCH, suffix):
+        # A platform's patch releases follow Apache's, so the newest is nearer.
+        name = number if branch == numbers else ".".join(map(str, branch))
+        return Release(text, name, first, last, last, vendor)
+    named = _version(branch, numbers[-1])
+    if re.fullmatch(_BEFORE, suffix):
+        return Release(text, number, _before(named), named, named, vendor)
+    return Release(text, number, named, named if re.fullmatch(_RELEASED, suffix) else last, named, vendor)
+
+
+def _version(branch: Branch, patch: int) -> Version:
+    """Rules have no other one for patch releases before 1.0."""
+    return (branch[0], branch[1], branch[2] if len(branch) == 3 else patch)
+
+
+def _before(release: Version) -> Version:
+    """The release before one, or the first of the branch before."""
+    major, minor, patch = release
+    if patch and major:
+        return major, minor, patch - 1
+    return max((first for branch in BRANCHES if (first := _version(branch, 0)) < release), default=release)

@@ -1,0 +1,170 @@
+"""Records whose times are far from those around them: a machine with a dead clock, a damaged line. Pure.
+
+A clock that goes wrong for single lines says nothing of when they were written. They are kept whole and counted, and
+have no time: else one line would stretch all that is told of its broker. What is far, the order of a file tells. A log
+may be silent for weeks, and then goes on from there; a clock may be set, and then the lines behind have the new time.
+So times that lines before and behind agree on are those of the file, and a few records that lie elsewhere are strays.
+
+At the ends of a file, where one side is missing, a few records are strays if they lie before what comes before them,
+or beyond a silence that no broker keeps. Times at which there was no Kafka, or that lie centuries ahead, are never one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+_DAY_US = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _year_us(year: int) -> int:
+    return (datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).days * _DAY_US
+
+
+#: Kafka was published in January 2011; nothing of it logs in another century.
+FIRST_US = _year_us(2011)
+END_US = _year_us(2200)
+#: Reason of a record whose time is left out.
+TIME_OUT_OF_RANGE = "time_out_of_range"
+#: Times that are no further apart are neighbours: zones of brokers in one file, and a day, as days are looked at.
+FAR_US = 2 * _DAY_US
+#: Segments are rolled and expired every few days: no broker that runs is silent for so long.
+SILENCE_MAX_US = 366 * _DAY_US
+#: So many records that agree tell the time, as those do that show that a clock was set (`pipelines.grammars.clock`).
+RECORDS_MIN = 20
+#: Groups of times among which it is not decided yet; a log with more of them is one of few lines.
+_GROUPS_MAX = 50
+#: Places that a file's profile lists at most.
+STRAYS_MAX = 10_000
+
+_DATE = re.compile(rb"\d{4}-\d\d-\d\d")
+#: The first digits of a number of seconds or milliseconds are about a day.
+_JSON_DAY = re.compile(
+    rb'"(?:@timestamp|timestamp|timeMillis|time|ts|datetime|epochSecond)" ?: ?"?(?:\d{4}-\d\d-\d\d|\d{5})'
+)
+_DAY_BYTES_MAX = 128
+
+
+def is_possible(time_us: int) -> bool:
+    """Whether Kafka can have logged at an instant."""
+    return FIRST_US <= time_us < END_US
+
+
+class _Group:
+    """Records whose times are near each other, fewer than `RECORDS_MIN`."""
+
+    __slots__ = ("first_us", "last_us", "offsets")
+
+    def __init__(self, offset: int, time_us: int) -> None:
+        self.offsets = [offset]
+        self.first_us = self.last_us = time_us
+
+
+class StrayWatch:
+    """Sees the records of one file in their order, and of most of them only the first bytes.
+
+    Attributes:
+        first_us: time of the first record that is none; None before there is one.
+        offsets: bytes at which strays begin.
+    """
+
+    def __init__(self) -> None:
+        self.first_us: int | None = None
+        self.offsets: list[int] = []
+        #: Time that is certain.
+        self._now_us: int | None = None
+        self._groups: list[_Group] = []
+        #: Text up to the day of a record at that time.
+        self._day: bytes | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is not decided yet which of the last records are strays."""
+        return bool(self._groups)
+
+    def asks(self, text: bytes) -> bool:
+        """Whether the next record has to be seen; else it is of the same day as those before."""
+        day = self._day
+        return day is None or text[: len(day)] != day
+
+    def see(self, offset: int, time_us: int, text: bytes) -> None:
+        """The next record, if its time is possible at all."""
+        now_us = self._now_us
+        if not self._groups and now_us is not None and abs(time_us - now_us) <= FAR_US:
+            self._now_us = time_us
+            self._day = _up_to_day(text, time_us)
+            return
+        self._day = None
+        group = next((group for group in self._groups if abs(time_us - group.last_us) <= FAR_US), None)
+        if group is None:
+            self._groups.append(_Group(offset, time_us))
+            if len(self._groups) > _GROUPS_MAX:
+                self._settle(_chain(self._groups, now_us, None))
+            return
+        group.offsets.append(offset)
+        group.last_us = time_us
+        if len(group.offsets) >= RECORDS_MIN:
+            self._settle(self._beside(group))
+
+    def end(self) -> int | None:
+        """See that there are no more; the time of the last record, if that was not decided before."""
+        last_us = None
+        if self._groups:
+            chosen = _chain(self._groups, self._now_us, None)
+            last_us = max(chosen, key=lambda group: group.offsets[-1]).last_us if chosen else None
+            self._settle(chosen)
+        return last_us
+
+    def _beside(self, certain: _Group) -> list[_Group]:
+        """Groups that are none of strays, since one of them is certain."""
+        if self._now_us is None:
+            return _chain(self._groups, None, certain)
+        low, high = sorted((self._now_us, certain.last_us))
+        return [group for group in self._groups if low - FAR_US <= group.first_us <= high + FAR_US or group is certain]
+
+    def _settle(self, chosen: Sequence[_Group]) -> None:
+        strays = [offset for group in self._groups if group not in chosen for offset in group.offsets]
+        self.offsets += strays[: STRAYS_MAX - len(self.offsets)]
+        if chosen:
+            if self.first_us is None:
+                self.first_us = min(chosen, key=lambda group: group.offsets[0]).first_us
+            self._now_us = max(chosen, key=lambda group: group.offsets[-1]).last_us
+        self._groups = []
+
+
+def _chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | None) -> list[_Group]:
+    """Of groups in their order the ones with most records, each of which goes on from the one before.
+
+    Args:
+        before_us: what the first one goes on from.
+        certain: it ends with this one, which may not be the last.
+    """
+    best: list[tuple[int, int, list[_Group]]] = []
+    for number, group in enumerate(groups):
+        gap_us = 0 if before_us is None else group.first_us - before_us
+        candidates = [(len(group.offsets), -abs(gap_us), [group])] if -FAR_US <= gap_us <= SILENCE_MAX_US else []
+        for (records, gaps_us, chain), earlier in zip(best, groups[:number], strict=True):
+            gap_us = group.first_us - earlier.last_us
+            if chain and -FAR_US <= gap_us <= SILENCE_MAX_US:
+                candidates.append((records + len(group.offsets), gaps_us - abs(gap_us), [*chain, group]))
+        best.append(max(candidates, key=lambda one: one[:2], default=(0, 0, [])))
+    if certain is None:
+        return max(best, key=lambda one: one[:2], default=(0, 0, []))[2]
+    return best[[group is certain for group in groups].index(True)][2]
+
+
+def _up_to_day(text: bytes, time_us: int) -> bytes | None:
+    """The first bytes of a record, as far as they tell its day."""
+    if text.startswith(b"{"):
+        match = _JSON_DAY.search(text, 0, _DAY_BYTES_MAX)
+        return None if match is None else text[: match.end()]
+    match = _DATE.search(text, 0, _DAY_BYTES_MAX)
+    if match is None:
+        return None
+    try:
+        day_us = (datetime.fromisoformat(match[0].decode()).replace(tzinfo=UTC) - _EPOCH).days * _DAY_US
+    except ValueError:
+        return None
+    return text[: match.end()] if abs(time_us - day_us) <= FAR_US else None

@@ -1,0 +1,198 @@
+"""What changed in how waiting requests are answered: delayed produces, delayed fetches, and the checks of both."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pipelines.kafka.releases import Versioned
+
+
+class PurgatoryRules(Versioned):
+    """Rules of ``DelayedOperation``, ``DelayedProduce``, ``DelayedFetch`` and of ``ReplicaManager`` around them."""
+
+    @cached_property
+    def loses_contended_checks(self) -> bool:
+        """Known bug: a check that finds another thread checking the same operation gives up, and is lost.
+
+        0.11.0 to 1.0.x (KAFKA-6653; ``DelayedOperation.maybeTryComplete``). Before, and since 2.7 (KAFKA-8334), it
+        waits for the lock; for what lies between see `repeats_contended_checks`.
+        """
+        return (0, 11, 0) <= self.version < (1, 1, 0)
+
+    @cached_property
+    def repeats_contended_checks(self) -> bool:
+        """A check that finds another thread checking the same operation leaves word, and the other checks once more.
+
+        1.1 to 2.6 (KAFKA-6653, KAFKA-8334; ``DelayedOperation.maybeTryComplete``).
+        """
+        return (1, 1, 0) <= self.version < (2, 7, 0)
+
+    @cached_property
+    def has_action_queue(self) -> bool:
+        """What an append wakes is checked when its request has been handled, not within the append.
+
+        Since 2.7 (KAFKA-8334; ``ActionQueue``, ``KafkaApis.handle``).
+        """
+        return self.version >= (2, 7, 0)
+
+    @cached_property
+    def append_checks_fetches_first(self) -> bool:
+        """An append checks the fetches before it moves the high watermark; afterwards all, if that moved.
+
+        Until 2.1.1 (KAFKA-7697; ``Partition.appendRecordsToLeader``).
+        """
+        return self.version < (2, 1, 1)
+
+    @cached_property
+    def every_fetch_checks_produces(self) -> bool:
+        """Every follower fetch checks the produces of its partitions, whether the high watermark moved or not.
+
+        Until 1.0 (KAFKA-5758; ``ReplicaManager.updateFollowerLogReadResults``).
+        """
+        return self.version < (1, 0, 0)
+
+    @cached_property
+    def stop_replica_checks_operations(self) -> bool:
+        """A replica that is stopped answers what waited for it.
+
+        Since 2.4 (KAFKA-9198; ``ReplicaManager.stopReplica``).
+        """
+        return self.version >= (2, 4, 0)
+
+    @cached_property
+    def names_known_topics(self) -> bool:
+        """A produce whose partition this broker no longer has ends with NOT_LEADER if the cluster still has it.
+
+        Since 2.4 (KAFKA-9198; ``ReplicaManager.getPartitionOrError``); before, with UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        return self.version >= (2, 4, 0)
+
+    @cached_property
+    def logs_expired_produces(self) -> bool:
+        """An expired produce logs the partitions that were still pending, at DEBUG.
+
+        Since 2.0 (``DelayedProduce.onExpiration``).
+        """
+        return self.version >= (2, 0, 0)
+
+    @cached_property
+    def group_coordinator_has_threads(self) -> bool:
+        """The group coordinator appends on threads of its own, in batches, after the request was handled.
+
+        Always since 4.0 (KIP-848, KAFKA-16770; ``CoordinatorRuntime``); before, where the new protocol is switched on.
+        """
+        return self.version >= (4, 0, 0)
+
+    @cached_property
+    def append_linger_ms(self) -> int:
+        """Default of group.coordinator.append.linger.ms; below 0: until no other operation is queued.
+
+        10 up to 3.9 (KAFKA-16770), 5 in 4.0 and 4.1 (KIP-848), -1 since 4.2 (KAFKA-19826).
+        """
+        return 10 if self.version < (4, 0, 0) else 5 if self.version < (4, 2, 0) else -1
+
+    @cached_property
+    def verifies_transactions(self) -> bool:
+        """The first produce of a transaction to a partition is appended once the coordinator has confirmed it.
+
+        Since 3.6 (KIP-890, KAFKA-14561; ``ReplicaManager.appendRecords``, later ``handleProduceAppend``): the request
+        was handled before, and a callback appends.
+        """
+        return self.version >= (3, 6, 0)
+
+    @cached_property
+    def logs_responses(self) -> bool:
+        """The request log prints responses, and with them errors, base offsets and high watermarks.
+
+        Since 1.0 (``RequestChannel.Request.updateRequestMetrics``).
+        """
+        return self.version >= (1, 0, 0)
+
+    @cached_property
+    def logs_transactional_ids(self) -> bool:
+        """The request log prints the transactional id of a produce.
+
+        Since 2.8 (KAFKA-10525, the JSON form); before, the text form leaves it out (``ProduceRequest.toString``).
+        """
+        return self.version >= (2, 8, 0)
+
+    @cached_property
+    def reads_committed(self) -> bool:
+        """Consumers can ask for committed transactions only: they see what lies before the last stable offset.
+
+        Since 0.11 (KIP-98; ``FetchTxnCommitted``).
+        """
+        return self.version >= (0, 11, 0)
+
+    @cached_property
+    def throttles_in_sync_replicas(self) -> bool:
+        """Bytes for a throttled partition are counted apart, even if the follower is in sync.
+
+        Until 2.0, and until 1.0.2 and 1.1.1 of their lines (KAFKA-6937; ``DelayedFetch.tryComplete``).
+        """
+        return self.version < (1, 0, 2) or self.version == (1, 1, 0)
+
+    @cached_property
+    def answers_fetches_for_high_watermark(self) -> bool:
+        """A follower's fetch is answered as soon as the high watermark is beyond the one last sent to it.
+
+        2.4 and 2.5 (KIP-392, KAFKA-8443; removed by KAFKA-9952; ``DelayedFetch.tryComplete``, then case H).
+        """
+        return (2, 4, 0) <= self.version < (2, 6, 0)
+
+    @cached_property
+    def tells_diverging_epochs(self) -> bool:
+        """A fetch that names the last epoch fetched is told at once if it diverges from the leader's log.
+
+        Since 2.7 (KIP-595; ``Partition.readRecords``, ``DelayedFetch.tryComplete`` case H).
+        """
+        return self.version >= (2, 7, 0)
+
+    @cached_property
+    def followers_serve_consumers(self) -> bool:
+        """A consumer that tells its rack can fetch from a follower.
+
+        Since 2.4 (KIP-392, KAFKA-8443).
+        """
+        return self.version >= (2, 4, 0)
+
+    @cached_property
+    def preferred_replica_answers_at_once(self) -> bool:
+        """A consumer that is referred to another replica is told so at once.
+
+        Since 3.2 (KAFKA-13767; ``ReplicaManager.fetchMessages``).
+        """
+        return self.version >= (3, 2, 0)
+
+    @cached_property
+    def fetches_beyond_the_end_complete(self) -> bool:
+        """A fetch from beyond what it may see is answered, and an end without a position counts as no bytes.
+
+        Since 3.8 (KAFKA-16452; ``DelayedFetch.tryComplete`` case F). Before, only an end on an older segment answered
+        it, and an end without a position failed the check.
+        """
+        return self.version >= (3, 8, 0)
+
+    @cached_property
+    def roll_moves_high_watermark(self) -> bool:
+        """A high watermark at the end of the log moves to the new segment when the log is rolled.
+
+        Since 2.4 (KAFKA-9196; ``Log.updateLogEndOffset``). Before, it pointed into the old one until it next moved.
+        """
+        return self.version >= (2, 4, 0)
+
+    @cached_property
+    def follower_checks_fetches(self) -> bool:
+        """A follower whose high watermark rises answers the consumers that wait at it.
+
+        Since 3.3.2 and 3.4 (KAFKA-14334; ``ReplicaFetcherThread.doWork``); before, they waited their time out.
+        """
+        return self.version >= (3, 3, 2)
+
+    @cached_property
+    def logs_progress(self) -> bool:
+        """At TRACE, every check that finds a leader logs who has the required offset and who is awaited.
+
+        Since 2.0 (``Partition.checkEnoughReplicasReachOffset``); before, a line per replica that has it.
+        """
+        return self.version >= (2, 0, 0)

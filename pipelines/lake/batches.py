@@ -1,0 +1,42 @@
+"""Rows of a lake's tables as the driver reads them itself, without a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import dicts
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import Stored, pieces_of, read_pieces
+from schemas.table import TableSpec
+
+
+def small_rows(lake: Lake, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
+    """Rows of a table that the driver can hold; instants in microseconds."""
+    return list(dicts(lake.rows(spec, *dict.fromkeys(columns), where=where)))
+
+
+def batches_of(
+    lake: Lake,
+    spec: TableSpec,
+    columns: tuple[str, ...],
+    where: pc.Expression | None = None,
+    files: Sequence[Stored] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a table of any size, some at a time.
+
+    Args:
+        files: those that are read; all that may have such rows if None.
+    """
+    if files is None:
+        files = lake.files(spec, where) if lake.has_rows(spec) else []
+    if files is None:
+        # Only Delta can read them: the one case in which this costs a query.
+        yield from lake.rows(spec, *columns, where=where).to_batches()
+        return
+    for piece in chain.from_iterable(map(pieces_of, files)):
+        yield from read_pieces(spec, piece, columns, where)

@@ -1,0 +1,82 @@
+"""An instant per broker from which on rows are read, over Arrow's rows. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import look_up
+from pipelines.kafka.seals import Broker
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: A log's last line may not be its newest: clocks are set back.
+_DISORDER_US = 3_600_000_000
+
+
+def instant(time_us: int) -> datetime:
+    """Microseconds since the epoch as an instant in UTC."""
+    return _EPOCH + timedelta(microseconds=time_us)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """An instant per broker, microseconds: rows at or after it are read; all rows of a broker without one."""
+
+    instants: Mapping[Broker, int]
+    #: When the log of each broker of the lake ends.
+    last_us: Mapping[Broker, int] = field(default_factory=dict)
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Spans of time outside of which no broker that has an instant has a row that is read.
+
+        A broker whose log has ended is no reason to read all that the others have written since.
+        """
+        spans: list[tuple[int, int]] = []
+        logs = (
+            (since_us, self.last_us[broker] + _DISORDER_US)
+            for broker, since_us in self.instants.items()
+            if broker in self.last_us
+        )
+        for since_us, until_us in sorted(logs):
+            if spans and since_us <= spans[-1][1]:
+                since_us, before_us = spans.pop()
+                until_us = max(until_us, before_us)
+            spans.append((since_us, until_us))
+        return spans
+
+    def where(self, time: str) -> pc.Expression | None:
+        """Which rows can be read at all, by a timestamp column: for files and row groups to be skipped.
+
+        Brokers without an instant, which are read whole, do not unbound the others: they are told by their ids.
+        """
+        spans = self.spans()
+        if not spans:
+            return None
+        at = pc.field(time)
+        within = [(at >= instant(since_us)) & (at <= instant(until_us)) for since_us, until_us in spans[:-1]]
+        whole: dict[str, list[int]] = defaultdict(list)
+        for cluster_id, broker_id in self.last_us.keys() - self.instants.keys():
+            whole[cluster_id].append(broker_id)
+        for cluster_id, broker_ids in sorted(whole.items()):
+            brokers = pa.array(sorted(broker_ids), pa.int32())
+            within.append((pc.field("cluster_id") == cluster_id) & pc.field("broker_id").isin(brokers))
+        return reduce(or_, within, at >= instant(spans[-1][0]))
+
+    def of_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.RecordBatch:
+        """The rows, with ``cluster_id`` and ``broker_id``, whose instants lie at or after that of their broker."""
+        return rows.filter(self.at_or_after(rows, time_us)) if self.instants else rows
+
+    def at_or_after(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
+        """Whether instants of rows lie at or after that of their broker; what has no instant counts as late."""
+        texts = {f"{cluster_id}|{broker_id}": time_us for (cluster_id, broker_id), time_us in self.instants.items()}
+        broker = pc.coalesce(rows.column("broker_id"), pa.scalar(-1, pa.int32())).cast(pa.string())
+        keys = pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|")
+        bounds = look_up(texts, keys, pa.int64())
+        return pc.fill_null(pc.greater_equal(time_us, bounds), True)

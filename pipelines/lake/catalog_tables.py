@@ -1,0 +1,99 @@
+"""A lake's tables and views in the session's catalog, for who finds tables there and not by path.
+
+The catalog gets names of what stands in the lake's folder: tables with a location, which stay there when their name is
+dropped, and the views of `schemas.views` over them. A table is called as in ``highwater sql``, ``gold_violations``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from urllib.parse import unquote
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from pipelines.base.errors import InputError
+from pipelines.base.threads import concurrently
+from pipelines.lake.contents import find_tables
+from pipelines.lake.tables import hadoop_path, require_readable, sql_text
+from pipelines.lake.views import views_over
+from pipelines.storage.place import Place, place_of, resolved
+from schemas.views import table_alias
+
+
+def require_schema(spark: SparkSession, name: str) -> None:
+    """Ask for the schema before any work.
+
+    Raises:
+        InputError: there is no such catalog, or no such schema in it.
+    """
+    try:
+        there = spark.catalog.databaseExists(name)
+    except AnalysisException as error:
+        raise InputError(name, f"cannot be asked for ({_first_line(error)})", _REMEDY) from None
+    if not there:
+        raise InputError(name, "there is no such schema in the session's catalogs", _REMEDY)
+
+
+def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
+    """Give the lake's tables, and the views over them, names in a schema; the same call twice changes nothing.
+
+    Args:
+        name: ``catalog.schema``, which is there.
+
+    Returns:
+        The names, without the schema's.
+
+    Raises:
+        InputError: a name is taken by something else, or the catalog refuses.
+    """
+    tables = find_tables(root)
+    views = views_over(tables)
+    catalog, database = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+    # Names in statements are those of declarations, in the schema that is the current one. A view keeps the names that
+    # its query names as of where it was made.
+    of_catalog, of_schema = name.split(".")
+    try:
+        spark.catalog.setCurrentCatalog(of_catalog)
+        spark.catalog.setCurrentDatabase(of_schema)
+        there = {row["tableName"] for row in spark.sql("SHOW TABLES").collect()}
+        places = {table_alias(full_name): resolved(path) for full_name, path in tables.items()}
+        concurrently(
+            [
+                partial(_require_place, spark, alias, place, name)
+                if alias in there
+                else partial(_register_table, spark, alias, place)
+                for alias, place in places.items()
+            ]
+        )
+        for view in views:
+            spark.sql(f"CREATE OR REPLACE VIEW {view.name} COMMENT {sql_text(view.comment)} AS {view.sql}")
+    except AnalysisException as error:
+        raise InputError(name, f"the catalog refuses a name ({_first_line(error)})", _REMEDY) from error
+    finally:
+        spark.catalog.setCurrentCatalog(catalog)
+        spark.catalog.setCurrentDatabase(database)
+    return [*map(table_alias, tables), *(view.name for view in views)]
+
+
+def _register_table(spark: SparkSession, alias: str, path: Place) -> None:
+    require_readable(path)
+    spark.catalog.createTable(alias, hadoop_path(path), "delta")
+
+
+def _require_place(spark: SparkSession, alias: str, path: Place, schema: str) -> None:
+    stands = spark.sql(f"DESCRIBE DETAIL {alias}").collect()[0]["location"]
+    if stands is None or _place(stands) != path:
+        raise InputError(f"{schema}.{alias}", f"is another table already (at {stands})", _REMEDY)
+
+
+def _place(location: str) -> Place:
+    """A place as Hadoop writes it, with escapes, which only `file:` URIs have here."""
+    return place_of(location if location.startswith("file:") else unquote(location))
+
+
+def _first_line(error: AnalysisException) -> str:
+    return str(error).splitlines()[0]
+
+
+_REMEDY = "make a schema for this lake alone, and name it with --catalog"

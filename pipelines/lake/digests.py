@@ -1,0 +1,122 @@
+"""What readings make of files, kept from run to run: a file of a table never changes, so what it gives does not either.
+
+Followers, controllers and clocks take little of the traffic, such as the first fetch of each leader epoch, but of all
+of it. A lake that is audited again keeps these rows by file, and from then on reads of old files those alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from pipelines.base.fingerprint import rules_fingerprint
+from pipelines.base.task_sizes import balance
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import Piece, Stored, pieces_of, read_pieces
+from pipelines.lake.table_files import rows_table
+from pipelines.spark.rows import in_tasks
+from schemas.state import DIGESTS, REPLAYS
+from schemas.table import TableSpec
+
+if TYPE_CHECKING:
+    from pipelines.lake.readings import Reading
+
+#: Stages run side by side; what they add is committed one after the other.
+_WRITING: Final = Lock()
+
+
+def digested(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list[Reading]:
+    """The readings; those with a digest read what is kept of their files, which is brought up to date first.
+
+    Args:
+        shape: columns of the rows.
+    """
+    if not lake.has_rows(REPLAYS):
+        return list(readings)
+    return [reading if reading.digest is None else _from_digests(lake, reading, shape) for reading in readings]
+
+
+def _from_digests(lake: Lake, reading: Reading, shape: StructType) -> Reading:
+    files = lake.files(reading.spec) if lake.has_rows(reading.spec) else []
+    if not files:
+        return reading
+    by_name = {file.place.name: file for file in files}
+    key = _key(reading, shape)
+    of_reading = (pc.field("reading") == key) & _of_this_code()
+    with _WRITING:
+        known = set(lake.rows(DIGESTS, "file", where=of_reading)["file"].to_pylist())
+        if new := sorted(by_name.keys() - known):
+            _add(lake, reading, key, [by_name[name] for name in new], shape)
+    where = of_reading & pc.field("file").isin(list(by_name))
+    return reading._replace(spec=DIGESTS, columns=("rows",), rows_of=_rows_of_digest, where=where, digest=None)
+
+
+def _key(reading: Reading, shape: StructType) -> str:
+    """What the rows of a file depend on, beside the file and the code."""
+    what = (reading.spec.full_name, reading.columns, str(reading.where), shape.simpleString())
+    return f"{reading.digest} {sha256(repr(what).encode()).hexdigest()[:16]}"
+
+
+def _of_this_code() -> pc.Expression:
+    return pc.field("code") == rules_fingerprint()
+
+
+def _add(lake: Lake, reading: Reading, key: str, files: Sequence[Stored], shape: StructType) -> None:
+    schema, code = to_arrow_schema(shape, timezone="UTC"), rules_fingerprint()
+    spec, columns, rows_of, where = reading.spec, reading.columns, reading.rows_of, reading.where
+
+    def digest(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
+        part, piece = item
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as stream:
+            for batch in read_pieces(spec, piece, columns, where):
+                for rows in rows_of(batch):
+                    stream.write_batch(rows.select(schema.names).cast(schema))
+        row = (key, code, piece.place.name, part, sink.getvalue().to_pybytes())
+        yield from rows_table(DIGESTS, [row]).to_batches()
+
+    parts = [(part, piece) for file in files for part, piece in enumerate(pieces_of(file))]
+    names = sha256("\n".join(file.place.name for file in files).encode()).hexdigest()[:32]
+    size_bytes = sum(piece.size_bytes for _, piece in parts)
+    lake.append_made(DIGESTS, _plan(lake, parts), digest, size_bytes, f"{key} {code} {names}")
+
+
+def _plan(lake: Lake, parts: Sequence[tuple[int, Piece]]) -> list[list[tuple[int, Piece]]]:
+    sized = [(item, item[1].size_bytes) for item in parts]
+    return balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
+
+
+def _rows_of_digest(digests: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for rows in digests.column("rows"):
+        with pa.ipc.open_stream(rows.as_buffer()) as stream:
+            yield from stream
+
+
+def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
+    """Where most digests are of other code, or of files that are gone, write the table anew without those.
+
+    Args:
+        specs: tables that digests are kept of.
+    """
+    files = lake.files(DIGESTS) if lake.has_rows(DIGESTS) else []
+    if not files:
+        return
+    live = [file.place.name for spec in specs if lake.has_rows(spec) for file in lake.files(spec) or ()]
+    where = _of_this_code() & pc.field("file").isin(live)
+    of_all = lake.rows(DIGESTS, "file", "code")
+    if 2 * of_all.filter(where).num_rows >= of_all.num_rows:
+        return
+    parts = [(part, piece) for file in files for part, piece in enumerate(pieces_of(file))]
+
+    def rows_of(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
+        yield from read_pieces(DIGESTS, item[1], DIGESTS.column_names, where)
+
+    rows = in_tasks(lake.spark, _plan(lake, parts), rows_of, DIGESTS.worker_schema, sum(p.size_bytes for _, p in parts))
+    lake.replace_files(DIGESTS, lake.write_rows(DIGESTS, rows), None)

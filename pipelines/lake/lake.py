@@ -1,0 +1,415 @@
+"""The lake: a folder of Delta tables. Every Delta write of the program goes through here.
+
+A table lives at ``<root>/<layer>/<name>`` and looks as its `TableSpec` says. Three kinds of writes, all safe to
+repeat:
+
+- `Lake.append_once`: the batch that was added last is not added again;
+- `Lake.replace`, `Lake.replace_part`: a whole table, or the part of it that a condition names, is what the rows say;
+- `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
+
+Rows come as a DataFrame, as an Arrow table that the driver made, or as blobs of many tables (`Lake.append_blobs`,
+`Lake.replace_blobs`). Files are written by the tasks of one query, or by the driver, which commits them; by Delta where
+many rows are merged. Closed days of gold (`pipelines.upkeep.expiry`) stay whatever is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pipelines.base.errors import LakeError
+from pipelines.base.threads import concurrently
+from pipelines.lake import delta_commits
+from pipelines.lake.changes import COMPARED_BYTES, change_action, changes_of
+from pipelines.lake.constraints import constraints_kept
+from pipelines.lake.dated import (
+    Wanted,
+    before,
+    but_for,
+    but_for_closed,
+    either,
+    from_on,
+    has_closed_days,
+    part_of,
+    rows_in,
+)
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.drafts import through_delta
+from pipelines.lake.merging import Since, but_for_keys, common_keys, differing, from_instants
+from pipelines.lake.open_days import rows_from_on
+from pipelines.lake.parquet import Piece, Stored, pieces_of, pieces_to_read, read_pieces
+from pipelines.lake.skipping import files_within
+from pipelines.lake.stored_tables import StoredTables
+from pipelines.lake.table_files import (
+    ADDED_SCHEMA,
+    AddedFile,
+    TableWriter,
+    declared,
+    files_writer,
+    rows_writer,
+    write_rows,
+)
+from pipelines.lake.tables import bring_up, create_table, hadoop_path, make_lake, require_declared
+from pipelines.spark.local_tasks import LocalTasks
+from pipelines.spark.rows import Rows, in_tasks, mapped, only_tables
+from pipelines.spark.spark_jobs import described, with_settings
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
+from schemas.table import TableSpec
+
+#: Columns of `AddedFile` in Spark.
+ADDED = from_arrow_schema(ADDED_SCHEMA)
+
+#: Files that are smaller are gathered in one where a table has more of them than this.
+_SMALL_BYTES = 4_000_000
+_SMALL_FILES = 4
+#: In a store making one is waiting for it, half a second in HDFS.
+_CREATED_AT_ONCE = 16
+
+T = TypeVar("T")
+#: A function for ``mapInArrow``.
+RowsOf = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class Lake(StoredTables):
+    """Delta tables below one folder.
+
+    Args:
+        spark: a session made by `pipelines.spark.session.build_session`; None for who only asks what files tell.
+        root: the lake's folder; made when the first table is.
+        fence: called before each commit; raises where this process may not write the lake any more.
+    """
+
+    def __init__(
+        self, spark: SparkSession | None, root: Place, fence: delta_commits.Fence = delta_commits.no_fence
+    ) -> None:
+        super().__init__(spark, root)
+        self._fence = fence
+        self._stamp: str | None = None
+
+    def create(self, specs: Iterable[TableSpec]) -> list[TableSpec]:
+        """Create the tables that are not there, each in one commit, and have the others as declared.
+
+        Returns:
+            The specs of the tables that were created.
+
+        Raises:
+            SchemaMismatch: a table that is there differs from its declaration, and its rows would have to change.
+            InputError: the lake's folder cannot be made or written.
+        """
+        make_lake(self.root)
+        specs = tuple(specs)
+        there = [spec for spec in specs if self.exists(spec)]
+        missing = [spec for spec in specs if spec not in there]
+        for spec in there:
+            bring_up(self.path(spec), spec, self._fence)
+        creations = [partial(create_table, self.path(spec), spec, self._fence) for spec in missing]
+        concurrently(creations, _CREATED_AT_ONCE)
+        return missing
+
+    def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
+        """Add the rows of one batch, unless the batch that was added last is this one: they come one after the other.
+
+        Raises:
+            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
+        """
+        if self.stamp(spec) != stamp and (files := self.write_rows(spec, rows)):
+            delta_commits.append(self.path(spec), files, stamp, self._fence)
+
+    def replace(self, spec: TableSpec, rows: Rows | pa.Table, stamp: str | None = None) -> int:
+        """Make the table consist of rows; the same call twice leaves the same rows.
+
+        Args:
+            stamp: kept with the commit (its ``userMetadata``) for `stamp` to read: whose rows these are.
+
+        Returns:
+            The table's Delta version then.
+
+        Raises:
+            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
+        """
+        return self.replace_files(spec, self.write_rows(spec, rows), stamp)
+
+    def replace_part(self, spec: TableSpec, files: Sequence[AddedFile], part: pc.Expression, stamp: str | None) -> int:
+        """Make the rows that satisfy a condition consist of files that are in the table's folder, but for closed days.
+
+        Files that hold other rows, too, are written anew by the driver. Gives the table's Delta version then.
+
+        Raises:
+            LakeError: a row of the files does not satisfy the condition.
+        """
+        rest = but_for(part)
+        outside = rows_in(self._existing(spec), spec, [file.path for file in files], rest, spec.column_names)
+        if outside:
+            raise LakeError(f"{spec.full_name}: {outside} rows are not of the part that they were to replace")
+        return self._replace_some(spec, files, part, rest, stamp)
+
+    def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
+        """Make the table hold no row; a commit even where it held none, for its stamp. Gives its Delta version then."""
+        return self.replace_files(spec, [], stamp)
+
+    def append_made(
+        self,
+        spec: TableSpec,
+        plan: Sequence[Sequence[T]],
+        work: Callable[[T], Iterator[pa.RecordBatch]],
+        size_bytes: int,
+        stamp: str,
+    ) -> None:
+        """As `append_once`, of the rows that tasks make (`pipelines.spark.rows.in_tasks`) and write.
+
+        Raises:
+            LakeError: a row breaks a constraint; nothing is written.
+        """
+        if self.stamp(spec) != stamp:
+            self._existing(spec)
+            write = rows_writer(self.root, spec, lambda batches: batches)
+            added = in_tasks(self.spark, plan, work, ADDED, size_bytes, write)
+            delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp, self._fence)
+
+    def append_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str, rows: RowsOf | None = None) -> None:
+        """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
+
+        Args:
+            blobs: columns table, row_count and rows (`pipelines.base.blobs.BLOB_SCHEMA`), of these tables only.
+            rows: what tasks make of the blobs before they write them.
+
+        Raises:
+            LakeError: a row breaks a constraint; nothing is written.
+        """
+        for spec, files in self._blob_files(blobs, [spec for spec in specs if self.stamp(spec) != stamp], rows):
+            if files:
+                delta_commits.append(self.path(spec), files, stamp, self._fence)
+
+    def replace_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str) -> None:
+        """Make several tables consist of the rows in blobs, in one query; those without rows are empty then.
+
+        Raises:
+            LakeError: a row breaks a constraint; nothing is written.
+        """
+        for spec, files in self._blob_files(blobs, specs):
+            self.replace_files(spec, files, stamp)
+
+    def _blob_files(
+        self, blobs: Rows, specs: Sequence[TableSpec], rows: RowsOf | None = None
+    ) -> list[tuple[TableSpec, list[AddedFile]]]:
+        if not specs:
+            return []
+        for spec in specs:
+            self._existing(spec)
+        files = self.write_blobs(blobs, specs, rows)
+        return [(spec, [file for file in files if file.table == spec.name]) for spec in specs]
+
+    def write_blobs(self, blobs: Rows, specs: Sequence[TableSpec], rows: RowsOf | None = None) -> list[AddedFile]:
+        """Write the rows in blobs as files of these tables, in one query; no version of a table has them yet.
+
+        Args:
+            rows: what tasks make of the blobs before they write them.
+
+        Raises:
+            LakeError: a row breaks a constraint.
+        """
+        names = {spec.name: spec for spec in specs}
+        what = ", ".join(spec.full_name for spec in specs)
+        return self._files_of(only_tables(blobs, list(names)), files_writer(self.root, names, rows), what)
+
+    def write_rows(self, spec: TableSpec, rows: Rows | pa.Table) -> list[AddedFile]:
+        """Write rows as files of a table; no version of it has them yet.
+
+        Raises:
+            LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
+        """
+        folder = self._existing(spec)
+        if not isinstance(rows, pa.Table):
+            shaped = rows if isinstance(rows, LocalTasks) else self._shaped(spec, rows)
+            return self._files_of(shaped, rows_writer(self.root, spec, declared(spec)), spec.full_name)
+        if rows.schema.names != list(spec.column_names):
+            odd = set(rows.schema.names) ^ set(spec.column_names)
+            raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
+        with constraints_kept(spec.full_name):
+            return write_rows(folder, spec, rows)
+
+    def _files_of(self, source: Rows, write: RowsOf, what: str) -> list[AddedFile]:
+        return self.files_in(mapped(source, write, ADDED), what)
+
+    def files_in(self, added: Rows, what: str) -> list[AddedFile]:
+        """Files that tasks have written, as they tell of them; what is written is named in a message.
+
+        Raises:
+            LakeError: a row breaks a constraint.
+        """
+        with constraints_kept(what):
+            if isinstance(added, LocalTasks):
+                return sorted(AddedFile(**row) for batch in added.batches() for row in batch.to_pylist())
+            with described(self.spark, what):
+                return sorted(AddedFile(*row) for row in added.collect())
+
+    def replace_files(
+        self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str] = ()
+    ) -> int:
+        """Make a table consist of files that are in its folder, but for closed days; gives its Delta version then.
+
+        Args:
+            staying: files that it has and that stay, by their paths.
+        """
+        folder = self._existing(spec)
+        if not self._is_plain(spec):
+            # Only Delta can say of a file with a deletion vector that it is gone.
+            self._overwrite(spec, self.read(spec).where(~rows_from_on(spec, self.closed)))
+        if has_closed_days(spec, self.closed):
+            files, staying = but_for_closed(folder, spec, files, self.closed)
+        return self._commit_replaced(spec, files, stamp, staying)
+
+    def _is_plain(self, spec: TableSpec) -> bool:
+        return not self.has_rows(spec) or read_log(self.path(spec)).is_plain
+
+    def _replace_some(
+        self,
+        spec: TableSpec,
+        files: Sequence[AddedFile],
+        searched: pc.Expression | None,
+        stays: Wanted,
+        stamp: str | None,
+    ) -> int:
+        """Add files, and keep of the table's own rows those that stay, all that are not searched, and closed days."""
+        folder, closed = self._existing(spec), self.closed
+        if not self._is_plain(spec):
+            self._overwrite(spec, self.read(spec))
+        there = read_log(folder).files
+        if has_closed_days(spec, self.closed):
+            by_path = {file.path: file for file in files}
+            of_open = part_of(folder, spec, list(by_path), from_on(spec, closed), spec.column_names)
+            files = [*(by_path[path] for path in of_open.whole), *of_open.written]
+            stays = either(stays, before(spec, closed))
+        touched = {file.path for file in files_within(spec.arrow_schema, there, searched)}
+        rest = part_of(folder, spec, sorted(touched), stays, spec.column_names, searched)
+        staying = {*(file.path for file in there if file.path not in touched), *rest.whole}
+        return self._commit_replaced(spec, [*files, *rest.written], stamp, staying)
+
+    def _commit_replaced(
+        self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str]
+    ) -> int:
+        folder = self.path(spec)
+        changes = changes_of(folder, spec, files, staying) if spec.feeds_changes else None
+        if changes is not None and not changes.num_rows:
+            for file in files:
+                store_of(folder).remove(folder / file.path)
+            return delta_commits.stay(folder, stamp, self._fence)
+        if changes is None:
+            return delta_commits.replace(folder, files, stamp, self._fence, staying)
+        fed = [change_action(folder, changes.schema, changes.to_batches())]
+        return delta_commits.replace_fed(folder, files, fed, stamp, self._fence, staying)
+
+    def _overwrite(self, spec: TableSpec, rows: DataFrame) -> None:
+        with constraints_kept(spec.full_name), self.through_delta(spec) as written:
+            rows.write.format("delta").mode("overwrite").save(hadoop_path(written))
+
+    def remove(self, spec: TableSpec, where: str) -> None:
+        """Remove the rows that satisfy a condition; where none does, nothing is committed."""
+        if self.has_rows(spec):
+            with self.through_delta(spec) as written:
+                DeltaTable.forPath(self.spark, hadoop_path(written)).delete(where)
+
+    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since) -> None:
+        """Make the rows with the keys of rows what those say; others stay, and rows that are so already do not change.
+
+        Which rows they replace is found without a query, unless the files that may hold their keys are large.
+
+        Args:
+            rows: with distinct keys.
+            since: by column, the instant, in UTC, at which the rows begin: older ones need not be looked at.
+
+        Raises:
+            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
+        """
+        searched = from_instants(since)
+        stored = self.files(spec, searched) if self.has_rows(spec) else []
+        pieces = None if stored is None else pieces_to_read(spec, stored, searched)
+        if pieces is None or sum(piece.size_bytes for piece in pieces) > COMPARED_BYTES:
+            self._merge_by_delta(spec, rows, since)
+            return
+        if isinstance(rows, DataFrame):
+            files = self.write_rows(spec, rows)
+            written = [Piece(self.path(spec) / file.path, file.size_bytes) for file in files]
+            keys = common_keys(spec, pieces, written, searched)
+        else:
+            keys = differing(spec, pieces, rows, since)
+            files = self.write_rows(spec, keys)
+        self._replace_some(spec, files, searched, but_for_keys(spec, keys, since), self._stamp)
+
+    def _merge_by_delta(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since) -> None:
+        same = [f"old.`{name}` <=> new.`{name}`" for name in spec.keys]
+        same += [f"old.`{name}` >= timestamp '{time:%Y-%m-%d %H:%M:%S.%f}+00:00'" for name, time in since.items()]
+        others = [name for name in spec.column_names if name not in spec.keys]
+        differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
+        if isinstance(rows, pa.Table):
+            # In one chunk: of several, Spark leaves out what comes behind an empty one.
+            rows = self.spark.createDataFrame(rows.combine_chunks(), spec.worker_schema)
+        new = self._shaped(spec, rows).where(rows_from_on(spec, self.closed))
+        with constraints_kept(spec.full_name), self.through_delta(spec) as written:
+            table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
+            merge = table.merge(new.alias("new"), " AND ".join(same))
+            merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
+
+    def gather(self, spec: TableSpec) -> None:
+        """Have a table's small files in one, if there are many: each is opened by whoever reads of the table.
+
+        Each run adds some. What it costs to gather them does not grow with the table: large files stay.
+        """
+        folder = self.path(spec)
+        log = read_log(folder) if self.has_rows(spec) else None
+        small = [file for file in log.files if file.size_bytes < _SMALL_BYTES] if log is not None else []
+        if log is None or not log.is_plain or len(small) <= _SMALL_FILES:
+            return
+        stored = (Stored(folder / file.path, file.size_bytes) for file in small)
+        pieces = (piece for file in stored for piece in pieces_of(file))
+        batches = (batch for piece in pieces for batch in read_pieces(spec, piece, spec.column_names))
+        writer = TableWriter(folder, spec)
+        for batch in declared(spec)(batches):
+            writer.write(batch)
+        delta_commits.gather(folder, log.version, {file.path for file in small}, [writer.close()], self._fence)
+
+    def through_delta(self, spec: TableSpec) -> AbstractContextManager[Place]:
+        """Where Delta itself is to write what becomes a version of a table when the block ends.
+
+        Raises:
+            ForeignTable: the table has what Delta would evaluate and nobody declared.
+        """
+        folder = self._existing(spec)
+        require_declared(folder, spec)
+        return through_delta(self.root, folder, self._fence)
+
+    @contextmanager
+    def stamped(self, stamp: str) -> Iterator[None]:
+        """Merges within the block have this stamp: Delta's cannot be given any."""
+        self._stamp = stamp
+        try:
+            with self.settings({"spark.databricks.delta.commitInfo.userMetadata": stamp}):
+                yield
+        finally:
+            self._stamp = None
+
+    def settings(self, settings: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Have Spark settings within the block, and what was there before after it."""
+        return with_settings(self.spark, settings)
+
+    def _existing(self, spec: TableSpec) -> Place:
+        if not self.exists(spec):
+            self.create([spec])
+        return self.path(spec)
+
+    @staticmethod
+    def _shaped(spec: TableSpec, df: DataFrame) -> DataFrame:
+        """The declared columns in the declared order, so that neither a lack nor an extra goes unnoticed."""
+        odd = set(df.columns) ^ set(spec.column_names)
+        if odd or len(df.columns) != len(spec.columns):
+            raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
+        return df.select(*spec.column_names)

@@ -1,0 +1,60 @@
+"""What parts of the report ask the lake beside its rows as they are. No query of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.errors import InputError
+from pipelines.lake.delta_log import read_log
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import read_files
+from pipelines.lake.reader import LakeReader
+from schemas.table import TableSpec
+
+#: Larger tables, bytes as stored, are not searched for single rows.
+SEARCHED_MAX = 512 * 1024 * 1024
+
+
+def of_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc.Expression | None:
+    """Rows of a cluster that satisfy a condition; of all for None."""
+    if cluster_id is None:
+        return where
+    of_it = pc.field("cluster_id") == cluster_id
+    return of_it if where is None else of_it & where
+
+
+def reader_of(lake: Lake, needed: Iterable[tuple[TableSpec, pc.Expression | None]]) -> LakeReader:
+    """DuckDB over tables of a lake.
+
+    Args:
+        needed: rows that are asked for, by table; files without any are left out.
+    """
+    tables = list(needed)
+    reader = LakeReader(lake.root, {spec.full_name: lake.path(spec) for spec, _ in tables})
+    for spec, where in tables:
+        files = lake.files(spec, where) if lake.has_rows(spec) else None
+        if files is None:
+            # There are none, or only Delta can read them.
+            reader.show(spec.full_name, lake.rows(spec, *spec.column_names, where=where))
+        else:
+            reader.show(spec.full_name, [file.place for file in files])
+    return reader
+
+
+def is_searchable(lake: Lake, spec: TableSpec) -> bool:
+    """Whether the driver may look through a table for a few rows: it has rows, and is no larger than that."""
+    files = lake.files(spec) if lake.has_rows(spec) else None
+    return files is not None and sum(file.size_bytes for file in files) <= SEARCHED_MAX
+
+
+def rows_at(lake: Lake, spec: TableSpec, version: int) -> pa.Table | None:
+    """All rows of a small table as they were at a Delta version; None where its files are no longer there."""
+    try:
+        log = read_log(lake.path(spec), version)
+        files = [lake.path(spec) / file.path for file in log.files]
+        return read_files(spec, files, spec.column_names) if log.is_plain else None
+    except (InputError, FileNotFoundError):
+        return None

@@ -1,0 +1,173 @@
+"""One writer per lake: a lock on a file in the lake's folder, which the kernel gives back when its holder dies.
+
+Every verb that writes takes it before Spark starts, so that waiting costs no JVM. Readers do not ask for it: a Delta
+table is read at one version, whatever is being written.
+
+Two files, because a run is two processes. The driver holds ``.writer.lock`` (flock), and says in it who it is. Its
+JVM holds ``.writer-jvm.lock``, as only it commits: a driver that is killed alone leaves a JVM that takes a moment to
+notice, and might put a last commit beside those of the next run. The second file is not flock's but POSIX's kind of
+lock, the only one that Java has.
+
+What it cannot do: it is the kernel's, so it works on a local disk and between the machines of a file system that
+carries locks (NFS from version 4). An object store has no locks, and some network mounts refuse them; then this is
+told as a warning and the run goes on. What is left there is Delta's own protection: a commit is made under a number
+that nobody else can take, so that no table is ever torn, and of two rewrites of one table the later one fails. It does
+not keep two runs from both adding the same lines.
+
+Who else may write the lake's folder may have put something there by these names. So the files are opened without
+following a link, they must be plain files of one name with nothing but a holder in them, and are never cut: a holder is
+written over the one before, at the same length.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipelines.base.errors import InputError, LakeBusy
+
+LOCK_NAME = ".writer.lock"
+JVM_LOCK_NAME = ".writer-jvm.lock"
+
+_POLL_S = 0.2
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+#: A holder with blanks behind it: the file is always so long, or empty.
+_HOLDER_BYTES = 1024
+_ASKED_MAX = 4
+
+
+@contextmanager
+def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[Path | None]:
+    """Be the one that writes a lake.
+
+    Args:
+        lake: the lake's folder.
+        verb: what this run does, for those that have to wait for it.
+        wait_s: wait up to so long for another writer; 0 fails at once.
+        tell: told once whom this run waits for, or that there are no locks here.
+
+    Yields:
+        The file that the run's JVM has to lock (`spark.session.lock_in_jvm`); None if there are no locks here.
+
+    Raises:
+        LakeBusy: another run still writes the lake.
+        InputError: the folder cannot be written.
+    """
+    with _opened(lake) as file:
+        if not _wait(file, lake, wait_s, tell):
+            yield None
+            return
+        _write_holder(file, lake, verb)
+        try:
+            yield lake / JVM_LOCK_NAME
+        finally:
+            # The file stays: a lock on a file that was removed binds nobody.
+            os.pwrite(file, _padded({}), 0)
+
+
+def holder(lake: Path) -> str:
+    """Who holds the lock of a lake, in words; asked only while somebody does."""
+    for _ in range(_ASKED_MAX):
+        try:
+            with _opened_file(lake, LOCK_NAME, os.O_RDONLY) as file:
+                holder = json.loads(os.pread(file, _HOLDER_BYTES, 0))
+            return f"highwater {holder['verb']}, process {holder['pid']} on {holder['host']}, since {holder['since']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            time.sleep(_POLL_S / _ASKED_MAX)  # it has the lock, and has not written who it is yet
+    return "another run"
+
+
+@contextmanager
+def _opened(lake: Path) -> Iterator[int]:
+    """The driver's file, once the JVM's can be opened, too."""
+    with _opened_file(lake, JVM_LOCK_NAME, os.O_RDWR | os.O_CREAT):
+        pass
+    with _opened_file(lake, LOCK_NAME, os.O_RDWR | os.O_CREAT) as file:
+        yield file
+
+
+@contextmanager
+def _opened_file(lake: Path, name: str, flags: int) -> Iterator[int]:
+    """A file of the lake's folder that is plainly a lock.
+
+    Raises:
+        InputError: it cannot be opened, or is something else.
+    """
+    remedy = "make it writable and make room, or choose another folder with --lake"
+    try:
+        file = os.open(lake / name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InputError(lake / name, "is a link, and a lock is none", "remove the link") from None
+        raise InputError(lake, f"no file can be written there ({error.strerror})", remedy) from None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not _is_lock(os.pread(file, _HOLDER_BYTES, 0)):
+            raise InputError(lake / name, "is no lock of a lake: something else has its name", "move it away")
+        yield file
+    finally:
+        os.close(file)
+
+
+def _is_lock(content: bytes) -> bool:
+    """Whether a file holds a holder or nothing, as a run left it that ended or was killed."""
+    try:
+        return not content.strip() or isinstance(json.loads(content), dict)
+    except ValueError:
+        # Cut off while it was written.
+        return content.startswith(b"{")
+
+
+def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> bool:
+    """Take the lock, waiting for it if need be; False where there are none."""
+    deadline = time.monotonic() + wait_s
+    announced = False
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _ask_jvm(lake)
+            return True
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_UN)  # have it only with the JVM's: others may wait for longer
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            tell(f"warning: {lake}: no locks on this file system; see to it that no other run writes this lake")
+            return False
+        if time.monotonic() >= deadline:
+            raise LakeBusy(lake, holder(lake), wait_s)
+        if not announced:
+            tell(f"{lake} is being written by {holder(lake)}; waiting up to {wait_s:g} s")
+            announced = True
+        time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
+
+
+def _ask_jvm(lake: Path) -> None:
+    """Raise BlockingIOError while the JVM of a run whose driver has died is alive."""
+    with _opened_file(lake, JVM_LOCK_NAME, os.O_RDWR) as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except PermissionError as error:  # POSIX lets a system say either
+            raise BlockingIOError(*error.args) from error
+
+
+def _write_holder(file: int, lake: Path, verb: str) -> None:
+    since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "verb": verb}
+    try:
+        os.pwrite(file, _padded(holder), 0)
+    except OSError as error:
+        raise InputError(lake, f"cannot be written ({error.strerror})", "make room, or choose another folder") from None
+
+
+def _padded(holder: dict[str, object]) -> bytes:
+    return json.dumps(holder).encode().ljust(_HOLDER_BYTES - 1) + b"\n"

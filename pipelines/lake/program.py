@@ -1,0 +1,70 @@
+"""Which version of highwater wrote a lake last: ``_highwater/program.json`` in it. Versions before 0.5 left none."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import orjson
+
+from pipelines.base.errors import InputError
+from pipelines.base.fingerprint import code_version
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
+
+#: Folder of a lake for what the program notes of it.
+FOLDER: Final = "_highwater"
+_VERSION: Final = re.compile(r"\d{1,9}(\.\d{1,9})*", re.ASCII)
+_PLACE: Final = (FOLDER, "program.json")
+
+
+def require_no_newer(root: Place) -> None:
+    """Refuse a lake that a newer version wrote: what that one changed is not known here.
+
+    Raises:
+        InputError: it did, or the file does not say.
+    """
+    wrote, runs = _noted(root).get("version", ""), code_version()
+    if _numbers(wrote) > _numbers(runs) > ():
+        problem = f"was written by highwater {wrote}, and this is {runs}"
+        raise InputError(root, problem, f"use version {wrote} or a later one, or another --lake")
+
+
+def is_noted(root: Place) -> bool:
+    """Whether the lake says which version wrote it."""
+    return bool(_noted(root))
+
+
+def declared_by(root: Place) -> str | None:
+    """Hash of the tables' declarations, of the version that wrote the lake last; None where it left none."""
+    return _noted(root).get("tables")
+
+
+def note_program(root: Place, declarations: str) -> None:
+    """Have the lake say that this version wrote it.
+
+    Args:
+        declarations: hash of the tables' declarations.
+    """
+    now, folder = {"version": code_version(), "tables": declarations}, root / _PLACE[0]
+    if _noted(root) != now:
+        store_of(root).make_folder(folder)
+        store_of(root).replace(folder / _PLACE[1], orjson.dumps(now))
+
+
+def _noted(root: Place) -> dict[str, str]:
+    file, store = root / _PLACE[0] / _PLACE[1], store_of(root)
+    if not store.is_file(file):
+        return {}
+    try:
+        noted = orjson.loads(store.read(file))
+    except orjson.JSONDecodeError:
+        noted = None
+    if not isinstance(noted, dict) or not all(isinstance(value, str) for value in noted.values()):
+        raise InputError(file, "does not say which version wrote the lake", "remove it: the tables are looked at then")
+    return noted
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """A version as it is compared; empty where it is not known."""
+    return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()

@@ -1,0 +1,140 @@
+"""A lake's tables as DuckDB reads their files: answers without Spark, at the tables' latest versions.
+
+Which files a table has its log says (`lake.delta_log`); DuckDB reads the columns and row groups that a statement
+needs and streams the rest by, so that a lake may be larger than memory. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipelines.base.arrow_rows import dicts
+from pipelines.base.errors import InputError
+from pipelines.lake.delta_log import TableLog, read_log
+from pipelines.lake.parquet import scanned
+from pipelines.storage.place import Place, Uri
+from pipelines.storage.store import store_of
+
+Rows = list[dict[str, Any]]
+
+_TABLE = re.compile(r"\b(bronze|silver|quality|gold|state)_(\w+)")
+#: Arrow's types by Spark's names.
+_TYPES = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+
+
+class LakeReader:
+    """Answers statements of DuckDB over the tables of a lake, each called ``<layer>_<name>``.
+
+    Args:
+        root: folder of the lake.
+        tables: folder of every table by full name.
+        versions: of the tables, by full name; None: their latest.
+
+    Attributes:
+        connection: DuckDB's, where the tables that were asked for are views.
+    """
+
+    def __init__(self, root: Place, tables: Mapping[str, Place], versions: Mapping[str, int] | None = None) -> None:
+        self.root = root
+        self._tables = tables if versions is None else {name: tables[name] for name in versions}
+        self._versions = versions or {}
+        self.connection = duckdb.connect()
+        # Hours are those of the logs, not of the machine that asks.
+        self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        # What does not fit into memory goes where other scratch files go, not where the command was called.
+        self.connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
+        self._views: set[str] = set()
+
+    def rows(self, statement: str, **parameters: object) -> Rows:
+        """Rows of a query; times are microseconds since the epoch, ``$name`` stands for a parameter.
+
+        Raises:
+            InputError: the lake has no such table, or only Delta can read its files.
+        """
+        for layer, name in _TABLE.findall(statement):
+            self._make_view(f"{layer}.{name}")
+        return dicts(self.connection.sql(statement, params=parameters or None).to_arrow_table())
+
+    def has(self, full_name: str) -> bool:
+        """Whether the lake has a table; one of an older version may lack some."""
+        return full_name in self._tables
+
+    def _make_view(self, full_name: str) -> None:
+        if full_name in self._views:
+            return
+        if full_name not in self._tables:
+            raise InputError(self.root, f"holds no table {full_name}", "run `highwater audit` on it first")
+        path = self._tables[full_name]
+        log = read_log(path, self._versions.get(full_name))
+        if not log.is_plain:
+            raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql`")
+        if self._versions and not all(store_of(path).is_file(path / file.path) for file in log.files):
+            raise InputError(path, f"has no longer all files of its version {log.version}", "ask for a later run")
+        self._show(full_name, log, [path / file.path for file in log.files])
+
+    def show(self, full_name: str, rows: Sequence[Place] | pa.Table) -> None:
+        """Have a table consist of some of its files, or of rows.
+
+        Raises:
+            InputError: as for `rows`.
+        """
+        if isinstance(rows, pa.Table):
+            self.connection.register(full_name.replace(".", "_"), rows)
+            self._views.add(full_name)
+        else:
+            self._show(full_name, read_log(self._tables[full_name]), rows)
+
+    def _show(self, full_name: str, log: TableLog, files: Sequence[Place]) -> None:
+        # Names of columns are those of a log, which others may have written: DuckDB itself quotes what it is handed.
+        name, fields = full_name.replace(".", "_"), log.schema["fields"]
+        if files and not isinstance(files[0], Uri):
+            rows = self.connection.read_parquet([str(file) for file in files], union_by_name=True)
+        else:
+            # DuckDB's own readers of stores are extensions that it fetches, and take credentials in their own way.
+            self.connection.register(f"{name}_files", scanned(files) if files else _no_rows(fields))
+            rows = self.connection.view(f"{name}_files")
+        if not {field["name"] for field in fields} <= set(rows.columns):
+            # Columns that a later version added, and no file has yet, are null.
+            rows.create_view(f"{name}_stored")
+            self.connection.register(f"{name}_declared", _no_rows(fields))
+            rows = self.connection.sql(f"SELECT * FROM {name}_stored UNION ALL BY NAME SELECT * FROM {name}_declared")
+        rows.select(*(duckdb.ColumnExpression(field["name"]) for field in fields)).create_view(name, replace=False)
+        self._views.add(full_name)
+
+
+def _no_rows(fields: Sequence[Mapping[str, Any]]) -> pa.Table:
+    return pa.schema([(field["name"], _type(field["type"])) for field in fields]).empty_table()
+
+
+def _type(data_type: Any) -> pa.DataType:
+    """A type in Spark's JSON as Arrow has it.
+
+    Raises:
+        InputError: it is none that a table of a lake has.
+    """
+    if isinstance(data_type, str) and data_type in _TYPES:
+        return _TYPES[data_type]
+    if isinstance(data_type, Mapping) and data_type.get("type") == "array":
+        return pa.list_(_type(data_type["elementType"]))
+    if isinstance(data_type, Mapping) and data_type.get("type") == "struct":
+        return pa.struct([(field["name"], _type(field["type"])) for field in data_type["fields"]])
+    remedy = "remove the table: the next `highwater replay` makes it anew"
+    raise InputError("the lake", f"has a column of a type that none is declared of ({ascii(data_type)[:80]})", remedy)

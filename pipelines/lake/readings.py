@@ -1,0 +1,150 @@
+"""Rows that a query begins with, made by the tasks that read the Parquet files of tables.
+
+A fold takes rows of many tables in one shape. As a union of as many reads, each with its projections, a query takes
+seconds to plan, and each task unpacks the whole of it. Here the plan is one read of a list of files, whatever the
+number of tables: a task reads the columns that it needs, as Arrow has them, and a pure function makes rows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from pipelines.base.task_sizes import balance
+from pipelines.lake.digests import digested
+from pipelines.lake.lake import ADDED, Lake
+from pipelines.lake.parquet import PIECE_BYTES, Piece, Stored, pieces_to_read, read_pieces
+from pipelines.lake.table_files import AddedFile, declared, rows_writer
+from pipelines.spark.local_tasks import Work
+from pipelines.spark.rows import Rows, as_table, in_tasks, with_frame
+from schemas.table import TableSpec
+
+#: Rows of a table, in batches, as rows of another shape.
+RowsOf = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
+
+
+class Reading(NamedTuple):
+    """What becomes of the rows of one table.
+
+    Attributes:
+        columns: those that are read.
+        rows_of: makes rows in the shape that is asked for; goes to the tasks.
+        where: rows that are read; row groups are skipped by it.
+        files: those that are read; all of the table, as it is now, if None.
+        digest: a name, if the rows of a file are few, may be kept and come in any order (`pipelines.lake.digests`).
+    """
+
+    spec: TableSpec
+    columns: tuple[str, ...]
+    rows_of: RowsOf
+    where: pc.Expression | None = None
+    files: tuple[Stored, ...] | None = None
+    digest: str | None = None
+
+
+def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType, then: Work | None = None) -> Rows | None:
+    """Rows of all readings; None where no table has rows.
+
+    Args:
+        shape: columns of the rows.
+        then: what a task makes of all its rows; their columns are those of `shape`, then.
+    """
+    readings = digested(lake, readings, shape)
+    there = [
+        reading for reading in readings if reading.files or (reading.files is None and lake.has_rows(reading.spec))
+    ]
+    if not there:
+        return None
+    listed = {number: _files(lake, reading) for number, reading in enumerate(there)}
+    plain = {number: files for number, files in listed.items() if files}
+    # What only Delta can read comes through it.
+    parts = [_of_rows(lake, there[number], shape, then) for number, files in listed.items() if files is None]
+    frame = reduce(DataFrame.unionByName, parts) if parts else None
+    return frame if parts and not plain else with_frame(_of_files(lake, there, plain, shape, then), frame, shape)
+
+
+def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> list[AddedFile]:
+    """Write rows of all readings as files of a table; no version of it has them yet.
+
+    Raises:
+        LakeError: a row breaks a constraint.
+    """
+    lake.create([spec])
+    added = read_in_tasks(lake, readings, ADDED, rows_writer(lake.root, spec, declared(spec)))
+    return [] if added is None else lake.files_in(added, spec.full_name)
+
+
+def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
+    """Rows that the driver can hold. It reads a small table itself, in less time than tasks take to begin."""
+    (reading,) = digested(lake, [reading], shape)
+    files = _files(lake, reading) if reading.files or lake.has_rows(reading.spec) else ()
+    pieces = pieces_to_read(reading.spec, files or (), reading.where)
+    if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
+        rows = read_in_tasks(lake, [reading], shape)
+        assert rows is not None
+        return as_table(rows, shape)
+    read = (rows for piece in pieces for rows in read_pieces(reading.spec, piece, reading.columns, reading.where))
+    batches = [batch for rows in read for batch in reading.rows_of(rows)]
+    return pa.Table.from_batches(batches, to_arrow_schema(shape, timezone="UTC"))
+
+
+def _files(lake: Lake, reading: Reading) -> Sequence[Stored] | None:
+    return lake.files(reading.spec, reading.where) if reading.files is None else reading.files
+
+
+def _of_files(
+    lake: Lake,
+    readings: Sequence[Reading],
+    files: Mapping[int, Sequence[Stored]],
+    shape: StructType,
+    then: Work | None,
+) -> Rows:
+    sized = [
+        ((number, piece), piece.size_bytes)
+        for number, of_table in files.items()
+        for piece in pieces_to_read(readings[number].spec, of_table, readings[number].where)
+    ]
+    # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
+    plan = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
+
+    def work(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
+        number, piece = item
+        spec, columns, rows_of, where, *_ = readings[number]
+        for rows in read_pieces(spec, piece, columns, where):
+            yield from rows_of(rows)
+
+    return in_tasks(lake.spark, plan, work, shape, sum(size_bytes for _, size_bytes in sized), then)
+
+
+def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:
+    spec, columns, rows_of, where, *_ = reading
+
+    def selected(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from rows_of(batch if where is None else batch.filter(where))
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return selected(batches) if then is None else then(selected(batches))
+
+    return lake.read(spec).select(*columns).mapInArrow(work, shape)
+
+
+def as_they_are(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A function for `Reading`: the rows as the table has them."""
+    yield rows
+
+
+def by_batch(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
+    """A function for `Reading` of one that gives one batch for each."""
+
+    def rows_of(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield make(rows, *arguments)
+
+    return rows_of

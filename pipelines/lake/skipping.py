@@ -1,0 +1,74 @@
+"""Which files of a table may hold a row that a condition names, by the statistics in its log. Pure; opens no file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from pipelines.lake.delta_log import DataFile
+
+#: Delta cuts instants in statistics to milliseconds.
+_CUT: Final = timedelta(milliseconds=1)
+
+
+def files_within(schema: pa.Schema, files: Sequence[DataFile], where: pc.Expression | None) -> list[DataFile]:
+    """The files of which statistics do not say that no row satisfies the condition.
+
+    Arrow decides it: what holds of all rows of a file is given to it as what a partition says.
+
+    Args:
+        schema: the table's columns.
+        where: over them; None names all rows.
+    """
+    if where is None or not files:
+        return list(files)
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    form, nowhere = ds.ParquetFileFormat(), LocalFileSystem()
+    numbers = {str(number): file for number, file in enumerate(files)}
+    fragments = [
+        form.make_fragment(number, nowhere, partition_expression=_holds(schema, file.stats))
+        for number, file in numbers.items()
+    ]
+    dataset = ds.FileSystemDataset(fragments, schema, form)
+    return [numbers[fragment.path] for fragment in dataset.get_fragments(where)]
+
+
+def _holds(schema: pa.Schema, stats: Mapping[str, Any] | None) -> pc.Expression:
+    """What is true of each row of a file with these statistics (Delta's PROTOCOL.md, per-file statistics)."""
+    return reduce(and_, _of_columns(schema, stats or {}), pc.scalar(True))
+
+
+def _of_columns(schema: pa.Schema, stats: Mapping[str, Any]) -> Iterator[pc.Expression]:
+    lowest, highest, nulls = (stats.get(name) or {} for name in ("minValues", "maxValues", "nullCount"))
+    for name in schema.names:
+        column, field = pc.field(name), schema.field(name)
+        bounds = []
+        if (least := _scalar(field.type, lowest.get(name))) is not None:
+            bounds.append(column >= least)
+        if (greatest := _scalar(field.type, highest.get(name), up=True)) is not None:
+            bounds.append(column <= greatest)
+        if name in nulls and nulls[name] == stats.get("numRecords"):
+            yield column.is_null()
+        elif bounds:
+            span = reduce(and_, bounds)
+            yield span if nulls.get(name) == 0 else span | column.is_null()
+
+
+def _scalar(kind: pa.DataType, value: Any, up: bool = False) -> pa.Scalar | None:
+    if value is None:
+        return None
+    if pa.types.is_timestamp(kind) and isinstance(value, str | datetime):
+        time = datetime.fromisoformat(value) if isinstance(value, str) else value
+        # What has no zone says nothing that could be relied on.
+        return None if time.tzinfo is None else pa.scalar(time + _CUT * up, kind)
+    plain = pa.types.is_integer(kind) or pa.types.is_string(kind)
+    return pa.scalar(value, kind) if plain and isinstance(value, int | str) else None

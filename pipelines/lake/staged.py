@@ -1,0 +1,123 @@
+"""Rows that the tasks of one query have written and no version of a table has yet: what the next queries begin with.
+
+A query that goes on from files has a short plan. One that goes on from the query before it has the plans of both, which
+Spark analyses, prints and ships to tasks anew at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from pipelines.lake.lake import Lake
+from pipelines.lake.parquet import Stored, read_files
+from pipelines.lake.readings import Reading, RowsOf
+from pipelines.lake.table_files import AddedFile
+from pipelines.spark.rows import Rows
+from pipelines.storage.place import STAGING, Place
+from pipelines.storage.store import store_of
+from schemas.table import TableSpec
+
+
+class Staged:
+    """Files of several tables of distinct names."""
+
+    def __init__(self, lake: Lake, specs: Iterable[TableSpec], files: Sequence[AddedFile]) -> None:
+        self._lake = lake
+        self._specs = {spec.name: spec for spec in specs}
+        self._files = files
+
+    def __add__(self, other: Staged) -> Staged:
+        specs = {**self._specs, **other._specs}
+        return Staged(self._lake, specs.values(), [*self._files, *other._files])
+
+    def files(self, table: str) -> list[AddedFile]:
+        """Files of a table."""
+        return [file for file in self._files if file.table == table]
+
+    def least(self, column: str, *tables: str) -> datetime | None:
+        """An instant that none in a column lies before, and hardly any long after; None where there is none.
+
+        Args:
+            tables: all that have rows if not given.
+        """
+        files = [file for file in self._files if not tables or file.table in tables]
+        instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
+        return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
+
+    def table(self, table: str, *columns: str) -> pa.Table:
+        """Columns of the rows of a table that the driver can hold, read without a query."""
+        spec = self._specs[table]
+        return read_files(spec, [self._lake.path(spec) / file.path for file in self.files(table)], columns)
+
+    def few_rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
+        """The same as rows; whole if no columns are given."""
+        rows: list[dict[str, Any]] = self.table(table, *(columns or self._specs[table].column_names)).to_pylist()
+        return rows
+
+    def reading(self, table: str, rows_of: RowsOf) -> Reading:
+        """What becomes of the rows of a table in the tasks that read them."""
+        spec = self._specs[table]
+        files = tuple(Stored(self._lake.path(spec) / file.path, file.size_bytes) for file in self.files(table))
+        return Reading(spec, spec.column_names, rows_of, files=files)
+
+    def rows(self, table: str) -> DataFrame:
+        """Rows of a table."""
+        return self._lake.rows_of_files(self._specs[table], self.files(table))
+
+
+def as_declared(spec: TableSpec, rows: DataFrame) -> DataFrame:
+    """Rows whose arrays hold no null, for Delta's own writer: for all that Spark knows, those that it read may."""
+    return rows.select(*spec.column_names).mapInArrow(lambda batches: batches, spec.worker_schema)
+
+
+class Staging:
+    """A folder of a lake whose files are gone after the run."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self.layer = f"{STAGING}/{uuid4()}"
+
+    def tables(self, shapes: Mapping[str, StructType], *bounded_by: str) -> list[TableSpec]:
+        """Tables in it.
+
+        Args:
+            shapes: columns by table.
+            bounded_by: columns of which each file's least value is noted.
+        """
+        return [
+            TableSpec(self.layer, name, "", tuple(columns), keys=(), bounded_by=bounded_by)
+            for name, columns in shapes.items()
+        ]
+
+    def write(self, blobs: Rows, specs: Sequence[TableSpec]) -> Staged:
+        """Write the rows in blobs (`pipelines.base.blobs`), in one query.
+
+        Args:
+            specs: of `tables`; or tables of the lake, for a later commit.
+        """
+        return Staged(self._lake, specs, self._lake.write_blobs(blobs, specs))
+
+
+@contextmanager
+def staging(lake: Lake) -> Iterator[Staging]:
+    """Give a folder for the rows of a run; its files are gone when the block ends."""
+    folder = Staging(lake)
+    try:
+        yield folder
+    finally:
+        # What cannot be removed must not hide why the run ended; the next one tries again (`remove_staging`).
+        store_of(lake.root).remove_tree(lake.root / folder.layer)
+
+
+def remove_staging(root: Place) -> None:
+    """Remove what runs that were killed have left in a lake's folder."""
+    store_of(root).remove_tree(root / STAGING)

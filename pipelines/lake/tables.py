@@ -1,0 +1,191 @@
+"""Tables of a lake as declared: made in one commit without Delta's planning, and compared with what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql.types import StructType
+
+from pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
+from pipelines.lake.delta_commits import Fence, alter, create, no_fence
+from pipelines.lake.delta_log import REMOVED_KEPT, TableLog, live_actions, read_log
+from pipelines.lake.delta_table import (
+    Widening,
+    altered,
+    difference,
+    first_declaration,
+    foreign_parts,
+    is_same,
+    missing_properties,
+    odd_properties,
+    stored_schema,
+    table_properties,
+    widening,
+)
+from pipelines.lake.parquet import read_files
+from pipelines.lake.table_files import ConstraintBroken, check
+from pipelines.storage.place import Place, Uri, resolved
+from pipelines.storage.store import store_of
+from schemas.table import TableSpec
+
+
+def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> None:
+    """Put version 0 in place, whole or not at all; another process may be the one that makes the table.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    try:
+        create(folder, stored_schema(spec).json(), spec.comment, table_properties(spec), fence)
+    except OSError as error:
+        remedy = "make it writable and make room, or choose another folder with --lake"
+        raise InputError(folder / "_delta_log", f"cannot be written ({error.strerror or error})", remedy) from None
+
+
+def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
+    """Have a table of an older version look as it is declared, as far as its rows stay as they are.
+
+    Columns that may be null are added, properties set, constraints set that all rows satisfy, in one commit. The table
+    is compared by its first commit, and by its whole log only if that differs.
+
+    Returns:
+        What was done to columns and constraints, in words; None if nothing was.
+
+    Raises:
+        SchemaMismatch: rows would have to change.
+    """
+    how = _how(folder, spec)
+    if how is None:
+        return None
+    version, live = live_actions(folder)
+    alter(folder, version, altered(spec, live), how.what or "properties", fence)
+    return how.what or None
+
+
+def lacks(folder: Place, spec: TableSpec) -> str | None:
+    """What `bring_up` would do to columns and constraints, in words; None for nothing.
+
+    Raises:
+        SchemaMismatch: rows would have to change.
+    """
+    how = _how(folder, spec)
+    return None if how is None else how.what or None
+
+
+def require_readable(folder: Place, version: int | None = None) -> None:
+    """Refuse a table that Delta or DuckDB would read elsewhere, or by what a property names.
+
+    Raises:
+        InputError: its log is damaged.
+        ForeignTable: it names files elsewhere, or has properties that no version declared.
+    """
+    if what := odd_properties(read_log(folder, version).properties):
+        raise _foreign(folder, what, "read")
+
+
+def _foreign(folder: Place, what: Sequence[str], done: str) -> ForeignTable:
+    problem = f"has what is not declared ({', '.join(what)}), and is not {done}"
+    remedy = "run `highwater replay` if an older version set it, else drop it with what set it, or remove the table"
+    return ForeignTable(folder, problem, remedy)
+
+
+def require_declared(folder: Place, spec: TableSpec) -> None:
+    """Refuse a table whose columns, constraints, generated columns or properties are not the declared ones.
+
+    Delta evaluates them where it writes, and SQL of others may call any class of the JVM (``reflect``).
+
+    Raises:
+        SchemaMismatch: its columns are those of another version.
+        ForeignTable: it has what no version declared.
+    """
+    log = read_log(folder)
+    if what := foreign_parts(spec, log.schema, log.properties):
+        raise _foreign(folder, what, "written")
+    schema = StructType.fromJson(dict(log.schema))
+    if log.is_clustered or not is_same(spec, schema, dict(log.properties)):
+        odd = "it is clustered" if log.is_clustered else difference(spec, schema)
+        problem = f"differs from what this version declares for {spec.full_name} ({odd})"
+        raise SchemaMismatch(folder, problem, "run `highwater replay` on the lake, which brings it up to this version")
+
+
+def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
+    """Have Delta remember removed files for so long: nobody can keep what the log has forgotten."""
+    version, live = live_actions(folder)
+    metadata = next(action["metaData"] for action in live if "metaData" in action)
+    properties = {**(metadata.get("configuration") or {}), REMOVED_KEPT: f"interval {hours} hours"}
+    alter(folder, version, [{"metaData": {**metadata, "configuration": properties}}], "properties", fence)
+
+
+def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
+    """Have a table be as declared, and without rows, in one commit."""
+    version, live = live_actions(folder)
+    alter(folder, version, altered(spec, live), why, fence, rows_too=True, stamp=stamp)
+
+
+def _how(folder: Place, spec: TableSpec) -> Widening | None:
+    """How a table becomes as declared; None if it is."""
+    made = first_declaration(folder)
+    if made is not None and _is_declared(spec, *made):
+        return None
+    now = read_log(folder)
+    schema, properties = StructType.fromJson(dict(now.schema)), dict(now.properties)
+    if _is_declared(spec, schema, properties, now.is_clustered):
+        return None
+    how = widening(spec, schema, properties, now.is_clustered)
+    if how is None or not _holds(folder, spec, now, how):
+        raise SchemaMismatch(
+            folder,
+            f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
+            "use another --lake, or the version of highwater that made this one",
+        )
+    return how
+
+
+def _is_declared(spec: TableSpec, schema: StructType, properties: dict[str, str], is_clustered: bool) -> bool:
+    return not is_clustered and is_same(spec, schema, properties) and not missing_properties(spec, properties)
+
+
+def _holds(folder: Place, spec: TableSpec, log: TableLog, how: Widening) -> bool:
+    """Whether all rows satisfy what is asked of them anew."""
+    if not how.required and not how.is_checked_anew:
+        return True
+    if not log.is_plain:
+        return False
+    for file in log.files:
+        rows = read_files(spec, [folder / file.path], spec.column_names)
+        if any(rows.column(name).null_count for name in how.required):
+            return False
+        try:
+            check(spec, rows)
+        except ConstraintBroken:
+            return False
+    return True
+
+
+def make_lake(root: Place) -> None:
+    """Make the lake's folder if it is not there.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    if isinstance(root, Uri) and "%" in root.key:
+        raise InputError(root, "has a %, which readers of Delta take for an escape", "choose another --lake")
+    try:
+        store_of(root).make_folder(resolved(root))
+    except OSError as error:
+        remedy = "choose another folder with --lake"
+        raise InputError(root, f"cannot hold the lake ({error.strerror})", remedy) from None
+
+
+def hadoop_path(place: Place) -> str:
+    """A place as Hadoop and Spark name it: a path without a scheme is one of the cluster's own store.
+
+    Not a URI with escapes: Hadoop's paths have none.
+    """
+    return str(place) if isinstance(place, Uri) else f"file:{place.absolute()}"
+
+
+def sql_text(text: str) -> str:
+    """A text as SQL writes it, whatever stands in it: cluster ids come from logs."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,81 @@
+"""SQL over a lake on Spark: every table under its name, the views of `schemas.views`, and queries that cannot write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.errors import ParseException, PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from pipelines.base.errors import InputError
+from pipelines.lake.contents import find_tables
+from pipelines.lake.tables import hadoop_path, require_readable
+from pipelines.storage.place import Place
+from schemas.views import VIEWS, ViewSpec, table_alias
+
+_WORD = re.compile(r"\w+")
+
+
+def register(spark: SparkSession, root: Place, statement: str | None = None) -> list[str]:
+    """Make temporary views of the lake's tables (``gold_violations``) and, over them, the analysis views.
+
+    Args:
+        statement: only what its words may mean; opening a table costs a third of a second. None for everything.
+
+    Returns:
+        The names that can be used.
+
+    Raises:
+        InputError: there is no lake, or a table of it names files elsewhere.
+    """
+    tables = find_tables(root)
+    if not tables:
+        raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
+    views = views_over(tables)
+    if statement is not None:
+        words = {word.lower() for word in _WORD.findall(statement)}
+        views = [view for view in views if view.name in words]
+        wanted = {name for view in views for name in view.reads}
+        tables = {name: path for name, path in tables.items() if name in wanted or table_alias(name).lower() in words}
+    for full_name, path in tables.items():
+        require_readable(path)
+        spark.read.format("delta").load(hadoop_path(path)).createOrReplaceTempView(table_alias(full_name))
+    for view in views:
+        spark.sql(view.sql).createOrReplaceTempView(view.name)
+    return [*map(table_alias, tables), *(view.name for view in views)]
+
+
+def views_over(tables: Sequence[str] | dict[str, Place]) -> list[ViewSpec]:
+    """The views whose tables are all there."""
+    return [view for view in VIEWS if all(name in tables for name in view.reads)]
+
+
+def query(spark: SparkSession, statement: str) -> pa.Table:
+    """The rows of one query, in its order.
+
+    The statement is put where Spark's grammar allows nothing but a query, so an INSERT, a DROP or a CALL is a syntax
+    error. That keeps from writing by mistake; it is no wall against who may run code on this machine anyway.
+
+    Raises:
+        InputError: it is no query, or Spark cannot answer it.
+    """
+    # The error below says it; PySpark would write it to stderr as well, as JSON.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    # A comment may stand at its end, hence the new lines.
+    text = f"SELECT * FROM (\n{statement.strip().rstrip(';')}\n)"
+    try:
+        return spark.sql(text).toArrow()
+    except ParseException as error:
+        # The position that the message names is one in the text above.
+        near = (error.getMessageParameters() or {}).get("error", "it")
+        raise InputError("SQL", f"is no query that Spark understands, near {near}", _REMEDY) from None
+    except PySparkException as error:
+        if error.getCondition() is None:
+            raise
+        raise InputError("SQL", str(error).splitlines()[0], _REMEDY) from None
+
+
+_REMEDY = "see `highwater sql` for the names, and `highwater tables NAME` for the columns of one"

@@ -1,1 +1,0 @@
-"""One file per subject of the text logs; each declares its `TEMPLATES`."""

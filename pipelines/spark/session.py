@@ -1,0 +1,264 @@
+"""The one place where a Spark session is made."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from pipelines.base.config import Config, SessionConfig
+from pipelines.base.errors import EnvironmentProblem, HighwaterError
+from pipelines.base.jars import delta_jars, delta_package
+from pipelines.base.java import JAVA_REMEDY, find_java, java_problem
+from pipelines.base.limits import tight
+from pipelines.base.resources import conf_file
+from pipelines.spark.class_archive import archive_options
+from pipelines.spark.jvm_stderr import filtered_stderr
+from pipelines.spark.rows import LOCAL_BYTES, LOCAL_PROCESSES
+from pipelines.spark.session_settings import (
+    DELTA_EXTENSION,
+    DRIVER_MEMORY,
+    EXTENSIONS,
+    REQUIRED,
+    in_process_jvm_options,
+    local_cores,
+    settings_for,
+    spark_defaults,
+    with_delta,
+)
+from pipelines.storage.connectors import connector_jars, hadoop_conf_dir, store_settings
+from pipelines.storage.place import Place
+
+#: Prepended to what a user says in ``spark.driver.extraJavaOptions``, which so has the last word.
+_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
+_CLASS_PATH, _JARS, _MEMORY = "spark.driver.extraClassPath", "spark.jars", "spark.driver.memory"
+
+#: Classes of the JVM, as PySpark names them, and their members that are asked for by the hundred.
+_CLASSES = {
+    "functions": ("col", "lit", "when", "coalesce", "unix_micros"),
+    "org.apache.spark.sql.functions": ("col", "lit", "when", "coalesce", "unix_micros"),
+    "PythonUtils": ("toSeq",),
+    "PythonSQLUtils": (),
+    "org.apache.spark.sql.classic.SparkSession": ("getActiveSession",),
+}
+
+
+def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Place | None = None) -> SparkSession:
+    """Start Spark with Delta, or join the session that is already there.
+
+    Args:
+        text_bytes: how much log text there is to work on, roughly: compilers and parallelism are chosen by it.
+        place: where the lake lies: a store is reached by jars and settings of its own.
+
+    What the user has set stays as it is (`pipelines.spark.session_settings`): spark-submit's arguments first, then
+    ``[session.spark]`` of the configuration, then ``spark-defaults.conf``.
+
+    Raises:
+        EnvironmentProblem: no suitable Java, no Delta jars, another Spark than PySpark's, or no answer from the master,
+            with the remedy.
+    """
+    session, is_submitted = config.session, _is_submitted()
+    if is_submitted:
+        SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started
+    else:
+        _start_jvm(session, text_bytes, place)
+    of_jvm = dict(SparkConf().getAll())
+    asked = {"spark.master": session.master} | session.spark
+    if is_submitted:
+        said = asked | of_jvm
+    else:
+        # The JVM may be that of an earlier session. What was launched has Delta's jars beside the user's.
+        said = of_jvm | {key: value for key, value in asked.items() if key not in (_JARS, _CLASS_PATH)}
+    master = said["spark.master"]
+    _require_delta()
+    cores = local_cores(master)
+    _use_this_python(cores is not None, said.get("spark.pyspark.python"))
+
+    settings: dict[str, Any] = settings_for(session, master, text_bytes) | store_settings(place) | said | REQUIRED
+    if cores is not None:
+        settings |= {LOCAL_BYTES: str(session.local_mb * 1_000_000), LOCAL_PROCESSES: str(cores)}
+    settings |= {"spark.app.name": _app_name(app_name, said), EXTENSIONS: with_delta(said.get(EXTENSIONS))}
+    try:
+        spark = SparkSession.builder.config(map=settings).getOrCreate()
+    except Py4JJavaError as error:
+        if cores is not None:
+            raise
+        first = str(error.java_exception).splitlines()[0]
+        raise EnvironmentProblem(
+            f"no Spark could be had of {master} ({first})",
+            "check --master, and that the cluster runs Spark "
+            f"{pyspark.__version__} and reaches this machine (spark.driver.host)",
+        ) from error
+    if spark.version.split(".")[:2] != pyspark.__version__.split(".")[:2]:
+        raise EnvironmentProblem(
+            f"Spark {spark.version} ({_find_spark_home()}) does not fit PySpark {pyspark.__version__}",
+            "unset SPARK_HOME, or name one of that release",
+        )
+    _look_up_once(spark)
+    # In a session that runs only batch queries nothing starts the coordinator of state stores, which
+    # transformWithState needs (SPARK-58973); asking for the streams starts it.
+    _ = spark.streams
+    return spark
+
+
+def in_process_cores(session: SessionConfig) -> int | None:
+    """Cores of the session to come, as far as its configuration tells; None on a cluster and under spark-submit."""
+    return None if _is_submitted() else local_cores(session.master)
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _app_name(name: str, said: Mapping[str, str]) -> str:
+    """The name that somebody gave; where nobody does, spark-submit takes that of the file, and PySpark its shell's."""
+    given = said.get("spark.app.name")
+    return name if given in (None, Path(sys.argv[0]).name, "pyspark-shell", "PySparkShell") else given
+
+
+def _look_up_once(spark: SparkSession) -> None:
+    """Keep the classes of the JVM that each column asks for.
+
+    PySpark looks them up anew each time, and Py4J tries a name without its package in all packages that it knows: 5,000
+    look-ups and three seconds of a small audit.
+    """
+    jvm = spark.sparkContext._jvm
+    for name, members in _CLASSES.items():
+        class_ = getattr(jvm, name)
+        for member in members:
+            setattr(class_, member, getattr(class_, member))
+        setattr(jvm, name, class_)
+
+
+def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> None:
+    """Start the JVM as PySpark would, if there is none yet, with what counts only at its start."""
+    if find_java() is None:
+        # Only its presence: asking for the version costs a JVM start, and is done when starting Spark fails.
+        raise EnvironmentProblem(java_problem() or "there is no java", JAVA_REMEDY)
+    settings = {"spark.master": session.master} | _launch_settings(session, text_bytes, place)
+    if SparkContext._gateway is not None:
+        return
+    if local_cores(session.master) is not None:
+        # Binding to the loopback address saves looking up the machine's name, which can take seconds off line.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if hadoop := hadoop_conf_dir(place):
+        os.environ["HADOOP_CONF_DIR"] = hadoop
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    try:
+        with filtered_stderr() as stderr:
+            SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": stderr}))  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        if (limited := tight()) is not None:
+            raise EnvironmentProblem(f"Java could not be started: {limited[0]}", limited[1]) from error
+        problem = java_problem()
+        if problem is None and local_cores(session.master) is None:
+            raise EnvironmentProblem(
+                f"Spark could not be started for {session.master}", "see what it says above"
+            ) from error
+        heap = settings.get(_MEMORY, "as spark-defaults.conf has it")
+        raise EnvironmentProblem(problem or f"Java could not be started (heap: {heap})", JAVA_REMEDY) from error
+
+
+@contextmanager
+def lock_in_jvm(spark: SparkSession, path: Path | None) -> Iterator[None]:
+    """Hold a lock on a file, if one is given, in the session's JVM: for as long as that lives or the block lasts.
+
+    See `pipelines.lake.lock`: it is the JVM that commits, and it may outlive a driver that is killed.
+    """
+    if path is None:
+        yield
+        return
+    jvm, gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
+    if jvm is None or gateway is None:
+        raise HighwaterError("the session has no JVM")
+    options = gateway.new_array(jvm.java.nio.file.OpenOption, 2)
+    options[0] = jvm.java.nio.file.StandardOpenOption.WRITE
+    options[1] = jvm.java.nio.file.LinkOption.NOFOLLOW_LINKS
+    channel = jvm.java.nio.channels.FileChannel.open(jvm.java.io.File(str(path)).toPath(), options)
+    try:
+        channel.tryLock()
+        yield
+    finally:
+        channel.close()
+
+
+def scratch_folders(session: SessionConfig) -> list[Path]:
+    """Where Spark spills to, in the order in which it asks itself."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS") or session.spark.get("spark.local.dir") or tempfile.gettempdir()
+    return [Path(folder.strip()) for folder in folders.split(",") if folder.strip()]
+
+
+def _require_delta() -> None:
+    """Delta's classes have to be there, wherever they came from."""
+    jvm = SparkContext._jvm
+    if jvm is None or not jvm.org.apache.spark.util.Utils.classIsLoadable(DELTA_EXTENSION):
+        raise EnvironmentProblem(
+            "spark-submit was started without Delta", f"add --packages {delta_package()} to its arguments"
+        )
+
+
+def _brings_delta(settings: Mapping[str, str]) -> bool:
+    named = any("delta-spark" in settings.get(place, "") for place in (_JARS, "spark.jars.packages", _CLASS_PATH))
+    return named or any(Path(_find_spark_home(), "jars").glob("delta-spark*.jar"))
+
+
+def _use_this_python(in_process: bool, configured: str | None) -> None:
+    """Workers run the driver's Python: a virtual environment that is not activated is not on their PATH.
+
+    On a cluster they do unless ``PYSPARK_PYTHON`` or ``spark.pyspark.python`` name another one, which PySpark itself
+    reads only under spark-submit.
+    """
+    if in_process:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", configured or sys.executable)
+
+
+def _launch_settings(session: SessionConfig, text_bytes: int, place: Place | None) -> dict[str, str]:
+    """Settings that count only when this process starts the JVM."""
+    in_process = local_cores(session.master) is not None
+    given = spark_defaults(_find_spark_home(), os.environ) | session.spark
+    settings = {_MEMORY: session.driver_memory} if session.driver_memory else {}
+    if _MEMORY not in given:
+        settings.setdefault(_MEMORY, DRIVER_MEMORY)
+    # PySpark's JVM is a shell to spark-submit, which shows its progress where nobody says not to.
+    settings.setdefault("spark.ui.showConsoleProgress", given.get("spark.ui.showConsoleProgress", "false"))
+    if "spark.sql.warehouse.dir" not in given and given.get("spark.sql.catalogImplementation") != "hive":
+        # Nothing is stored there, but Spark makes the folder, and must not do so in the user's.
+        settings["spark.sql.warehouse.dir"] = tempfile.mkdtemp(prefix="highwater-warehouse-")
+        atexit.register(shutil.rmtree, settings["spark.sql.warehouse.dir"], ignore_errors=True)
+    logging = conf_file("log4j2.properties").as_uri()
+    local_options = (*in_process_jvm_options(text_bytes), *archive_options()) if in_process else ()
+    options = (given.get(_JAVA_OPTIONS, ""), *local_options, f'"-Dlog4j2.configurationFile={logging}"')
+    settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
+    asked = {key: value for key, value in session.spark.items() if key != _JAVA_OPTIONS}
+    return settings | asked | _jar_settings(given, in_process, place)
+
+
+def _jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:
+    """Delta's jars, and those of the lake's store, beside those that the user names."""
+    if _brings_delta(given):
+        return {}
+    if not delta_jars():
+        raise EnvironmentProblem(f"Delta's jars ({delta_package()}) are not there", "run `make setup` once, on line")
+    jars = (*delta_jars(), *connector_jars(place, given))
+    if in_process:
+        # On the class path they are loaded like Spark's own jars, without the copies that spark.jars makes.
+        return {_CLASS_PATH: os.pathsep.join([*map(str, jars), *filter(None, [given.get(_CLASS_PATH)])])}
+    return {_JARS: ",".join([*filter(None, [given.get(_JARS)]), *(jar.as_uri() for jar in jars)])}

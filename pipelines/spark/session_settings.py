@@ -1,0 +1,137 @@
+"""What a session sets of its own accord, by where it runs. Pure.
+
+A setting is made where nobody else made it: spark-submit's arguments, spark-defaults.conf and ``[session.spark]`` win.
+Two of them are lists that ours is added to, and one is nobody's to change.
+
+What was measured on a laptop holds for a laptop. So there are settings that belong to the lake or to this program
+(`EVERYWHERE`), and settings of a driver that is the whole of Spark, for a few cores and a small input (`in_process`).
+On a cluster Spark's own defaults and those of its owner decide: parallelism follows the cores there are and adaptive
+execution, compilers and collectors are the JVM's, the UI is on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import javaproperties
+
+from pipelines.base.config import SessionConfig
+
+#: Heap of the driver where nobody says another: in one process it is all of Spark.
+DRIVER_MEMORY = "2g"
+EXTENSIONS = "spark.sql.extensions"
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+#: Rows depend on it: logs are read as UTC unless configured otherwise, and no machine's zone may leak into a table.
+REQUIRED = {"spark.sql.session.timeZone": "UTC"}
+
+EVERYWHERE = {
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Progress is the console's business.
+    "spark.ui.showConsoleProgress": "false",
+    # PySpark would note the line of code of each call that makes a column, which takes six calls of the JVM: half of
+    # all look-ups of a small audit.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Rows pass between Python and the JVM by the batch, never one by one.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Log text compresses well, and zstd reads as fast as the default (snappy) at about half the size.
+    "spark.sql.parquet.compression.codec": "zstd",
+    # Of an instant of the default type (INT96) a file keeps no bounds, by which a read could skip it.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Log text shrinks to a thirtieth in a table: a task is large enough long before it has read 128 MB.
+    "spark.sql.files.maxPartitionBytes": "33554432",
+    # transformWithState keeps its state in RocksDB only.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+
+_IN_PROCESS = {
+    # A batch job of one machine has no use for a web server.
+    "spark.ui.enabled": "false",
+    # Small files are worth a task of their own where opening one costs nothing.
+    "spark.sql.files.openCostInBytes": "65536",
+    # Delta reads a table's log with 50 tasks unless told otherwise; ours have a handful of commits.
+    # Creating 16 tables, 16 small writes and 8 reads: 107 s of CPU with 50 tasks, 51 to 55 with 2, 52 with 1.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # Few partitions are neither to be coalesced nor skewed, and each stage would have the whole query planned and
+    # printed anew: 131 jobs of an audit of 34 queries, against 46.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.python.daemon.module": "pipelines.spark.worker_daemon",
+}
+#: A query of the replay reads a dozen tables. As many tasks of each as there are cores would mostly unpack what they
+#: are to do: an audit of the slice takes a fifth less time so.
+ONE_TASK_A_TABLE = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.maxPartitionBytes": "8388608"}
+
+#: More text than this is worth compiling for; below it, most code runs once or twice. The number is a guess between
+#: what was measured: 27 MB (it costs a tenth) and 851 MB (it saves a quarter).
+_MUCH_TEXT_BYTES = 300_000_000
+_LITTLE_TEXT = {
+    # Spark's own compiler: each query of a small audit is compiled to read a handful of rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_JVM_OPTIONS = (
+    # It took 5 to 12 % less CPU than the default collector, on any input.
+    "-XX:+UseParallelGC",
+    # Arrow checks each access to its buffers unless told otherwise: a tenth of what tasks do in the JVM.
+    "-Darrow.enable_unsafe_memory_access=true",
+    "-Darrow.enable_null_check_for_get=false",
+)
+#: With the first compiler only, the JVM reserves 48 MB for compiled code, which a full audit fills.
+_LITTLE_TEXT_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+
+#: Spark's own number of shuffle partitions; adaptive execution makes fewer of them where there is little in each.
+_PARTITIONS = 200
+#: A chosen size, not a measured one: text of one partition, of which a fold's rows are a part.
+_PARTITION_TEXT_BYTES = 128 << 20
+
+
+def local_cores(master: str | None) -> int | None:
+    """Cores of a master within the driver's process; None for a cluster, ``local-cluster`` among them."""
+    if master == "local":
+        return 1
+    match = re.fullmatch(r"local\[(\*|\d+)(?:,\s*\d+)?\]", master or "")
+    if match is None:
+        return None
+    return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1))
+
+
+def settings_for(session: SessionConfig, master: str, text_bytes: int) -> dict[str, str]:
+    """Settings that are made where nobody else made them.
+
+    Args:
+        master: the one that counts, which may be spark-submit's.
+        text_bytes: how much log text there is to work on, roughly.
+    """
+    cores = local_cores(master)
+    if cores:
+        settings = EVERYWHERE | _IN_PROCESS | (_LITTLE_TEXT if text_bytes < _MUCH_TEXT_BYTES else {})
+        partitions: int | None = session.shuffle_partitions or cores * 2
+    else:
+        settings, much = EVERYWHERE, text_bytes // _PARTITION_TEXT_BYTES
+        partitions = session.shuffle_partitions or (much if much > _PARTITIONS else None)
+    return settings | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})
+
+
+def in_process_jvm_options(text_bytes: int) -> tuple[str, ...]:
+    """Options of a JVM that is all of Spark."""
+    return (*_JVM_OPTIONS, *(_LITTLE_TEXT_JVM_OPTIONS if text_bytes < _MUCH_TEXT_BYTES else ()))
+
+
+def with_delta(extensions: str | None) -> str:
+    """The session's extensions, those that are there and Delta's."""
+    names = [name.strip() for name in (extensions or "").split(",") if name.strip()]
+    return ",".join(names if DELTA_EXTENSION in names else [*names, DELTA_EXTENSION])
+
+
+def spark_defaults(spark_home: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What ``spark-defaults.conf`` says; nothing where there is none. Values are as it has them."""
+    folder = environment.get("SPARK_CONF_DIR") or str(Path(spark_home, "conf"))
+    try:
+        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    return {key: value.strip() for key, value in javaproperties.loads(text).items() if key.startswith("spark.")}

@@ -1,0 +1,146 @@
+"""What an exception says of the machine: a full disk, a limit of the system, a JVM that is gone.
+
+Python, the JVM, Hadoop's file system, Delta and the Python workers each wrap such a fault in exceptions of their own,
+some in several layers; what all of them keep is the kernel's wording. So the texts of the whole chain are searched, in
+this one place. A fault of none of these kinds is a defect, and stays what it was.
+
+Nothing has to be repaired after any of them: a table changes by one commit or not at all, and the next run goes on
+from what the tables hold.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipelines.base import limits
+from pipelines.base.errors import EnvironmentProblem, HighwaterError
+from pipelines.storage.place import Place, resolved
+
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|Not enough space|\[Errno (?:28|122)\]")
+_FORBIDDEN = re.compile(
+    r"Read-only file system|Permission denied|Operation not permitted|AccessDeniedException|Mkdirs failed to create"
+    r"|ReadOnlyFileSystemException|\[Errno (?:1|13|30)\]"
+)
+_HEAP = re.compile(r"java\.lang\.OutOfMemoryError|GC overhead limit exceeded")
+_JVM_GONE = re.compile(
+    r"Py4JNetworkError|Answer from Java side is empty|Error while sending or receiving"
+    r"|ConnectionRefusedError|ConnectionResetError|Py4J.*is closed"
+)
+_EXECUTOR_LOST = re.compile(r"ExecutorLostFailure")
+_AGAIN = "run again: the tables are as their last commits left them"
+_CHAIN_MAX = 20
+#: A disk with so much room is not full: of something else there is no more.
+_ROOM_BYTES = 1 << 30
+
+
+@contextmanager
+def machine_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
+    """Tell faults of the machine as such.
+
+    Args:
+        lake: the folder that the block writes.
+        scratch: the folders that Spark spills to.
+
+    Raises:
+        EnvironmentProblem: names the folder, or the setting, and what to do.
+    """
+    try:
+        yield
+    except HighwaterError:
+        raise
+    except Exception as error:
+        problem = machine_fault(error, lake, scratch)
+        if problem is None:
+            raise
+        raise problem from error
+
+
+def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) -> EnvironmentProblem | None:
+    """The fault of the machine behind an exception; None if it is none that is known."""
+    text = "\n".join(_texts(error))
+    if _FULL.search(text):
+        folder = _culprit(text, lake, scratch)
+        free = _free_bytes(folder)
+        room = "" if free is None else f" ({free / (1 << 20):.0f} MB free)"
+        if free is not None and free > _ROOM_BYTES:
+            room = f"{room[:-1]}: it holds no more files, or a quota is used up)"
+        elsewhere = "" if folder == lake else ", or put spark.local.dir elsewhere in [session.spark]"
+        return EnvironmentProblem(f"{folder}: no space left on its disk{room}", f"make room{elsewhere}, then {_AGAIN}")
+    if _FORBIDDEN.search(text) and (forbidden := _named(text, lake, scratch)) is not None:
+        why = "its file system is read-only" if "Read-only" in text else "permission denied"
+        return EnvironmentProblem(f"{forbidden}: cannot be written ({why})", f"make it writable, then {_AGAIN}")
+    if (limited := limit_fault(text)) is not None:
+        return limited
+    if _HEAP.search(text):
+        remedy = "raise session.driver_memory, or spark.executor.memory where an executor's was full"
+        return EnvironmentProblem("Spark ran out of heap", f"{remedy}, then {_AGAIN}")
+    if _EXECUTOR_LOST.search(text):
+        return EnvironmentProblem(
+            "Spark lost executors amid the work: they were killed, perhaps for want of memory",
+            f"raise spark.executor.memoryOverhead (Python workers live there) or spark.executor.memory, then {_AGAIN}",
+        )
+    if _JVM_GONE.search(text):
+        return EnvironmentProblem(
+            "Spark's JVM has ended amid the work: it was killed, perhaps for want of memory",
+            f"see to it, then {_AGAIN}",
+        )
+    return None
+
+
+def limit_fault(error: BaseException | str, is_set: bool = False) -> EnvironmentProblem | None:
+    """The limit of the system behind an exception, or its text (`base.limits.reached`); None if it is none."""
+    told = limits.reached(error if isinstance(error, str) else "\n".join(_texts(error)), is_set)
+    return None if told is None else EnvironmentProblem(told[0], f"{told[1]}, then {_AGAIN}")
+
+
+def _texts(error: BaseException | None) -> Iterator[str]:
+    """Types and words of an exception and of what it came from; a JVM that is gone cannot be asked for its words."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting and len(seen) < _CHAIN_MAX:
+        current = waiting.pop(0)
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield type(current).__name__
+        try:
+            yield str(current)
+        except Exception as lost:
+            yield type(lost).__name__
+        yield str(getattr(current, "_stackTrace", None) or "")
+        waiting += [current.__cause__, current.__context__, _java_cause(current)]
+
+
+def _java_cause(error: BaseException) -> BaseException | None:
+    """PySpark keeps the cause of a converted exception beside Python's."""
+    cause = getattr(error, "_cause", None)
+    return cause if isinstance(cause, BaseException) else None
+
+
+def _culprit(text: str, lake: Place, scratch: Sequence[Path]) -> Place:
+    """The folder that the text names, else the one with the least room: the kernel does not say which."""
+    return _named(text, lake, scratch) or min(
+        (lake, *scratch), key=lambda folder: (_free_bytes(folder) is None, _free_bytes(folder))
+    )
+
+
+def _named(text: str, lake: Place, scratch: Sequence[Path]) -> Place | None:
+    """The first of the folders that stands in a line about the fault."""
+    lines = [line for line in text.splitlines() if _FULL.search(line) or _FORBIDDEN.search(line)]
+    for folder in (lake, *scratch):
+        places = {os.fspath(folder), os.fspath(resolved(folder))}
+        if any(re.search(rf"(?<![\w/]){re.escape(place)}(?:/|\b)", line) for place in places for line in lines):
+            return folder
+    return None
+
+
+def _free_bytes(folder: Place) -> int | None:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None

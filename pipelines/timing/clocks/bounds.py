@@ -1,0 +1,102 @@
+"""Bounds on the difference of two brokers' clocks, window by window. Pure.
+
+Each bound holds at the instant of its link, without any assumption. Both together bound the difference of a window in
+which it did not change; if they contradict each other, or those of the window before, a clock was set or drifted by at
+least as much in between.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pipelines.timing.clocks.links import Link
+
+
+class Bounds(NamedTuple):
+    """What one window tells of two clocks: that of broker b less that of broker a, microseconds.
+
+    Attributes:
+        window_us: start of the window, on broker a's clock.
+        lowest_us, highest_us: the difference is more, and less than these; None where no link tells.
+        lowest_at_us, highest_at_us: when, on broker a's clock, each of them holds.
+        lowest_by, highest_by: kind of its link.
+        links: of the window.
+        changed_us: by how much at least the difference changed since `changed_since_us`, with its sign; 0: nothing
+            shows that it did.
+        changed_since_us: when the bound that contradicts held.
+    """
+
+    broker_a: int
+    broker_b: int
+    window_us: int
+    lowest_us: int | None
+    lowest_at_us: int | None
+    lowest_by: str | None
+    highest_us: int | None
+    highest_at_us: int | None
+    highest_by: str | None
+    links: int
+    changed_us: int = 0
+    changed_since_us: int | None = None
+
+
+class _Side(NamedTuple):
+    """One bound: `value_us`, on broker a's clock at `at_us`."""
+
+    value_us: int
+    at_us: int
+    by: str
+
+
+def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[Bounds]:
+    """Bounds of each pair of brokers with a link, of each window that has one, in the order of time."""
+    windows: dict[tuple[int, int], dict[int, list[tuple[bool, _Side]]]] = defaultdict(lambda: defaultdict(list))
+    for link in links:
+        is_highest = link.earlier < link.later
+        pair = (min(link.earlier, link.later), max(link.earlier, link.later))
+        at_us = link.earlier_us if is_highest else link.later_us
+        side = _Side(link.highest_us if is_highest else -link.highest_us, at_us, link.kind)
+        windows[pair][at_us // window_us * window_us].append((is_highest, side))
+    for (broker_a, broker_b), of_pair in sorted(windows.items()):
+        before: list[tuple[bool, _Side]] = []
+        for start_us, sides in sorted(of_pair.items()):
+            highest = min((side for is_highest, side in sides if is_highest), default=None)
+            lowest = max((side for is_highest, side in sides if not is_highest), default=None)
+            changed_us, since_us = _change(lowest, highest, before)
+            yield Bounds(
+                broker_a=broker_a,
+                broker_b=broker_b,
+                window_us=start_us,
+                lowest_us=lowest.value_us if lowest else None,
+                lowest_at_us=lowest.at_us if lowest else None,
+                lowest_by=lowest.by if lowest else None,
+                highest_us=highest.value_us if highest else None,
+                highest_at_us=highest.at_us if highest else None,
+                highest_by=highest.by if highest else None,
+                links=len(sides),
+                changed_us=changed_us,
+                changed_since_us=since_us,
+            )
+            before = [(False, lowest)] if lowest else []
+            before += [(True, highest)] if highest else []
+
+
+def _change(
+    lowest: _Side | None, highest: _Side | None, before: Iterable[tuple[bool, _Side]]
+) -> tuple[int, int | None]:
+    """The largest change that bounds prove: between two of the window, or since the last window that had any."""
+    changes: list[tuple[int, int, int]] = []
+    if lowest is not None and highest is not None and lowest.value_us > highest.value_us:
+        first, last = sorted((lowest, highest), key=lambda side: side.at_us)
+        changes.append((abs(last.value_us - first.value_us), last.value_us - first.value_us, first.at_us))
+    for was_highest, side in before:
+        if was_highest and lowest is not None and lowest.value_us > side.value_us:
+            changes.append((lowest.value_us - side.value_us, lowest.value_us - side.value_us, side.at_us))
+        if not was_highest and highest is not None and highest.value_us < side.value_us:
+            changes.append((side.value_us - highest.value_us, highest.value_us - side.value_us, side.at_us))
+    if not changes:
+        return 0, None
+    _, change_us, since_us = max(changes)
+    return change_us, since_us

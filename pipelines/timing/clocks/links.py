@@ -1,0 +1,149 @@
+"""What must have come before what, on two brokers' clocks. Pure.
+
+A link says: one broker wrote a line, and another one did later what it led to. The earlier reading is the time of a
+line that the thread writes before it acts, so it is never too late. The later reading is the time of a line that is
+written after the fact, or the arrival of a request, which its line's time puts too late rather than too early
+(ARCHITECTURE.md, "Judgement"). So the difference of the clocks is below that of the readings, whatever the network did.
+
+- *follower*: a follower's line that it starts in a leader epoch, before the first fetch of that epoch that its leader
+  took up (``ReplicaManager.makeFollowers`` adds the partition to a fetcher afterwards; KIP-320, 2.1).
+- *state*: a controller's line of a partition's new state, before the broker's line that it received just that from it
+  (``LeaderAndIsr``, logged line by line up to 2.5).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
+from typing import Final, NamedTuple
+
+from pipelines.kafka.resolution import SECOND_US
+
+FOLLOWER: Final = "follower"
+STATE: Final = "state"
+
+#: A line's time is cut to milliseconds, or to seconds: the line was written less than that later.
+_TICK_US: Final = 1_000
+_STARTS: Final = ("leader_start", "follower_start")
+
+
+class Said(NamedTuple):
+    """A row of ``silver.leader_and_isr``, instants in microseconds."""
+
+    time_us: int
+    broker_id: int
+    role: str
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    partition_epoch: int | None
+    controller_id: int | None
+    controller_epoch: int | None
+
+
+class FirstFetch(NamedTuple):
+    """The first fetch of a follower in a leader epoch that its leader's log shows.
+
+    Attributes:
+        arrival_us: computed from the line, so not too early.
+    """
+
+    leader: int
+    follower: int
+    topic: str
+    partition: int
+    leader_epoch: int
+    arrival_us: int
+
+
+class Link(NamedTuple):
+    """Something on one clock that came before something on another.
+
+    Attributes:
+        earlier, later: brokers whose clocks they are.
+        earlier_us: not after the clock's reading then.
+        later_us: not before the clock's reading then.
+    """
+
+    kind: str
+    earlier: int
+    earlier_us: int
+    later: int
+    later_us: int
+
+    @property
+    def highest_us(self) -> int:
+        """The later clock less the earlier one: less than this."""
+        return self.later_us - self.earlier_us
+
+
+class _State(NamedTuple):
+    """What tells one state that a controller sent from another."""
+
+    controller_id: int
+    controller_epoch: int
+    topic: str
+    partition: int
+    leader_epoch: int | None
+    partition_epoch: int
+
+
+def links(
+    said: Iterable[Said],
+    fetches: Iterable[FirstFetch],
+    reborn: Collection[str] = (),
+    in_seconds: Collection[int] = (),
+) -> Iterator[Link]:
+    """Links of one cluster.
+
+    Args:
+        said: in the order of time within a broker; a line may come twice.
+        reborn: topics whose epochs may have begun again: deleted and made anew.
+        in_seconds: brokers with lines whose times are whole seconds.
+    """
+    rows = [row for row in said if row.topic not in reborn]
+    found = chain(_followers(rows, [fetch for fetch in fetches if fetch.topic not in reborn]), _states(rows))
+    for link in found:
+        tick_us = SECOND_US if link.later in in_seconds else _TICK_US
+        yield link._replace(later_us=link.later_us + tick_us)
+
+
+def _followers(said: Iterable[Said], fetches: Iterable[FirstFetch]) -> Iterator[Link]:
+    """Only of epochs whose first line surely is the first: the broker's log has an older epoch of the partition."""
+    newest: dict[tuple[int, str, int], int] = {}
+    begun: dict[tuple[int, str, int, int], int] = {}
+    for row in sorted(said, key=lambda row: row.time_us):
+        is_received = row.role == "request" and row.leader not in (None, row.broker_id)
+        if row.leader_epoch is None or not (row.role in _STARTS or is_received):
+            continue
+        place = (row.broker_id, row.topic, row.partition)
+        before = newest.get(place)
+        if before is not None and row.leader_epoch > before and row.role != "leader_start":
+            begun[*place, row.leader_epoch] = row.time_us
+        newest[place] = max(row.leader_epoch, before if before is not None else row.leader_epoch)
+    for fetch in fetches:
+        time_us = begun.get((fetch.follower, fetch.topic, fetch.partition, fetch.leader_epoch))
+        if time_us is not None and fetch.leader != fetch.follower:
+            yield Link(FOLLOWER, fetch.follower, time_us, fetch.leader, fetch.arrival_us)
+
+
+def _states(said: Iterable[Said]) -> Iterator[Link]:
+    decided: dict[_State, int] = {}
+    received: dict[_State, dict[int, int]] = defaultdict(dict)
+    for row in said:
+        if row.controller_epoch is None or row.controller_id is None or row.partition_epoch is None:
+            continue
+        state = _State(
+            row.controller_id, row.controller_epoch, row.topic, row.partition, row.leader_epoch, row.partition_epoch
+        )
+        if row.role == "controller" and row.broker_id == row.controller_id:
+            decided[state] = min(row.time_us, decided.get(state, row.time_us))
+        elif row.role == "request" and row.broker_id != row.controller_id:
+            of_state = received[state]
+            of_state[row.broker_id] = min(row.time_us, of_state.get(row.broker_id, row.time_us))
+    for state, of_state in received.items():
+        if state in decided:
+            for broker_id, time_us in of_state.items():
+                yield Link(STATE, state.controller_id, decided[state], broker_id, time_us)

@@ -1,0 +1,133 @@
+"""Writes ``gold.clock_bounds``, from what is as small as metadata is, and the first fetch of each leader epoch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import micros, one_batch
+from pipelines.base.blobs import shape
+from pipelines.kafka.context import Spans
+from pipelines.lake.batches import small_rows
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, by_batch, few_rows
+from pipelines.timing.clocks.bounds import Bounds, clock_bounds
+from pipelines.timing.clocks.links import FirstFetch, Said, links
+from schemas import silver
+from schemas.clocks import CLOCK_BOUNDS
+from schemas.topics import METADATA_TOPIC
+
+#: Long enough for a leadership or two to move each way, short enough to see a clock drift.
+WINDOW_S: Final = 600
+_EPOCH: Final = {
+    "cluster_id": "string",
+    "broker_id": "int",
+    "replica_id": "int",
+    "topic": "string",
+    "partition": "int",
+    "leader_epoch": "int",
+}
+_SAID = ("time", *Said._fields[1:])
+
+
+class Causes(NamedTuple):
+    """Rows of one cluster that may be linked."""
+
+    said: list[Said]
+    fetches: list[FirstFetch]
+    reborn: set[str]
+
+
+def write_clock_bounds(lake: Lake, coarse: Spans, run_id: str) -> None:
+    """Make ``gold.clock_bounds`` anew.
+
+    Args:
+        coarse: brokers whose lines' times are whole seconds; at no instant are theirs taken for finer.
+    """
+    rows = []
+    for cluster_id, causes in causes_of(lake).items():
+        in_seconds = {broker_id for cluster, broker_id in coarse if cluster == cluster_id}
+        found = links(*causes, in_seconds)
+        rows += [_row(cluster_id, bounds) for bounds in clock_bounds(found, WINDOW_S * 1_000_000)]
+    lake.replace(CLOCK_BOUNDS, pa.Table.from_pylist(rows, schema=CLOCK_BOUNDS.arrow_schema), stamp=run_id)
+
+
+def causes_of(lake: Lake) -> dict[str, Causes]:
+    """What `links` takes, by cluster."""
+    said, fetches, reborn = _said(lake), _first_fetches(lake), _reborn(lake)
+    return {
+        cluster_id: Causes(said[cluster_id], fetches[cluster_id], reborn[cluster_id]) for cluster_id in sorted(said)
+    }
+
+
+def _said(lake: Lake) -> dict[str, list[Said]]:
+    said: dict[str, list[Said]] = defaultdict(list)
+    where = pc.field("broker_id").is_valid()
+    for row in small_rows(lake, silver.LEADER_AND_ISR, "cluster_id", *_SAID, where=where):
+        said[row["cluster_id"]].append(Said(*(row[name] for name in _SAID)))
+    return said
+
+
+def _first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
+    asked = (
+        (pc.field("source") == "request")
+        & (pc.field("topic") != METADATA_TOPIC)
+        & pc.field("broker_id").is_valid()
+        & pc.field("leader_epoch").is_valid()
+        & pc.field("arrival_time").is_valid()
+    )
+    columns = (*_EPOCH, "arrival_time")
+    reading = Reading(silver.REPLICA_FETCHES, columns, by_batch(_earliest), asked, digest="first arrivals")
+    arrivals = few_rows(lake, reading, shape({**_EPOCH, "arrival_us": "long"}))
+    first = arrivals.group_by(list(_EPOCH)).aggregate([("arrival_us", "min")])
+    fetches: dict[str, list[FirstFetch]] = defaultdict(list)
+    for row in first.to_pylist():
+        place = {name: row[name] for name in ("topic", "partition", "leader_epoch")}
+        fetch = FirstFetch(row["broker_id"], row["replica_id"], **place, arrival_us=row["arrival_us_min"])
+        fetches[row["cluster_id"]].append(fetch)
+    return fetches
+
+
+def _earliest(rows: pa.RecordBatch) -> pa.RecordBatch:
+    arrivals = pa.table({name: rows[name] for name in _EPOCH} | {"arrival_us": micros(rows["arrival_time"])})
+    first = arrivals.group_by(list(_EPOCH)).aggregate([("arrival_us", "min")])
+    return one_batch(first.rename_columns([*_EPOCH, "arrival_us"]))
+
+
+def _reborn(lake: Lake) -> dict[str, set[str]]:
+    """Topics that were deleted, or that left a broker: their epochs may begin again."""
+    topics: dict[str, set[str]] = defaultdict(set)
+    gone = (
+        (silver.LEADER_AND_ISR, pc.field("role") == "stopped"),
+        (silver.CONTROLLER_EVENTS, pc.field("event") == "topic_deleted"),
+    )
+    for spec, where in gone:
+        for row in small_rows(lake, spec, "cluster_id", "topic", where=where & pc.field("topic").is_valid()):
+            topics[row["cluster_id"]].add(row["topic"])
+    return topics
+
+
+def _row(cluster_id: str, bounds: Bounds) -> dict[str, Any]:
+    return {
+        "cluster_id": cluster_id,
+        "broker_a": bounds.broker_a,
+        "broker_b": bounds.broker_b,
+        "window_start": bounds.window_us,
+        "window_s": WINDOW_S,
+        "lowest_ms": _ms(bounds.lowest_us),
+        "lowest_time": bounds.lowest_at_us,
+        "lowest_by": bounds.lowest_by,
+        "highest_ms": _ms(bounds.highest_us),
+        "highest_time": bounds.highest_at_us,
+        "highest_by": bounds.highest_by,
+        "links": bounds.links,
+        "changed_ms": _ms(bounds.changed_us),
+        "changed_since": bounds.changed_since_us,
+    }
+
+
+def _ms(duration_us: int | None) -> float | None:
+    return None if duration_us is None else duration_us / 1000

@@ -1,0 +1,168 @@
+"""Whom acks=all appends waited for, interval by interval. Pure.
+
+Blame goes to the replica that held the high watermark back last (design section 5): a member of the ISR, a caught-up
+replica outside it, one whose leaving the ISR ended the wait, or the leader itself.
+
+A replica is *singled out* in an interval if the waiting beyond ``slow_ms`` per operation
+
+* is at least two thirds its own (`SINGLED_OUT_SHARE`),
+* is more than its share of operations explains (`SINGLED_OUT_EXCESS` above it), and
+* amounts to at least a twentieth of the interval (`SINGLED_OUT_WAIT`): a few slow answers name nobody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped, when
+from pipelines.base.blobs import Batches, Tables
+from pipelines.base.groups import Columns, groups
+from schemas.gold import REPLICA_BLAME
+
+SINGLED_OUT_SHARE: Final = 2 / 3
+SINGLED_OUT_EXCESS: Final = 0.2
+SINGLED_OUT_WAIT: Final = 0.05
+
+KEY_TYPES: Final = {"cluster_id": "string", "kind": "string", "interval_us": "long"}
+ROW_TYPES: Final = {**KEY_TYPES, "replica_id": "int", "role": "string", "wait_ms": "double"}
+SCHEMA: Final = arrow_schema(ROW_TYPES)
+#: Waits come sorted, as their quantiles need them.
+ORDER: Final = ("replica_id", "role", "wait_ms")
+SHAPES: Final = {REPLICA_BLAME.name: REPLICA_BLAME.schema}
+#: What rows are made of, of ``gold.delayed_operations``.
+OPERATION_COLUMNS: Final = (
+    *("cluster_id", "broker_id", "arrival_time", "operation", "api", "succeeded", "wait_ms"),
+    *("closing_replica", "closing_role"),
+)
+_SECOND_US: Final = 1_000_000
+_DIGITS: Final = 6
+
+#: A replica, its role, and a wait, milliseconds.
+Wait = tuple[int, str, float]
+
+
+def blamed(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
+    """Appends answered without error as `ROW_TYPES`.
+
+    What clients produce and what coordinators append are told apart: each kind is counted, and stands out, on its own.
+    Where nobody else was waited for the leader was; -1 where nothing tells.
+    """
+    rows = rows.filter(both(pc.equal(rows.column("operation"), "produce"), rows.column("succeeded")))
+    length_us = interval_s * _SECOND_US
+    role = rows.column("closing_role")
+    leader = when(pc.equal(role, "leader"), rows.column("broker_id"), pa.scalar(None, pa.int32()))
+    arrival_us = micros(rows.column("arrival_time"))
+    values = {
+        "cluster_id": rows.column("cluster_id"),
+        "kind": when(pc.equal(rows.column("api"), "PRODUCE"), "produce", "coordinator"),
+        "interval_us": pc.multiply(pc.divide(arrival_us, length_us), length_us),
+        "replica_id": first_of(rows.column("closing_replica"), leader, pa.scalar(-1, pa.int32())),
+        "role": first_of(role, pa.scalar("unknown")),
+        "wait_ms": rows.column("wait_ms"),
+    }
+    return shaped(SCHEMA, rows.num_rows, values)
+
+
+class BlameWorker:
+    """Adds up the waits of each interval; holds those of one replica at a time.
+
+    Args:
+        interval_s: length of an interval.
+        slow_ms: what is beyond it is slow.
+    """
+
+    def __init__(self, interval_s: int, slow_ms: float) -> None:
+        self._interval_s = interval_s
+        self._slow_ms = slow_ms
+
+    def __call__(self, batches: Batches) -> Batches:
+        """For ``mapInArrow``: sorted `ROW_TYPES`; gives blobs of `SHAPES`."""
+        tables = Tables(SHAPES)
+        for (cluster_id, kind, interval_us), waits in groups(batches, len(KEY_TYPES), _waits):
+            key = {"cluster_id": cluster_id, "kind": kind, "interval_start": interval_us}
+            for row in self._rows(waits):
+                tables.add_named(REPLICA_BLAME.name, key | {"interval_s": self._interval_s} | row)
+            yield from tables.take()
+        yield from tables.rest()
+
+    def _rows(self, waits: Iterable[Wait]) -> Iterator[dict[str, Any]]:
+        by_role = [
+            (replica_id, role, self._measures([wait_ms for _, _, wait_ms in of_role]))
+            for (replica_id, role), of_role in groupby(waits, key=itemgetter(0, 1))
+        ]
+        shares = {
+            share: _shares([measures[of] for *_, measures in by_role])
+            for share, of in (("operations", "operations"), ("wait", "wait_us"), ("slow_wait", "slow_wait_us"))
+        }
+        # Whatever its roles, a broker stands out or not as a whole.
+        slow_us: dict[int, int] = defaultdict(int)
+        of_slow: dict[int, float] = defaultdict(float)
+        of_operations: dict[int, float] = defaultdict(float)
+        for number, (replica_id, _, measures) in enumerate(by_role):
+            slow_us[replica_id] += measures["slow_wait_us"]
+            of_slow[replica_id] += shares["slow_wait"][number]
+            of_operations[replica_id] += shares["operations"][number]
+        for number, (replica_id, role, measures) in enumerate(by_role):
+            share_slow, share_operations = (round(of[replica_id], _DIGITS) for of in (of_slow, of_operations))
+            stands_out = (
+                replica_id >= 0
+                and share_slow >= SINGLED_OUT_SHARE
+                and share_slow >= share_operations + SINGLED_OUT_EXCESS
+                and slow_us[replica_id] >= SINGLED_OUT_WAIT * self._interval_s * _SECOND_US
+            )
+            yield {
+                "replica_id": replica_id,
+                "role": role,
+                **measures,
+                **{f"share_{name}": of_roles[number] for name, of_roles in shares.items()},
+                "wait_ms_total": measures["wait_us"] / 1000,
+                "slow_wait_ms_total": measures["slow_wait_us"] / 1000,
+                "singled_out": stands_out,
+            }
+
+    def _measures(self, waits_ms: Sequence[float]) -> dict[str, Any]:
+        beyond_ms = [max(wait_ms - self._slow_ms, 0.0) for wait_ms in waits_ms]
+        return {
+            "operations": len(waits_ms),
+            "slow_operations": sum(wait_ms > 0 for wait_ms in beyond_ms),
+            # In whole microseconds: sums of fractions depend on the order of the rows.
+            "wait_us": sum(map(_micros, waits_ms)),
+            "slow_wait_us": sum(map(_micros, beyond_ms)),
+            "wait_ms_p50": percentile(waits_ms, 0.5),
+            "wait_ms_p99": percentile(waits_ms, 0.99),
+        }
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Linear between the two values beside it, as Spark's ``percentile``.
+
+    Args:
+        values: ascending, at least one.
+        share: 0 to 1.
+    """
+    place = (len(values) - 1) * share
+    lower, higher = math.floor(place), math.ceil(place)
+    if lower == higher or values[lower] == values[higher]:
+        return values[lower]
+    return (higher - place) * values[lower] + (place - lower) * values[higher]
+
+
+def _shares(parts: Sequence[int]) -> list[float]:
+    total = sum(parts)
+    return [part / total if total else 0.0 for part in parts]
+
+
+def _micros(duration_ms: float) -> int:
+    return math.floor(duration_ms * 1000 + 0.5)
+
+
+def _waits(columns: Columns) -> Iterable[Wait]:
+    return zip(*columns, strict=True)

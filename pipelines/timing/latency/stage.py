@@ -1,0 +1,66 @@
+"""The latency stage: where every request's time went, and whom acks=all appends waited for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from pipelines.base.arrow_rows import first_of_each, one_batch
+from pipelines.base.blobs import shape
+from pipelines.base.config import LatencyConfig
+from pipelines.lake.bounds import instant
+from pipelines.lake.folds import fold, table_of
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, by_batch, read_in_tasks
+from pipelines.spark.local_tasks import LocalTasks
+from pipelines.spark.rows import Rows, as_table
+from pipelines.timing.latency import blame
+from pipelines.timing.latency.phases import TABLES, columns_of, phases
+from schemas import gold
+
+_SECOND_US = 1_000_000
+
+
+def request_phases() -> list[Reading]:
+    """What makes the rows of ``gold.request_phases``, for every completed request in silver."""
+    return [Reading(spec, columns_of(spec), by_batch(phases)) for spec in TABLES]
+
+
+def once(rows: Rows) -> DataFrame | pa.Table:
+    """Rows of ``gold.request_phases``, of which a line that stands in two files gives two that are equal."""
+    keys = list(gold.REQUEST_PHASES.keys)
+    if isinstance(rows, LocalTasks):
+        table = one_batch(as_table(rows, gold.REQUEST_PHASES.worker_schema))
+        return pa.Table.from_batches([first_of_each(table, keys, keys)]).cast(gold.REQUEST_PHASES.arrow_schema)
+    return rows.dropDuplicates(keys)
+
+
+def has_requests(lake: Lake) -> bool:
+    """Whether any request log was parsed."""
+    return any(lake.has_rows(spec) for spec in TABLES)
+
+
+def write_replica_blame(lake: Lake, config: LatencyConfig, since: datetime | None, run_id: str) -> None:
+    """Make rows of ``gold.replica_blame`` anew, of intervals that operations since an instant fall into; None: all."""
+    first = None
+    if since is not None:
+        length_us = config.interval_s * _SECOND_US
+        since_us = int(since.timestamp() * _SECOND_US)
+        first = pa.scalar(instant(since_us // length_us * length_us), pa.timestamp("us", "UTC"))
+    where = None if first is None else pc.field("arrival_time") >= first
+    rows_of = by_batch(blame.blamed, config.interval_s)
+    reading = Reading(gold.DELAYED_OPERATIONS, blame.OPERATION_COLUMNS, rows_of, where)
+    rows = read_in_tasks(lake, [reading], shape(blame.ROW_TYPES))
+    files = []
+    if rows is not None:
+        worker = blame.BlameWorker(config.interval_s, config.slow_ms)
+        blobs = fold(rows, tuple(blame.KEY_TYPES), blame.ORDER, blame.ORDER, worker)
+        spec = gold.REPLICA_BLAME
+        files = lake.write_rows(spec, table_of(blobs, spec.name, spec.worker_schema))
+    if first is None:
+        lake.replace_files(gold.REPLICA_BLAME, files, run_id)
+    else:
+        lake.replace_part(gold.REPLICA_BLAME, files, pc.field("interval_start") >= first, run_id)

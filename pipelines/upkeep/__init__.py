@@ -1,0 +1,4 @@
+"""A lake as years go: compaction, expiry of old days, upgrades to the tables of this version.
+
+Begin to read with `maintenance`.
+"""

@@ -1,0 +1,359 @@
+"""Retention: old days are dropped, and what is told of the days that stay does not change. Nothing here needs Spark.
+
+What is as small as metadata is stays for good: leaderships, ISRs, settings, the register of files. What grows with
+traffic goes: lines of logs (bronze), requests, fetches, checks (silver), answers (gold).
+
+Each cluster by itself, so that one which is new, silent, or ahead of its time is nothing to the others.
+
+- *The cut* is a midnight, in UTC, by the clock of who drops days: lines of a cluster tell nothing of today. Days before
+  it are **closed**: every writer of gold leaves their rows as they are (`lake.lake.Lake`), since what made them is
+  gone. So they may be kept for longer than what they were made of.
+- *The anchor* is what a run carried to the next one (``state.anchors``, once a day), the newest one of which all seals
+  of the cluster lie before the cut. Where a replay would begin at the beginning, it begins there, with the folds of
+  then.
+- *From the anchor on*, and from an hour before it, everything stays: of each broker by its own seal, as each log has
+  a clock of its own. A broker that the anchor does not know keeps all.
+- *Findings* that were known stay (`pipelines.rules.known_findings`): a rule may rest on what is gone.
+
+A table's files are read and written anew once for all clusters, and only those that hold both rows that go and rows
+that stay. The ledger, ``state.expiries``, comes first: from then on days are closed, and a run that was cut off is made
+again by the next one with the same bounds or later ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial, reduce
+from operator import or_
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import is_in, look_up
+from pipelines.base.errors import ConfigError, InputError
+from pipelines.lake.bounds import instant
+from pipelines.lake.changes import deletions
+from pipelines.lake.clusters import UNKNOWN, ClusterFile, ClusterInstants, cluster_named
+from pipelines.lake.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out
+from pipelines.lake.delta_commits import Fence, append, drop, replace_fed
+from pipelines.lake.table_files import rows_table, write_rows
+from pipelines.lake.tables import create_table
+from pipelines.storage.place import Place, resolved
+from pipelines.upkeep.expiry_anchors import (
+    Anchor,
+    Row,
+    Runs,
+    anchor_stamps,
+    folder_of,
+    paths_of,
+    require_audit,
+    rows_of,
+    version_of,
+)
+from schemas import silver
+from schemas.audit import EVIDENCE, VIOLATIONS
+from schemas.bronze import LOG_FILES, LOG_LINES
+from schemas.catalog import TABLES
+from schemas.state import ANCHORS, EXPIRIES
+from schemas.table import TableSpec
+
+_DAY_US: Final = 86_400_000_000
+#: Sources of `silver.high_watermarks` that are as rare as restarts.
+_RARE_WATERMARKS: Final = ("loaded", "non_monotonic")
+
+
+class Keep(NamedTuple):
+    """How many days of each layer are kept; None: all."""
+
+    bronze: int | None
+    silver: int | None
+    gold: int | None
+
+
+class Cuts(NamedTuple):
+    """Midnights before which days are dropped, microseconds; None: none is.
+
+    Attributes:
+        closed_us: days before it are closed.
+    """
+
+    bronze_us: int | None
+    silver_us: int | None
+    gold_us: int | None
+    closed_us: int
+
+
+class Stays(NamedTuple):
+    """Which rows of a table stay.
+
+    Attributes:
+        columns: those that `wanted` looks at.
+        among: which rows may go, for files without such a row, which are not opened; None: any.
+    """
+
+    spec: TableSpec
+    wanted: Wanted
+    columns: tuple[str, ...]
+    among: pc.Expression | None = None
+
+
+class Plan(NamedTuple):
+    """What is dropped.
+
+    Attributes:
+        anchors: by cluster that loses days.
+        refused: why others that hold so old days keep them, by cluster.
+        stays: of each table that loses rows, or may.
+    """
+
+    cuts: Cuts
+    anchors: Mapping[str, Anchor]
+    refused: Mapping[str, InputError]
+    stays: tuple[Stays, ...]
+
+
+def keep_of(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
+    """How long layers are kept: as the configuration says of each, else as the command line says of all.
+
+    Args:
+        keep: ``--keep``, as ``90d``.
+        by_layer: of the configuration.
+
+    Raises:
+        ConfigError: nothing says it, or a layer is kept for less than the one that it is made of.
+    """
+    days = {layer: _days(by_layer.get(layer) or keep) for layer in Keep._fields}
+    if not any(days.values()):
+        raise ConfigError("command line", "--keep", "is missing: say how many days are kept, as in --keep 90d")
+    lasting = [count or float("inf") for count in days.values()]
+    if lasting != sorted(lasting):
+        problem = "is kept for less than what it is made of: bronze_keep <= silver_keep <= gold_keep"
+        raise ConfigError("configuration", "retention", problem)
+    return Keep(**days)
+
+
+def _days(text: str | None) -> int | None:
+    return None if text is None else int(text.removesuffix("d"))
+
+
+def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None) -> Plan | None:
+    """What would be dropped; None if nothing is so old.
+
+    Args:
+        name: of the cluster that loses days, or its id; None: each does.
+
+    Raises:
+        InputError: the lake holds no audit, or no cluster of this name; or of no cluster days can be dropped, as its
+            files are not all replayed, or no anchor is as old as the cut.
+    """
+    root = resolved(root)
+    names = ("file_id", "cluster_id", "broker_id", "logged_cluster_id", "record_count", "first_time", "last_time")
+    files: dict[str, list[Row]] = defaultdict(list)
+    for row in rows_of(root, LOG_FILES, *names):
+        files[row["cluster_id"] or UNKNOWN].append(row)
+    require_audit(root)
+    if name is not None:
+        there = (ClusterFile(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
+        chosen = cluster_named(root, there, name)
+        files = defaultdict(list, {chosen: files[chosen]})
+    cuts = _cuts(keep, now)
+    old = {cluster_id: rows for cluster_id, rows in files.items() if _begins_before(rows, cuts.closed_us)}
+    if not old:
+        return None
+    runs = Runs(root)
+    anchors: dict[str, Anchor] = {}
+    refused: dict[str, InputError] = {}
+    for cluster_id, rows in sorted(old.items()):
+        try:
+            anchors[cluster_id] = runs.anchor(cluster_id, rows, cuts.closed_us)
+        except InputError as problem:
+            refused[cluster_id] = problem
+    if not anchors:
+        raise next(iter(refused.values()))
+    stays = _stays_of(root, cuts, anchors, [row for cluster_id in anchors for row in old[cluster_id]])
+    return Plan(cuts, anchors, refused, tuple(each for each in stays if version_of(root, each.spec)))
+
+
+def _cuts(keep: Keep, now: datetime) -> Cuts:
+    today_us = int(now.timestamp() * 1_000_000) // _DAY_US * _DAY_US
+    bronze_us, silver_us, gold_us = (None if days is None else today_us - days * _DAY_US for days in keep)
+    closed_us = max(us for us in (bronze_us, silver_us, gold_us) if us is not None)
+    return Cuts(bronze_us, silver_us, gold_us, closed_us)
+
+
+def _begins_before(files: Sequence[Row], cut_us: int) -> bool:
+    return any(row["first_time"] is not None and row["first_time"] < cut_us for row in files)
+
+
+def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]) -> Iterator[Stays]:
+    """Which rows of each table stay.
+
+    Args:
+        files: of the clusters that lose days.
+    """
+    of_clusters = reduce(or_, (pc.field("cluster_id") == cluster_id for cluster_id in anchors))
+    if cuts.bronze_us is not None:
+        bounds = _bounds(files, anchors, cuts.bronze_us)
+        gone = [row["file_id"] for row in files if _is_over(row, bounds)]
+        yield Stays(LOG_LINES, partial(_is_none_of, ids=gone), ("file_id",))
+    if cuts.silver_us is not None:
+        bounds = _bounds(files, anchors, cuts.silver_us)
+        for spec in (spec for spec in silver.TABLES if spec.dated_by):
+            rare = _RARE.get(spec.full_name, ())
+            wanted = partial(_stays, bounds=bounds, is_rare=_IS_RARE.get(spec.full_name))
+            among = of_clusters & (pc.field("time") < instant(cuts.silver_us))
+            yield Stays(spec, wanted, ("cluster_id", "broker_id", "time", *rare), among)
+    if cuts.gold_us is not None:
+        instants = ClusterInstants(dict.fromkeys(anchors, cuts.gold_us))
+        for spec in (spec for spec in TABLES if spec.layer == "gold" and spec.dated_by):
+            old = reduce(or_, (pc.field(name) < instant(cuts.gold_us) for name in spec.dated_by))
+            yield Stays(spec, from_on(spec, instants), columns_of_date(spec), of_clusters & old)
+        findings = rows_of(root, VIOLATIONS, "finding_id", "cluster_id", "time")
+        ids = [
+            row["finding_id"]
+            for row in findings
+            if row["cluster_id"] not in anchors or row["time"] is None or row["time"] >= cuts.gold_us
+        ]
+        for spec in (VIOLATIONS, EVIDENCE):
+            yield Stays(spec, partial(_is_one_of, ids=ids), ("finding_id",))
+
+
+def counted(root: Place, plan: Plan) -> list[tuple[str, int]]:
+    """Rows that go, by table; nothing is written."""
+    root = resolved(root)
+    counts = []
+    for spec, wanted, names, among in plan.stays:
+        count = rows_left_out(folder_of(root, spec), spec, paths_of(root, spec, among), wanted, names)
+        counts += [(spec.full_name, count)] if count else []
+    return counts
+
+
+def expire(root: Place, plan: Plan, now: datetime, fence: Fence) -> list[tuple[str, int]]:
+    """Close days and drop rows; gives how many rows went, by table. Safe to repeat."""
+    root = resolved(root)
+    _note(root, plan, now, fence)
+    counts = []
+    for stays in plan.stays:
+        count = _drop(root, stays, fence)
+        counts += [(stays.spec.full_name, count)] if count else []
+    _drop(root, Stays(ANCHORS, partial(_is_none_of_runs, outdated=_outdated(root)), ("run_id", "cluster_id")), fence)
+    return counts
+
+
+def _note(root: Place, plan: Plan, now: datetime, fence: Fence) -> None:
+    """Add to the ledger that days are closed, of each cluster of which that is not what it says already."""
+    cuts = plan.cuts
+    bounds = (cuts.closed_us, cuts.bronze_us, cuts.silver_us, cuts.gold_us)
+    names = ("closed_time", "bronze_time", "silver_time", "gold_time", "run_id")
+    newest = {cluster_id: tuple(row[name] for name in names) for cluster_id, row in _newest(root).items()}
+    rows = [
+        (now, *(None if us is None else instant(us) for us in (*bounds, anchor.known_us)), anchor.run_id, cluster_id)
+        for cluster_id, anchor in plan.anchors.items()
+        if newest.get(cluster_id, newest.get(None)) != (*bounds, anchor.run_id)
+    ]
+    if not rows:
+        return
+    folder = folder_of(root, EXPIRIES)
+    if version_of(root, EXPIRIES) is None:
+        create_table(folder, EXPIRIES, fence)
+    append(folder, write_rows(folder, EXPIRIES, rows_table(EXPIRIES, rows)), f"{cuts.closed_us}", fence)
+
+
+def _newest(root: Place) -> dict[str | None, Row]:
+    """The ledger's last word of each cluster; None: of those that it does not name."""
+    rows = sorted(rows_of(root, EXPIRIES, *EXPIRIES.column_names), key=lambda row: row["expired_time"])
+    return {row["cluster_id"]: row for row in rows}
+
+
+def _drop(root: Place, stays: Stays, fence: Fence) -> int:
+    spec, wanted, names, among = stays
+    folder, searched = folder_of(root, spec), paths_of(root, spec, among)
+    part = part_of(folder, spec, searched, wanted, names)
+    there, written = {*paths_of(root, spec)}, part.written
+    gone = {*searched}.difference(part.whole)
+    if part.mixed and spec.feeds_changes:
+        # By itself: where a commit names changed rows, readers of the feed look at these alone.
+        changes = [deletions(folder, spec, part.mixed, wanted)]
+        replace_fed(folder, written, changes, None, fence, there.difference(part.mixed))
+        there.update(file.path for file in written)
+        there, gone, written = there.difference(part.mixed), gone.difference(part.mixed), ()
+    if gone:
+        drop(folder, there - gone, written, fence)
+    return part.rows_left_out
+
+
+def _outdated(root: Place) -> list[str]:
+    """Anchors that are older than those that replays begin with, as `_is_none_of_runs` names them."""
+    begins = {cluster_id: row["run_id"] for cluster_id, row in _newest(root).items()}
+    outdated, needed = [], set()
+    for cluster_id, stamps in anchor_stamps(root).items():
+        finals = {stamp.run_id: stamp.final_us for stamp in stamps}
+        begin_us = finals.get(begins.get(cluster_id, begins.get(None, "")), 0)
+        outdated += [f"{run_id}|{cluster_id}" for run_id, us in finals.items() if us < begin_us]
+        needed |= {run_id for run_id, us in finals.items() if us >= begin_us}
+    # The stamp of all clusters that an earlier version left goes with the last of them.
+    gone = {key.partition("|")[0] for key in outdated} - needed
+    return [*outdated, *(f"{run_id}|" for run_id in gone)]
+
+
+def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:
+    """By cluster and broker as `_broker_keys` names them, from when on rows stay: all of a broker that no anchor knows.
+
+    A row of no broker is replayed by nobody.
+    """
+    bounds = {f"{cluster_id}|-1": cut_us for cluster_id in anchors}
+    for row in files:
+        cluster_id = row["cluster_id"] or UNKNOWN
+        if row["broker_id"] is not None:
+            needed_us = anchors[cluster_id].needed_us.get((cluster_id, row["broker_id"]), 0)
+            bounds[f"{cluster_id}|{row['broker_id']}"] = min(cut_us, needed_us)
+    return bounds
+
+
+def _is_over(row: Row, bounds: Mapping[str, int]) -> bool:
+    """Whether a file ends before what stays of its broker's rows."""
+    last_us = row["last_time"] if row["last_time"] is not None else row["first_time"]
+    broker_id = -1 if row["broker_id"] is None else row["broker_id"]
+    return last_us is not None and last_us < bounds[f"{row['cluster_id'] or UNKNOWN}|{broker_id}"]
+
+
+def _stays(rows: pa.RecordBatch, bounds: Mapping[str, int], is_rare: Wanted | None) -> pa.Array:
+    broker = pc.fill_null(rows.column("broker_id"), -1).cast(pa.string())
+    bound = look_up(bounds, pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|"), pa.int64())
+    young = pc.fill_null(pc.greater_equal(rows.column("time").cast(pa.int64()), bound), True)
+    return young if is_rare is None else pc.or_(young, is_rare(rows))
+
+
+def _names_a_transaction(rows: pa.RecordBatch) -> pa.Array:
+    return pc.is_valid(rows.column("transactional_id"))
+
+
+def _is_of_a_restart(rows: pa.RecordBatch) -> pa.Array:
+    return pc.is_in(rows.column("source"), pa.array(_RARE_WATERMARKS))
+
+
+#: Rows of traffic that stay whatever their age: what premises rest on, and what followers truncate by.
+_RARE: Final[Mapping[str, tuple[str, ...]]] = {
+    silver.REQUESTS.full_name: ("transactional_id",),
+    silver.HIGH_WATERMARKS.full_name: ("source",),
+}
+_IS_RARE: Final[Mapping[str, Wanted]] = {
+    silver.REQUESTS.full_name: _names_a_transaction,
+    silver.HIGH_WATERMARKS.full_name: _is_of_a_restart,
+}
+
+
+def _is_none_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
+    return pc.invert(is_in(rows.column("file_id"), ids))
+
+
+def _is_one_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
+    return is_in(rows.column("finding_id"), ids)
+
+
+def _is_none_of_runs(rows: pa.RecordBatch, outdated: Sequence[str]) -> pa.Array:
+    cluster = pc.fill_null(rows.column("cluster_id"), "")
+    return pc.invert(is_in(pc.binary_join_element_wise(rows.column("run_id"), cluster, "|"), outdated))

@@ -1,0 +1,114 @@
+"""Upkeep of a lake: what its tables need, by their logs and folders alone, so that a lake in order costs no Spark.
+
+Three things are done, and rows are never dropped: gold is computed from all of silver, and a file that bronze no longer
+knew would be read again.
+
+- A table of many small files is compacted (OPTIMIZE). Few large files are left alone, so that a second run finds
+  nothing to do and writes no version.
+- Files that only versions older than the retention need are removed, and data files of killed writes, which no log
+  names. Not by Delta's VACUUM: it follows links, and only what is listed here can be told before.
+- What a killed write leaves beside the log is removed, too: temporary files, checksums of files that are gone.
+
+Tables of every layer are looked after alike, those that an incremental run keeps as its state too: whoever reads an
+older version of one finds it for as long as the retention says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipelines.lake.delta_log import TableLog, read_log
+from pipelines.storage.place import Place, relative
+from pipelines.storage.store import store_of
+
+#: Below this a file costs a reader more in opening it than in reading.
+SMALL_BYTES = 32 << 20
+#: So many small files are worth a rewrite: about what two days of hourly runs leave in a small table is far more.
+SMALL_FILES_MIN = 8
+#: A reader, or a writer that has not committed yet, holds no files for longer.
+RETENTION_HOURS_MIN = 24
+#: Delta forgets a table's log after 30 days, and with it the versions.
+RETENTION_HOURS_MAX = 30 * 24
+
+_HOUR_MS = 3_600_000
+_DRAFT = re.compile(r"#\d+$", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What one table needs.
+
+    Attributes:
+        small_files: live files below `SMALL_BYTES`.
+        unneeded: data files that no version within the retention needs.
+        leftovers: what killed writes left.
+        lengthen: Delta would forget removed files before the retention ends, and has to be told.
+    """
+
+    full_name: str
+    path: Place
+    log: TableLog
+    small_files: int
+    unneeded: tuple[Place, ...]
+    leftovers: tuple[Place, ...]
+    lengthen: bool
+
+    @property
+    def compact(self) -> bool:
+        """Whether its files are worth a rewrite."""
+        return self.small_files >= SMALL_FILES_MIN
+
+    @property
+    def is_due(self) -> bool:
+        return self.compact or self.lengthen or bool(self.unneeded or self.leftovers)
+
+
+def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> Upkeep:
+    """Say what a table needs.
+
+    Args:
+        now_ms: Unix time, milliseconds.
+    """
+    log, store = read_log(path), store_of(path)
+    before_ms = now_ms - retention_hours * _HOUR_MS
+    needed = {file.path for file in log.files}
+    needed |= {name for name, removed_ms in log.removed.items() if removed_ms >= before_ms}
+    unneeded = [
+        file for file in _data_files(path) if relative(file, path) not in needed and store.modified_ms(file) < before_ms
+    ]
+    leftover_ms = now_ms - max(retention_hours, RETENTION_HOURS_MIN) * _HOUR_MS
+    return Upkeep(
+        full_name=full_name,
+        path=path,
+        log=log,
+        small_files=sum(file.size_bytes < SMALL_BYTES for file in log.files),
+        unneeded=tuple(unneeded),
+        leftovers=tuple(file for file in _leftovers(path) if store.modified_ms(file) < leftover_ms),
+        lengthen=retention_hours > log.removed_kept_hours,
+    )
+
+
+def _data_files(path: Place) -> Iterator[Place]:
+    """Every data file of a table, of all versions, and those of its change feed: they lie in two folders, flat.
+
+    What lies in others is none of a lake's, nor is a link. Deletion vectors we have none.
+    """
+    store = store_of(path)
+    for folder in (path, path / "_change_data"):
+        for name in sorted({*store.names(folder)} - store.links(folder)):
+            if name.endswith(".parquet") and name[0] not in "_." and store.is_file(folder / name):
+                yield folder / name
+
+
+def _leftovers(path: Place) -> Iterator[Place]:
+    """Drafts of deltalake (``NAME#1``), and hidden files: those of other writers, checksums without their file."""
+    store = store_of(path)
+    for folder in (path, path / "_delta_log", path / "_change_data"):
+        names = sorted({*store.names(folder)} - store.links(folder))
+        for name in names:
+            is_left = name[1:].removesuffix(".crc") not in names if name.endswith(".crc") else folder != path
+            is_leftover = (name.startswith(".") and is_left) or _DRAFT.search(name) is not None
+            if is_leftover and store.is_file(folder / name):
+                yield folder / name

@@ -1,0 +1,190 @@
+"""Upgrades: a lake that an older version of highwater made becomes one of this version, before a verb writes to it.
+
+Nothing here needs Spark. What has to change is looked at first, so that a lake which cannot be brought up is left as it
+is; then it is written to ``state.upgrades``, then done. Each step may be cut off and made again:
+
+- columns that may be null, properties, and constraints that all rows satisfy are set in one commit of the table, which
+  also ends its clustering: versions up to 0.5 clustered tables, and `deltalake` does not write such;
+- a table of silver that differs otherwise loses its rows, and its stamp says so: the next parse makes silver anew from
+  bronze (`pipelines.silver.parse`);
+- where a table of gold, or what replays carry, differs otherwise, the ledger is told first that nothing may be gone on
+  from; the next replay makes gold anew from silver;
+- a table that nothing can be made from, as bronze is, is never touched: the lake is refused.
+
+What new grammars or rules would tell otherwise is none of this: `pipelines.base.fingerprint` tells the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from pipelines.base.errors import InputError, SchemaMismatch
+from pipelines.base.fingerprint import TABLES as MADE_ANEW
+from pipelines.base.fingerprint import code_version
+from pipelines.kafka.seals import Stamp
+from pipelines.lake.contents import find_tables, require_no_links, require_own
+from pipelines.lake.delta_commits import Fence, append
+from pipelines.lake.delta_log import table_version
+from pipelines.lake.delta_table import UNCLUSTERED
+from pipelines.lake.program import declared_by, note_program, require_no_newer
+from pipelines.lake.stamps import stamps_of
+from pipelines.lake.table_files import rows_table, write_rows
+from pipelines.lake.tables import bring_up, create_table, lacks, make_anew
+from pipelines.storage.place import Place, resolved
+from schemas import gold, silver
+from schemas.catalog import TABLES
+from schemas.state import CARRIED, INVENTORY, REPLAYS, UPGRADES
+from schemas.table import TableSpec
+
+#: Stamp of a table of silver that lost its rows: no batch, and no grammar.
+EMPTIED: Final = "emptied -"
+
+_CREATED, _UNCLUSTERED, _WIDENED, _FROM_BRONZE, _FROM_SILVER, _FROM_FILES = range(6)
+_OF_GOLD: Final = (*(spec for spec in TABLES if spec.layer == "gold" and spec is not gold.RUNS), CARRIED)
+_SOURCES: Final = {
+    **{spec.full_name: (_FROM_BRONZE, "parsed again from bronze") for spec in silver.TABLES},
+    **{spec.full_name: (_FROM_SILVER, "made anew from silver") for spec in _OF_GOLD},
+    INVENTORY.full_name: (_FROM_FILES, "made anew by the next ingest"),
+}
+
+
+class Step(NamedTuple):
+    """What is done to one table.
+
+    Attributes:
+        what: in words.
+    """
+
+    spec: TableSpec
+    kind: int
+    what: str
+
+
+def upgrade(root: Place, fence: Fence) -> list[str]:
+    """Bring a lake up to this version; gives what was done, a line per table. A lake without tables is left alone.
+
+    Args:
+        fence: called before each commit.
+
+    Raises:
+        InputError: a newer version wrote the lake, or a place in it is a link.
+        SchemaMismatch: a table differs from its declaration that cannot be made anew.
+    """
+    root = resolved(root)
+    require_no_links(root)
+    require_no_newer(root)
+    there = _tables(root)
+    if not there:
+        return []
+    steps = [*_steps(root, there)]
+    note_program(root, _declarations())
+    if not steps:
+        return []
+    _note(root, steps, fence)
+    if any(step.kind == _FROM_SILVER for step in steps):
+        _begin_anew(root, fence)
+    for spec, kind, what in steps:
+        folder = _folder(root, spec)
+        if kind == _CREATED:
+            create_table(folder, spec, fence)
+        elif kind in (_UNCLUSTERED, _WIDENED):
+            bring_up(folder, spec, fence)
+        else:
+            make_anew(folder, spec, what, fence, EMPTIED if kind == _FROM_BRONZE else None)
+    return [f"{spec.full_name}: {what}" for spec, _, what in steps]
+
+
+def planned(root: Place) -> list[str]:
+    """What `upgrade` would do, a line per table.
+
+    Raises:
+        InputError, SchemaMismatch: as `upgrade`.
+    """
+    root = resolved(root)
+    require_no_links(root)
+    require_own(root)
+    require_no_newer(root)
+    return [f"{step.spec.full_name}: {step.what}" for step in _steps(root, _tables(root))]
+
+
+def require_up_to_date(root: Place) -> None:
+    """Refuse to read a lake whose tables lack columns, which only a verb that writes can add.
+
+    Raises:
+        InputError: a newer version wrote the lake, or an older one did, and its tables differ; or a place in it is a
+            link.
+    """
+    require_no_links(root)
+    require_no_newer(root)
+    if declared_by(root) == _declarations() or not (there := _tables(root)):
+        return
+    older = [step.spec.full_name for step in _steps(root, there) if step.kind > _UNCLUSTERED]
+    if older:
+        problem = f"was written by an older version of highwater, which had other columns in {', '.join(older)}"
+        raise InputError(root, problem, "run `highwater replay` on it, which brings it up to this version")
+
+
+def _tables(root: Place) -> list[TableSpec]:
+    there = find_tables(root)
+    return [spec for spec in TABLES if spec.full_name in there]
+
+
+def _folder(root: Place, spec: TableSpec) -> Place:
+    return root / spec.layer / spec.name
+
+
+def _steps(root: Place, there: Sequence[TableSpec]) -> list[Step]:
+    steps = []
+    for spec in TABLES if there else ():
+        if spec not in there:
+            steps.append(Step(spec, _CREATED, "new table"))
+            continue
+        try:
+            what = lacks(_folder(root, spec), spec)
+        except SchemaMismatch as mismatch:
+            if spec.full_name not in _SOURCES:
+                raise
+            kind, source = _SOURCES[spec.full_name]
+            steps.append(Step(spec, kind, f"{source}, since it {mismatch.problem}"))
+            continue
+        if what is not None:
+            steps.append(Step(spec, _UNCLUSTERED if what == UNCLUSTERED else _WIDENED, what))
+    return steps
+
+
+def _note(root: Place, steps: Sequence[Step], fence: Fence) -> None:
+    """Add the steps to the ledger, once: the same ones again are those of a run that was cut off."""
+    folder = _folder(root, UPGRADES)
+    if table_version(folder) is None:
+        create_table(folder, UPGRADES, fence)
+    bring_up(folder, UPGRADES, fence)
+    changes = [(step.spec.full_name, step.what) for step in steps]
+    stamp = sha256(repr((code_version(), changes)).encode()).hexdigest()[:32]
+    if next((last for _, last in stamps_of(folder)), None) != stamp:
+        now = datetime.now(UTC)
+        rows = rows_table(UPGRADES, [(now, code_version(), *each) for each in changes])
+        append(folder, write_rows(folder, UPGRADES, rows), stamp, fence)
+
+
+def _begin_anew(root: Place, fence: Fence) -> None:
+    """Tell the ledger of replays that no run may go on from those before."""
+    folder = _folder(root, REPLAYS)
+    stamp = Stamp("", MADE_ANEW, 0).to_json()
+    if table_version(folder) is not None and next((last for _, last in stamps_of(folder)), stamp) != stamp:
+        append(folder, [], stamp, fence)
+
+
+def _declarations() -> str:
+    """Hash of columns and constraints of all tables: 16 hex digits."""
+    declared = [
+        (
+            spec.full_name,
+            [(c.name, c.dataType.simpleString(), c.nullable) for c in spec.columns],
+            sorted(spec.checks.items()),
+        )
+        for spec in TABLES
+    ]
+    return sha256(repr(declared).encode()).hexdigest()[:16]
