@@ -86,7 +86,8 @@ _BEGUN_S = time.monotonic()
 def say(text: str) -> None:
     """Print a line with the minutes and seconds since the begin."""
     minutes, seconds = divmod(int(time.monotonic() - _BEGUN_S), 60)
-    print(f"{minutes:>3}:{seconds:02}  {text}", flush=True)
+    sys.stdout.write(f"{minutes:>3}:{seconds:02}  {text}\n")
+    sys.stdout.flush()
 
 
 def longest(names: list[str], lanes: int) -> int:

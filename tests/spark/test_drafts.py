@@ -122,12 +122,12 @@ def checkpoints(lake: Lake) -> list[str]:
 
 
 def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path) -> None:
-    # After eight versions and two changes the state no longer comes from commits alone: there is a checkpoint.
-    versions = 8
+    # The state does not come from commits alone: there is a checkpoint.
+    versions = 12
     # What stands in a path is escaped in a log.
     there = filled(Lake(spark, tmp_path / "there"), versions)
     drafting = filled(Drafting(spark, tmp_path / "a lake é"), versions)
-    assert checkpoints(drafting) == []
+    assert [name[:20] for name in checkpoints(drafting)] == [f"{10:020}"]
     FENCED.clear()
     for change in (merged, replaced, nothing_removed, removed, remembered, compacted, merged):
         for lake in (there, drafting):
@@ -137,7 +137,6 @@ def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path
         if change is compacted:
             assert [len(read_log(lake.path(SPEC)).files) for lake in (drafting, there)] == [1, 1]
         assert list((drafting.root / STAGING).iterdir()) == []
-    assert checkpoints(drafting)[0].startswith(f"{10:020}.")
     assert len(FENCED) == there.versions()[SPEC.full_name] - versions
     # What is appended to it goes on from there.
     for lake in (there, drafting):

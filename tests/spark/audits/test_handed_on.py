@@ -112,7 +112,10 @@ def test_the_slices_sarif_is_valid_and_has_the_bytes_of_its_lines(
     document = orjson.loads(ended.out)
     assert [error.message for error in VALIDATOR.iter_errors(document)] == []
     (run,) = document["runs"]
-    notes = [result for result in run["results"] if result["level"] == "note"]
+    incidents = [result for result in run["results"] if result["ruleId"].startswith("incident/")]
+    assert len(incidents) == len(whole.report["incidents"]) > 0
+    findings = [result for result in run["results"] if not result["ruleId"].startswith("incident/")]
+    notes = [result for result in findings if result["level"] == "note"]
     assert len(notes) == len(whole.report["observations"]) > 0
     for result in notes:
         place = result["locations"][0]["physicalLocation"]
