@@ -127,7 +127,7 @@ def test_drafts_change_a_table_as_delta_does(spark: SparkSession, tmp_path: Path
     # What stands in a path is escaped in a log.
     there = filled(Lake(spark, tmp_path / "there"), versions)
     drafting = filled(Drafting(spark, tmp_path / "a lake é"), versions)
-    assert [name[:20] for name in checkpoints(drafting)] == [f"{10:020}"]
+    assert len(checkpoints(drafting)) == 1
     FENCED.clear()
     for change in (merged, replaced, nothing_removed, removed, remembered, compacted, merged):
         for lake in (there, drafting):
