@@ -31,3 +31,9 @@ def test_every_room_begins_with_a_file_that_is_there() -> None:
     for room, begin in re.findall(r"^\| (\w+) \| .* \| (`.*`) \|$", TEXT, re.MULTILINE):
         for name in re.findall(r"`([^`]+)`", begin):
             assert (ROOT / "pipelines" / room / name).exists(), f"{room}: {name}"
+
+
+def test_the_index_has_every_document() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\]\((\w+\.md)\)", index))
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
