@@ -25,9 +25,8 @@ _UPGRADE = "upgrade to a release with the fix, if the finding names a known bug"
 MEANINGS: Final[Mapping[str, Meaning]] = {
     "committed-data-lost": Meaning(
         "Records that clients were told are written are gone, or will be: consumers never see them.",
-        f"{_LIST}. Before you elect or restart anything, `highwater survivors TOPIC-PARTITION` says which "
-        "replica still "
-        "has them; else write them again from their source. Set unclean.leader.election.enable=false, "
+        f"{_LIST}. Before you elect or restart anything, `highwater survivors TOPIC-PARTITION` says which replica "
+        "still has them; else write them again from their source. Set unclean.leader.election.enable=false, "
         f"min.insync.replicas=2 or more, acks=all; {_UPGRADE}.",
     ),
     "acked-by-leader-only-lost": Meaning(
@@ -37,9 +36,8 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     "ack-before-commit": Meaning(
         "A client was told that a record is replicated before it was: a crash in that moment loses it.",
-        "`highwater trace finding ID` shows the answer and the replicas' positions; see whether "
-        "committed-data-lost names "
-        f"the same offsets; {_UPGRADE}.",
+        "`highwater trace finding ID` shows the answer and the replicas' positions; see whether committed-data-lost "
+        f"names the same offsets; {_UPGRADE}.",
     ),
     "acked-as-duplicate-of-another-batch": Meaning(
         "A batch was answered as if it were a retry of another one, and was not written: its records are lost.",
@@ -48,14 +46,12 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "ack-under-min-isr": Meaning(
         "Records were acknowledged, or committed, with fewer in-sync replicas than min.insync.replicas asks: they are "
         "safe only while the replicas that have them live.",
-        "See with `highwater trace partition TOPIC-PARTITION` which replicas were away and whether they are "
-        "back; keep the "
-        f"remaining ones up until then; {_UPGRADE}.",
+        "See with `highwater trace partition TOPIC-PARTITION` which replicas were away and whether they are back; "
+        f"keep the remaining ones up until then; {_UPGRADE}.",
     ),
     "late-completion": Meaning(
-        "Nothing is lost. A client waited, up to its timeout, though its records were replicated; it may "
-        "have sent them "
-        "again.",
+        "Nothing is lost. A client waited, up to its timeout, though its records were replicated; it may have sent "
+        "them again.",
         f"{_UPGRADE[:1].upper()}{_UPGRADE[1:]}. Until then a steady flow of other requests to the partition hides it; "
         "enable.idempotence=true keeps retries from writing records twice.",
     ),
@@ -71,14 +67,13 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         f"TOPIC-PARTITION` says who has what; {_UPGRADE}.",
     ),
     "follower-hw-above-leader": Meaning(
-        "A follower takes more records for committed than its leader: a consumer that reads from it, or its "
-        "election, may "
-        "show records that go away again.",
+        "A follower takes more records for committed than its leader: a consumer that reads from it, or its election, "
+        "may show records that go away again.",
         f"Compare with committed-data-lost and truncation-below-hw of the partition; {_UPGRADE}.",
     ),
     "read-above-isolation": Meaning(
-        "A consumer was given records that were not committed, or of an open transaction: it may have acted on records "
-        "that do not exist any more.",
+        "A consumer was given records that were not committed, or of an open transaction: it may have acted on "
+        "records that do not exist any more.",
         f"{_LIST}: check what the consumer did with them; {_UPGRADE}.",
     ),
     "stale-epoch-accepted": Meaning(
@@ -93,8 +88,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "leader-outside-isr": Meaning(
         "The leader is not in its own in-sync set: the controller and the leader disagree on who has the data.",
         "Compare the partition's state of `kafka-topics.sh --describe` with `highwater trace partition "
-        "TOPIC-PARTITION`; "
-        f"elect the preferred leader once all replicas are in sync; {_UPGRADE}.",
+        f"TOPIC-PARTITION`; elect the preferred leader once all replicas are in sync; {_UPGRADE}.",
     ),
     "isr-outside-replicas": Meaning(
         "A broker that does not hold the partition counts as in sync: it could be elected, with an empty log.",
@@ -129,27 +123,24 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     "truncation-below-hw": Meaning(
         "A replica deleted records that it took for committed. If no other replica had them, they are lost.",
-        "Look for committed-data-lost of the partition; `highwater survivors TOPIC-PARTITION` says which "
-        "replicas still "
-        f"have the records; {_UPGRADE}.",
+        "Look for committed-data-lost of the partition; `highwater survivors TOPIC-PARTITION` says which replicas "
+        f"still have the records; {_UPGRADE}.",
     ),
     "epoch-history-diverged": Meaning(
         "Two replicas tell different histories of one leadership: their logs may hold different records at one offset.",
         "Compare the replicas (`kafka-dump-log.sh`, or give highwater the data directories for "
-        "replica-bytes-diverged). "
-        "A follower that is wrong is rebuilt: with its broker down, move its folder of the partition away.",
+        "replica-bytes-diverged). A follower that is wrong is rebuilt: with its broker down, move its folder of the "
+        "partition away.",
     ),
     "checkpoint-ahead-of-log": Meaning(
-        "A file says that more was written than the log holds: records may have been lost at a crash or "
-        "power failure, or "
-        "the files were copied at different moments.",
-        "Copy the data directories again with the broker stopped. If it stays, look for committed-data-lost, "
-        "and let the "
-        "broker follow before it leads.",
+        "A file says that more was written than the log holds: records may have been lost at a crash or power "
+        "failure, or the files were copied at different moments.",
+        "Copy the data directories again with the broker stopped. If it stays, look for committed-data-lost, and let "
+        "the broker follow before it leads.",
     ),
     "replica-bytes-diverged": Meaning(
-        "Replicas hold different records at one offset, or a damaged batch: what a consumer reads depends on "
-        "the leader.",
+        "Replicas hold different records at one offset, or a damaged batch: what a consumer reads depends on the "
+        "leader.",
         "Find the right copy (producer, other replicas), keep its broker as leader, and rebuild the other replica: "
         "with its broker down, move its folder of the partition away. Check that broker's disk.",
     ),
