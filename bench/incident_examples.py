@@ -160,8 +160,8 @@ EXAMPLES: dict[str, Example] = {
     ),
     "broker_halted": Example(
         "Broker 304 ended itself at 12:00:05: its log of meter.readings ends at 7002830, the leader's at 7002101, and "
-        "unclean leader election is off, so that it may not truncate. Only broker 304 has these 729 records; no line "
-        "says whether they were committed.",
+        "unclean leader election is off, so that it may not truncate. Its leader does not have these 729 records; no "
+        "line says whether they were committed.",
         lines=[
             (
                 *(5, 304, "FATAL", "kafka.server.ReplicaFetcherThread"),

@@ -113,7 +113,7 @@ def _words(facts: Facts, row: Row) -> tuple[str, str, frozenset[str], dict[str, 
         records = number(replica - leader, "record")
         return (
             f"its log of {partition} ends at {replica}, the leader's at {leader}, and unclean leader election is off, "
-            f"so that it may not truncate. Only broker {broker_id} has these {records}; no line says whether they were "
+            f"so that it may not truncate. Its leader does not have these {records}; no line says whether they were "
             "committed.",
             f"Do not wipe broker {broker_id} before you decide: copy the partition's folder, dump offsets {leader} to "
             f"{replica - 1}, then either elect it, or give its records up and delete that folder.",

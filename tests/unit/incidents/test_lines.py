@@ -33,7 +33,13 @@ _EXCEPTION = "Failed to flush\njava.io.IOException: {}\n\tat java.base/java.lang
 
 #: Kind, logger, level, messages a second apart, and what the sentence has in it. The lines are those of real brokers.
 TOLD = [
-    ("broker_halted", "kafka.server.ReplicaFetcherThread", "FATAL", [_HALT], "Only broker 1 has these 262 records"),
+    (
+        "broker_halted",
+        "kafka.server.ReplicaFetcherThread",
+        "FATAL",
+        [_HALT],
+        "Its leader does not have these 262 records",
+    ),
     (
         "broker_halted",
         "kafka.log.LogManager",
