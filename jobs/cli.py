@@ -13,7 +13,9 @@ from typing import Any
 
 import click
 
-from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
+from jobs.exit_codes import ExitCode
+from jobs.help import COMPLETE_VARIABLE, Highwater, complete
+from jobs.help import completion as completion_of
 from jobs.inquiry_verbs import VERBS
 from jobs.options import DAYS, PLACE, SECTION_NAMES, options
 from jobs.redaction import redaction_key
@@ -39,7 +41,7 @@ def _days(context: click.Context, option: click.Parameter, text: str | None) -> 
     return text
 
 
-@click.group(epilog=EXIT_CODES_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Highwater, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(_version(), message="highwater %(version)s")
 def highwater() -> None:
     """Audit how Apache Kafka replicated, from the logs of its brokers.
@@ -48,7 +50,7 @@ def highwater() -> None:
     """
 
 
-@highwater.command(epilog=EXIT_CODES_HELP)
+@highwater.command()
 @options("logs", "lake", "out", "from", "until", "format", "verbose", "redact", "redact key", "cluster name", "master")
 @options("catalog", "conf")
 def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
@@ -85,7 +87,7 @@ def replay(**given: Any) -> ExitCode:
     return steps.replay(_run(**given))
 
 
-@highwater.command(epilog=EXIT_CODES_HELP)
+@highwater.command()
 @options("lake", "out", "cluster", "from", "until", "format", "verbose", "section", "redact", "redact key", "master")
 @options("conf")
 def report(**given: Any) -> ExitCode:
@@ -107,7 +109,7 @@ def bundle(**given: Any) -> ExitCode:
     return pack(_run(**given))
 
 
-@highwater.command(epilog=EXIT_CODES_HELP)
+@highwater.command()
 @options("lake", "cluster", "from", "until", "master", "conf")
 @click.option(
     "--fail-on",
@@ -270,6 +272,14 @@ def doctor(lake: Place, conf: Path | None) -> ExitCode:
     return examine(conf, RichConsole(), lake)
 
 
+@highwater.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> ExitCode:
+    """Print the script that completes verbs and options in SHELL; put it where the shell starts."""
+    RichConsole().result(completion_of(shell, highwater).rstrip("\n"))
+    return ExitCode.CLEAN
+
+
 for _verb in VERBS:
     highwater.add_command(_verb)
 
@@ -400,6 +410,8 @@ def _debugging() -> bool:
 
 def main() -> None:
     """Entry point of the console script."""
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        complete(highwater, instruction)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -8,19 +8,20 @@ from typing import Any
 
 import click
 
-from jobs.exit_codes import EXIT_CODES_HELP, ExitCode
+from jobs.exit_codes import ExitCode
+from jobs.help import Verb, Verbs
 from jobs.options import Moment, options
 from pipelines.base.config import load_config
 from pipelines.base.console import RichConsole
 from pipelines.storage.place import Place, place_of
 
 
-@click.group()
+@click.group(cls=Verbs)
 def trace() -> None:
     """Tell the story of one request, write, partition or finding, with its lines. Without Spark."""
 
 
-@trace.command("request", epilog=EXIT_CODES_HELP)
+@trace.command("request")
 @click.argument("request_id", required=False)
 @click.option("--broker", "broker_id", type=int, help="Broker that answered.")
 @click.option("--correlation-id", type=int, help="Correlation id.")
@@ -37,7 +38,7 @@ def trace_request(
     return inquiries.trace_request(_question(**given), request_id, broker_id, correlation_id, connection)
 
 
-@trace.command("write", epilog=EXIT_CODES_HELP)
+@trace.command("write")
 @click.argument("place", metavar="[TOPIC|TOPIC-PARTITION]", required=False)
 @click.option("--client", "client_id", help="Client id.")
 @options("lake", "cluster", "from", "until", "answer format")
@@ -50,7 +51,7 @@ def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitC
     return inquiries.trace_write(_question(**given), client_id, place)
 
 
-@trace.command("partition", epilog=EXIT_CODES_HELP)
+@trace.command("partition")
 @click.argument("place", metavar="TOPIC-PARTITION")
 @options("lake", "cluster", "from", "until", "answer format")
 def trace_partition(place: str, **given: Any) -> ExitCode:
@@ -60,7 +61,7 @@ def trace_partition(place: str, **given: Any) -> ExitCode:
     return inquiries.trace_partition(_question(**given), place)
 
 
-@trace.command("finding", epilog=EXIT_CODES_HELP)
+@trace.command("finding")
 @click.argument("finding_id", metavar="FINDING_ID|RULE")
 @click.option("--full", "is_whole", is_flag=True, help="Print lines of logs whole.")
 @options("lake", "answer format")
@@ -71,7 +72,7 @@ def trace_finding(finding_id: str, is_whole: bool, **given: Any) -> ExitCode:
     return inquiries.trace_finding(_question(**given), finding_id, is_whole)
 
 
-@click.command(epilog=EXIT_CODES_HELP)
+@click.command(cls=Verb)
 @click.argument("place", metavar="[TOPIC-PARTITION]", required=False)
 @click.option("--at", type=Moment(), help="Use only lines before this time (ISO 8601, UTC).")
 @options("lake", "cluster", "answer format")
@@ -82,7 +83,7 @@ def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
     return inquiries.tell_survivors(_question(**given), place, at)
 
 
-@click.command(epilog=EXIT_CODES_HELP)
+@click.command(cls=Verb)
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @options("lake", "cluster", "conf", "answer format")
@@ -95,7 +96,7 @@ def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCod
     return inquiries.compare_spans(question, before, after, load_config(conf, {}).latency.slow_ms)
 
 
-@click.command(epilog=EXIT_CODES_HELP)
+@click.command(cls=Verb)
 @options("lake", "cluster", "from", "until", "answer format")
 def whatif(**given: Any) -> ExitCode:
     """p50, p99, p999 of acks=all without each replica, by leader, and with another min.insync.replicas."""
@@ -104,7 +105,7 @@ def whatif(**given: Any) -> ExitCode:
     return inquiries.tell_whatif(_question(**given))
 
 
-@click.command(epilog=EXIT_CODES_HELP)
+@click.command(cls=Verb)
 @click.option("--broker", "broker_id", type=int, help="Only chains that are about this broker.")
 @click.option("--topic", help="Only chains that are about this topic, or this partition.")
 @click.option("--full", "is_whole", is_flag=True, help="Print lines of logs whole.")

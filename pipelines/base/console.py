@@ -43,6 +43,13 @@ class Console(ABC):
         """An answer in rows, on stdout; numbers are set to the right."""
 
 
+class _Stream(Terminal):
+    """A stream of this process. Where nobody reads any more, rich itself would end with 1, which means violated."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # the BrokenPipeError that rich handles when it calls this
+
+
 class RichConsole(Console):
     """A terminal, or a file: without colour and in one line per stage where nobody watches."""
 
@@ -50,8 +57,8 @@ class RichConsole(Console):
         # Logs are hostile input: neither markup nor highlighting is read from text.
         stdout = out or sys.stdout
         width = None if stdout.isatty() else _FILE_WIDTH
-        self._out = Terminal(file=stdout, width=width, markup=False, highlight=False, soft_wrap=True)
-        self._err = Terminal(file=err or sys.stderr, markup=False, highlight=False, soft_wrap=True)
+        self._out = _Stream(file=stdout, width=width, markup=False, highlight=False, soft_wrap=True)
+        self._err = _Stream(file=err or sys.stderr, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

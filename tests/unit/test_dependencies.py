@@ -81,7 +81,7 @@ SPARK_SHELLS = {
 SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 #: Libraries that belong to one place.
 ONLY_IN = {
-    "click": {"jobs.cli", "jobs.inquiry_verbs", "jobs.options"},
+    "click": {"jobs.cli", "jobs.help", "jobs.inquiry_verbs", "jobs.options"},
     "rich": {"pipelines.base.console"},
     "py4j": {"pipelines.lake.cluster_probe", "pipelines.lake.constraints", "pipelines.spark.session"},
     "delta": {"jobs.lake_upkeep", "pipelines.lake.lake"},

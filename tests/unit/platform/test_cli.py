@@ -111,7 +111,6 @@ def test_a_step_is_given_what_the_command_line_says(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["audit"],
         ["nonsense"],
         ["audit", "--nonsense", "."],
@@ -185,18 +184,6 @@ def test_the_process_answers_with_the_code() -> None:
     assert absent.stderr.startswith("highwater: absent-folder: ")
     assert absent.stderr.count("\n") == 1
     assert absent.stdout == ""
-
-
-def test_a_reader_that_leaves_is_no_verdict_and_no_traceback() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jobs.cli", "--help"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait() == ExitCode.BROKEN_PIPE
 
 
 def test_a_key_without_redaction_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
