@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
 from pipelines.kafka.controller_rows import EventRow, Ref
+from pipelines.kafka.future_logs import Event as FutureLogEvent
+from pipelines.kafka.future_logs import FutureLogs, future_logs_of
 from pipelines.kafka.releases import is_named_at_start
 from pipelines.kafka.resolution import SECOND_US
 from pipelines.kafka.seals import Broker
@@ -33,6 +35,7 @@ THREAD: Final = "thread"
 CHAIN: Final = "chain"
 FETCH_END: Final = "fetch_end"
 THREAD_END: Final = "thread_end"
+FUTURE_LOG: Final = "future_log"
 
 #: `silver.broker_lifecycle.event` of a broker that starts, of one that has stopped, and of a clock that went back by
 #: the seconds of `detail`; of one that has started.
@@ -167,6 +170,7 @@ class Premises:
         threads: by cluster, the follower's fetcher thread that each connection to a leader belongs to.
         runs: of the fetches of all followers, in no order.
         fetch_ends: when threads that fetch stopped, or could not fetch.
+        future_logs: of replicas that are moved between directories.
     """
 
     contexts: Contexts = field(default_factory=Contexts)
@@ -181,6 +185,7 @@ class Premises:
     threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
     runs: tuple[Run, ...] = ()
     fetch_ends: tuple[FetchEnd, ...] = ()
+    future_logs: FutureLogs = field(default_factory=dict)
 
     @cached_property
     def modes(self) -> dict[Broker, str]:
@@ -255,7 +260,13 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         fetch_ends=tuple(_fetch_ends(by_kind)),
         producers=_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
+        future_logs=future_logs_of(_future_log(row) for row in by_kind[FUTURE_LOG]),
     )
+
+
+def _future_log(row: Mapping[str, Any]) -> FutureLogEvent:
+    replica = row["cluster_id"], row["broker_id"], row["topic"], row["partition"]
+    return FutureLogEvent(replica, row["time_us"], row["event"], row["log_dir"])
 
 
 def _run(row: Mapping[str, Any]) -> Run:

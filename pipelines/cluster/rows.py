@@ -31,6 +31,8 @@ SHAPE: Final = {
     "subject_broker_id": "int",
     "brokers": "array<int>",
     "topic": "string",
+    "partition": "int",
+    "log_dir": "string",
     "topic_id": "string",
     "leader": "int",
     "source": "string",
@@ -104,6 +106,11 @@ def snapshots(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of `silver.metadata_records` of snapshots: the newest of each node."""
     newest = pa.table(rows).group_by(["cluster_id", "broker_id"]).aggregate([("offset", "max")])
     return of_kind(newest, p.SNAPSHOT, offset=newest.column("offset_max"))
+
+
+def deleted_logs(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `silver.leader_and_isr` of logs that were deleted, as the end of a future log that one may have been."""
+    return of_kind(rows, p.FUTURE_LOG, event=rows.column("role"))
 
 
 def threads(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -11,6 +11,7 @@ from pipelines.cluster import configs
 from pipelines.cluster import premises as p
 from pipelines.cluster import rows as pr
 from pipelines.cluster.premises import EVENTS, LEADER_CHANGE, Premises, premises_of
+from pipelines.kafka.future_logs import DELETED
 from pipelines.lake.folds import collect_tables, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, read_in_tasks
@@ -20,6 +21,7 @@ from schemas.silver.data_dir import METADATA_RECORDS
 
 _PLACE = ("cluster_id", "broker_id", "file_id", "byte_offset")
 _LINE = (*_PLACE, "line_no", "time")
+_OF_REPLICA = ("cluster_id", "broker_id", "topic", "partition")
 _OF_THREADS = ("cluster_id", "broker_id", "connection", "client_id")
 OF_CHAINS = (*_OF_THREADS, "correlation_id", "time")
 _OF_BROKER = pc.field("broker_id").is_valid()
@@ -123,6 +125,18 @@ def _readings() -> list[Reading]:
             by_batch(pr.transactional),
             pc.field("transactional_id").is_valid(),
             digest="transactional",
+        ),
+        Reading(
+            silver.FUTURE_LOGS,
+            (*_OF_REPLICA, "time", "event", "log_dir"),
+            by_batch(pr.of_kind, p.FUTURE_LOG),
+            _OF_BROKER,
+        ),
+        Reading(
+            silver.LEADER_AND_ISR,
+            (*_OF_REPLICA, "time", "role", "log_dir"),
+            by_batch(pr.deleted_logs),
+            _OF_BROKER & (pc.field("role") == DELETED) & pc.field("log_dir").is_valid(),
         ),
         Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.distinct, p.PARSED)),
     ]

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.blobs import shape
 from pipelines.cluster.premises import Premises
+from pipelines.cluster.replicas import about_replicas
 from pipelines.controllers import decode as d
 from pipelines.controllers import encode as e
 from pipelines.controllers import worker as w
@@ -170,6 +171,7 @@ def _readings(premises: Premises) -> list[Reading]:
             digest="first produces",
         ),
     ]
+    readings = [about_replicas(reading, premises.future_logs) for reading in readings]
     return [reading._replace(where=here if reading.where is None else here & reading.where) for reading in readings]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from pipelines.grammars.grammar import Context, Facts, Template
+from pipelines.grammars.log_manager import future_log_created
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.typed import event_fact
 from pipelines.grammars.values import PARTITION, partition_of
@@ -77,10 +78,11 @@ def _dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact,
 
 def _created_log(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """2.8.1 and later print the topic's overrides, older versions every property, defaults among them."""
-    topic, _ = partition_of(match[1])
-    if _ARROW_PAIR.match(match[2]):
-        return _rows("log_all", topic, _pairs(match[2]))
-    return _overrides("log", topic, match[2])
+    partition = partition_of(match[1])
+    future = future_log_created(partition, match[2])
+    if _ARROW_PAIR.match(match[3]):
+        return *_rows("log_all", partition[0], _pairs(match[3])), *future
+    return *_overrides("log", partition[0], match[3]), *future
 
 
 def _all_overrides(scope: str) -> Facts:
@@ -152,7 +154,7 @@ TEMPLATES = (
     ),
     Template(
         "configs.log_created",
-        rf"Created log for partition ({PARTITION}) in .*? with properties \{{(.*)\}}\.?",
+        rf"Created log for partition ({PARTITION}) in (.*?) with properties \{{(.*)\}}\.?",
         "LogManager.getOrCreateLog; overrides only since 2.8.1",
         _created_log,
         loggers=("LogManager",),

@@ -1,7 +1,7 @@
 """Grammar of the replica fetchers: partitions that join and leave.
 
 Loggers ``ReplicaFetcherThread`` and ``ReplicaFetcherManager``. The same classes serve moves between log directories
-(``ReplicaAlterLogDirs...``); those copy within one broker, prove nothing about replication, and are known by logger.
+(``ReplicaAlterLogDirs...``); those copy within one broker: what is kept of them is that a future log is being filled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INITIAL_RECORD = re.compile(
 )
 _INITIAL_23 = re.compile(r"\(offset=(?P<offset>-?\d+), leaderEpoch=(?P<epoch>-?\d+)\)", re.ASCII)
 _INITIAL_OLD = re.compile(
-    rf"\[({PARTITION}), initOffset (-?\d+) to broker BrokerEndPoint\((-?\d+),[^,()]*,\d+\)\] ", re.ASCII
+    rf"\[({PARTITION}), initOffset (-?\d+) to broker BrokerEndPoint\((-?\d+),[^,()]*,-?\d+\)\] ", re.ASCII
 )
 
 
@@ -82,7 +82,22 @@ def _removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     return tuple(fetcher_event(context, partition, "removed") for partition in partitions(match[1]))
 
 
+def _copying(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A future log is filled from the replica, whatever the line says of its state."""
+    names = [partition_of(name) for name in mapping(match["states"], " -> ")]
+    row = {"event": "copying", "log_dir": None}
+    return tuple(Fact("future_logs", {"topic": topic, "partition": index, **row}) for topic, index in names)
+
+
+def _copying_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    return tuple(
+        Fact("future_logs", {name: fact.row[name] for name in ("topic", "partition")} | {"event": "copying"})
+        for fact in _added_old(match, context, record)
+    )
+
+
 _manager = partial(Template, loggers=("ReplicaFetcherManager",))
+_move = partial(Template, loggers=("ReplicaAlterLogDirsManager",))
 
 
 def _stopping(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
@@ -112,6 +127,24 @@ TEMPLATES = (
         r"Added fetcher for partitions (.*)",
         "AbstractFetcherManager.addFetcherForPartitions, up to 2.0",
         _added_old,
+    ),
+    _move(
+        "fetcher.copying",
+        r"Added log dir fetcher for partitions with initial offsets (?P<states>.*)",
+        "ReplicaAlterLogDirsManager.addPartitionsToFetcherThread, 2.5 and later",
+        _copying,
+    ),
+    _move(
+        "fetcher.copying",
+        rf"Added fetcher to broker (?:-?\d+|{_END_POINT}) for partitions (?P<states>.*)",
+        "AbstractFetcherManager.addFetcherForPartitions, 2.1 to 2.4",
+        _copying,
+    ),
+    _move(
+        "fetcher.copying",
+        r"Added fetcher for partitions (.*)",
+        "AbstractFetcherManager.addFetcherForPartitions, 1.1 and 2.0",
+        _copying_old,
     ),
     _manager(
         "fetcher.removed",

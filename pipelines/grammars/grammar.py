@@ -43,6 +43,7 @@ class Context(NamedTuple):
         leader: broker that a fetcher fetches from.
         fetcher_id: its thread.
         text: the prefix as logged, without brackets.
+        log_dir: directory of the log that a line of the log layer is about.
         is_read: False if it names something that was not read: such a line has no facts.
     """
 
@@ -54,6 +55,7 @@ class Context(NamedTuple):
     fetcher_id: int | None = None
     text: str = ""
     is_read: bool = True
+    log_dir: str | None = None
 
     def owner(self) -> tuple[str, int]:
         """The partition that the prefix names; ValueError where it names none."""
@@ -123,7 +125,7 @@ def literal_prefix(pattern: str) -> str:
 _VALUE = re.compile(r"[=\d]| $", re.ASCII)
 
 _PARTITION_CONTEXT = re.compile(r"Partition (\S+-\d+) broker=(-?\d+)", re.ASCII)
-_LOG_CONTEXT = re.compile(r"(?:\w*Log|LogLoader) partition=(\S+-\d+), dir=.*", re.ASCII)
+_LOG_CONTEXT = re.compile(r"(?:\w*Log|LogLoader) partition=(\S+-\d+), dir=((?:/|[A-Za-z]:\\).*)", re.ASCII)
 _NAMED_PARTITION_CONTEXT = re.compile(
     r"(?:LeaderEpochCache |ProducerStateManager partition=|RaftLog partition=)(\S+-\d+)", re.ASCII
 )
@@ -153,7 +155,10 @@ def context_of(text: str) -> Context:
         if match := _PARTITION_CONTEXT.fullmatch(text):
             topic, partition = partition_of(match[1])
             return Context(topic, partition, i32(match[2]), text=text)
-        if match := _LOG_CONTEXT.fullmatch(text) or _NAMED_PARTITION_CONTEXT.fullmatch(text):
+        if match := _LOG_CONTEXT.fullmatch(text):
+            topic, partition = partition_of(match[1])
+            return Context(topic, partition, text=text, log_dir=match[2])
+        if match := _NAMED_PARTITION_CONTEXT.fullmatch(text):
             topic, partition = partition_of(match[1])
             return Context(topic, partition, text=text)
         if match := _FETCHER_CONTEXT.fullmatch(text):

@@ -9,7 +9,7 @@ from pipelines.grammars.grammar import Context, Template
 from pipelines.grammars.printed import Forms, fields
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.states import topic_fact
-from pipelines.grammars.typed import TP, lifecycle_event, typed
+from pipelines.grammars.typed import TP, lifecycle_event, log_dir, typed
 from pipelines.grammars.values import PARTITION, i64, partition_of, topic_id_of
 
 #: ``Log.toString``; the topic id since 3.0.
@@ -21,27 +21,78 @@ _LOG: Forms = dict.fromkeys(
     ),
 )
 
-#: Directories of logs that are no replica any more, or not yet.
-_NO_REPLICA_DIR = re.compile(r".*\.[0-9a-f]{32}-(?:delete|stray|future)", re.ASCII)
+#: ``Log.toString`` up to 2.3.
+_LOG_23 = re.compile(r"Log\((?P<dir>/[^,]*)\)", re.ASCII)
+
+#: An absolute path: a directory, and the folder of a log in it.
+_PLACE = re.compile(r"((?:/|[A-Za-z]:[\\/])(?:.*[^/\\])?)[/\\]([^/\\]+)")
+
+#: Folders of logs that are no replica any more, or not yet; of a long name only the beginning stands in it.
+_NO_REPLICA = re.compile(r"(.+)\.[0-9a-f]{32}-(delete|stray|future)", re.ASCII)
+
+
+def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
+    """The directory of a log's path, and what it is if it is no replica: delete, stray or future."""
+    match = _PLACE.fullmatch(path)
+    if match is None:
+        raise ValueError(f"no place of a log: {path[:80]}")
+    name, folder = f"{partition[0]}-{partition[1]}", match[2]
+    no_replica = _NO_REPLICA.fullmatch(folder)
+    if folder != name and (no_replica is None or not name.startswith(no_replica[1])):
+        raise ValueError(f"not the folder of {name}: {path[:80]}")
+    return match[1], None if no_replica is None else no_replica[2]
 
 
 def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """A log's end offset at start.
 
     The ``highWatermark`` of the line is where a log starts before the checkpoint is read, mostly 0: not kept. A
-    directory that ends in -delete, -stray or -future holds no replica of this broker.
+    folder that ends in -delete, -stray or -future holds no replica of this broker.
     """
     log = fields(match[1], _LOG)
     topic, partition = partition_of(f"{log['topic']}-{log['partition']}")
     topic_id = topic_id_of(log.get("topicId"))
     facts = topic_fact(topic, topic_id)
-    folder = log["dir"].rpartition("/")[2]
-    if _NO_REPLICA_DIR.fullmatch(folder) is None:
-        if folder != f"{topic}-{partition}":
-            raise ValueError(f"not the folder of {topic}-{partition}: {log['dir'][:80]}")
-        row = {"topic": topic, "partition": partition, "source": "loaded", "log_end_offset": i64(log["logEndOffset"])}
+    directory, no_replica = _place(log["dir"], (topic, partition))
+    place = {"topic": topic, "partition": partition, "log_dir": directory}
+    if no_replica is None:
+        row = {**place, "source": "loaded", "log_end_offset": i64(log["logEndOffset"])}
         return Fact("high_watermarks", row), *facts
+    if no_replica == "future":
+        return Fact("future_logs", {**place, "event": "loaded"}), *facts
     return facts
+
+
+def future_log_created(partition: tuple[str, int], path: str) -> tuple[Fact, ...]:
+    """A future log, of a line that names its folder (2.4 and later); nothing of any other."""
+    if not path.endswith("-future"):
+        return ()
+    row = {"topic": partition[0], "partition": partition[1], "event": "created", "log_dir": _place(path, partition)[0]}
+    return (Fact("future_logs", row),)
+
+
+def _promoted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A log that is not there ends in an error instead."""
+    if "null" in (match["current"], match["future"]):
+        return ()
+    old = _LOG_23.fullmatch(match["future"])
+    path = old["dir"] if old else fields(match["future"], _LOG)["dir"]
+    topic, partition = partition_of(match["tp"])
+    directory, no_replica = _place(path, (topic, partition))
+    if no_replica != "future":
+        raise ValueError(f"no future log: {path[:80]}")
+    row = {"topic": topic, "partition": partition, "event": "promoted", "log_dir": directory}
+    return (Fact("future_logs", row),)
+
+
+def _deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Gone from this broker: its topic was deleted, the partition was moved away, or a move was given up."""
+    topic, partition = partition_of(match["tp"])
+    directory, no_replica = _place(match["path"], (topic, partition))
+    if no_replica != "delete":
+        raise ValueError(f"not deleted: {match['path'][:80]}")
+    row = {"topic": topic, "partition": partition, "role": "stopped", "log_dir": directory}
+    return (Fact("leader_and_isr", row),)
 
 
 _loading = lifecycle_event("log_loading")
@@ -60,7 +111,7 @@ TEMPLATES = (
         rf"Completed load of log (?:{TP} )?with (?:\d+ (?:log )?segments,?(?: log start offset -?\d+)? and )?log end "
         r"offset (?P<log_end_offset>-?\d+)(?: in \d+ ms)?",
         "Log.loadSegments, up to 2.5; segments since 0.10.2",
-        typed("high_watermarks", source="loaded"),
+        typed("high_watermarks", source="loaded", log_dir=log_dir),
         loggers=("Log",),
     ),
     Template(
@@ -105,10 +156,9 @@ TEMPLATES = (
     ),
     _manager(
         "log.renamed",
-        rf"Log for partition {TP} is renamed to .* and is scheduled for deletion",
+        rf"Log for partition {TP} is renamed to (?P<path>.*) and is scheduled for deletion",
         "LogManager.asyncDelete, 0.10.2 and later; also for a move between directories that was given up (1.1)",
-        # gone from this broker: its topic was deleted, or the partition was moved away
-        typed("leader_and_isr", role="stopped"),
+        _deleted,
     ),
     _manager(
         "log.marked_stray",
@@ -129,13 +179,26 @@ TEMPLATES = (
     ),
     _manager(
         "log.abandoned_future",
-        r"(?:Attempting to recover|Successfully recovered) abandoned future log for .*",
+        rf"Attempting to recover abandoned future log for {TP} at (?P<future>\w*Log\(.*?\))(?: and removing "
+        r"(?P<current>\w*Log\(.*\)))?",
+        "LogManager.recoverAbandonedFutureLogs, 3.7 and later",
+        _promoted,
+    ),
+    _manager(
+        "log.abandoned_future",
+        r"Successfully recovered abandoned future log for .*",
         "LogManager.recoverAbandonedFutureLogs, 3.7 and later",
     ),
     _manager(
         "log.replaced_by_future",
-        r"(?:Attempting to replace current log .*|The current replica is successfully replaced with the future "
-        r"replica for .*)",
+        rf"Attempting to replace current log (?P<current>\w*Log\(.*\)|null) with (?P<future>\w*Log\(.*\)|null) for "
+        rf"{TP}",
+        "LogManager.replaceCurrentWithFutureLog",
+        _promoted,
+    ),
+    _manager(
+        "log.replaced_by_future",
+        r"The current replica is successfully replaced with the future replica for .*",
         "LogManager.replaceCurrentWithFutureLog",
     ),
     _manager(

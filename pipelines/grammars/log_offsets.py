@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pipelines.grammars.grammar import Context, Template
-from pipelines.grammars.typed import TP, logged, typed
+from pipelines.grammars.typed import TP, log_dir, logged, typed
 from pipelines.grammars.values import OFFSET, PARTITION, i64, offset_of, optional_i64
 
 #: Records: as a buffer since 2.0 (a message format of its own), as a list of messages before.
@@ -30,8 +30,10 @@ def _first(match: re.Match[str], context: Context) -> int | None:
     return optional_i64(match[2] or match[3])
 
 
-_append = partial(typed, "appends", source="log")
-_no_effect = typed("truncations", source="no_effect", previous_end_offset=_after("previous_end_offset"))
+_append = partial(typed, "appends", source="log", log_dir=log_dir)
+_no_effect = typed(
+    "truncations", log_dir=log_dir, source="no_effect", previous_end_offset=_after("previous_end_offset")
+)
 _log = partial(Template, loggers=("Log", "UnifiedLog", "MergedLog", "LocalLog", "LogLoader"))
 
 TEMPLATES = (
@@ -39,14 +41,14 @@ TEMPLATES = (
         "log.high_watermark_set",
         rf"Setting high watermark {offset_of('high_watermark')}",
         "Log.updateHighWatermarkMetadata, 2.4 and later; TRACE",
-        typed("high_watermarks", source="set"),
+        typed("high_watermarks", log_dir=log_dir, source="set"),
     ),
     _log(
         "log.high_watermark_non_monotonic",
         rf"Non-monotonic update of high watermark from {offset_of('previous_high_watermark')} to "
         rf"{offset_of('high_watermark')}",
         "Log.updateHighWatermarkMetadata, 2.7 and later; WARN",
-        typed("high_watermarks", source="non_monotonic"),
+        typed("high_watermarks", log_dir=log_dir, source="non_monotonic"),
     ),
     _log(
         "log.appended",
@@ -68,7 +70,7 @@ TEMPLATES = (
         "log.below_high_watermark",
         rf"Truncating {TP} to offset (?P<offset>-?\d+) below high watermark (?P<high_watermark>-?\d+)",
         "UnifiedLog.truncateTo, 4.x, before it truncates; ReplicaFetcherThread.truncate had it until then",
-        typed("truncations", source="below_high_watermark"),
+        typed("truncations", log_dir=log_dir, source="below_high_watermark"),
     ),
     _log(
         "log.future_below_high_watermark",
@@ -79,13 +81,13 @@ TEMPLATES = (
         "log.truncated",
         r"Truncating to offset (?P<offset>-?\d+)",
         "Log.truncateTo, 1.1 and later",
-        typed("truncations", source="log"),
+        typed("truncations", log_dir=log_dir, source="log"),
     ),
     _log(
         "log.truncated",
         rf"Truncating log {TP} to offset (?P<offset>-?\d+)\.?",
         "Log.truncateTo, up to 1.0",
-        typed("truncations", source="log"),
+        typed("truncations", log_dir=log_dir, source="log"),
     ),
     _log(
         "log.truncation_no_effect",
@@ -105,25 +107,25 @@ TEMPLATES = (
         "log.truncated_fully",
         rf"Truncate and start (?:log {PARTITION} )?at offset (?P<offset>-?\d+)(?:, logStartOffset: -?\d+)?",
         "Log.truncateFullyAndStartAt; DEBUG",
-        typed("truncations", source="log", reason="full", detail=logged),
+        typed("truncations", log_dir=log_dir, source="log", reason="full", detail=logged),
     ),
     _log(
         "log.corruption",
         r"Corruption found in segment -?\d+, truncating to offset (?P<offset>-?\d+)",
         "LogLoader.recoverLog",
         # recovery drops the rest of a segment that it finds corrupt
-        typed("truncations", source="log", reason="corruption", detail=logged),
+        typed("truncations", log_dir=log_dir, source="log", reason="corruption", detail=logged),
     ),
     _log(
         "log.rolled",
         r"Rolled new log segment at offset (?P<base_offset>\d+) in (?P<duration_ms>\d+) ms\.",
         "Log.roll, 1.0 and later; LocalLog.roll since 3.1",
-        typed("segment_rolls"),
+        typed("segment_rolls", log_dir=log_dir),
     ),
     _log(
         "log.rolled",
         rf"Rolled new log segment for '{TP}' in (?P<duration_ms>\d+) ms\.",
         "Log.roll, up to 0.11",
-        typed("segment_rolls"),
+        typed("segment_rolls", log_dir=log_dir),
     ),
 )

@@ -52,6 +52,11 @@ def epoch(match: re.Match[str], context: Context) -> int | None:
     return context.epoch
 
 
+def log_dir(match: re.Match[str], context: Context) -> str | None:
+    """The directory of the log that the line is about, by the prefix; it says so since 1.1."""
+    return context.log_dir
+
+
 def typed(table: str, **columns: object) -> Facts:
     """A grammar function for a line that is one row of a table.
 

@@ -22,6 +22,7 @@ from pipelines.inquiry.replica_logs import (
     epoch_at,
 )
 from pipelines.inquiry.survivors import Acked
+from pipelines.kafka.future_logs import DELETED, Event, future_logs_of
 from pipelines.lake.reader import LakeReader, Rows
 
 #: A parked fetch is answered within replica.fetch.wait.max.ms (500 ms unless configured), and logged right after it.
@@ -108,14 +109,19 @@ def of_fetches(
         f"""WITH {_tenures(epochs)},
                  taken AS (
                    SELECT *, epoch_us(coalesce(dequeued_time, time)) AS at_us FROM silver_replica_fetches
-                   WHERE {OF_PARTITION} AND coalesce(response_error_code, 0) = 0)
+                   WHERE {OF_PARTITION} AND coalesce(response_error_code, 0) = 0),
+                 of_tenure AS (
+                   SELECT *, max(at_us) FILTER (fetch_offset IS NOT NULL)
+                               OVER (PARTITION BY epoch, broker_id, replica_id) AS last_us
+                   FROM taken JOIN tenure ON {_IN_TENURE})
             SELECT epoch, broker_id, replica_id,
                    max_by({{'fetch_offset': fetch_offset, 'time': at_us, 'file_id': file_id,
                             'byte_offset': byte_offset, 'line_no': line_no}}, at_us)
                      FILTER (fetch_offset IS NOT NULL) AS last,
                    max(response_high_watermark) AS high_watermark,
+                   max(response_high_watermark) FILTER (at_us < last_us) AS taken_high_watermark,
                    max(epoch_us(completed_time)) FILTER (response_bytes IS NULL OR response_bytes > 0) AS carried_us
-            FROM taken JOIN tenure ON {_IN_TENURE} GROUP BY epoch, broker_id, replica_id""",
+            FROM of_tenure GROUP BY epoch, broker_id, replica_id""",
         **place,
     )
     for row in rows:
@@ -124,6 +130,10 @@ def of_fetches(
         if row["high_watermark"] is not None and row["high_watermark"] >= 0:
             at_us, watermark = row["last"]["time"], row["high_watermark"]
             yield Mark(row["epoch"], at_us, WATERMARK, row["broker_id"], watermark, row["last"])
+        if row["taken_high_watermark"] is not None and row["taken_high_watermark"] >= 0:
+            # A follower that asks again has taken the answer before: its high watermark is the leader's, or its end.
+            end = min(row["taken_high_watermark"], row["last"]["fetch_offset"])
+            yield Mark(row["epoch"], row["last"]["time"], WATERMARK, row["replica_id"], end, row["last"])
         is_over = seen.is_over(row["broker_id"], row["replica_id"], row["last"]["time"])
         offset_max = _end_at(acked, row["epoch"], row["carried_us"]) if is_over else None
         yield Mark(
@@ -191,9 +201,11 @@ def _end_at(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
 
 def of_lines(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) -> Iterator[Mark]:
     """What brokers log of their own log: loaded, truncated, the high watermark; and what leaders say of laggards."""
+    of_replicas, directories = _of_replicas(reader, place)
     rows = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, '{TRUNCATED}' AS kind, "offset" AS at, {LINE}
             FROM silver_truncations WHERE {OF_PARTITION} AND source IN ('log', 'fetcher') AND "offset" IS NOT NULL
+                 {of_replicas}
             UNION ALL
             SELECT broker_id, epoch_us(time), '{LOADED}', log_end_offset, {LINE}
             FROM silver_high_watermarks WHERE {OF_PARTITION} AND source = 'loaded' AND log_end_offset IS NOT NULL
@@ -203,8 +215,10 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) ->
                                             'byte_offset': byte_offset, 'line_no': line_no}}, time) AS last
                   FROM silver_high_watermarks
                   WHERE {OF_PARTITION} AND high_watermark IS NOT NULL
-                    AND source IN ('updated', 'set', 'follower', 'non_monotonic') GROUP BY broker_id)""",
+                    AND source IN ('updated', 'set', 'follower', 'non_monotonic') {of_replicas}
+                  GROUP BY broker_id)""",
         **place,
+        **directories,
     )
     for row in rows:
         epoch = epoch_at(leaderships, row["broker_id"], row["time"])
@@ -218,6 +232,35 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) ->
     for row in laggards:
         epoch = epoch_at(leaderships, row["broker_id"], row["time"])
         yield Mark(epoch, row["time"], FETCHED, row["replica_id"], row["at"], row, leader=row["broker_id"])
+
+
+def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """SQL that leaves out lines about future logs (`pipelines.kafka.future_logs`), with its parameters."""
+    if not reader.has("silver.future_logs"):  # a lake of an earlier version
+        return "", {}
+    columns = "cluster_id, broker_id, topic, partition, epoch_us(time) AS time"
+    rows = reader.rows(
+        f"""SELECT {columns}, event, log_dir FROM silver_future_logs WHERE {OF_PARTITION} AND broker_id IS NOT NULL
+            UNION ALL
+            SELECT {columns}, role, log_dir FROM silver_leader_and_isr
+            WHERE {OF_PARTITION} AND broker_id IS NOT NULL AND role = '{DELETED}' AND log_dir IS NOT NULL""",
+        **place,
+    )
+    events = (
+        Event((row["cluster_id"], row["broker_id"], row["topic"], row["partition"]), *list(row.values())[4:])
+        for row in rows
+    )
+    conditions: list[str] = []
+    directories: dict[str, str] = {}
+    for (_, broker_id, *_), logs in future_logs_of(events).items():
+        for log in logs:
+            is_meant = "log_dir IS NOT NULL"
+            if log.log_dir is not None:
+                name = f"log_dir_{len(directories)}"
+                directories[name], is_meant = log.log_dir, f"coalesce(log_dir, '') = ${name}"
+            span = f"epoch_us(time) >= {log.since_us} AND epoch_us(time) < {log.until_us}"
+            conditions.append(f"AND NOT (broker_id = {broker_id} AND {span} AND {is_meant})")
+    return " ".join(conditions), directories
 
 
 def of_appends(acked: list[Acked]) -> Iterator[Mark]:

@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 from pipelines.base.config import Config
 from pipelines.base.groups import Columns, groups
 from pipelines.cluster.premises import STARTING, Premises
+from pipelines.cluster.replicas import about_replicas
 from pipelines.controllers.plan import plan_from
 from pipelines.incidents.broker_runs import runs
 from pipelines.kafka.context import MIN_ISR
 from pipelines.lake.batches import batches_of, small_rows
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import RowsOf
+from pipelines.lake.readings import Reading
 from pipelines.metrics.intervals import Interval, Steps, intervals_of, logged_spans
 from pipelines.metrics.partitions import PartitionCounts
 from pipelines.metrics.request_stage import request_rows
@@ -34,7 +35,6 @@ from schemas.broker_lines import BrokerLine
 from schemas.controllers import AVAILABILITY, CONTROLLER_PROCEDURES, FAILOVERS
 from schemas.isr import ISR_TIMELINE
 from schemas.metrics import BROKER_METRICS
-from schemas.table import TableSpec
 
 #: Kind of the file that tells of partitions at the default level.
 _SERVER_FILE: Final = "server"
@@ -46,11 +46,11 @@ _UNCLEAN: Final = ("unclean", "last_known_leader")
 _OF_LIVES = ("time", "cluster_id", "broker_id", "event")
 _OF_CONTROLLERS = (*_OF_LIVES, "subject_broker_id", "brokers")
 
-_LINES: Final[tuple[tuple[TableSpec, tuple[str, ...], RowsOf], ...]] = (
-    (silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
-    (silver.ISR_CHANGES, broker_lines.CHANGE_COLUMNS, broker_lines.isr_changes),
-    (silver.FETCHER_EVENTS, broker_lines.FETCHER_COLUMNS, broker_lines.fetcher_moves),
-    (silver.BROKER_LIFECYCLE, broker_lines.LIFE_COLUMNS, broker_lines.lives),
+_LINES: Final = (
+    Reading(silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
+    Reading(silver.ISR_CHANGES, broker_lines.CHANGE_COLUMNS, broker_lines.isr_changes),
+    Reading(silver.FETCHER_EVENTS, broker_lines.FETCHER_COLUMNS, broker_lines.fetcher_moves),
+    Reading(silver.BROKER_LIFECYCLE, broker_lines.LIFE_COLUMNS, broker_lines.lives),
 )
 
 
@@ -150,9 +150,9 @@ def _intervals(
 def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
     batches = [
         rows
-        for spec, columns, rows_of_batch in _LINES
-        for batch in batches_of(lake, spec, columns)
-        for rows in rows_of_batch(batch)
+        for reading in (about_replicas(reading, premises.future_logs) for reading in _LINES)
+        for batch in batches_of(lake, reading.spec, reading.columns)
+        for rows in reading.rows_of(batch)
     ]
     if not batches:
         return {}

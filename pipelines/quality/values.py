@@ -55,6 +55,7 @@ KNOWN: dict[str, dict[str, tuple[str | int, ...]]] = {
     "silver.truncations": {
         "source": ("log", "fetcher", "no_effect", "below_high_watermark", "out_of_range", "epoch_reply"),
     },
+    "silver.future_logs": {"event": ("created", "loaded", "copying", "promoted")},
     "silver.leader_epochs": {"action": ("assigned", "truncated")},
     "silver.fetcher_events": {"action": ("added", "removed", "failed", "delayed", "error", "fenced")},
     "silver.controller_events": {"event": tuple(_CONTROLLER_EVENTS.split())},

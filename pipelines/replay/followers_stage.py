@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.blobs import BLOBS, shape
 from pipelines.cluster.premises import Premises
+from pipelines.cluster.replicas import about_replicas
 from pipelines.kafka.context import Contexts
 from pipelines.kafka.versions import rule_of
 from pipelines.lake.folds import fold
@@ -33,7 +34,8 @@ def follower_blobs(lake: Lake, premises: Premises) -> Rows:
     """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs, lazily; none where no leadership is in the lake."""
     events = None
     if lake.has_rows(silver.LEADER_AND_ISR):
-        events = read_in_tasks(lake, _readings(premises.contexts), shape(e.SHAPE))
+        readings = [about_replicas(reading, premises.future_logs) for reading in _readings(premises.contexts)]
+        events = read_in_tasks(lake, readings, shape(e.SHAPE))
     if events is None:
         return lake.spark.createDataFrame([], BLOBS)
     return fold(events, e.KEY, e.ORDER, e.ROW_TYPES, follower_worker(premises))

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from pipelines.base.blobs import shape
 from pipelines.base.threads import concurrently
 from pipelines.cluster.premises import Premises
+from pipelines.cluster.replicas import about_replicas
 from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
@@ -142,6 +143,7 @@ def _brokers(lake: Lake, premises: Premises, window: Window) -> Rows | None:
         Reading(silver.FETCHER_EVENTS, broker_lines.FETCHER_COLUMNS, broker_lines.fetcher_moves),
         Reading(silver.BROKER_LIFECYCLE, broker_lines.LIFE_COLUMNS, broker_lines.lives),
     ]
+    readings = [about_replicas(reading, premises.future_logs) for reading in readings]
     rows = read_in_tasks(lake, readings, shape(broker_lines.ROW_TYPES))
     if rows is None:
         return None
@@ -196,5 +198,6 @@ def timeline(
             Reading(silver.DELAYED_OPERATION_CHECKS, checks, reader.checks, sealed.where("time")),
             Reading(silver.APPENDS, appends, reader.appends, sealed.where("time")),
         ]
+    readings = [about_replicas(reading, premises.future_logs) for reading in readings]
     events = read_in_tasks(lake, [*readings, *carried], shape(ROW_TYPES))
     return lake.spark.createDataFrame([], shape(ROW_TYPES)) if events is None else events

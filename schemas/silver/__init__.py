@@ -16,6 +16,7 @@ from schemas.silver.lines import UNPARSED_LINES as UNPARSED_LINES
 from schemas.silver.replication import APPENDS as APPENDS
 from schemas.silver.replication import DELAYED_OPERATION_CHECKS as DELAYED_OPERATION_CHECKS
 from schemas.silver.replication import FETCHER_EVENTS as FETCHER_EVENTS
+from schemas.silver.replication import FUTURE_LOGS as FUTURE_LOGS
 from schemas.silver.replication import HIGH_WATERMARKS as HIGH_WATERMARKS
 from schemas.silver.replication import ISR_CHANGES as ISR_CHANGES
 from schemas.silver.replication import LEADER_AND_ISR as LEADER_AND_ISR
@@ -46,6 +47,7 @@ TABLES = (
     LEADER_EPOCHS,
     FETCHER_EVENTS,
     SEGMENT_ROLLS,
+    FUTURE_LOGS,
     CONTROLLER_EVENTS,
     PARTITION_STATES,
     REPLICA_STATES,

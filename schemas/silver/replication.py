@@ -35,6 +35,7 @@ LEADER_AND_ISR = silver_table(
     column("controller_id", INT, "Controller that sent it"),
     column("controller_epoch", INT, "Its epoch"),
     column("is_new", BOOLEAN, "isNew of the partition state"),
+    column("log_dir", STRING, "Directory of the log that was deleted (role stopped): see silver.future_logs"),
 )
 
 ISR_CHANGES = silver_table(
@@ -119,6 +120,7 @@ HIGH_WATERMARKS = silver_table(
     column("log_end_offset", LONG, "Log end offset that the line shows"),
     column("leader_high_watermark", LONG, "Leader's high watermark in a follower's line"),
     column("replica_end_offsets", _END_OFFSETS, "Log end offsets of the replicas, where the line lists them"),
+    column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
     is_traffic=True,
 )
 
@@ -131,6 +133,7 @@ APPENDS = silver_table(
     column("first_offset", LONG, "First offset"),
     column("last_offset", LONG, "Last offset"),
     column("size_bytes", LONG, "Size of the records"),
+    column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
     is_traffic=True,
 )
 
@@ -176,6 +179,7 @@ TRUNCATIONS = silver_table(
     column("reason", STRING, "high_watermark, leader_epoch, out_of_range, full, ... as far as the line says"),
     column("leader_epoch", INT, "Leader epoch that the line shows"),
     column("detail", STRING, "As logged"),
+    column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
 )
 
 LEADER_EPOCHS = silver_table(
@@ -209,4 +213,20 @@ SEGMENT_ROLLS = silver_table(
     PARTITION,
     column("base_offset", LONG, "First offset of the new segment; null up to 0.11, which does not log it"),
     required("duration_ms", LONG, "How long the roll took"),
+    column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
+)
+
+FUTURE_LOGS = silver_table(
+    "future_logs",
+    "A replica is moved between log directories of its broker (KIP-113): the log in the other directory is no replica "
+    "until it replaces it.",
+    TOPIC,
+    PARTITION,
+    required(
+        "event",
+        STRING,
+        "created: the future log; loaded: it was there at the broker's start; copying: it is filled from the replica; "
+        "promoted: it is the replica from here on",
+    ),
+    column("log_dir", STRING, "Directory of the future log; null where the line names none"),
 )

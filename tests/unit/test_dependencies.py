@@ -41,6 +41,7 @@ SPARK_SHELLS = {
     "pipelines.metrics.request_stage",
     "pipelines.metrics.stage",
     "pipelines.lake.open_days",
+    "pipelines.cluster.replicas",
     "pipelines.cluster.stage",
     "pipelines.bronze.quarantine",
     "pipelines.quality.screen",

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pipelines.base.arrow_rows import micros
 from pipelines.base.blobs import shape
 from pipelines.cluster.premises import Premises
+from pipelines.cluster.replicas import about_replicas
 from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.kafka.context import Spans
 from pipelines.lake.lake import Lake
@@ -149,6 +150,7 @@ def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list
         *(Reading(spec, tuple(columns.split()), rows_of) for spec, columns, rows_of in as_large_as_traffic),
         *_reads(lake, premises, since),
     ]
+    made = [about_replicas(reading, premises.future_logs) for reading in made]
     coarse = premises.contexts.coarse
     return [reading._replace(rows_of=_in_seconds(reading.rows_of, coarse)) for reading in made] if coarse else made
 

@@ -1,5 +1,6 @@
 """Short ways to run a line through the grammars."""
 
+import re
 from typing import Any
 
 from pipelines.grammars.record import Parsed, Record
@@ -21,6 +22,12 @@ def facts(logger: str, message: str) -> list[Row]:
         (fact.table, {key: value for key, value in fact.row.items() if value is not None and key != "detail"})
         for fact in parse(logger, message).facts
     ]
+
+
+def directory(line: str) -> dict[str, str]:
+    """The column of the directory that the prefix of a line names, if it does."""
+    match = re.match(r"\[\w+ partition=\S+, dir=(.*?)\]", line)
+    return {"log_dir": match[1]} if match else {}
 
 
 def fact(logger: str, message: str, table: str | None = None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.silver.lines import fact, facts, parse
+from tests.unit.silver.lines import directory, fact, facts, parse
 
 MANAGER = "kafka.server.ReplicaFetcherManager"
 THREAD = "kafka.server.ReplicaFetcherThread"
@@ -188,7 +188,9 @@ def test_a_failed_fetch_concerns_every_partition_of_it(topic_id: str) -> None:
     ],
 )
 def test_segments_that_begin(logger: str, line: str, expected: dict[str, object]):
-    assert facts(logger, line) == [("segment_rolls", {"topic": "scratch-1", "partition": 3, **expected})]
+    assert facts(logger, line) == [
+        ("segment_rolls", {"topic": "scratch-1", "partition": 3, **expected, **directory(line)})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -284,7 +286,9 @@ def test_segments_that_begin(logger: str, line: str, expected: dict[str, object]
     ],
 )
 def test_truncations(logger: str, line: str, expected: dict[str, Any]) -> None:
-    assert facts(logger, line) == [("truncations", {"topic": "scratch-1", "partition": 3, **expected})]
+    assert facts(logger, line) == [
+        ("truncations", {"topic": "scratch-1", "partition": 3, **expected, **directory(line)})
+    ]
 
 
 def test_truncation_that_kills_the_broker() -> None:

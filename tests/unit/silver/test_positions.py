@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.silver.lines import fact, facts, parse
+from tests.unit.silver.lines import directory, fact, facts, parse
 
 PARTITION = "kafka.cluster.Partition"
 LOG = "kafka.log.Log"
@@ -172,7 +172,9 @@ def test_high_watermark_held_back_by_min_isr() -> None:
     ],
 )
 def test_high_watermarks(logger: str, line: str, expected: dict[str, Any]) -> None:
-    assert facts(logger, line) == [("high_watermarks", {"topic": "orders", "partition": 5, **expected})]
+    assert facts(logger, line) == [
+        ("high_watermarks", {"topic": "orders", "partition": 5, **expected, **directory(line)})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_high_watermarks(logger: str, line: str, expected: dict[str, Any]) -> No
     ],
 )
 def test_appends(logger: str, line: str, expected: dict[str, Any]) -> None:
-    assert facts(logger, line) == [("appends", {"topic": "orders", "partition": 4, **expected})]
+    assert facts(logger, line) == [("appends", {"topic": "orders", "partition": 4, **expected, **directory(line)})]
 
 
 def test_an_empty_response_appends_nothing() -> None:
@@ -256,7 +258,16 @@ def test_a_loaded_log_tells_its_end_offset_but_no_high_watermark() -> None:
         "local-log-start-offset 0 and log-end-offset 479 in 14ms (4/18 completed in /var/lib/kafka/broker-2)"
     )
     assert facts("kafka.log.LogManager", line) == [
-        ("high_watermarks", {"topic": "orders", "partition": 4, "source": "loaded", "log_end_offset": 479}),
+        (
+            "high_watermarks",
+            {
+                "topic": "orders",
+                "partition": 4,
+                "source": "loaded",
+                "log_end_offset": 479,
+                "log_dir": "/var/lib/kafka/broker-2",
+            },
+        ),
         ("topics", {"topic": "orders", "topic_id": "4LxDUPYhTcaAwrolaC2mCA"}),
     ]
 
