@@ -28,6 +28,9 @@ OF_THE_RUN = {
     "gold.runs": ("run_id", "started_time", "ended_time", "code_version", "rules_fingerprint"),
     "bronze.log_files": ("run_id",),
     "bronze.data_files": ("run_id",),
+    # Where the logs lay; what they are is told by file_id, and which line it is by its offset.
+    "gold.evidence": ("file",),
+    "gold.incident_lines": ("file",),
     "quality.results": ("batch_id", "validated_time"),
 }
 #: Of a row that is shown.
