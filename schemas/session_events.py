@@ -52,6 +52,7 @@ class SessionEvent(NamedTuple):
         size_bytes: of a batch; None where the log does not tell it.
         estimated: the offset of the batch is a count, not a logged one.
         unstable: the batch, or the begin of the segment, lies above the last stable offset until a `stable` event.
+        transaction_offset: where the transaction that ended began (stable), if this leader's log shows it.
         operation_id: of a fetch.
         replica_id: the follower that fetches; -1 for consumers.
         isolation_level: 0 read_uncommitted, 1 read_committed.
@@ -81,6 +82,7 @@ class SessionEvent(NamedTuple):
     size_bytes: Long | None = None
     estimated: bool | None = None
     unstable: bool | None = None
+    transaction_offset: Long | None = None
     operation_id: str | None = None
     replica_id: Int | None = None
     isolation_level: Int | None = None

@@ -18,6 +18,7 @@ from pipelines.kafka.controller_rows import EventRow, Ref
 from pipelines.kafka.future_logs import Event as FutureLogEvent
 from pipelines.kafka.future_logs import FutureLogs, future_logs_of
 from pipelines.kafka.releases import is_named_at_start
+from pipelines.kafka.replayed import is_past, start_ups
 from pipelines.kafka.resolution import SECOND_US
 from pipelines.kafka.seals import Broker
 
@@ -159,7 +160,7 @@ class Premises:
         files: every log file that was read.
         topic_names: by (cluster, topic id), of all ids that a line names.
         lives: in the order of time.
-        events: of `EVENTS` without those of one partition, each with its cluster.
+        events: of `EVENTS` without those of one partition and those of the past, each with its cluster.
         records: of the metadata log, about nodes or about who is the active controller: rows of
             `silver.metadata_records`, their instants in microseconds.
         snapshots: by (cluster, node), the last offset that its newest snapshot of the metadata log covers.
@@ -247,12 +248,17 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
     files = tuple(file for row in by_kind[FILE] for file in _files(row, row["file_id"] in parsed))
     contexts = _contexts(lives, by_kind[CONFIG], files, settle_us)
+    starts = start_ups((life.cluster_id, life.broker_id, life.time_us, life.event) for life in lives)
     return Premises(
         contexts=replace(contexts, coarse=coarse_spans(files)),
         files=files,
         topic_names=_last(by_kind[NAME], "topic_id", "topic"),
         lives=lives,
-        events=tuple((row["cluster_id"], _event(row)) for row in by_kind[EVENT]),
+        events=tuple(
+            (row["cluster_id"], _event(row))
+            for row in by_kind[EVENT]
+            if not is_past(starts, row["cluster_id"], row["broker_id"], row["time_us"], row["detail"])
+        ),
         records=tuple(by_kind[RECORD]),
         snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
         threads=dict(threads),

@@ -15,6 +15,7 @@ from pipelines.incidents.facts import Facts, Rows
 from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, Incident, Place
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.story import incidents_of
+from pipelines.kafka.replayed import as_they_happened
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
@@ -72,18 +73,20 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
     configs = rows(silver.BROKER_CONFIGS, *_OF_LINES, "key", "value", where=at_start)
     signatures = [signature for kind in KINDS for signature in kind.signatures]
     of_no_partition = pc.field("partition").is_null()
+    lifecycle = rows(
+        silver.BROKER_LIFECYCLE,
+        *(*_OF_LINES, "event", "kafka_version", "mode", "detail"),
+        where=pc.field("broker_id").is_valid(),
+    )
+    controllers = rows(
+        silver.CONTROLLER_EVENTS,
+        *(*_OF_LINES, "event", "controller_epoch", "subject_broker_id", "brokers", "topic", "leader", "detail"),
+        where=of_no_partition,
+    )
     return Facts(
         files=files,
-        lifecycle=rows(
-            silver.BROKER_LIFECYCLE,
-            *(*_OF_LINES, "event", "kafka_version", "mode", "detail"),
-            where=pc.field("broker_id").is_valid(),
-        ),
-        controller_events=rows(
-            silver.CONTROLLER_EVENTS,
-            *(*_OF_LINES, "event", "controller_epoch", "subject_broker_id", "brokers", "topic", "leader", "detail"),
-            where=of_no_partition,
-        ),
+        lifecycle=lifecycle,
+        controller_events=as_they_happened(controllers, lifecycle),
         availability=rows(AVAILABILITY, *AVAILABILITY.column_names, by="started_time"),
         failovers=rows(FAILOVERS, *FAILOVERS.column_names, by="detected_time"),
         isr_changes=rows(ISR_TIMELINE, *_OF_CHANGES, where=pc.field("class") != "not_observed", by="change_time"),

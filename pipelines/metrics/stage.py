@@ -21,6 +21,7 @@ from pipelines.cluster.replicas import about_replicas
 from pipelines.controllers.plan import plan_from
 from pipelines.incidents.broker_runs import runs
 from pipelines.kafka.context import MIN_ISR
+from pipelines.kafka.replayed import as_they_happened
 from pipelines.lake.batches import batches_of, small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading
@@ -133,7 +134,8 @@ def _intervals(
                 with_server_log.add((file.cluster_id, file.broker_id))
     files = [{"cluster_id": node[0], "broker_id": node[1], "first_time": min(times)} for node, times in ends.items()]
     lives = small_rows(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES)
-    of_nodes = runs(lives, small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS), files)
+    noticed = as_they_happened(small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS, "detail"), lives)
+    of_nodes = runs(lives, noticed, files)
     events: dict[Node, list[int]] = defaultdict(list)
     for row in lives:
         if row["broker_id"] is not None:

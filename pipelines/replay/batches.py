@@ -65,7 +65,7 @@ class BatchLog:
         self.leader_epoch: int | None = None
         self.uncommitted: deque[Batch] = deque()
         self._open: dict[str, int] = {}
-        self._ended: dict[str, tuple[int, int]] = {}
+        self._ended: dict[str, tuple[int | None, int]] = {}
         self._inferred: list[Batch] = []
         self._last: Batch | None = None
         self._since_us = 0
@@ -123,15 +123,17 @@ class BatchLog:
         """No batch of the transaction that the event belongs to lies here yet."""
         return event.producer is not None and not event.control and event.producer not in self._open
 
-    def appended(self, event: Event, verified: bool = False) -> int:
+    def appended(self, event: Event, verified: bool = False, placed: int | None = None) -> int:
         """Records were appended; returns their base offset, or the best estimate of it.
 
         Args:
             verified: only once the transaction's coordinator had been asked, so followers tell better when.
+            placed: where a marker lies, as far as the offsets around it tell.
         """
         estimated = event.offset is None or event.offset < 0
         shown = self._shown_by(event)
-        base = event.offset if event.offset is not None and not estimated else self.end_offset
+        counted = self.end_offset if placed is None else placed
+        base = event.offset if event.offset is not None and not estimated else counted
         if shown is not None and estimated:
             base = shown.base_offset
         batch = Batch(
@@ -150,7 +152,15 @@ class BatchLog:
         if event.producer is not None:
             if batch.control:
                 # A transaction that the leader took over was opened before its log here begins.
-                self._ended[event.producer] = (self._open.pop(event.producer, base), base)
+                self._ended[event.producer] = (self._open.pop(event.producer, None), base)
+                # The producer's next transaction may have been taken up before, and appended after its marker.
+                beyond = [
+                    other.base_offset
+                    for other in self.uncommitted
+                    if other.producer == event.producer and not other.control and other.base_offset > base
+                ]
+                if beyond:
+                    self._open[event.producer] = min(beyond)
             else:
                 self._open.setdefault(event.producer, base)
         return base
@@ -316,10 +326,11 @@ class BatchLog:
             return
         del self._ended[marker.producer or ""]
         first_open = self._first_open()
-        if first_open is None or first_open > ended[0]:
+        if first_open is None or first_open > (marker.base_offset if ended[0] is None else ended[0]):
             yield Wake(
                 STABLE,
                 first_open if first_open is not None else 1 << 62,
+                transaction_offset=ended[0],
                 appended_lowest_us=marker.committed_lowest_us,
                 appended_highest_us=highest_us,
                 leader_epoch=self.leader_epoch,
@@ -349,7 +360,8 @@ class BatchLog:
 
     def _first_open(self) -> int | None:
         """First offset of the oldest transaction that is open, or whose marker is not replicated yet."""
-        return min((*self._open.values(), *(first for first, _ in self._ended.values())), default=None)
+        ended = (marker if first is None else first for first, marker in self._ended.values())
+        return min((*self._open.values(), *ended), default=None)
 
 
 def connection_of(event: Event) -> str:

@@ -79,7 +79,7 @@ class Reader:
             forgotten_partitions=forgotten.lists(forgotten.field("partition")),
             completed_us=micros(rows.column("completed_time")),
             error_codes=_error_codes(rows.column("error_code"), answered),
-            response_bytes=pa.array(response_bytes),
+            response_bytes=pa.array(response_bytes, mask=_is_untold(rows, answered)),
             filled_topics=answered.lists(answered.topics, filled),
             filled_partitions=answered.lists(answered.field("partition"), filled),
             told_topics=answered.lists(answered.topics, held),
@@ -93,6 +93,15 @@ class Reader:
             correlation_id=rows.column("correlation_id"),
             wait_ms=rows.column("remote_time_ms"),
         )
+
+
+def _is_untold(rows: pa.RecordBatch, answered: _Items) -> Mask:
+    """Requests whose response tells no sizes: some of a partition is not printed, or no partition is of a full one."""
+    untold: Mask = answered.any(pc.is_null(answered.field("size_bytes")).to_numpy(zero_copy_only=False))
+    is_full: Mask = _numbers(rows.column("session_epoch"), -1) <= 0
+    is_empty: Mask = answered.counts == 0
+    untold[is_empty & is_full] = True
+    return untold
 
 
 def wakes(rows: pa.RecordBatch) -> Rows:

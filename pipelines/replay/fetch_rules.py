@@ -99,7 +99,7 @@ def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
     return reason if reason != o.BEYOND_END or rules.fetches_beyond_the_end_complete else None
 
 
-def judged(asked: Asked) -> FetchOutcome:
+def judged(asked: Asked, rules: Rules) -> FetchOutcome:
     """When the rules let a fetch be answered."""
     fetch = asked.fetch
     dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
@@ -118,16 +118,20 @@ def judged(asked: Asked) -> FetchOutcome:
     latest = _reached(sorted(proven), need)
     # Bytes that came as the timer fired raced with it: what the response carries tells who won.
     races = latest is not None and best.cause == o.TIMER and latest[0] >= (best.lowest_us or 0)
+    # What its timer answers reads the log again: a response without bytes disproves all that was to be read before.
+    told_none = rules.logs_responses and fetch.response_bytes == 0 and not fetch.error_codes
+    disproved = told_none and best.cause == o.TIMER and completed_us >= (best.lowest_us or 0)
     if (
         latest is not None
         and latest[0] <= (best.highest_us or 0)
+        and not disproved
         and not (races and (fetch.response_bytes or 0) < need)
     ):
         cause = o.AT_ONCE if latest[0] <= handled_us else o.BYTES
         lowest_us = max(earliest[0] if earliest is not None else 0, dequeued_us)
         best = FetchOutcome(fetch, lowest_us, max(latest[0], handled_us), cause, latest[1], parked)
         best.bytes_known = need == 1 or all(entry.bytes_max < UNBOUNDED for entry, _, _ in asked.entries)
-    elif earliest is not None and earliest[0] < (best.lowest_us or 0):
+    elif earliest is not None and not disproved and earliest[0] < (best.lowest_us or 0):
         # Enough bytes may have been there by then; what there was is only bounded.
         best.lowest_us, best.bytes_known = max(earliest[0], dequeued_us), False
     if best.cause == o.TIMER and fetch.response_bytes and completed_us < (best.highest_us or 0) - AT_ONCE_US:

@@ -146,13 +146,13 @@ class FetchSession:
         if event.kind != s.FETCH:
             self._wake(event)
         while self._asked and self._asked[0].until_us + _ORDER_SLACK_US < event.time_us:
-            yield judged(self._asked.popleft())
+            yield judged(self._asked.popleft(), self.rules)
 
     def finish(self) -> Iterator[FetchOutcome]:
         """No more events."""
         self._take_due(_NEVER_US)
         while self._asked:
-            yield judged(self._asked.popleft())
+            yield judged(self._asked.popleft(), self.rules)
 
     def _take_due(self, now_us: int) -> None:
         """Take fetches in the order of their numbers; one whose predecessor is missing waits a little for it."""
@@ -228,6 +228,8 @@ class FetchSession:
         # response told in the end (``Replica.lastSentHighWatermark``, 2.4 and 2.5).
         self._moves = [move for move in self._moves if move[0] >= event.time_us]
         self._asked.append(asked)
+        if asked.answered_at_once is None and event.isolation_level == 1:
+            self._hold_parked(asked)
 
     def _before_leadership(self, fetch: SessionEvent) -> Iterator[tuple[Entry, Key, int]]:
         """Bytes from before this leadership, beyond what the connection has read."""
@@ -247,6 +249,22 @@ class FetchSession:
                 position = self._positions[key]
                 if entry in position.entries:
                     position.entries.remove(entry)
+
+    def _hold_parked(self, asked: Asked) -> None:
+        """A fetch that waits for any byte found none below the last stable offset: what had been committed where it
+        reads is of a transaction that is open, or lies behind one. An earlier leader's log shows its begin."""
+        fetch = asked.fetch
+        waited_us = (fetch.completed_us or 0) - (fetch.latest_us or fetch.time_us)
+        if (fetch.min_bytes or 0) > 1 or waited_us <= _PARKED_US:
+            return
+        for key in asked.active:
+            position = self._positions[key]
+            held = [entry for entry in position.entries if (entry.latest_us or fetch.time_us) < fetch.time_us]
+            if held or position.offset < self._starts.get(key, 0):
+                position.stable_offset = position.offset
+                position.unstable += held
+                position.entries = [entry for entry in position.entries if entry not in held]
+                asked.entries = [entry for entry in asked.entries if entry[0] not in held]
 
     def _hold(self, asked: Asked, delivered_us: int) -> None:
         """A response tells the last stable offset: what lies at or above it waits until a marker moves it.
@@ -293,7 +311,9 @@ class FetchSession:
             else:
                 self._readable(key, position, entry)
         elif event.kind == s.STABLE:
-            below = event.base_offset or 0
+            below, began = event.base_offset or 0, event.transaction_offset
+            if position.stable_offset is not None and began is not None and began > position.stable_offset:
+                return  # it began behind the one that holds the last stable offset back
             if position.stable_offset is not None and below > position.stable_offset:
                 position.stable_offset = None
             freed = [entry for entry in position.unstable if entry.base_offset < below]

@@ -34,6 +34,7 @@ from pipelines.replay.completion import (
 from pipelines.replay.evidence import LOG_ORDER_SLACK_US, acked_before_commit, why_open
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
+from pipelines.replay.required import Marker
 from pipelines.replay.state import State, current_leadership, new_leadership, note_replicas
 from pipelines.replay.wakes import Wake
 from schemas import events as e
@@ -99,7 +100,7 @@ def _leader_start(state: State, event: Event) -> None:
     state.assigned = event.replicas or state.assigned
     state.wakes += state.log.starts(event, newly_leader)
     removed = state.leadership.start_epoch(event, newly_leader)
-    state.required.epoch_starts(event.offset)
+    state.required.epoch_starts(event.offset, event.time_us)
     note_replicas(state)
     advance(state, event, removed=removed)
 
@@ -183,16 +184,19 @@ def _produce(state: State, event: Event) -> None:
     # Counted: a coordinator's records, or a produce whose response the log does not have.
     shows_append = event.records is not None or event.error_code is None
     counted = base is None and appended and shows_append and state.leads is not False
+    marker, placed = None, None
     written = base is not None and event.error_code != NOT_LEADER_OR_FOLLOWER and not _is_duplicate(state, base)
     if counted or written:
         if event.control:
-            state.required.marker(event.earliest_us, event.time_us)
+            marker = Marker(event.time_us, event.earliest_us, event.request_id or "", event.producer or "")
+            state.required.marker(marker)
+            placed = state.required.offset_of(marker)
         elif base is not None:
-            state.required.append(base, event.earliest_us, event.time_us)
+            state.required.append(base, event.earliest_us, _latest_us(state, event))
         if state.leads is not False:
             append = _append(state, event)
             verified = state.context.rules.verifies_transactions and state.log.begins_transaction(event)
-            base = state.log.appended(append, verified)
+            base = state.log.appended(append, verified, placed)
             current_leadership(state).appended(base, append)
     if event.acks != -1:
         advance(state, event)
@@ -208,6 +212,7 @@ def _produce(state: State, event: Event) -> None:
         timeout_ms=event.timeout_ms,
     )
     if counted:
+        operation.marker = marker
         operation.missing = o.NO_BASE_OFFSET  # where it was put tells when it may be answered, not when it must
     if state.leadership is not None:
         operation.leader_epoch = state.leadership.leader_epoch
@@ -223,6 +228,12 @@ def _produce(state: State, event: Event) -> None:
         at -= 1
     state.waiting.insert(at, operation)
     advance(state, event, brought=operation)
+
+
+def _latest_us(state: State, event: Event) -> int:
+    """When a produce was appended at the latest: one of a transaction may have waited to be verified."""
+    may_wait = event.producer is not None and state.context.rules.verifies_transactions
+    return max(event.time_us, event.completed_us or 0) if may_wait else event.time_us
 
 
 def _append(state: State, event: Event) -> Event:

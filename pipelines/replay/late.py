@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from pipelines.base.arrow_rows import both, micros, shaped, when
 from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import Columns, groups
+from pipelines.replay import outcome as o
 from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, TICK_US, Tolerances
 from pipelines.replay.timer_order import HELD_UP_US, expired_late, held_up
 from schemas.gold import DELAYED_OPERATIONS
@@ -45,6 +46,8 @@ SHAPE = StructType([*DELAYED_OPERATIONS.worker_schema.fields, *shape(_INSTANTS).
 _SCHEMA = to_arrow_schema(SHAPE, timezone="UTC")
 #: Columns behind `BROKER`.
 COLUMNS: Final = tuple(name for name in SHAPE.names if name not in BROKER)
+
+_STALLED: Final = {"class_reason": LEADER_STALLED, "known_bug": None}
 
 #: By broker, as text, spans in ascending order that have no instant in common.
 Spans = Mapping[str, list[tuple[datetime, datetime]]]
@@ -162,9 +165,14 @@ def settle(events: Iterable[Event], limits: Tolerances) -> Iterator[Row]:
                 heappush(waiting, (RESUME_US - operation["completed_us"], order, operation))
             # As a broker resumes it answers what has piled up, within moments of the late ones.
             while waiting and event.until_us < -waiting[0][0]:
-                yield heappop(waiting)[-1] | {"class_reason": LOST_WAKE_UP}
+                operation = heappop(waiting)[-1]
+                # No wake-up is asked of a timer: it ran late, whatever else was answered.
+                if operation["cause"] == o.TIMER:
+                    yield operation | _STALLED
+                else:
+                    yield operation | {"class_reason": LOST_WAKE_UP}
     for *_, operation in (*coming, *waiting):
-        yield operation | {"class_reason": LEADER_STALLED, "known_bug": None}
+        yield operation | _STALLED
 
 
 def settler(limits: Tolerances) -> Callable[[Batches], Batches]:

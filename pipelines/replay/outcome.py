@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipelines.replay.required import Marker
 from schemas.events import Event
 
 # Causes: why an operation was, or should have been, answered.
@@ -59,6 +60,7 @@ class PartitionOutcome:
         missing: what evidence lacks, if any does.
         proven_early: offsets prove that it was acknowledged although its record was never committed here.
         awaiting_logged: replicas that the broker last logged as awaited (T3); no prediction uses it.
+        marker: of a transaction; the offsets around it tell its base offset.
     """
 
     request_id: str
@@ -84,6 +86,7 @@ class PartitionOutcome:
     missing: str | None = None
     proven_early: bool = False
     awaiting_logged: tuple[int, ...] | None = None
+    marker: Marker | None = None
 
     @property
     def required_offset(self) -> int | None:

@@ -17,7 +17,7 @@ from pipelines.replay.isr_rules import Expected, IsrRules
 from pipelines.replay.kernel import finish, give_up, step
 from pipelines.replay.leadership import Follower, Leadership
 from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.required import RequiredOffsets
+from pipelines.replay.required import Marker, RequiredOffsets
 from pipelines.replay.settling import Settling
 from pipelines.replay.state import State
 from pipelines.replay.told import ToldHighWatermarks
@@ -98,6 +98,7 @@ FREEZER: Final = Freezer(
         Batch,
         Settling,
         RequiredOffsets,
+        Marker,
         PartitionOutcome,
         Event,
     ),

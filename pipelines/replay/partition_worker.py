@@ -65,6 +65,7 @@ WAKE_TYPES = {
     "wake_leader_epoch": "int",
     "carrier": "string",
     "without_carrier_us": "long",
+    "transaction_offset": "long",
 }
 #: ``final``: given by what lies before the seal.
 _FINAL = {"final": "boolean"}

@@ -3,12 +3,29 @@
 Pure. A produce response gives the base offset only. The next batch of the epoch starts at the required offset, and so
 does every position that a follower fetches from: batches are appended and replicated whole. Of all such offsets
 beyond the base, the smallest is the required one, unless a transaction marker lies in between: a marker is one control
-record (``MemoryRecords.writeEndTransactionalMarker``) whose offset no request shows.
+record (``MemoryRecords.writeEndTransactionalMarker``) whose offset no request shows. It lies in a hole: before the
+first produce that may have been appended after it, and behind all records of the produce before that. An append that
+the broker has to verify comes any time between its request's arrival and its answer (KIP-890,
+``ReplicaManager.handleProduceAppend``), so of two such it is the holes that tell which was first.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+from typing import NamedTuple
+
+#: Appends of two requests are out of order by no more than this; what is older has its place.
+_OVERLAP_US = 10_000_000
+
+
+class Marker(NamedTuple):
+    """A transaction marker that was appended between two instants; a request asks for one for each of its producers."""
+
+    latest_us: int
+    earliest_us: int
+    request_id: str
+    producer: str
 
 
 class RequiredOffsets:
@@ -17,7 +34,8 @@ class RequiredOffsets:
     def __init__(self) -> None:
         self._boundaries: list[int] = []
         self._bases: list[tuple[int, int, int]] = []
-        self._markers: list[tuple[int, int]] = []
+        self._markers: list[Marker] = []
+        self._starts: list[tuple[int, int]] = []
         self._logged: dict[int, int] = {}
         self._awaited: dict[int, tuple[int, ...]] = {}
 
@@ -42,9 +60,68 @@ class RequiredOffsets:
         if at == 0 or self._boundaries[at - 1] != offset:
             self._boundaries.insert(at, offset)
 
-    def marker(self, earliest_us: int, time_us: int) -> None:
-        """A transaction marker was appended between the two instants."""
-        insort(self._markers, (time_us, earliest_us))
+    def marker(self, marker: Marker) -> None:
+        """A transaction marker was appended."""
+        insort(self._markers, marker)
+
+    def offset_of(self, marker: Marker) -> int | None:
+        """Where a marker lies, as far as is known by now; None if it lies behind all produces.
+
+        Markers go into the first holes that they can be in, in their order. That a hole is there a follower proves that
+        fetched from where it begins, or the first produce that certainly came after the marker.
+        """
+        since_us = marker.earliest_us - _OVERLAP_US
+        markers = self._markers[bisect_left(self._markers, (since_us,)) :]
+        at = len(self._bases)
+        while at and self._bases[at - 1][2] >= since_us:
+            at -= 1
+        holes: list[list[Marker]] = [[] for _ in range(len(self._bases) - at + 1)]
+        place = 0
+        for other in markers:
+            place = self._hole_of(other, at, place, holes)
+            holes[place].append(other)
+            if other == marker:
+                break
+        # Those behind it in its hole push it towards the hole's begin, where only its end is known.
+        for other in markers[markers.index(marker) + 1 :]:
+            if self._hole_of(other, at, place, holes) != place:
+                break
+            holes[place].append(other)
+        if at + place == len(self._bases):
+            return None
+        end = self._bases[at + place][0]
+        begin = self._begin_of_hole(self._before(at + place, marker))
+        return min(end if begin is None else begin, end - len(holes[place])) + holes[place].index(marker)
+
+    def _hole_of(self, marker: Marker, at: int, place: int, holes: Sequence[Sequence[Marker]]) -> int:
+        """The number of the first hole, from `place` on, that has room for a marker, and that it can be in."""
+        perhaps = None
+        for number in range(place, len(holes) - 1):
+            end, earliest_us, latest_us = self._bases[at + number]
+            if latest_us < marker.earliest_us:
+                continue
+            before, count = self._before(at + number, marker), len(holes[number])
+            begin, has_room = self._begin_of_hole(before), count < end - before - 1
+            if begin is not None and count < end - begin:
+                return number
+            if marker.latest_us < earliest_us:
+                # It is behind none of those that follow.
+                return number if has_room or perhaps is None else perhaps
+            if has_room and perhaps is None:
+                perhaps = number
+        return len(holes) - 1
+
+    def _before(self, at: int, marker: Marker) -> int:
+        """An offset of the batch before the hole that ends at a produce; of the log's last one as the broker began to
+        lead, if that came between."""
+        before, end = self._bases[at - 1][0] if at else -1, self._bases[at][0]
+        starts = [start - 1 for start, since_us in self._starts if since_us <= marker.latest_us and start <= end]
+        return max(before, *starts) if starts else before
+
+    def _begin_of_hole(self, base_offset: int) -> int | None:
+        """Where the batch at an offset ends, if a follower fetched from there."""
+        at = bisect_right(self._boundaries, base_offset)
+        return self._boundaries[at] if at < len(self._boundaries) else None
 
     def logged(self, base_offset: int, required_offset: int) -> None:
         """The broker logged both (T3)."""
@@ -59,9 +136,11 @@ class RequiredOffsets:
         """Whom the broker last logged as awaited for a required offset."""
         return None if required_offset is None else self._awaited.get(required_offset)
 
-    def epoch_starts(self, start_offset: int | None) -> None:
+    def epoch_starts(self, start_offset: int | None, since_us: int) -> None:
         """A new epoch: what an older one appended beyond its start is gone."""
         if start_offset is not None:
+            self._starts = [start for start in self._starts if start[0] < start_offset]
+            self._starts.append((start_offset, since_us))
             self._bases = [entry for entry in self._bases if entry[0] < start_offset]
             self._boundaries = [offset for offset in self._boundaries if offset < start_offset]
             self.boundary(start_offset)
@@ -75,7 +154,7 @@ class RequiredOffsets:
         at = bisect_right(self._bases, (base_offset, 1 << 62, 1 << 62))
         if at < len(self._bases):
             next_base, _, next_handled_us = self._bases[at]
-            between = sum(1 for time_us, earliest_us in self._markers if handled_us <= time_us <= next_handled_us)
+            between = sum(1 for marker in self._markers if handled_us <= marker.latest_us <= next_handled_us)
             candidates.append(max(base_offset + 1, next_base - between))
         return self._logged.get(base_offset), min(candidates, default=None)
 
@@ -87,6 +166,7 @@ class RequiredOffsets:
         last_us = next((entry[1] for entry in self._bases if entry[0] >= floor), 0)
         self._bases = [entry for entry in self._bases if entry[0] >= floor]
         self._boundaries = [offset for offset in self._boundaries if offset > floor]
-        self._markers = [entry for entry in self._markers if entry[0] >= last_us]
+        self._starts = [start for start in self._starts if start[0] > floor]
+        self._markers = [marker for marker in self._markers if marker.latest_us >= last_us]
         self._logged = {base: required for base, required in self._logged.items() if base >= floor}
         self._awaited = {required: names for required, names in self._awaited.items() if required > floor}

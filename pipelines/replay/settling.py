@@ -110,6 +110,9 @@ def _complete(operation: PartitionOutcome, required: RequiredOffsets) -> bool:
     """Fill in what the offsets tell; False if the batch after it has not been seen yet."""
     if operation.base_offset is None:
         return True
+    if operation.marker is not None:
+        placed = required.offset_of(operation.marker)
+        operation.base_offset = operation.base_offset if placed is None else placed
     logged, derived = required.of(operation.base_offset, operation.handled_us)
     operation.required_offset_logged, operation.required_offset_derived = logged, derived
     operation.awaiting_logged = required.last_awaited(operation.required_offset)

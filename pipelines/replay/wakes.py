@@ -31,6 +31,7 @@ class Wake(NamedTuple):
         leader_epoch: of the leadership.
         carrier: connection of the fetch that first carried it out, where only that proves the append (inferred).
         without_carrier_us: appended_highest_us as the other fetches prove it; None if none does.
+        transaction_offset: where the transaction that ended began (stable); None if an earlier leader's log has it.
     """
 
     kind: str
@@ -46,3 +47,4 @@ class Wake(NamedTuple):
     leader_epoch: int | None = None
     carrier: str | None = None
     without_carrier_us: int | None = None
+    transaction_offset: int | None = None

@@ -58,6 +58,7 @@ class SessionWake(NamedTuple):
     size_bytes: Long | None = None
     estimated: bool | None = None
     unstable: bool | None = None
+    transaction_offset: Long | None = None
 
 
 WATCH_TYPES: Final = spark_types(Watch)
@@ -136,6 +137,7 @@ class Watches:
             wake.size_bytes,
             wake.estimated,
             wake.unstable and not watch.follower and watch.read_committed,
+            wake.transaction_offset,
         )
 
     @staticmethod

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pipelines.base.arrow_rows import dicts
 from pipelines.base.config import Config
 from pipelines.incidents import broker_runs
+from pipelines.kafka.replayed import as_they_happened
 from pipelines.kafka.strays import is_possible
 from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
@@ -144,11 +145,12 @@ def _cubes(tables: _Tables, config: Config, intervals: Intervals, bounds: small.
 
 def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
     lifecycle = tables.rows(silver.BROKER_LIFECYCLE, *_OF_EVENTS)
-    controller = tables.rows(
+    told = tables.rows(
         silver.CONTROLLER_EVENTS,
-        *(*_OF_EVENTS, "subject_broker_id", "brokers"),
+        *(*_OF_EVENTS, "subject_broker_id", "brokers", "detail"),
         where=pc.field("event").isin(_CONTROLLER_EVENTS),
     )
+    controller = as_they_happened(told, lifecycle)
     isr = tables.rows(
         ISR_TIMELINE,
         *("cluster_id", "topic", "partition", "replica_id", "change", "change_time", "made_by"),

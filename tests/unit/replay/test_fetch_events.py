@@ -59,6 +59,13 @@ def at_once_reason(row: Row) -> str | None:
     return None
 
 
+def _told_bytes(row: Row) -> int | None:
+    """None where a size is not printed, or a request that asks for all has no answer."""
+    sizes = [entry["size_bytes"] for entry in row["responses"]]
+    in_session = (row["session_epoch"] or 0) > 0
+    return None if None in sizes or (not sizes and not in_session) else sum(sizes)
+
+
 def event_of(row: Row) -> Row:
     """What the event of a request says; what it does not say is not there."""
     filled = [entry for entry in row["responses"] if (entry["size_bytes"] or 0) > 0]
@@ -91,7 +98,7 @@ def event_of(row: Row) -> Row:
         "forgotten_partitions": [entry["partition"] for entry in row["forgotten"]],
         "completed_us": row["completed_time"],
         "error_codes": list(dict.fromkeys(code for code in errors if code)),
-        "response_bytes": sum(entry["size_bytes"] or 0 for entry in row["responses"]),
+        "response_bytes": _told_bytes(row),
         "filled_topics": [topic_of(entry) for entry in filled],
         "filled_partitions": [entry["partition"] for entry in filled],
         "told_topics": [topic_of(entry) for entry in held],

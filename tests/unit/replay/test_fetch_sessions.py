@@ -222,6 +222,39 @@ def test_a_response_tells_of_a_transaction_that_began_under_another_leader():
     assert fetch.cause == o.TIMER
 
 
+def test_an_empty_answer_of_the_timer_disproves_what_was_to_be_read():
+    bytes_at_20 = readable(20, "t", 0, 5)
+    (fetch,) = replay(asked(10, ("t", 0, 5), answered_ms=511, isolation=1), bytes_at_20)
+    assert (fetch.cause, interval(fetch)[0]) == (o.TIMER, 509)
+    (forgotten,) = replay(asked(10, ("t", 0, 5), answered_ms=511, size=100), bytes_at_20)
+    assert forgotten.cause == o.BYTES
+    (untold,) = replay(asked(10, ("t", 0, 5), answered_ms=511), bytes_at_20, version="0.11.0.3")
+    assert untold.cause == o.BYTES, "a request log without responses tells of none"
+
+
+def leads(ms: float, start: int) -> SessionEvent:
+    return SessionEvent(round(ms * MS), s.LEADER_START, round(ms * MS), topic="t", partition=0, base_offset=start)
+
+
+def ended(ms: float, began: int | None) -> SessionEvent:
+    """A transaction ended; nothing else that this leader's log shows is open."""
+    at = round(ms * MS)
+    offsets = {"base_offset": 1 << 62, "transaction_offset": began}
+    return SessionEvent(at, s.STABLE, at + MS, topic="t", partition=0, **offsets)
+
+
+def test_who_waits_below_where_the_leadership_began_waits_for_a_transaction_of_before():
+    """All of it was committed, and it found nothing to read: only that transaction's marker moves the offset."""
+    (fetch,) = replay(
+        leads(1, 9),
+        asked(10, ("t", 0, 5), answered_ms=60.5, isolation=1, size=100),
+        readable(20, "t", 0, 9),
+        ended(30, 9),
+        ended(60, None),
+    )
+    assert (fetch.cause, interval(fetch)) == (o.BYTES, (60, 61))
+
+
 @pytest.mark.parametrize(("version", "cause"), [("3.9.1", o.BEYOND_END), ("3.7.2", o.TIMER)])
 def test_a_fetch_from_beyond_what_it_may_see_is_answered_since_38(version: str, cause: str):
     (fetch,) = replay(asked(10, ("t", 0, 5), reason=o.BEYOND_END), version=version)

@@ -104,6 +104,16 @@ def test_reasons():
     assert told["forgotten"] == before | {"class_reason": "lost_wake_up"}
 
 
+def test_a_timer_is_never_a_wake_up_that_was_lost():
+    timer = late("timer", 1) | {"operation": "fetch", "cause": "timer"}
+    wake_up = late("wake-up", 1) | {"operation": "fetch", "cause": "bytes"}
+    reasons = settled([timer, wake_up], [request(1, 2, 3)])
+    assert {key: row["class_reason"] for key, row in reasons.items()} == {
+        "timer": "leader_stalled",
+        "wake-up": "lost_wake_up",
+    }
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_reasons_are_those_of_all_requests_looked_at(seed: int):
     random = Random(seed)

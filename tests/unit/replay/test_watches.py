@@ -65,7 +65,8 @@ def slowly(watches: Sequence[Watch], wake: Wake, answering: Sequence[tuple[int, 
         if _is_there(reader, wake.kind, earliest_us) and (wake.kind != STABLE or committed_only):
             assert earliest_us is not None
             place = reader.session_topic, PARTITION
-            values = wake.base_offset, wake.size_bytes, wake.estimated, wake.unstable and committed_only
+            unstable = wake.unstable and committed_only
+            values = wake.base_offset, wake.size_bytes, wake.estimated, unstable, wake.transaction_offset
             rank = s.RANK[wake.kind]
             wakes.append(SessionWake(reader.connection, rank, earliest_us, wake.kind, latest_us, *place, *values))
         moved_us = wake.committed_lowest_us
@@ -109,6 +110,7 @@ wakes = st.builds(
     st.booleans(),
     carrier=st.none() | connections,
     without_carrier_us=maybe,
+    transaction_offset=st.none() | st.integers(0, 9),
 )
 
 
