@@ -25,7 +25,7 @@ CONTROLLER_TRANSITIONS = TableSpec(
             "partition, replica: machines of the ZooKeeper controller; kraft_partition, broker_registration: KRaft",
         ),
         required("sequence", INT, "Number of the row among those of this machine and partition, from 0, in time"),
-        required("controller", INT, "Broker that logged it, and whose clock its time is on"),
+        required("controller", INT, "Broker that logged it, or wrote the metadata record; its time is on its clock"),
         column("controller_epoch", INT, "Epoch of the ZooKeeper controller"),
         required("time", TIMESTAMP, "When"),
         required("from_state", STRING, "State before, as logged; in KRaft as the states before show it"),

@@ -120,7 +120,7 @@ def _transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Tran
         partition=-1,
         replica_id=row.subject_broker_id,
         machine=MACHINE,
-        controller=row.broker_id,
+        controller=row.broker_id if row.controller_id is None else row.controller_id,
         time_us=row.time_us,
         from_state=state,
         to_state=AFTER[row.change],

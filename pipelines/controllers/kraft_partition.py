@@ -208,8 +208,10 @@ def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Rep
 
 
 def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None, legal: bool, why: str) -> Transition:
-    """A change of the leader; None: there was no partition before."""
-    return transition(row, MACHINE, NON_EXISTENT if before is None else _name(before), _name(leader), legal, why)
+    """A change of the leader; None: there was no partition before. Of a record it is the active controller's."""
+    change = transition(row, MACHINE, NON_EXISTENT if before is None else _name(before), _name(leader), legal, why)
+    writer = row.controller_id
+    return change if writer is None else change._replace(controller=writer)
 
 
 def replay_applied(rows: Sequence[LeadershipRow]) -> Replayed:

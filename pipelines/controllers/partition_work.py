@@ -122,7 +122,8 @@ def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
         for row in rows:
             counts[row.broker_id] += 1
         copy = min(counts, key=lambda broker_id: (-counts[broker_id], broker_id))
-        shown = tuple(transition for transition in shown if transition.controller == copy)
+        of_copy = {row.ref for row in rows if row.broker_id == copy}
+        shown = tuple(transition for transition in shown if transition.ref in of_copy)
     # Brokers of several clusters may go by one id there.
     findings = () if cluster_id == UNKNOWN_CLUSTER else replayed.findings
     cases = cases_of(cluster_id, findings, {row.ref: (row.time_us, row.broker_id) for row in rows})

@@ -67,7 +67,9 @@ def plan_from(premises: Premises) -> Plan:
     ]
     modes = [(life.cluster_id, life.mode) for life in premises.lives if life.mode is not None]
     nodes = (row for row in premises.records if row["node_id"] is not None)
-    return plan_of(premises.contexts, [*premises.events, *starts], modes, registration_rows(nodes))
+    return plan_of(
+        premises.contexts, [*premises.events, *starts], modes, registration_rows(nodes, active_controllers(premises))
+    )
 
 
 def active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
@@ -118,11 +120,16 @@ def plan_of(
     return Plan(contexts, by_cluster, topics, kraft, handled, dict(registrations))
 
 
-def registration_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[RegistrationRow]]:
+def registration_rows(
+    rows: Iterable[Mapping[str, Any]], active: Mapping[tuple[str, int], int]
+) -> dict[str, list[RegistrationRow]]:
     """Steps of brokers' registrations, by cluster, from rows of `silver.metadata_records` about nodes.
 
     A BrokerRegistrationChangeRecord says what is so after it; which step that was shows the record before it, in the
     same copy of the log. Where that is missing there is no step.
+
+    Args:
+        active: the active controller by (cluster, its epoch).
     """
     copies: dict[tuple[str, int, int], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for row in rows:
@@ -137,7 +144,8 @@ def registration_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Regis
             if change is None or row["source"] != "log" or row["time_us"] is None:
                 continue
             ref = Ref(row["file_id"], row["byte_offset"], row["record_no"])
-            step = RegistrationRow(row["time_us"], broker_id, ref, node_id, change, row["node_epoch"], offset)
+            writer = active.get((cluster_id, row["controller_epoch"]))
+            step = RegistrationRow(row["time_us"], broker_id, ref, node_id, change, row["node_epoch"], offset, writer)
             steps[cluster_id].append(step)
     return dict(steps)
 

@@ -79,12 +79,13 @@ TEMPLATES = (
     ),
     _controller(
         "controller_zk.topics_step",
-        r"(?:There is no producerId block yet .*|Acquired new producerId block .*|PreferredReplicaLeaderElection "
-        r"waiting: .*|Updated path .* for replica assignment|Some replicas .* for topics scheduled for deletion "
-        r".*|Delete topics listener fired .*|Ignoring request to delete non-existing topics .*|Removing .* since "
-        r"delete topic is disabled|Delete topic callback invoked .*|Restoring the partition replica assignment "
-        r".*|Skipping adding partitions .*|Ignoring partition change during topic deletion .*|New partitions to be "
-        r"added .*|Adding partitions .*|Sending MetadataRequest to Brokers.*)",
+        r"(?:There is no producerId block yet .*|(?:Acquired new|Read current) producerId block .*|Exhausted all "
+        r"producerIds .*|PreferredReplicaLeaderElection waiting: .*|Updated path .* for replica assignment|Some "
+        r"replicas .* for topics scheduled for deletion .*|Delete topics listener fired .*|Ignoring request to "
+        r"delete non-existing topics .*|Removing .* since delete topic is disabled|Delete topic callback invoked "
+        r".*|Restoring the partition replica assignment .*|Skipping adding partitions .*|Ignoring partition change "
+        r"during topic deletion .*|New partitions to be added .*|Adding partitions .*|Sending MetadataRequest to "
+        r"Brokers.*)",
         "KafkaController",
     ),
     _partition_machine(

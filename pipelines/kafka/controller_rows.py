@@ -137,7 +137,8 @@ class RecordRow(NamedTuple):
 class RegistrationRow(NamedTuple):
     """One step of a broker's registration: a record of `__cluster_metadata` (with `offset`) or a controller's line.
 
-    `change` is registered, unfenced, fenced, controlled_shutdown or unregistered.
+    `change` is registered, unfenced, fenced, controlled_shutdown or unregistered. `controller_id` is the active
+    controller that wrote the record; None where not known.
     """
 
     time_us: Long
@@ -147,6 +148,7 @@ class RegistrationRow(NamedTuple):
     change: str
     broker_epoch: Int | None = None
     offset: Long | None = None
+    controller_id: Int | None = None
 
 
 @dataclass(frozen=True)

@@ -16,32 +16,35 @@ class Previous:
         by: columns that are the same in a chain; nulls are the same, too.
         order: columns by which a chain is ordered.
         among: column and value of the rows that chains consist of; None: of all.
+        breaks: a column that ends a chain where it is set: the row after it is the first of another.
     """
 
     column: str
     by: tuple[str, ...]
     order: tuple[str, ...]
     among: tuple[str, str] | None = None
+    breaks: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What it is computed from."""
-        return self.column, *self.by, *self.order, *(self.among or ())[:1]
+        return self.column, *self.by, *self.order, *(self.among or ())[:1], *([self.breaks] if self.breaks else [])
 
     @property
     def sql(self) -> str:
         """The column in Spark's SQL."""
         by, order = (", ".join(f"`{name}`" for name in names) for names in (self.by, self.order))
+        value = f"`{self.column}`" if self.breaks is None else f"if(`{self.breaks}` IS NULL, `{self.column}`, NULL)"
         if self.among is None:
-            return f"lag(`{self.column}`) OVER (PARTITION BY {by} ORDER BY {order})"
+            return f"lag({value}) OVER (PARTITION BY {by} ORDER BY {order})"
         among = f"`{self.among[0]}` = '{self.among[1]}'"
-        return f"CASE WHEN {among} THEN lag(`{self.column}`) OVER (PARTITION BY {among}, {by} ORDER BY {order}) END"
+        return f"CASE WHEN {among} THEN lag({value}) OVER (PARTITION BY {among}, {by} ORDER BY {order}) END"
 
     def values(self, rows: pa.Table) -> pa.Array:
         """The column, a value for each row."""
         numbers = pa.array(range(rows.num_rows), pa.int64())
         chains = pa.table(
-            {"row": numbers, "value": rows[self.column], "chain": _codes(rows, self.by)}
+            {"row": numbers, "value": self._told(rows), "chain": _codes(rows, self.by)}
             | {f"order {name}": rows[name] for name in self.order}
         )
         if self.among:
@@ -51,6 +54,10 @@ class Previous:
         linked = pc.equal(before["chain"].combine_chunks(), after["chain"].combine_chunks())
         previous = before["value"].combine_chunks().filter(linked)
         return previous.take(pc.index_in(numbers, value_set=after["row"].combine_chunks().filter(linked)))
+
+    def _told(self, rows: pa.Table) -> pa.ChunkedArray:
+        values = rows[self.column]
+        return values if self.breaks is None else pc.if_else(pc.is_null(rows[self.breaks]), values, None)
 
 
 def _codes(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:

@@ -46,12 +46,14 @@ _DURATIONS = (
     "response_queue_time_ms",
     "send_time_ms",
 )
-#: A follower's fetches on one connection, in the order in which it sent them.
+#: A follower's fetches on one connection, in the order in which it sent them. One that is told that its log diverges
+#: truncates it, and goes back (KIP-595).
 _FETCHED_BEFORE = Previous(
     "fetch_offset",
     by=("file_id", "connection", "topic", "partition", "replica_id", "leader_epoch"),
     order=("correlation_id",),
     among=("source", "request"),
+    breaks="diverging_end_offset",
 )
 #: What one broker said of one partition when it became its leader, epoch after epoch.
 _STARTED_BEFORE = Previous(

@@ -49,6 +49,11 @@ def test_steps_that_no_missing_record_explains(before: tuple[int, ...], after: t
     assert found.refs == (rows[0].ref, rows[1].ref)
 
 
+def test_a_record_is_the_active_controllers_whoever_has_the_copy():
+    known, unknown = record(1, 1, 3, 5, controller_id=2), record(9, 2, 4, 6)
+    assert [one.controller for one in replay_records([known, unknown]).transitions] == [2, 1]
+
+
 def test_another_topic_id_begins_again():
     replayed = replay_records([record(1, 1, 3, 5), record(9, 2, 0, 0, topic_id="new")])
     assert replayed.findings == ()

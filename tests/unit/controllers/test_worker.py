@@ -118,7 +118,7 @@ def test_what_cannot_be_replayed_is_an_error_of_both_rules(monkeypatch: pytest.M
 
 def node(offset: int, record_name: str, **values: Any) -> dict[str, Any]:
     base: dict[str, Any] = {"cluster_id": "c", "broker_id": 1, "node_id": 2, "source": "log", "time_us": offset}
-    base |= {"node_epoch": 7, "fenced": True, "in_controlled_shutdown": False}
+    base |= {"node_epoch": 7, "fenced": True, "in_controlled_shutdown": False, "controller_epoch": 1}
     base |= {"file_id": "log", "byte_offset": offset, "record_no": offset}
     return {**base, "offset": offset, "record": record_name, **values}
 
@@ -132,20 +132,22 @@ def test_a_change_of_registration_is_told_by_the_record_before():
         node(20, change, in_controlled_shutdown=True),
         node(30, "UnregisterBrokerRecord"),
     ]
-    found = registration_rows(reversed(rows))
+    found = registration_rows(reversed(rows), {})
     changes = ["registered", "unfenced", "controlled_shutdown", "fenced", "unregistered"]
     assert [row.change for row in found["c"]] == changes
-    assert [row.change for row in registration_rows(rows[1:])["c"]] == changes[2:]
+    assert [row.change for row in registration_rows(rows[1:], {})["c"]] == changes[2:]
     plan = plan_of(Contexts(), [], [], found)
     assert plan.kraft == {"c": True}
     registered = of_registrations(plan, "c")
     assert [row["why"] for row in registered.rows[c.CONTROLLER_TRANSITIONS.name]][1:] == ["allowed"] * 4
+    of_writer = of_registrations(plan_of(Contexts(), [], [], registration_rows(rows, {("c", 1): 3})), "c")
+    assert {row["controller"] for row in of_writer.rows[c.CONTROLLER_TRANSITIONS.name]} == {3}
     assert registered.cases == []
 
 
 def test_a_leader_that_was_fenced_and_leads_on_in_its_epoch():
     fence = [node(5, "FenceBrokerRecord", time_us=5 * SECOND)]
-    plan = plan_of(Contexts(), [], [("c", "kraft")], registration_rows(fence))
+    plan = plan_of(Contexts(), [], [("c", "kraft")], registration_rows(fence, {}))
     rows = [("c", "t", 0, d.RECORD, record(offset, 2, 0, offset)) for offset in (1, 9)]
     case = only(replayed(plan, rows)[w.CASES])
     assert case["rule_id"] == "failover-not-completed"
@@ -159,7 +161,7 @@ def test_nothing_of_two_brokers_is_compared_where_the_cluster_is_unknown():
     for cluster_id, cases in (("c", 1), (UNKNOWN_CLUSTER, 0)):
         rows = [(cluster_id, "t", 0, d.PARTITION_STATE, row) for row in (one, other)]
         assert len(replayed(Plan(), rows)[w.CASES]) == cases
-    fences = registration_rows([node(5, "FenceBrokerRecord", cluster_id=UNKNOWN_CLUSTER)])
+    fences = registration_rows([node(5, "FenceBrokerRecord", cluster_id=UNKNOWN_CLUSTER)], {})
     assert plan_of(Contexts(), [], [], fences).handled == {}
 
 

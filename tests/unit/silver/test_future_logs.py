@@ -81,3 +81,27 @@ def test_a_future_log_that_is_not_there_replaces_nothing() -> None:
 def test_a_replica_s_own_log_is_no_future_log() -> None:
     line = "Created log for partition orders-0 in /k/d1/orders-0 with properties {}"
     assert all(table != "future_logs" for table, _ in facts(MANAGER, line))
+
+
+@pytest.mark.parametrize(
+    ("logger", "line"),
+    [
+        (
+            "kafka.server.LocalLeaderEndPoint",
+            "Beginning/resuming copy of partition orders-0 from offset 0. Including this partition, there are 1 "
+            "remaining partitions to copy by this thread.",
+        ),
+        (
+            "kafka.server.TierStateMachine",
+            "Updated the epoch cache from remote tier till offset: 957 with size: 1 for Topic: events; Partition: 0; "
+            "Leader: Some(2); Replicas: 1,2,3; ISR: ; LeaderRecoveryState: RECOVERED",
+        ),
+        (
+            "kafka.controller.KafkaController",  # from source
+            "[Controller id=3] Read current producerId block ProducerIdsBlock(assignedBrokerId=2, firstProducerId=0, "
+            "size=1000), Zk path version 1",
+        ),
+    ],
+)
+def test_lines_of_copies_and_blocks_are_known(logger: str, line: str) -> None:
+    assert parse(logger, line).outcome == "known"
