@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := setup
 .PHONY: help setup audit airflow cluster check lock bench clean java
 .PHONY: test test-suites test-unit test-spark test-audits test-mutants test-e2e test-corpora test-airflow test-crash test-cluster
-.PHONY: test-browser s3 test-s3 test-hdfs test-azure test-cluster-spark executors
+.PHONY: test-browser test-install s3 test-s3 test-hdfs test-azure test-cluster-spark executors
 
 help:
 	@echo "make setup              virtual environment, packages and Delta's jars, in .venv"
@@ -37,6 +37,7 @@ help:
 	@echo "make test-browser       clicks through report.html in Chromium; skips where there is none"
 	@echo "make executors          dist/highwater-executors.tar.gz: what a cluster's executors need; docs/cluster.md"
 	@echo "make test-cluster-spark audits on local-cluster and on a standalone cluster that it starts"
+	@echo "make test-install       the steps of the Dockerfile without Docker, then the demo; needs the network"
 	@echo "make test-crash         runs killed dozens of times, full disks, rival runs; KILLS=n"
 	@echo "make s3                 jars that Spark needs for a lake in S3, 13 MB more"
 	@echo "make test-s3            lakes, logs and reports on an S3-compatible server on loopback; KILLS=n"
@@ -119,6 +120,10 @@ test-corpora: setup
 test-browser: setup
 	$(BIN)/python -m pytest tests/browser
 
+# The steps of the Dockerfile without Docker, from the network.
+test-install: setup
+	$(BIN)/python -m pytest -m install tests/install
+
 test-crash: setup
 	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash tests/crash
 
@@ -160,7 +165,8 @@ $(AIRFLOW_VENV)/stamps/packages: requirements-airflow.lock
 	$(AIRFLOW_VENV)/bin/python -m pip install --quiet --requirement requirements-airflow.lock
 	@mkdir -p $(@D) && touch $@
 
-# What executors that have nothing but a Python need: packages that tasks import, and the wheel; docs/cluster.md.
+# What executors that have nothing but a Python need: packages that tasks import, and a wheel whose modules are named as in
+# this checkout, where the driver runs; docs/cluster.md.
 EXECUTORS := build/executors
 ENVIRONMENT := $(EXECUTORS)/environment
 executors: dist/highwater-executors.tar.gz
@@ -173,9 +179,9 @@ $(EXECUTORS)/packages: requirements.lock
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock --no-deps delta-spark
 	@touch $@
 
-dist/highwater-executors.tar.gz: $(EXECUTORS)/packages pyproject.toml $(shell find conf jobs pipelines schemas -type f -not -path '*/__pycache__/*')
+dist/highwater-executors.tar.gz: $(EXECUTORS)/packages pyproject.toml hatch_build.py $(shell find conf jobs pipelines schemas -type f -not -path '*/__pycache__/*')
 	rm -f $(EXECUTORS)/*.whl && mkdir -p $(@D)
-	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(EXECUTORS) .
+	HIGHWATER_LAYOUT=checkout $(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(EXECUTORS) .
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --no-deps --force-reinstall $(EXECUTORS)/highwater-*.whl
 	tar --create --use-compress-program 'gzip -1' --file $@.partial --directory $(ENVIRONMENT) .
 	mv $@.partial $@
@@ -232,4 +238,4 @@ lock:
 
 clean:
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis highwater-lake highwater-slice highwater-report spark-warehouse
-	find jobs pipelines schemas tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find highwater jobs pipelines schemas tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

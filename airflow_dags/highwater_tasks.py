@@ -81,7 +81,7 @@ def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
         # spark-submit wants a file; it starts the driver with the Python that has highwater.
         lines = [
             f"export PYSPARK_DRIVER_PYTHON={python}",
-            f"entry=$({python} -c 'from jobs import cli; print(cli.__file__)')",
+            f"entry=$({python} -c 'from highwater import __main__; print(__main__.__file__)')",
             f'{shlex.join(submit)} "$entry" {words} || code=$?',
         ]
     else:

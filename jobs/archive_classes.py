@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from jobs import cli
 from pipelines.base.jars import delta_jars
 from pipelines.spark.class_archive import DUMP_VARIABLE, archive_path
 
@@ -25,7 +26,7 @@ def main(logs: Path) -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="highwater-archive-") as scratch:
         archived = Path(scratch, "classes.jsa")
-        verb = [sys.executable, "-m", "jobs.cli", "audit", str(logs)]
+        verb = [sys.executable, "-m", cli.__name__, "audit", str(logs)]
         places = ["--lake", str(Path(scratch, "lake")), "--out", str(Path(scratch, "report"))]
         process = subprocess.Popen(
             [*verb, *places],

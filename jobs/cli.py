@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -52,12 +52,30 @@ def highwater() -> None:
 
 @highwater.command()
 @options("logs", "lake", "out", "from", "until", "format", "verbose", "redact", "redact key", "cluster name", "master")
-@options("catalog", "conf")
-def audit(logs: tuple[Place, ...], **given: Any) -> ExitCode:
+@options("catalog", "conf", "open")
+def audit(logs: tuple[Place, ...], opens: bool, **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
 
-    return steps.audit(_run(**given), _present(logs))
+    return _opened(opens, given["out"], lambda: steps.audit(_run(**given), _present(logs)))
+
+
+@highwater.command()
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="./highwater-demo",
+    show_default=True,
+    help="Folder for its lake and its report.",
+)
+@click.option("--open/--no-open", "opens", default=None, help="Open the page; by default in a terminal.")
+@options("master", "conf")
+def demo(folder: Path, opens: bool | None, master: str | None, conf: Path | None) -> ExitCode:
+    """Audit the bundled logs of a cluster that lost an acknowledged record, and say what to look at."""
+    from jobs import demo as bundled
+
+    run = _run(lake=folder / "lake", out=folder / "report", master=master, conf=conf)
+    return bundled.demo(run, sys.stdout.isatty() if opens is None else opens)
 
 
 @highwater.command()
@@ -89,12 +107,12 @@ def replay(**given: Any) -> ExitCode:
 
 @highwater.command()
 @options("lake", "out", "cluster", "from", "until", "format", "verbose", "section", "redact", "redact key", "master")
-@options("conf")
-def report(**given: Any) -> ExitCode:
+@options("conf", "open")
+def report(opens: bool, **given: Any) -> ExitCode:
     """Write the report from the gold tables."""
     from jobs import steps
 
-    return steps.report(_run(**given))
+    return _opened(opens, given["out"], lambda: steps.report(_run(**given)))
 
 
 @highwater.command()
@@ -265,11 +283,14 @@ def explain(rule: str | None, markdown: bool) -> ExitCode:
 
 @highwater.command()
 @options("lake", "conf")
-def doctor(lake: Place, conf: Path | None) -> ExitCode:
+@click.option(
+    "--fetch", "fetches", is_flag=True, help="Fetch now what the first audit would fetch: Spark's further jars."
+)
+def doctor(lake: Place, conf: Path | None, fetches: bool) -> ExitCode:
     """Check this machine: Java, packages, jars, disk, memory. Prints everything that is wrong."""
     from jobs.doctor import doctor as examine
 
-    return examine(conf, RichConsole(), lake)
+    return examine(conf, RichConsole(), lake, fetches)
 
 
 @highwater.command()
@@ -282,6 +303,18 @@ def completion(shell: str) -> ExitCode:
 
 for _verb in VERBS:
     highwater.add_command(_verb)
+
+
+def _opened(opens: bool, out: Place, make: Callable[[], ExitCode]) -> ExitCode:
+    """Write a report, then open its page if that is wanted."""
+    from jobs.page import open_page, require_local
+
+    if opens:
+        require_local(out)
+    code = make()
+    if opens:
+        open_page(RichConsole(), out)
+    return code
 
 
 def _config(conf: Path | None, master: str | None = None) -> Config:

@@ -16,18 +16,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.exit_codes import ExitCode
+from jobs.fetch_jars import DELTA, S3, fetch
 from pipelines.base.config import Config, load_config
 from pipelines.base.console import Console
 from pipelines.base.errors import ConfigError, EnvironmentProblem, InputError
 from pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
-from pipelines.base.java import JAVA_REMEDY, find_java, java_problem, java_release
+from pipelines.base.java import find_java, java_problem, java_release, java_remedy
+from pipelines.spark import worker_daemon
 from pipelines.spark.session_settings import DRIVER_MEMORY
 from pipelines.storage.connectors import connector_jars
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 from pipelines.upkeep.upgrade import planned
 
-SETUP = "run `make setup`"
+SETUP = "install highwater again (`pipx install`, `uv tool install`; in a checkout `make setup`)"
 
 #: Distributions that a run needs, and the start of the versions that were tried.
 PACKAGES = {
@@ -61,12 +63,19 @@ class Finding(NamedTuple):
     remedy: str | None = None
 
 
-def doctor(conf: Path | None, console: Console, lake: Place) -> ExitCode:
+def doctor(conf: Path | None, console: Console, lake: Place, fetches: bool = False) -> ExitCode:
     """Run all checks, print all findings.
+
+    Args:
+        fetches: jars that are not there are fetched first: Delta's, and with a lake in S3 those of its file system.
 
     Returns:
         CLEAN, or USAGE if anything is wrong.
     """
+    if fetches:
+        in_s3 = isinstance(lake, Uri) and lake.scheme == "s3a"
+        for folder in (DELTA, *([S3] if in_s3 else [])):
+            console.result(f"jars are in {fetch(console, folder)}")
     findings = check_all(conf, lake)
     for finding in findings:
         verdict = "ok   " if finding.remedy is None else "WRONG"
@@ -107,7 +116,7 @@ def _python() -> list[Finding]:
 def _java() -> list[Finding]:
     problem = java_problem()
     if problem is not None:
-        return [Finding("java", problem, JAVA_REMEDY)]
+        return [Finding("java", problem, java_remedy())]
     java = find_java()
     return [Finding("java", f"{java_release(java) if java else None} ({java})")]
 
@@ -132,13 +141,13 @@ def _jars() -> list[Finding]:
         return []  # already told
     if jars:
         return [Finding("delta jars", f"{len(jars)} for {package} ({jars_dir()})")]
-    remedy = f"{SETUP} on line, or set {JARS_VARIABLE} to a folder that has them"
+    remedy = f"run `highwater doctor --fetch` on line, or set {JARS_VARIABLE} to a folder that has them"
     return [Finding("delta jars", f"{package} is not in {jars_dir()}", remedy)]
 
 
 def _worker_python() -> list[Finding]:
     """Workers of a local session run this very Python; ask it for what they import."""
-    command = [sys.executable, "-c", "import orjson, pandas, pyarrow, pyspark, pipelines, schemas"]
+    command = [sys.executable, "-c", f"import orjson, pandas, pyarrow, pyspark, {worker_daemon.__name__}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,188 +1,151 @@
-"""Fetch jars once, so that sessions start without asking Maven: ``python -m jobs.fetch_jars``, Delta's; with ``s3``
-those of S3's file system as well.
+"""Jars that Spark needs beside its own: fetched from Maven Central once, so that sessions start without asking it.
 
-Two ways, the second if the first fails: Ivy, which is part of Spark and needs nothing but the network (or a warm
-``~/.ivy2``), and `mvn` where it is installed, which knows the mirrors and proxies of ``settings.xml``.
+``conf/jars.lock`` says which (`bench/resolve_jars.py` writes it): a line is the folder, Maven's coordinates, bytes and
+SHA-256. A mirror is taken from ``HIGHWATER_MAVEN``, else from ``~/.m2/settings.xml``.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
+from urllib.error import URLError
+from urllib.request import urlopen
+from xml.etree import ElementTree
 
-import pyspark
-
+from pipelines.base.config import SessionConfig
+from pipelines.base.console import Console, RichConsole
 from pipelines.base.errors import EnvironmentProblem, HighwaterError
-from pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
-from pipelines.storage.connectors import s3_jars, s3_jars_dir
+from pipelines.base.jars import JARS_VARIABLE, jars_dir
+from pipelines.base.resources import conf_file
+from pipelines.spark.session import lacks_delta
 
-#: What jars depend on and Spark already brings, in the versions that Spark was tested with.
-SHIPPED_WITH_SPARK = (
-    "com.fasterxml.jackson.core",
-    "com.fasterxml.jackson.datatype",
-    "com.google.code.findbugs",
-    "commons-codec",
-    "commons-logging",
-    "io.netty",
-    "org.apache.httpcomponents",
-    "org.apache.logging.log4j",
-    "org.apache.parquet",
-    "org.roaringbitmap",
-    "org.slf4j",
-)
+MIRROR_VARIABLE = "HIGHWATER_MAVEN"
+CENTRAL = "https://repo1.maven.org/maven2"
+#: Folders of the lock: Delta's jars, and those of S3's file system.
+DELTA, S3 = ".", "s3"
+_TIMEOUT_S = 60
+_MIRRORED = ("central", "*", "external:*")
 
 
-class Jars(NamedTuple):
-    """What is fetched together.
+class Jar(NamedTuple):
+    """A line of the lock.
 
     Attributes:
-        packages: Maven coordinates.
-        groups: of the jars to keep.
-        excludes: coordinates that are not fetched, beside what Spark brings.
-        folder: where sessions look for them.
-        are_there: whether they are in it.
+        folder: below the folder of jars.
     """
 
-    packages: tuple[str, ...]
-    groups: tuple[str, ...]
-    excludes: tuple[str, ...]
-    folder: Path
-    are_there: Callable[[], bool]
+    folder: str
+    group: str
+    artifact: str
+    version: str
+    size_bytes: int
+    digest: str
+
+    @property
+    def place(self) -> Path:
+        """Where it is put."""
+        return jars_dir() / self.folder / f"{self.group}_{self.artifact}-{self.version}.jar"
+
+    @property
+    def address(self) -> str:
+        """Below a repository."""
+        return "/".join((*self.group.split("."), self.artifact, self.version, f"{self.artifact}-{self.version}.jar"))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it was fetched; what was, is whole."""
+        return self.place.is_file()
 
 
-def jars_of_delta() -> Jars:
-    """Delta's."""
-    groups = ("io.delta", "io.unitycatalog")
-    return Jars((delta_package(),), groups, ("org.apache.hadoop:*",), jars_dir(), lambda: bool(delta_jars()))
+def locked(folder: str) -> list[Jar]:
+    """Jars of a folder of the lock."""
+    lines = conf_file("jars.lock").read_text(encoding="utf-8").splitlines()
+    rows = (line.split() for line in lines)
+    jars = [Jar(row[0], *row[1].split(":"), int(row[2]), row[3]) for row in rows]  # type: ignore[arg-type, call-arg]
+    return [jar for jar in jars if jar.folder == folder]
 
 
-def jars_of_s3() -> Jars:
-    """Those of S3A, with the modules of the AWS SDK that it uses: its bundle of everything has 686 MB."""
-    sdk = [f"software.amazon.awssdk:{module}:{AWS_SDK}" for module in AWS_SDK_MODULES]
-    groups = (
-        "org.apache.hadoop",
-        "org.reactivestreams",
-        "org.wildfly.openssl",
-        "software.amazon.awssdk",
-        "software.amazon.eventstream",
-        "software.amazon.s3.analyticsaccelerator",
-    )
-    packages = (f"org.apache.hadoop:hadoop-aws:{hadoop_version()}", *sdk)
-    return Jars(packages, groups, ("software.amazon.awssdk:bundle",), s3_jars_dir(), lambda: bool(s3_jars()))
+def fetch_missing(console: Console, session: SessionConfig) -> None:
+    """Fetch Delta's jars if the session to come needs them, and they are not there.
+
+    Raises:
+        EnvironmentProblem: they cannot be fetched.
+    """
+    if lacks_delta(session):
+        fetch(console, DELTA)
 
 
-def hadoop_version() -> str:
-    """The Hadoop that Spark was built with."""
-    (client,) = Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar")
-    return client.stem.removeprefix("hadoop-client-api-")
-
-
-#: The release that hadoop-aws 3.5.0 was built with, and what of it S3A calls.
-AWS_SDK = "2.35.4"
-AWS_SDK_MODULES = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
-TIMEOUT_S = 600
-
-_RESOLVE = """
-import sys
-from pyspark.sql import SparkSession
-builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-builder = builder.config("spark.jars.packages", sys.argv[1]).config("spark.jars.excludes", sys.argv[2])
-spark = builder.getOrCreate()
-print(spark.sparkContext.getConf().get("spark.jars"))
-"""
-
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>highwater</groupId><artifactId>jars</artifactId><version>1</version>
-  <dependencies>{dependencies}</dependencies>
-</project>
-"""
-_DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
-    "<exclusions>{exclusions}</exclusions></dependency>"
-)
-_EXCLUSION = "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>"
-
-
-def fetch(jars: Jars) -> Path:
-    """Put the jars where sessions look for them; nothing is done if they are there.
+def fetch(console: Console, folder: str) -> Path:
+    """Put jars where sessions look for them; nothing is done if they are there.
 
     Returns:
         Their folder.
 
     Raises:
-        EnvironmentProblem: neither way reached Maven; what each said is on stderr.
+        EnvironmentProblem: the repository does not answer, or with other bytes.
     """
-    if jars.are_there():
-        return jars.folder
-    ways: list[Callable[[Path, Jars], list[Path]]] = [_by_ivy]
-    if shutil.which("mvn"):
-        ways.append(_by_maven)
-    for way in ways:
-        with tempfile.TemporaryDirectory(prefix="highwater-jars-") as scratch:
+    jars = locked(folder)
+    target = jars[0].place.parent
+    missing = [jar for jar in jars if not jar.is_there]
+    if not missing:
+        return target
+    repository = _repository()
+    size_mb = sum(jar.size_bytes for jar in missing) / 1e6
+    with console.stage(f"fetch {len(missing)} jars, {size_mb:.0f} MB"):
+        for jar in missing:
             try:
-                _install(way(Path(scratch), jars), jars.folder)
-            except (OSError, subprocess.SubprocessError) as error:
-                sys.stderr.write(f"{way.__name__}: {error}\n{getattr(error, 'stderr', None) or ''}")
-        if jars.are_there():
-            return jars.folder
-    raise EnvironmentProblem(
-        f"{jars.packages[0]} could not be fetched from Maven",
-        f"check the network and proxy, or set {JARS_VARIABLE} to a folder that has the jars",
-    )
+                _download(f"{repository}/{jar.address}", jar)
+            except (URLError, OSError, ValueError) as error:
+                raise EnvironmentProblem(
+                    f"{jar.group}:{jar.artifact} could not be fetched from {repository} ({error})",
+                    f"check network and proxy, or name a mirror in {MIRROR_VARIABLE}; off line, run `highwater doctor "
+                    f"--fetch` where there is a network and copy the folder that it prints to {jars_dir()} (or to one "
+                    f"that {JARS_VARIABLE} names)",
+                ) from error
+    for other in target.glob("*.jar"):
+        if other not in {jar.place for jar in jars}:
+            other.unlink()  # of an earlier version
+    return target
 
 
-def _by_ivy(scratch: Path, jars: Jars) -> list[Path]:
-    """The jars that Spark's own resolver finds."""
-    excludes = ",".join((*(f"{group}:*" for group in SHIPPED_WITH_SPARK), *jars.excludes))
-    output = _output([sys.executable, "-c", _RESOLVE, ",".join(jars.packages), excludes], scratch)
-    fetched = [Path(url.removeprefix("file://")) for url in output.split()[-1].split(",")]
-    return [jar for jar in fetched if jar.name.startswith(jars.groups)]
+def _download(address: str, jar: Jar) -> None:
+    """One jar, under its name only when it is whole."""
+    jar.place.parent.mkdir(parents=True, exist_ok=True)
+    partial = jar.place.with_suffix(".partial")
+    with urlopen(address, timeout=_TIMEOUT_S) as answer, partial.open("wb") as file:
+        shutil.copyfileobj(answer, file)
+    if sha256(partial.read_bytes()).hexdigest() != jar.digest:
+        partial.unlink()
+        raise ValueError("its bytes are not those of conf/jars.lock")
+    partial.replace(jar.place)
 
 
-def _by_maven(scratch: Path, jars: Jars) -> list[Path]:
-    """The jars that `mvn` finds."""
-    exclusions = "".join(_EXCLUSION.format(*exclude.split(":")) for exclude in jars.excludes)
-    dependencies = (_DEPENDENCY.format(*package.split(":"), exclusions=exclusions) for package in jars.packages)
-    pom = scratch / "pom.xml"
-    pom.write_text(_POM.format(dependencies="".join(dependencies)), encoding="utf-8")
-    options = [f"-DoutputDirectory={scratch}", f"-DincludeGroupIds={','.join(jars.groups)}"]
-    _output(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options], scratch)
-    return sorted(scratch.glob("*.jar"))
+def _repository() -> str:
+    named = os.environ.get(MIRROR_VARIABLE) or next(_mirrors(Path.home() / ".m2" / "settings.xml"), CENTRAL)
+    return named.rstrip("/")
 
 
-def _output(command: list[str], folder: Path) -> str:
-    # The checkout's own Spark, whatever SPARK_HOME says: the jars have to fit that one.
-    environment = os.environ | {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
-    )
-    return done.stdout
-
-
-def _install(jars: Iterable[Path], target: Path) -> None:
-    """Copy, each file at once: an interrupted copy must not look like a jar."""
-    target.mkdir(parents=True, exist_ok=True)
-    for old in target.glob("*.jar"):
-        old.unlink()
-    for jar in jars:
-        partial = target / f"{jar.name}.partial"
-        shutil.copyfile(jar, partial)
-        partial.replace(target / jar.name)
+def _mirrors(settings: Path) -> Iterator[str]:
+    """Mirrors of Maven Central that Maven's own settings name."""
+    try:
+        mirrors = ElementTree.parse(settings).iterfind(".//{*}mirror")
+    except (OSError, ElementTree.ParseError):
+        return
+    for mirror in mirrors:
+        if any(name in _MIRRORED for name in (mirror.findtext("{*}mirrorOf") or "").split(",")):
+            yield mirror.findtext("{*}url") or CENTRAL
 
 
 def main() -> None:
     """Entry point for `make setup` and `make s3`."""
-    wanted = [jars_of_delta(), *([jars_of_s3()] if sys.argv[1:] == ["s3"] else [])]
     try:
-        for jars in wanted:
-            sys.stdout.write(f"{jars.packages[0]} is in {fetch(jars)}\n")
+        for folder in (DELTA, *sys.argv[1:]):
+            sys.stdout.write(f"jars are in {fetch(RichConsole(), folder)}\n")
     except HighwaterError as error:
         sys.exit(f"highwater: {error}")
 

@@ -12,17 +12,17 @@ from jobs.exit_codes import EXIT_CODES_HELP
 #: What `highwater` alone prints.
 FIRST_STEPS = """\
 highwater reads Kafka brokers' logs: what was lost, who waited for whom, and why
-  highwater audit LOGS   audit a folder of logs; report.html is the page
-  highwater incidents    what happened, the most harmful first
-  highwater trace ...    a request, write, partition or finding, with its lines
-  highwater report       the report again: of some hours, or in another format
-  highwater tables       what you can ask with SQL; highwater sql "select ..."
-  highwater doctor       what is missing on this machine
-All verbs: highwater --help. Examples of one: highwater VERB --help."""
+  highwater demo           audits a bundled log: an acknowledged record is lost
+  highwater audit LOGS     audits a folder of logs
+  highwater incidents      what happened, the most harmful first
+  highwater trace ...      a request, write, partition or finding, and its lines
+  highwater report --open  the page; also of some hours, or in another format
+  highwater sql "..."      your own question; highwater tables lists of what
+highwater --help lists all verbs, highwater VERB --help has examples of one"""
 
 #: Verbs in the order in which one needs them.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Begin": ("audit", "doctor", "completion"),
+    "Begin": ("demo", "audit", "doctor", "completion"),
     "What happened": ("incidents", "report", "trace", "survivors", "compare", "whatif", "explain"),
     "Tables and files": ("tables", "sql", "metrics", "bundle"),
     "One step at a time, for a scheduler": ("ingest", "parse", "quality", "replay", "gate"),
@@ -31,15 +31,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 #: Two of each verb. They work as printed, in this order, where `logs` is the folder of the bundled logs.
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "demo": ("highwater demo", "highwater demo --no-open --folder demo"),
     "audit": ("highwater audit logs", "highwater audit logs --from 2026-11-20T15:39 --until 2026-11-20T15:41"),
-    "doctor": ("highwater doctor", "highwater doctor --lake highwater-lake"),
+    "doctor": ("highwater doctor", "highwater doctor --fetch"),
     "completion": ('eval "$(highwater completion bash)"', "highwater completion fish | source"),
     "incidents": ("highwater incidents", "highwater incidents --broker 1 --from 2026-11-20T15:39:50"),
-    "report": ("highwater report --verbose", "highwater report --format pager"),
+    "report": ("highwater report --open", "highwater report --format pager"),
     "trace": ("highwater trace partition ledger-0", "highwater trace finding committed-data-lost"),
     "trace request": (
-        "highwater trace request --broker 1 --correlation-id 300",
-        "highwater trace request --broker 1 --correlation-id 300 --format json",
+        "highwater trace request --broker 1 --correlation-id 120 --connection 39812",
+        "highwater trace request --broker 1 --correlation-id 120 --until 2026-11-20T15:39:50",
     ),
     "trace write": ("highwater trace write ledger-0", "highwater trace write ledger --until 2026-11-20T15:39:45"),
     "trace partition": (

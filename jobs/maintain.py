@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from jobs.executors import meet_executors
 from jobs.exit_codes import ExitCode
+from jobs.fetch_jars import fetch_missing
 from jobs.lake_upkeep import compact
 from jobs.lakes import tables_in
 from pipelines.base.config import Config
@@ -130,6 +131,7 @@ def _upkept(
     if not any(table.compact for table in due):
         lake = Lake(None, root, writer.fence)
         return [_tidied(lake, table, retention_hours, writer.fence) for table in due]
+    fetch_missing(console, config.session)
     with console.stage("start Spark"), _jvm_prints_to_stderr():
         spark = build_session(config, "highwater maintain", place=root)
     try:

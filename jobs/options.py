@@ -122,6 +122,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="Of the answer.",
     ),
+    "open": click.option("--open", "opens", is_flag=True, help="Open the page in a browser."),
     "cluster": click.option(
         "--cluster", "cluster_id", help="Only this cluster, by its name or id, where the lake has several."
     ),

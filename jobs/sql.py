@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobs.executors import meet_executors
 from jobs.exit_codes import ExitCode
+from jobs.fetch_jars import fetch_missing
 from jobs.lakes import tables_in
 from pipelines.base.answers import as_columns, as_csv, as_json
 from pipelines.base.config import Config
@@ -61,6 +62,7 @@ def answer(config: Config, console: Console, root: Place, statement: str, form: 
         InputError: there is no lake, or the statement is no query that can be answered.
     """
     tables_in(root)
+    fetch_missing(console, config.session)
     with console.stage("start Spark"):
         spark = build_session(config, "highwater sql", place=root)
     try:

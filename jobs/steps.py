@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from jobs.executors import meet_executors
 from jobs.exit_codes import OF_VERDICT, ExitCode
+from jobs.fetch_jars import fetch_missing
 from jobs.freshness import HOUR_US, Newest, freshness_line, newest_lines, stale_lines
 from jobs.gate import doubted, gate_code, gate_lines, outdated
 from jobs.lakes import closed_days, cluster_files, no_lake, no_lines_of, only_cluster
@@ -97,6 +98,11 @@ class Run:
 
 def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
     """All steps in a row; the code is the verdict."""
+    return OF_VERDICT[audited(run, logs).verdict]
+
+
+def audited(run: Run, logs: Sequence[Place]) -> Report:
+    """The report of all steps in a row."""
     started = datetime.now(UTC)
     files = _look(run, logs)
     make_report_folder(run.out)
@@ -118,7 +124,7 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
                     report = _collect(run, lake, run_id, list(problems))
             note_run(lake, run.config, report, run_id, started)
             started = datetime.now(UTC)
-    return OF_VERDICT[report.verdict]
+    return report
 
 
 def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
@@ -284,6 +290,7 @@ def lake_of(
     if writer is NO_WRITER:
         require_up_to_date(run.lake)
     with machine_faults(run.lake, scratch_folders(run.config.session)):
+        fetch_missing(run.console, run.config.session)
         with run.console.stage("start Spark"):
             # A second of parsing, while Python waits for the JVM.
             Thread(target=fingerprint.rules_fingerprint, daemon=True).start()

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.base.java import JAVA_REMEDY, find_java
+from pipelines.base.java import find_java, java_remedy
 from testbed.fetch import class_path, release_jars, zookeeper_jars
 from testbed.history import JMX
 from testbed.log_settings import HOURLY, log_option, log_settings
@@ -75,7 +75,7 @@ class Cluster:
         self._jmx_ports = dict(zip(self.brokers, free_ports(brokers), strict=True)) if jmx else {}
         java = find_java()
         if java is None:
-            raise StartError(JAVA_REMEDY)
+            raise StartError(java_remedy())
         self._java = str(java)
 
     def _choose_ports(self, brokers: int) -> Layout:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import click
 import orjson
 from pyspark.sql import SparkSession
 
@@ -64,6 +66,28 @@ def in_session(
     with _given(spark), redirect_stdout(out), redirect_stderr(err):
         code = cli.run(_placed(folder, arguments, lake, report))
     return _ended(code, out.getvalue(), err.getvalue(), folder / report)
+
+
+#: Options whose values are places.
+_PLACES = ("--lake", "--out", "--docs", "--folder")
+
+
+def as_printed(spark: SparkSession, folder: Path, line: str) -> Ended:
+    """Run a line of a shell as if in a folder: the session's JVM is in another one, so places are named whole."""
+    words = shlex.split(line)[1:]
+    verb = cli.highwater.commands[words[0]]
+    of_verb = verb.commands[words[1]] if isinstance(verb, click.Group) else verb
+    for option in of_verb.params:
+        if option.opts[0] in _PLACES and option.opts[0] not in words and option.default is not None:
+            words += [option.opts[0], str(option.default)]
+    placed = [
+        str(folder / word) if before in _PLACES or word.split("/")[0] == "logs" else word
+        for before, word in zip(["", *words], words, strict=False)
+    ]
+    out, err = io.StringIO(), io.StringIO()
+    with _given(spark), redirect_stdout(out), redirect_stderr(err):
+        code = cli.run(placed)
+    return _ended(code, out.getvalue(), err.getvalue(), folder / "highwater-report")
 
 
 @contextmanager

@@ -44,6 +44,8 @@ REPLAY, GRAMMAR, SETTINGS, RULES = "replay", "grammar", "settings", "rules"
 _COMPONENTS: Final = (REPLAY, GRAMMAR, SETTINGS)
 #: Of a lake whose tables an upgrade has made anew: nothing is gone on from.
 TABLES: Final = "tables"
+#: The package of a wheel, which has all others in it.
+_PACKAGE: Final = "highwater"
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -135,8 +137,9 @@ def _silver_columns() -> str:
 def package_hash() -> str:
     """Hash of all that tasks may run, byte by byte, from wherever it is imported, be it an archive: 16 hex digits."""
     digest = sha256()
+    base = __package__.rpartition(".")[0].removesuffix("pipelines")
     for package in ("pipelines", "schemas"):
-        for name, source in sorted(_modules(files(package), package)):
+        for name, source in sorted(_modules(files(base + package), package)):
             digest.update(f"{name}\0".encode() + source + b"\0")
     return digest.hexdigest()[:16]
 
@@ -160,6 +163,9 @@ def _hash_of(places: tuple[str, ...]) -> str:
 def _tree(source: bytes) -> str:
     tree = parsed(source)
     for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            # A wheel has all under one name, and does the same.
+            node.module = node.module.removeprefix(f"{_PACKAGE}.")
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
     return sha256(ast.dump(tree).encode()).hexdigest()

@@ -1,7 +1,8 @@
 """Delta's jars: which ones this installation needs, and where they are.
 
-`make setup` puts them in ``share/highwater/jars`` of the virtual environment once, so that a session starts without
-asking Maven. ``HIGHWATER_JARS`` names another folder, for machines that get their jars some other way.
+They are fetched when Spark first needs them (`jobs.fetch_jars`), into ``share/highwater/jars`` of the environment, or
+into the user's cache where that cannot be written. ``HIGHWATER_JARS`` names another folder, for machines that get their
+jars some other way.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ _SCALA = "2.13"
 
 def jars_dir() -> Path:
     """The folder where sessions look for jars; it need not exist."""
-    named = os.environ.get(JARS_VARIABLE)
-    return Path(named) if named else Path(sys.prefix) / "share" / "highwater" / "jars"
+    if named := os.environ.get(JARS_VARIABLE):
+        return Path(named)
+    installed = Path(sys.prefix) / "share" / "highwater" / "jars"
+    if installed.is_dir() or os.access(sys.prefix, os.W_OK):
+        return installed
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "highwater" / "jars"
 
 
 def delta_package() -> str:

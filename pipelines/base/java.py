@@ -3,33 +3,115 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
 
+from pipelines.base.errors import EnvironmentProblem
+
 JAVA_MINIMUM = 17
-JAVA_REMEDY = f"install Java {JAVA_MINIMUM} or later, and set JAVA_HOME or PATH to it"
+#: Where systems, package managers and tools put a Java that is not on PATH.
+USUAL_PLACES = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/opt/*jdk*",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/usr/local/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "~/.sdkman/candidates/java/*",
+    "~/.jdks/*",
+)
+#: How a Java is installed, by the name of a system or of one that it is like.
+_INSTALLERS = {
+    "darwin": "brew install openjdk@17",
+    "debian": "apt install openjdk-17-jre-headless",
+    "ubuntu": "apt install openjdk-17-jre-headless",
+    "fedora": "dnf install java-17-openjdk-headless",
+    "rhel": "dnf install java-17-openjdk-headless",
+    "amzn": "dnf install java-17-amazon-corretto-headless",
+    "suse": "zypper install java-17-openjdk-headless",
+    "alpine": "apk add openjdk17-jre-headless",
+    "arch": "pacman -S jre17-openjdk-headless",
+}
 
 
 def find_java() -> Path | None:
-    """The `java` that Spark's scripts pick: that of JAVA_HOME if it is set, else the first on PATH."""
-    home = os.environ.get("JAVA_HOME")
-    if home:
+    """The `java` to be started: that of JAVA_HOME if it is set, else the first on PATH, else one in a usual place.
+
+    One on PATH that is too old is left for another that is not.
+    """
+    if home := os.environ.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
         return java if os.access(java, os.X_OK) else None
     path = shutil.which("java")
-    return Path(path) if path else None
+    if path is not None and (_noted_release(Path(path)) or JAVA_MINIMUM) >= JAVA_MINIMUM:
+        return Path(path)
+    usual = [java for java in map(Path, _usual()) if (_noted_release(java) or 0) >= JAVA_MINIMUM]
+    # The oldest that will do is the one that Spark was tested with.
+    return min(usual, key=lambda java: (_noted_release(java), java), default=Path(path) if path else None)
+
+
+def use_java() -> None:
+    """Have Spark's scripts start the `java` that was found.
+
+    Raises:
+        EnvironmentProblem: there is none, or it is known to be too old.
+    """
+    java = find_java()
+    # Where no file tells its release, only starting it would, which is done when starting Spark fails.
+    if java is None or (_noted_release(java) or JAVA_MINIMUM) < JAVA_MINIMUM:
+        raise EnvironmentProblem(java_problem() or "there is no java", java_remedy())
+    if "JAVA_HOME" not in os.environ and str(java) != shutil.which("java"):
+        os.environ["JAVA_HOME"] = str(java.parent.parent)
+
+
+def java_remedy() -> str:
+    """What to do where no `java` will do, on this system."""
+    how = next((f" ({_INSTALLERS[name]})" for name in _system() if name in _INSTALLERS), "")
+    return f"install Java {JAVA_MINIMUM} or later{how}, or set JAVA_HOME to one"
+
+
+def _usual() -> Iterator[str]:
+    for place in USUAL_PLACES:
+        yield from glob(os.path.expanduser(f"{place}/bin/java"))
+
+
+def _system() -> list[str]:
+    """Names of this system, the most exact one first."""
+    if sys.platform == "darwin":
+        return ["darwin"]
+    try:
+        of_system = platform.freedesktop_os_release()
+    except OSError:
+        return []
+    return [of_system.get("ID", ""), *of_system.get("ID_LIKE", "").split()]
 
 
 def java_release(java: Path) -> int | None:
     """Feature release (8, 11, 17, ...) of a `java`, None if it does not say."""
+    if (noted := _noted_release(java)) is not None:
+        return noted
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
     return parse_release(answer.stderr + answer.stdout)
+
+
+def _noted_release(java: Path) -> int | None:
+    """What the file beside an installation says, which takes no start of it; None if there is no such file."""
+    try:
+        text = (java.resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
+    return int(match.group(1)) if match else None
 
 
 def parse_release(text: str) -> int | None:
@@ -43,7 +125,7 @@ def java_problem() -> str | None:
     java = find_java()
     if java is None:
         home = os.environ.get("JAVA_HOME")
-        return f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on PATH"
+        return f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no Java on PATH or in a usual place"
     release = java_release(java)
     if release is None:
         return f"{java} cannot be run, or does not tell its version"
@@ -54,4 +136,4 @@ def java_problem() -> str | None:
 
 if __name__ == "__main__":  # `make` asks before anything is installed
     problem = java_problem()
-    sys.exit(f"{problem}; {JAVA_REMEDY}" if problem else 0)
+    sys.exit(f"{problem}; {java_remedy()}" if problem else 0)

@@ -24,12 +24,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pipelines.base import fingerprint
 from pipelines.base.errors import EnvironmentProblem
 from pipelines.base.fingerprint import code_version, package_hash
 from pipelines.lake.contents import find_tables
 from pipelines.lake.delta_log import commits_of
 from pipelines.spark.session_settings import local_cores
 from pipelines.spark.spark_jobs import described
+from pipelines.storage import store
 from pipelines.storage.place import STAGING, Place, resolved
 from pipelines.storage.store import open_file, store_of
 
@@ -143,6 +145,7 @@ def _looker(
 ) -> Callable[[Iterable[int]], Iterator[str]]:
     """The function of a task. It is shipped as it is, so it names nothing of this package that might not be there."""
     heads = [(head.path, head.bytes, head.digest) for head in compared]
+    asked = (fingerprint.__name__, store.__name__)
 
     def look(numbers: Iterable[int]) -> Iterator[str]:
         import hashlib
@@ -155,9 +158,9 @@ def _looker(
         try:
             for module in modules:
                 importlib.import_module(module)
-            fingerprint = importlib.import_module("pipelines.base.fingerprint")
+            fingerprint = importlib.import_module(asked[0])
             seen["version"], seen["hash"] = fingerprint.code_version(), fingerprint.package_hash()
-            store = importlib.import_module("pipelines.storage.store")
+            store = importlib.import_module(asked[1])
         except (ImportError, AttributeError) as error:
             seen["lacks"] = str(error)
             yield json.dumps(seen)

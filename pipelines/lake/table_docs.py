@@ -33,7 +33,7 @@ In SQL a table is called `<layer>_<table>`, as `gold_violations`. In Spark:
 ```python
 from pathlib import Path
 
-from pipelines.lake.views import register
+from highwater.views import register
 
 register(spark, Path("highwater-lake"))
 spark.sql("select * from lost_ranges").show()

@@ -101,7 +101,7 @@ def render_markdown(report: Report) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("pipelines.report"),
+        loader=PackageLoader(__package__),
         autoescape=False,  # this is not HTML: finalize escapes everything, for Markdown
         finalize=_finalize,
         undefined=StrictUndefined,

@@ -29,7 +29,7 @@ EXAMPLES = "examples.json"
 @cache
 def examples() -> Mapping[str, Mapping[str, Any]]:
     """One finding of a real corpus by rule: corpus, message, and its lines as file, line number and text."""
-    loaded: Mapping[str, Mapping[str, Any]] = orjson.loads(files("pipelines.rules").joinpath(EXAMPLES).read_bytes())
+    loaded: Mapping[str, Mapping[str, Any]] = orjson.loads(files(__package__).joinpath(EXAMPLES).read_bytes())
     return loaded
 
 

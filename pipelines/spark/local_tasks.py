@@ -30,12 +30,10 @@ Batches = Iterator[pa.RecordBatch]
 #: A function for ``mapInArrow``.
 Work = Callable[[Batches], Batches]
 #: Modules that nearly every task needs: loaded once, by the process that the others are forked from.
+_ROOMS = __package__.rpartition(".")[0]
 _PRELOADED = (
-    "pipelines.grammars.facts",
-    "pipelines.bronze.contents",
-    "pipelines.lake.table_files",
-    "pipelines.replay.stage",
-    "pipelines.rules.stage",
+    *(f"{_ROOMS}.{module}" for module in ("grammars.facts", "bronze.contents", "lake.table_files")),
+    *(f"{_ROOMS}.{module}" for module in ("replay.stage", "rules.stage")),
     "pyarrow.dataset",
 )
 

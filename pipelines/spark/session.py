@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pipelines.base.config import Config, SessionConfig
 from pipelines.base.errors import EnvironmentProblem, HighwaterError
 from pipelines.base.jars import delta_jars, delta_package
-from pipelines.base.java import JAVA_REMEDY, find_java, java_problem
+from pipelines.base.java import java_problem, java_remedy, use_java
 from pipelines.base.limits import tight
 from pipelines.base.resources import conf_file
 from pipelines.spark.class_archive import archive_options
@@ -146,9 +146,7 @@ def _look_up_once(spark: SparkSession) -> None:
 
 def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> None:
     """Start the JVM as PySpark would, if there is none yet, with what counts only at its start."""
-    if find_java() is None:
-        # Only its presence: asking for the version costs a JVM start, and is done when starting Spark fails.
-        raise EnvironmentProblem(java_problem() or "there is no java", JAVA_REMEDY)
+    use_java()
     settings = {"spark.master": session.master} | _launch_settings(session, text_bytes, place)
     if SparkContext._gateway is not None:
         return
@@ -172,7 +170,7 @@ def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> 
                 f"Spark could not be started for {session.master}", "see what it says above"
             ) from error
         heap = settings.get(_MEMORY, "as spark-defaults.conf has it")
-        raise EnvironmentProblem(problem or f"Java could not be started (heap: {heap})", JAVA_REMEDY) from error
+        raise EnvironmentProblem(problem or f"Java could not be started (heap: {heap})", java_remedy()) from error
 
 
 @contextmanager
@@ -251,12 +249,19 @@ def _launch_settings(session: SessionConfig, text_bytes: int, place: Place | Non
     return settings | asked | _jar_settings(given, in_process, place)
 
 
+def lacks_delta(session: SessionConfig) -> bool:
+    """Whether a session of this configuration would need Delta's jars, and they are not there."""
+    given = spark_defaults(_find_spark_home(), os.environ) | session.spark
+    return not (_is_submitted() or delta_jars() or _brings_delta(given))
+
+
 def _jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:
     """Delta's jars, and those of the lake's store, beside those that the user names."""
     if _brings_delta(given):
         return {}
     if not delta_jars():
-        raise EnvironmentProblem(f"Delta's jars ({delta_package()}) are not there", "run `make setup` once, on line")
+        absent = f"Delta's jars ({delta_package()}) are not there"
+        raise EnvironmentProblem(absent, "run `highwater doctor --fetch` once, on line")
     jars = (*delta_jars(), *connector_jars(place, given))
     if in_process:
         # On the class path they are loaded like Spark's own jars, without the copies that spark.jars makes.

@@ -59,7 +59,7 @@ _IN_PROCESS = {
     # Few partitions are neither to be coalesced nor skewed, and each stage would have the whole query planned and
     # printed anew: 131 jobs of an audit of 34 queries, against 46.
     "spark.sql.adaptive.enabled": "false",
-    "spark.python.daemon.module": "pipelines.spark.worker_daemon",
+    "spark.python.daemon.module": f"{__package__}.worker_daemon",
 }
 #: A query of the replay reads a dozen tables. As many tasks of each as there are cores would mostly unpack what they
 #: are to do: an audit of the slice takes a fifth less time so.

@@ -1,6 +1,6 @@
 """What Spark's JVM needs to reach a store: the jars of its file system, and what the environment says of the store.
 
-Of the AWS SDK only the modules that S3A uses are fetched (`make s3`, 14 MB), never its bundle of everything (686 MB).
+Of the AWS SDK only the modules that S3A uses are fetched (14 MB), never its bundle of everything (686 MB).
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
     if place.scheme == "s3a" and (jars := s3_jars()):
         return jars
     if place.scheme == "s3a":
-        remedy = f"run `make s3` once, on line, or set {JARS_VARIABLE} to a folder that has them in s3/"
+        fetch = f"run `highwater doctor --fetch --lake {place}` once, on line"
+        remedy = f"{fetch}, or set {JARS_VARIABLE} to a folder that has them in s3/"
     else:
         remedy = (
             f'name it in "spark.jars.packages" of [session.spark], with the others that the session needs ({connector})'

@@ -149,6 +149,6 @@ def test_a_cluster_by_configuration(recorded: Recorded, monkeypatch: pytest.Monk
     parse = recorded.calls[1]
     options = ["--master", "spark://host:7077", "--packages", "a b"]
     assert parse == {
-        "arguments": [*options, str(ROOT / "jobs/cli.py"), "parse", "--lake", lake],
+        "arguments": [*options, str(ROOT / "highwater/__main__.py"), "parse", "--lake", lake],
         "driver_python": python,
     }

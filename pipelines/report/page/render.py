@@ -146,14 +146,17 @@ def _hash(text: str) -> str:
 
 @cache
 def _text(names: Iterable[str]) -> str:
-    folder = files("pipelines.report.page")
+    folder = files(__package__)
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("pipelines.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader(__package__.rpartition(".")[0]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
     )
     # Three times the length of other texts: a command is no use if it is cut.
     environment.filters["shown"] = lambda text: plain.plain(text, 3 * plain.TEXT_MAX)

@@ -1,38 +1,72 @@
 """The doctor tells everything that is wrong at once, and needs no Java to do so."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from jobs import doctor
 from jobs.exit_codes import ExitCode
-from pipelines.base import jars
+from pipelines.base import jars, java
 from pipelines.base.console import CaptureConsole
+from pipelines.base.errors import EnvironmentProblem
 from pipelines.base.java import parse_release
 
-ROOT = Path(__file__).resolve().parents[3]
 
-
-def test_without_java_it_says_so_and_checks_the_rest(tmp_path: Path) -> None:
-    environment = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"}
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.cli", "doctor", "--lake", str(tmp_path / "lake")],
-        cwd=ROOT,
-        env=environment | {"PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
+def test_without_java_it_says_so_and_checks_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java, "USUAL_PLACES", ())
+    console = CaptureConsole()
+    assert doctor.doctor(None, console, tmp_path / "lake") == ExitCode.USAGE
+    said = console.texts("result")
+    wrong = [line for line in said if line.startswith("WRONG")]
+    assert any(
+        line.startswith("WRONG java: there is no Java on PATH or in a usual place; install Java") for line in wrong
     )
-    assert done.returncode == ExitCode.USAGE
-    wrong = [line for line in done.stdout.splitlines() if line.startswith("WRONG")]
-    assert any(line.startswith("WRONG java: there is no java on PATH; install Java 17") for line in wrong)
     for subject in ("python", "pyspark", "workers' python", "lake", "memory"):
-        assert f" {subject}: " in done.stdout
-    assert done.stderr == ""
+        assert any(f" {subject}: " in line for line in said)
     assert not (tmp_path / "lake").exists()
+
+
+def _java(home: Path, release: str | None) -> Path:
+    binary = home / "bin" / "java"
+    binary.parent.mkdir(parents=True)
+    binary.write_text("#!/bin/sh\n", encoding="utf-8")
+    binary.chmod(0o755)
+    if release is not None:
+        (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{release}"\n', encoding="utf-8")
+    return binary
+
+
+def test_java_is_looked_for_where_it_usually_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "old" / "bin"))
+    monkeypatch.setattr(java, "USUAL_PLACES", (str(tmp_path / "jvm" / "*"),))
+    assert java.find_java() is None
+    old = _java(tmp_path / "old", "1.8.0_402")
+    assert java.find_java() == old
+    with pytest.raises(EnvironmentProblem, match="is Java 8; Spark 4 needs 17 or later; install Java 17"):
+        java.use_java()
+    _java(tmp_path / "jvm" / "11", "11.0.2")
+    _java(tmp_path / "jvm" / "unknown", None)
+    _java(tmp_path / "jvm" / "25", "25")
+    suitable = _java(tmp_path / "jvm" / "17", "17.0.15")
+    assert java.find_java() == suitable
+    java.use_java()
+    assert os.environ["JAVA_HOME"] == str(tmp_path / "jvm" / "17")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    assert java.find_java() == old
+
+
+@pytest.mark.parametrize(
+    ("system", "how"),
+    [({"ID": "debian"}, "apt install"), ({"ID": "rocky", "ID_LIKE": "rhel fedora"}, "dnf install"), ({}, "or later,")],
+)
+def test_the_remedy_is_that_of_the_system(system: dict[str, str], how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java.sys, "platform", "linux")
+    monkeypatch.setattr(java.platform, "freedesktop_os_release", lambda: system)
+    assert how in java.java_remedy()
 
 
 def test_everything_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

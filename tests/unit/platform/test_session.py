@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from pipelines.base import java
 from pipelines.base.config import load_config
 from pipelines.base.errors import EnvironmentProblem
 from pipelines.base.jars import JARS_VARIABLE
@@ -32,13 +33,14 @@ def test_cores_of_a_master(master: str, cores: int | None) -> None:
 def test_without_java_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", os.devnull)
-    with pytest.raises(EnvironmentProblem, match="no java on PATH; install Java 17"):
+    monkeypatch.setattr(java, "USUAL_PLACES", ())
+    with pytest.raises(EnvironmentProblem, match="no Java on PATH or in a usual place; install Java 17"):
         build_session(load_config(), "test")
 
 
 def test_without_jars_there_is_one_clear_error(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(JARS_VARIABLE, str(tmp_path))
-    with pytest.raises(EnvironmentProblem, match="make setup"):
+    with pytest.raises(EnvironmentProblem, match="doctor --fetch"):
         build_session(load_config(), "test")
 
 

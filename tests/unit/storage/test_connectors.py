@@ -28,7 +28,7 @@ def test_a_path_needs_nothing() -> None:
     assert store_settings(Path("lake")) == {}
 
 
-@pytest.mark.parametrize(("place", "remedy"), [(S3, "make s3"), (Uri("gs", "bucket"), "gcs-connector")])
+@pytest.mark.parametrize(("place", "remedy"), [(S3, "doctor --fetch"), (Uri("gs", "bucket"), "gcs-connector")])
 def test_jars_that_are_not_there(place: Uri, remedy: str) -> None:
     with pytest.raises(EnvironmentProblem, match=remedy):
         connector_jars(place, {})

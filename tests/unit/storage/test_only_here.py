@@ -38,6 +38,7 @@ OF_THIS_MACHINE = {
     "pipelines/report/page/render.py": "files of the package",
     "pipelines/rules/explain.py": "files of the package",
     "jobs/options.py": "the file of --conf",
+    "jobs/help.py": "none: click's formatter",
     "jobs/redaction.py": "the file of a key",
     "jobs/archive_classes.py": "the JVM's archive",
     "jobs/fetch_jars.py": "jars of the installation",

@@ -1,0 +1,1 @@
+"""Installations into environments of their own, from the network: minutes."""
