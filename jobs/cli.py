@@ -170,7 +170,7 @@ def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **give
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.option("--markdown", is_flag=True, help="All tables that there can be, as the document docs/tables.md.")
 def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> ExitCode:
-    """List the tables of the lake, or the columns of table NAME."""
+    """List views and tables of the lake, or the columns of NAME, which is a view or a table."""
     from jobs.tables import show_document, show_tables
 
     return show_document(RichConsole()) if markdown else show_tables(RichConsole(), lake, name, as_json)
@@ -179,8 +179,16 @@ def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> Exit
 @highwater.command()
 @click.argument("statement", required=False)
 @options("lake", "master", "conf")
-@click.option("--csv", "form", flag_value="csv", help="Rows as CSV.")
-@click.option("--json", "form", flag_value="json", help="Rows as JSON.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "json", "parquet"]),
+    default="text",
+    show_default=True,
+    help="Of the rows; text rounds figures.",
+)
+@click.option("--out", type=PLACE, help="File for the rows, instead of printing them.")
+@click.option("--spark", "by_spark", is_flag=True, help="Have Spark answer, rather than DuckDB.")
 @click.option("--duckdb-views", is_flag=True, help="Print the statements that make the same views in DuckDB.")
 @click.option("--registered", is_flag=True, help="With --duckdb-views: the tables are registered there already.")
 def sql(
@@ -188,11 +196,13 @@ def sql(
     lake: Place,
     master: str | None,
     conf: Path | None,
-    form: str | None,
+    form: str,
+    out: Place | None,
+    by_spark: bool,
     duckdb_views: bool,
     registered: bool,
 ) -> ExitCode:
-    """Answer the query STATEMENT over the lake's tables and views; without one list them."""
+    """Answer the query STATEMENT over the lake's tables and views; without one list them. Without Spark."""
     from jobs.sql import answer, show_duckdb_views, show_names
 
     if statement is not None and duckdb_views:
@@ -201,7 +211,9 @@ def sql(
         return show_duckdb_views(RichConsole(), lake, registered)
     if statement is None:
         return show_names(RichConsole(), lake)
-    return answer(_config(conf, master), RichConsole(), lake, statement, form or "text")
+    if master is not None and not by_spark:
+        raise click.UsageError("--master is for --spark")
+    return answer(RichConsole(), lake, statement, form, out, _config(conf, master) if by_spark else None)
 
 
 @highwater.command()

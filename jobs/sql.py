@@ -1,23 +1,25 @@
-"""``highwater sql``: a query over the tables and views of a lake."""
+"""``highwater sql``: a query over the tables and views of a lake, by DuckDB or by Spark."""
 
 from __future__ import annotations
 
-from jobs.executors import meet_executors
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from jobs.exit_codes import ExitCode
-from jobs.fetch_jars import fetch_missing
 from jobs.lakes import tables_in
 from pipelines.base.answers import as_columns, as_csv, as_json
 from pipelines.base.config import Config
 from pipelines.base.console import Console
-from pipelines.base.errors import ForeignTable
+from pipelines.base.errors import ForeignTable, InputError
 from pipelines.lake.duckdb_views import duckdb_script
+from pipelines.lake.reader import LakeReader
 from pipelines.lake.tables import require_readable
-from pipelines.lake.views import query, register, views_over
-from pipelines.spark.session import build_session
-from pipelines.spark.spark_jobs import step
 from pipelines.storage.place import Place
-from schemas.views import table_alias
+from pipelines.storage.store import store_of
+from schemas.views import table_alias, views_over
 
+PARQUET = "parquet"
+_TEXTS = {"text": as_columns, "csv": as_csv, "json": as_json}
 #: More rows than this are no longer read by people.
 ROWS_SHOWN_MAX = 1000
 
@@ -52,28 +54,42 @@ def show_duckdb_views(console: Console, root: Place, registered: bool) -> ExitCo
     return code
 
 
-def answer(config: Config, console: Console, root: Place, statement: str, form: str) -> ExitCode:
-    """Run one query and print its rows.
+def answer(
+    console: Console, root: Place, statement: str, form: str, out: Place | None, config: Config | None
+) -> ExitCode:
+    """Answer one query: print its rows, or write them into a file.
 
     Args:
-        form: ``text``, ``csv`` or ``json``.
+        form: ``text``, ``csv``, ``json`` or ``parquet``.
+        out: the file; None: stdout.
+        config: for a session of Spark; None: DuckDB answers.
 
     Raises:
         InputError: there is no lake, or the statement is no query that can be answered.
     """
-    tables_in(root)
-    fetch_missing(console, config.session)
-    with console.stage("start Spark"):
-        spark = build_session(config, "highwater sql", place=root)
-    try:
-        meet_executors(console, spark, root)
-        with console.stage("query"), step(spark, "query"):
-            register(spark, root, statement)
-            rows = query(spark, statement)
-    finally:
-        spark.stop()
-    if form == "text" and rows.num_rows > ROWS_SHOWN_MAX:
-        console.note(f"  {rows.num_rows} rows, {ROWS_SHOWN_MAX} shown; --csv and --json give all")
+    if form == PARQUET and out is None:
+        raise InputError("--format parquet", "is nothing to print", "name a file with --out")
+    tables = tables_in(root)
+    if config is None:
+        rows = LakeReader(root, tables).query(statement)
+    else:
+        # Its imports take seconds.
+        from jobs.spark_sql import by_spark
+
+        rows = by_spark(config, console, root, statement)
+    if form == "text" and rows.num_rows > ROWS_SHOWN_MAX and out is None:
+        console.note(f"  {rows.num_rows} rows, {ROWS_SHOWN_MAX} shown; --format csv and json give all")
         rows = rows.slice(0, ROWS_SHOWN_MAX)
-    console.result({"text": as_columns, "csv": as_csv, "json": as_json}[form](rows))
+    if out is None:
+        console.result(_TEXTS[form](rows))
+        return ExitCode.CLEAN
+    store_of(out).replace(out, _parquet(rows) if form == PARQUET else f"{_TEXTS[form](rows)}\n".encode())
+    console.note(f"wrote {rows.num_rows} rows to {out}")
     return ExitCode.CLEAN
+
+
+def _parquet(rows: pa.Table) -> bytes:
+    buffer = pa.BufferOutputStream()
+    pq.write_table(rows, buffer)
+    content: bytes = buffer.getvalue().to_pybytes()
+    return content

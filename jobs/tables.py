@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import get_close_matches
+
 import orjson
 
 from jobs.exit_codes import ExitCode
@@ -12,16 +15,21 @@ from pipelines.base.errors import InputError
 from pipelines.base.plain import byte_size
 from pipelines.base.values import iso_utc
 from pipelines.lake.delta_log import TableLog, read_log, type_name
+from pipelines.lake.reader import LakeReader
 from pipelines.storage.place import Place
+from schemas.views import ViewSpec, table_alias, views_over
 
-#: A stamp is a hash, or an id with the hash of what it was made of: its beginning tells two of them apart.
-_STAMP_CHARS = 24
+#: Layers that are nobody's business but the engine's.
+_INTERNAL = ("state.",)
+#: Of a time in ISO 8601, up to its seconds.
+_TIME_CHARS = 19
 
 
 def show_tables(console: Console, root: Place, name: str | None, as_json: bool) -> ExitCode:
-    """List the tables, or the columns of the one that is named (``silver.isr_changes``, or without its layer).
+    """List views and tables, or the columns of the one that is named.
 
-    ``state`` is not a table: it shows what the replay carries from run to run, and where the next run goes on.
+    A table is named ``silver.isr_changes``, ``silver_isr_changes`` or without its layer, a view by its name. ``state``
+    is neither: it shows what the replay carries from run to run, and where the next run goes on.
 
     Raises:
         InputError: there is no lake, or no such table in it.
@@ -33,12 +41,24 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
     if name is None:
         _list_tables(console, {full_name: read_log(path) for full_name, path in paths.items()}, as_json)
         return ExitCode.CLEAN
-    chosen = [full_name for full_name in paths if name in (full_name, full_name.split(".")[1])]
-    if not chosen:
-        raise InputError(root, f"holds no table {name}", f"choose one of {', '.join(sorted(paths))}")
+    chosen = [full_name for full_name in paths if name in (full_name, table_alias(full_name), full_name.split(".")[1])]
+    views = [view for view in views_over(paths) if view.name == name]
+    if not chosen and not views:
+        raise _unknown(root, name, paths)
+    for view in views:
+        _list_view(console, LakeReader(root, paths), view, as_json)
     for full_name in chosen:
         _list_columns(console, full_name, paths[full_name], as_json)
     return ExitCode.CLEAN
+
+
+def _unknown(root: Place, name: str, paths: Mapping[str, Place]) -> InputError:
+    names = [view.name for view in views_over(paths)]
+    for full_name in paths:
+        names += [full_name, table_alias(full_name), full_name.split(".")[1]]
+    near = get_close_matches(name, names, 3, 0.5)
+    guess = f"did you mean {' or '.join(near)}? " if near else ""
+    return InputError(root, f"holds no table or view {name}", f"{guess}see `highwater tables` for all")
 
 
 def show_document(console: Console) -> ExitCode:
@@ -68,21 +88,40 @@ def _list_tables(console: Console, logs: dict[str, TableLog], as_json: bool) -> 
         ]
         console.result(orjson.dumps(tables, option=orjson.OPT_INDENT_2).decode())
         return
+    console.result("Views, what people ask (columns: `highwater tables NAME`; rows: `highwater sql`)")
+    console.table(("view", "a row is"), [(view.name, _one_row(view.comment)) for view in views_over(logs)])
+    internal = [name for name in logs if name.startswith(_INTERNAL)]
+    console.result('Tables: in SQL with "_" for "."')
+    _list_logs(console, {name: log for name, log in logs.items() if name not in internal})
+    if internal:
+        console.result("Internal, not for analysis: what a run leaves to the next (`highwater tables state`)")
+        _list_logs(console, {name: logs[name] for name in internal})
+
+
+def _list_logs(console: Console, logs: Mapping[str, TableLog]) -> None:
     console.table(
-        ("layer", "table", "rows", "version", "files", "size", "last written", "stamp"),
+        ("table", "rows", "size", "last written"),
         [
-            (
-                *name.split(".", 1),
-                "-" if log.rows is None else log.rows,
-                log.version,
-                len(log.files),
-                byte_size(log.size_bytes),
-                _time(log) or "-",
-                (log.stamp or "-")[:_STAMP_CHARS],
-            )
+            (name, "-" if log.rows is None else log.rows, byte_size(log.size_bytes), (_time(log) or "-")[:_TIME_CHARS])
             for name, log in logs.items()
         ],
     )
+
+
+def _one_row(comment: str) -> str:
+    """What is said of a row, without saying that it is one."""
+    return comment.removeprefix("One row per ").split(". ")[0].rstrip(".")
+
+
+def _list_view(console: Console, reader: LakeReader, view: ViewSpec, as_json: bool) -> None:
+    columns = reader.view_columns(view)
+    if as_json:
+        described = [{"column": name, "type": type_} for name, type_ in columns]
+        answer = {"view": view.name, "comment": view.comment, "reads": view.reads, "columns": described}
+        console.result(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
+        return
+    console.result(f"{view.name}: {view.comment} Made of {', '.join(view.reads)}.")
+    console.table(("column", "type"), [(name, type_.lower()) for name, type_ in columns])
 
 
 def _list_state(console: Console, paths: dict[str, Place], as_json: bool) -> None:
@@ -129,8 +168,7 @@ def _list_columns(console: Console, full_name: str, path: Place, as_json: bool) 
         console.result(orjson.dumps({"table": full_name, "columns": columns}, option=orjson.OPT_INDENT_2).decode())
         return
     console.result(f"{full_name}: {path}")
-    rows = [
-        (column["column"], column["type"], "yes" if column["nullable"] else "no", column["comment"])
-        for column in columns
-    ]
-    console.table(("column", "type", "null", "comment"), rows)
+    # A comma is where the type of a struct may be folded.
+    types = [f"{one['type'].replace(',', ', ')}{'' if one['nullable'] else ' not null'}" for one in columns]
+    rows = [(column["column"], type_, column["comment"]) for column, type_ in zip(columns, types, strict=True)]
+    console.table(("column", "type", "comment"), rows)

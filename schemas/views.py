@@ -9,6 +9,7 @@ metastore.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -267,3 +268,8 @@ group by cluster_id, broker_id, kind
 """,
     ),
 )
+
+
+def views_over(tables: Container[str]) -> list[ViewSpec]:
+    """The views whose tables are all there."""
+    return [view for view in VIEWS if all(name in tables for name in view.reads)]

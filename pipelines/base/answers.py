@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -51,13 +52,20 @@ def as_csv(table: pa.Table) -> str:
 
 
 def as_columns(table: pa.Table) -> str:
-    """Columns set apart by blanks, numbers to the right."""
-    rows = plain_rows(table)
+    """Columns set apart by blanks, numbers to the right and without digits that nobody reads."""
+    rows = [{name: _rounded(value) for name, value in row.items()} for row in plain_rows(table)]
     cells = [table.column_names, *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = [bool(rows) and all(_is_number(row[name]) for row in rows) for name in table.column_names]
     lines = [_line(cells[0], widths, right), "  ".join("-" * width for width in widths)]
     return "\n".join([*lines, *(_line(row, widths, right) for row in cells[1:])])
+
+
+def _rounded(value: Any) -> Any:
+    """Of a fraction four digits, and no digit of a whole number less."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    return round(value) if abs(value) >= 10_000 else float(f"{value:.4g}")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

@@ -16,9 +16,8 @@ from pipelines.base.errors import InputError
 from pipelines.base.threads import concurrently
 from pipelines.lake.contents import find_tables
 from pipelines.lake.tables import hadoop_path, require_readable, sql_text
-from pipelines.lake.views import views_over
 from pipelines.storage.place import Place, place_of, resolved
-from schemas.views import table_alias
+from schemas.views import table_alias, views_over
 
 
 def require_schema(spark: SparkSession, name: str) -> None:

@@ -39,13 +39,18 @@ register(spark, Path("highwater-lake"))
 spark.sql("select * from lost_ranges").show()
 ```
 
-Without Spark, with `pip install deltalake`:
+Without Spark, `highwater sql "select * from lost_ranges" --format csv` (or `json`, `parquet`), and with
+`pip install deltalake`, for pandas; `ArrowDtype` keeps whole numbers whole where some are null:
 
 ```python
+import pandas as pd
 from deltalake import DeltaTable
 
-violations = DeltaTable("highwater-lake/gold/violations").to_pandas()
+rows = DeltaTable("highwater-lake/gold/violations").to_pyarrow_table()
+violations = rows.to_pandas(types_mapper=pd.ArrowDtype)
 ```
+
+In polars: `polars.read_delta("highwater-lake/gold/violations")`, or `polars.from_arrow(rows)` of the rows above.
 
 In DuckDB: `highwater sql --duckdb-views > views.sql`, then `duckdb -init views.sql`. That downloads DuckDB's extension
 `delta` once. Where it cannot be had, the tables are registered from Python, and the views come on top:

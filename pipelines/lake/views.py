@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.errors import ParseException, PySparkException
@@ -14,7 +13,7 @@ from pipelines.base.errors import InputError
 from pipelines.lake.contents import find_tables
 from pipelines.lake.tables import hadoop_path, require_readable
 from pipelines.storage.place import Place
-from schemas.views import VIEWS, ViewSpec, table_alias
+from schemas.views import table_alias, views_over
 
 _WORD = re.compile(r"\w+")
 
@@ -48,11 +47,6 @@ def register(spark: SparkSession, root: Place, statement: str | None = None) -> 
     return [*map(table_alias, tables), *(view.name for view in views)]
 
 
-def views_over(tables: Sequence[str] | dict[str, Place]) -> list[ViewSpec]:
-    """The views whose tables are all there."""
-    return [view for view in VIEWS if all(name in tables for name in view.reads)]
-
-
 def query(spark: SparkSession, statement: str) -> pa.Table:
     """The rows of one query, in its order.
 
@@ -78,4 +72,6 @@ def query(spark: SparkSession, statement: str) -> pa.Table:
         raise InputError("SQL", str(error).splitlines()[0], _REMEDY) from None
 
 
-_REMEDY = "see `highwater sql` for the names, and `highwater tables NAME` for the columns of one"
+_REMEDY = (
+    "only queries are answered; see `highwater sql` for the names, and `highwater tables NAME` for the columns of one"
+)

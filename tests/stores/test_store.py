@@ -72,7 +72,7 @@ def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, remote:
     assert bundled.code == 0, bundled.err
     archive = remote.read("bundle.zip")
     assert zipfile.ZipFile(io.BytesIO(archive)).testzip() is None
-    rows = highwater(tmp_path, "sql", "SELECT count(*) AS n FROM gold_delayed_operations", "--csv", lake=lake)
+    rows = highwater(tmp_path, "sql", "SELECT count(*) AS n FROM gold_delayed_operations", "--format", "csv", lake=lake)
     assert rows.out.split() == ["n", str(counts["gold.delayed_operations"])]
 
 

@@ -1,0 +1,91 @@
+"""Tables and views as people ask: by any of their names, in 80 columns, by DuckDB at once, and never written."""
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from jobs import cli
+from jobs.exit_codes import ExitCode
+from jobs.tables import show_tables
+from pipelines.base.console import RichConsole
+from schemas.views import VIEWS, views_over
+
+LAKE = Path(__file__).resolve().parents[3] / "tests" / "data" / "lake"
+TABLES = [f"{path.parent.name}.{path.name}" for path in LAKE.glob("*/*")]
+THERE = views_over(TABLES)
+LOST = 'select topic, "partition", offset_start from lost_ranges order by topic'
+
+
+def _asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.run([*arguments, "--lake", str(LAKE)]) == ExitCode.CLEAN, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+class _Narrow(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_views_come_first_and_all_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    out = _Narrow()
+    show_tables(RichConsole(out, io.StringIO()), LAKE, None, as_json=False)
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    first = [line.split()[0] for line in lines if line.strip()]
+    assert first.index("lost_ranges") < first.index("gold.violations")
+    # Names stay whole: they are there to be copied.
+    assert {*TABLES, *(view.name for view in THERE)} <= set(first)
+
+
+@pytest.mark.parametrize("name", ["gold.violations", "gold_violations", "violations"])
+def test_a_table_goes_by_any_of_its_names(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "offset_start" in _asked(capsys, "tables", name)
+
+
+@pytest.mark.parametrize("view", THERE, ids=lambda view: view.name)
+def test_a_view_has_columns_and_is_answered(view: object, capsys: pytest.CaptureFixture[str]) -> None:
+    name = next(known.name for known in VIEWS if known == view)
+    described = json.loads(_asked(capsys, "tables", name, "--json"))
+    header = _asked(capsys, "sql", f"select * from {name} limit 1", "--format", "csv").splitlines()[0]
+    assert [column["column"] for column in described["columns"]] == header.split(",")
+
+
+def test_a_name_that_is_none_is_told_with_those_that_are_near(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["tables", "gold_violation", "--lake", str(LAKE)]) == ExitCode.USAGE
+    assert "did you mean gold_violations or" in capsys.readouterr().err
+
+
+def test_rows_in_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"topic": "ledger", "partition": 0, "offset_start": 118},
+        {"topic": "sessions", "partition": 1, "offset_start": 115},
+    ]
+    assert json.loads(_asked(capsys, "sql", LOST, "--format", "json")) == rows
+    assert _asked(capsys, "sql", LOST, "--format", "csv").splitlines()[1] == "ledger,0,118"
+    assert _asked(capsys, "sql", LOST).splitlines()[2].split() == ["ledger", "0", "118"]
+    file = tmp_path / "rows.parquet"
+    assert _asked(capsys, "sql", LOST, "--format", "parquet", "--out", str(file)) == ""
+    assert pq.read_table(file).to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["delete from gold_violations"], "only queries are"),
+        (["select 1); drop view gold_violations; select (1"], "only queries are"),
+        (["select * from nosuch"], "nosuch does not exist"),
+        (["select 1", "--format", "parquet"], "name a file with --out"),
+        (["select 1", "--master", "local[2]"], "--master is for --spark"),
+    ],
+)
+def test_what_is_no_query_is_one_sentence(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["sql", *arguments, "--lake", str(LAKE)]) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
