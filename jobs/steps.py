@@ -55,6 +55,8 @@ from pipelines.upkeep.upgrade import require_up_to_date, upgrade
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
 
+#: Of verbs that take long, for who watches.
+STAGES = {"audit": ("start Spark", "ingest", "parse", "quality", "replay", "report")}
 #: Paths, and what is wrong with each.
 Problems = tuple[tuple[str, str], ...]
 
@@ -291,12 +293,14 @@ def lake_of(
         require_up_to_date(run.lake)
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         fetch_missing(run.console, run.config.session)
+        size_bytes = text_bytes()
+        run.console.plan(STAGES.get(verb, ()), size_bytes)
         with run.console.stage("start Spark"):
             # A second of parsing, while Python waits for the JVM.
             Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
             if run.config.session.local_mb and (cores := in_process_cores(run.config.session)):
                 local_tasks.start(cores)
-            spark = build_session(run.config, f"highwater {verb}", text_bytes(), run.lake)
+            spark = build_session(run.config, f"highwater {verb}", size_bytes, run.lake)
         try:
             meet_executors(run.console, spark, run.lake, files, writer is not NO_WRITER)
             yield Lake(spark, run.lake, writer.fence)

@@ -18,6 +18,8 @@ from rich.console import Console as Terminal
 from rich.table import Table
 from rich.text import Text
 
+from pipelines.base.progress import Plan, shown
+
 
 class Console(ABC):
     """Where stages report to."""
@@ -25,6 +27,10 @@ class Console(ABC):
     @abstractmethod
     def stage(self, name: str) -> AbstractContextManager[None]:
         """A step of the work: tells that it runs and, when it has ended, how long it took."""
+
+    @abstractmethod
+    def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
+        """What stages are to come, of how much text: who watches is told the time left."""
 
     @abstractmethod
     def note(self, text: str) -> None:
@@ -43,6 +49,16 @@ class Console(ABC):
         """An answer in rows, on stdout; numbers are set to the right."""
 
 
+class _Watched:
+    """What a spinner says of a stage, made anew each time that it is drawn."""
+
+    def __init__(self, plan: Plan | None, stage: str) -> None:
+        self._plan, self._stage, self._started = plan, stage, time.monotonic()
+
+    def __rich__(self) -> Text:
+        return Text(shown(self._plan, self._stage, time.monotonic() - self._started))
+
+
 class _Stream(Terminal):
     """A stream of this process. Where nobody reads any more, rich itself would end with 1, which means violated."""
 
@@ -59,16 +75,23 @@ class RichConsole(Console):
         width = None if stdout.isatty() else _FILE_WIDTH
         self._out = _Stream(file=stdout, width=width, markup=False, highlight=False, soft_wrap=True)
         self._err = _Stream(file=err or sys.stderr, markup=False, highlight=False, soft_wrap=True)
+        self._plan: Plan | None = None
+
+    def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
+        self._plan = Plan(stages, text_bytes)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         started = time.monotonic()
-        spinner = self._err.status(Text(name)) if self._err.is_terminal else nullcontext()
+        watched = _Watched(self._plan, name)
+        spinner = self._err.status(watched) if self._err.is_terminal else nullcontext()
         ending = "  failed"
         try:
             with spinner:
                 yield
             ending = ""
+            if self._plan is not None:
+                self._plan.end(name, time.monotonic() - started)
         finally:
             self._err.print(f"{name:<32} {time.monotonic() - started:6.1f} s{ending}")
 
@@ -109,6 +132,9 @@ class CaptureConsole(Console):
     def texts(self, kind: str) -> list[str]:
         """Everything of one kind, in order."""
         return [said.text for said in self.said if said.kind == kind]
+
+    def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
+        pass
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
