@@ -40,7 +40,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "trace": ("highwater trace partition ledger-0", "highwater trace finding committed-data-lost"),
     "trace request": (
         "highwater trace request --broker 1 --correlation-id 120 --connection 39812",
-        "highwater trace request --broker 1 --correlation-id 120 --until 2026-11-20T15:39:50",
+        "highwater trace request --broker 1 --correlation-id 120 --connection 39812 --format json",
     ),
     "trace write": ("highwater trace write ledger-0", "highwater trace write ledger --until 2026-11-20T15:39:45"),
     "trace partition": (

@@ -10,6 +10,7 @@ from jobs.exit_codes import ExitCode
 from jobs.help import EXAMPLES, GROUPS
 from tests.verbs import Ended, as_printed
 
+LOST = "Partition ledger-0: Committed offsets 118 to 119 (exclusive) are lost"
 #: Of the lake that `highwater audit logs` makes: a shell's own words cannot be run here.
 ASKED = [
     example
@@ -36,14 +37,14 @@ def audited(spark: SparkSession, folder: Path) -> list[Ended]:
 
 def test_the_lost_record_is_found(audited: list[Ended]) -> None:
     assert [ended.code for ended in audited] == [ExitCode.VIOLATED, ExitCode.VIOLATED]
-    assert all("committed-data-lost ledger-0, offset 118" in ended.out for ended in audited)
+    assert all(LOST in ended.out for ended in audited)
 
 
 @pytest.mark.parametrize("example", ASKED)
 def test_examples(example: str, spark: SparkSession, folder: Path, audited: list[Ended]) -> None:
     ended = as_printed(spark, folder, example)
     assert ended.code in (ExitCode.CLEAN, ExitCode.VIOLATED), ended.err
-    assert ended.out
+    assert ended.out or ended.err  # steps for a scheduler have nothing to say but what they did
     if ended.code == ExitCode.VIOLATED:
         assert example.split()[1] in ("report", "gate")
 
@@ -51,7 +52,7 @@ def test_examples(example: str, spark: SparkSession, folder: Path, audited: list
 def test_the_demo_says_what_to_look_at(spark: SparkSession, folder: Path) -> None:
     first = as_printed(spark, folder, "highwater demo --no-open")
     assert first.code == ExitCode.CLEAN, first.err
-    assert "committed-data-lost ledger-0, offset 118" in first.out
+    assert LOST in first.out
     told = first.out.partition("what to look at")[2].splitlines()
     commands = [line[line.index("highwater ") :] for line in told if "  highwater " in line]
     assert len(commands) == 3
