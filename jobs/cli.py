@@ -17,7 +17,7 @@ from jobs.exit_codes import ExitCode
 from jobs.help import COMPLETE_VARIABLE, Highwater, complete
 from jobs.help import completion as completion_of
 from jobs.inquiry_verbs import VERBS
-from jobs.options import DAYS, PLACE, SECTION_NAMES, options
+from jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SEVERITIES, options
 from jobs.redaction import redaction_key
 from pipelines.base.config import Config, load_config
 from pipelines.base.console import RichConsole
@@ -76,6 +76,54 @@ def demo(folder: Path, opens: bool | None, master: str | None, conf: Path | None
 
     run = _run(lake=folder / "lake", out=folder / "report", master=master, conf=conf)
     return bundled.demo(run, sys.stdout.isatty() if opens is None else opens)
+
+
+@highwater.command()
+@options("logs", "lake", "out", "cluster name", "master", "conf")
+@click.option(
+    "--every",
+    "every_s",
+    type=click.FloatRange(min=1),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="From the beginning of a round to that of the next.",
+)
+@click.option("--webhook", metavar="URL", help="Tell this address of each incident that begins or ends.")
+@click.option(
+    "--webhook-format",
+    "webhook_form",
+    type=click.Choice(ALERT_FORMATS),
+    default="json",
+    show_default=True,
+    help="PagerDuty's routing key is taken from HIGHWATER_PAGERDUTY_KEY.",
+)
+@click.option("--command", help="Run this, without a shell, for each of them, with the incident as JSON on its stdin.")
+@click.option(
+    "--severity",
+    type=click.Choice(SEVERITIES),
+    default="major",
+    show_default=True,
+    help="The least that webhook and command are told of.",
+)
+@click.option("--openmetrics", type=PLACE, metavar="FILE", help="File for Prometheus, written anew each round.")
+@click.option("--rounds", type=click.IntRange(min=1), help="So many, then end; for ever unless given.")
+def watch(
+    logs: tuple[Place, ...],
+    every_s: float,
+    webhook: str | None,
+    webhook_form: str,
+    command: str | None,
+    severity: str,
+    openmetrics: Place | None,
+    rounds: int | None,
+    **given: Any,
+) -> ExitCode:
+    """Audit LOGS as they grow, print incidents as they begin and end, and tell others of them."""
+    from jobs import watch as verb
+
+    recipients = verb.Recipients(webhook, webhook_form, command, severity, openmetrics)
+    return verb.watch(_run(**given), _present(logs), every_s, recipients, rounds or 0)
 
 
 @highwater.command()
@@ -266,18 +314,22 @@ def expire(lake: Place, cluster_id: str | None, conf: Path | None, keep: str | N
     help="As Kafka's CSV reporter wrote, or for promtool tsdb create-blocks-from openmetrics.",
 )
 @click.option("--markdown", is_flag=True, help="All metrics as the table of the document docs/metrics.md.")
+@click.option("--dashboard", is_flag=True, help="A Grafana dashboard of what `highwater watch --openmetrics` writes.")
 def metrics(
     lake: Place,
     cluster_id: str | None,
     out: Place,
     form: str,
     markdown: bool,
+    dashboard: bool,
     time_from: datetime | None,
     time_until: datetime | None,
 ) -> ExitCode:
     """Write brokers' metrics, rebuilt from their logs, as files for other tools."""
-    from jobs.metrics import export, show_document
+    from jobs.metrics import export, show_dashboard, show_document
 
+    if dashboard:
+        return show_dashboard(RichConsole())
     if markdown:
         return show_document(RichConsole())
     return export(RichConsole(), lake, out, form, *_span(time_from, time_until), cluster_id)

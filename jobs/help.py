@@ -22,7 +22,7 @@ highwater --help lists all verbs, highwater VERB --help has examples of one"""
 
 #: Verbs in the order in which one needs them.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Begin": ("demo", "audit", "doctor", "completion"),
+    "Begin": ("demo", "audit", "watch", "doctor", "completion"),
     "What happened": ("incidents", "report", "trace", "survivors", "compare", "whatif", "explain"),
     "Tables and files": ("tables", "sql", "metrics", "bundle"),
     "One step at a time, for a scheduler": ("ingest", "parse", "quality", "replay", "gate"),
@@ -33,6 +33,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("highwater demo", "highwater demo --no-open --folder demo"),
     "audit": ("highwater audit logs", "highwater audit logs --from 2026-11-20T15:39 --until 2026-11-20T15:41"),
+    "watch": (
+        "highwater watch logs --openmetrics highwater.prom --rounds 1",
+        "highwater watch logs --command 'logger -t highwater' --severity critical --rounds 1",
+    ),
     "doctor": ("highwater doctor", "highwater doctor --fetch"),
     "completion": ('eval "$(highwater completion bash)"', "highwater completion fish | source"),
     "incidents": ("highwater incidents", "highwater incidents --broker 1 --from 2026-11-20T15:39:50"),

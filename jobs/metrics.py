@@ -14,6 +14,7 @@ from pipelines.lake.delta_log import read_log
 from pipelines.lake.parquet import read_files
 from pipelines.metrics.document import metrics_markdown
 from pipelines.metrics.export import Row, csv_files, openmetrics_lines
+from pipelines.metrics.live import dashboard
 from pipelines.report.write import make_report_folder
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
@@ -85,6 +86,12 @@ def metrics_of(root: Place) -> list[Row]:
 def show_document(console: Console) -> ExitCode:
     """Print the table of docs/metrics.md."""
     console.result(metrics_markdown().rstrip("\n"))
+    return ExitCode.CLEAN
+
+
+def show_dashboard(console: Console) -> ExitCode:
+    """Print a Grafana dashboard of what `highwater watch` exposes."""
+    console.result(dashboard())
     return ExitCode.CLEAN
 
 

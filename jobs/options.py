@@ -79,6 +79,9 @@ _SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 PLACE = PlaceType()
 #: Those of `pipelines.report.sections.SECTIONS`, which takes long to import.
 SECTION_NAMES = ("brokers", "coverage", "findings", "rules", "accuracy", "latency")
+#: Those of `jobs.alerts`, likewise.
+ALERT_FORMATS = ("json", "slack", "pagerduty", "alertmanager")
+SEVERITIES = ("critical", "major", "minor", "info")
 DAYS = re.compile(r"[1-9][0-9]{0,4}d", re.ASCII)
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "logs": click.argument("logs", nargs=-1, required=True, type=PLACE),

@@ -1,0 +1,153 @@
+"""Incidents for whoever is called: the bodies that services take, and how they are handed on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+import orjson
+
+from pipelines.base.errors import ConfigError
+from pipelines.report.happened import bug, window
+from pipelines.report.model import Incident
+
+#: PagerDuty's key is a secret, which the list of processes would show.
+KEY_VARIABLE: Final = "HIGHWATER_PAGERDUTY_KEY"
+_TIMEOUT_S: Final = 20
+_PAGERDUTY_SEVERITIES: Final = {"critical": "critical", "major": "error", "minor": "warning", "info": "info"}
+#: PagerDuty takes no longer summary.
+_SUMMARY_MAX: Final = 1024
+
+
+class Alert(NamedTuple):
+    """An incident that begins, or one told of before that has ended."""
+
+    incident: Incident
+    has_ended: bool
+
+
+class Undelivered(Exception):
+    """An alert that did not arrive."""
+
+
+def require_key(form: str) -> None:
+    """Without its key nothing reaches PagerDuty.
+
+    Raises:
+        ConfigError: the key is not in the environment.
+    """
+    if form == "pagerduty" and not os.environ.get(KEY_VARIABLE):
+        raise ConfigError(
+            "environment", KEY_VARIABLE, "is not set: PagerDuty's routing key of an Events API v2 integration"
+        )
+
+
+def body(form: str, alert: Alert, environment: Mapping[str, str] = os.environ) -> bytes:
+    """What a service is sent."""
+    makers = {"json": _json, "slack": _slack, "pagerduty": _pagerduty, "alertmanager": _alertmanager}
+    return orjson.dumps(makers[form](alert, environment))
+
+
+def _json(alert: Alert, _: Mapping[str, str]) -> Any:
+    return {"status": "ended" if alert.has_ended else "begun", "incident": alert.incident.model_dump(mode="json")}
+
+
+def _slack(alert: Alert, _: Mapping[str, str]) -> Any:
+    incident = alert.incident
+    state = "ended" if alert.has_ended else incident.severity
+    lines = [f"*{state}* {window(incident)} UTC: {incident.sentence} {bug(incident)}".rstrip()]
+    if incident.advice and not alert.has_ended:
+        lines.append(incident.advice)
+    text = "\n".join(lines).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return {"text": text}
+
+
+def _pagerduty(alert: Alert, environment: Mapping[str, str]) -> Any:
+    incident = alert.incident
+    event = {
+        "routing_key": environment.get(KEY_VARIABLE, ""),
+        "event_action": "resolve" if alert.has_ended else "trigger",
+        "dedup_key": f"highwater-{incident.incident_id}",
+    }
+    if alert.has_ended:
+        return event
+    return event | {
+        "payload": {
+            "summary": incident.sentence[:_SUMMARY_MAX],
+            "source": f"kafka {incident.cluster_id}",
+            "severity": _PAGERDUTY_SEVERITIES[incident.severity],
+            "timestamp": incident.start_time,
+            "component": ", ".join(f"broker {broker}" for broker in incident.broker_ids),
+            "class": incident.kind,
+            "custom_details": {
+                "advice": incident.advice,
+                "known_bug": bug(incident),
+                "partitions": list(incident.topic_partitions),
+                **incident.figures,
+            },
+        }
+    }
+
+
+def _alertmanager(alert: Alert, _: Mapping[str, str]) -> Any:
+    """Of version 2 of its API, which takes a list."""
+    incident = alert.incident
+    labels = {
+        "alertname": f"highwater_{incident.kind}",
+        "severity": incident.severity,
+        "cluster": incident.cluster_id,
+        "incident_id": incident.incident_id,
+    }
+    told = {
+        "labels": labels,
+        "annotations": {"summary": incident.sentence, "description": incident.advice, "known_bug": bug(incident)},
+        "startsAt": incident.start_time,
+    }
+    return [told | {"endsAt": incident.end_time} if alert.has_ended and incident.end_time else told]
+
+
+def post(url: str, form: str, alert: Alert) -> None:
+    """Send an alert.
+
+    Raises:
+        Undelivered: the service did not take it.
+    """
+    request = Request(url, body(form, alert), {"Content-Type": "application/json", "User-Agent": "highwater"})
+    try:
+        with urlopen(request, timeout=_TIMEOUT_S):
+            pass
+    except (URLError, OSError, ValueError) as error:
+        # The address may hold a token: it is not told.
+        raise Undelivered(f"the webhook did not take incident {alert.incident.incident_id} ({error})") from None
+
+
+def call(command: str, alert: Alert) -> None:
+    """Run a command, without a shell: the incident is on its stdin as JSON, its main parts in its environment.
+
+    Raises:
+        Undelivered: it cannot be run, or fails.
+    """
+    incident = alert.incident
+    told = {
+        "HIGHWATER_STATUS": "ended" if alert.has_ended else "begun",
+        "HIGHWATER_INCIDENT": incident.incident_id,
+        "HIGHWATER_KIND": incident.kind,
+        "HIGHWATER_SEVERITY": incident.severity,
+        "HIGHWATER_SENTENCE": incident.sentence,
+    }
+    try:
+        subprocess.run(
+            shlex.split(command),
+            input=body("json", alert),
+            env={**os.environ, **told},
+            timeout=_TIMEOUT_S,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise Undelivered(f"--command failed for incident {incident.incident_id} ({error})") from None

@@ -1,0 +1,245 @@
+"""``highwater watch``: an audit of what is new, again and again, and what begins and ends meanwhile.
+
+Each round is a run like the hourly one, so what it leaves is a run's. Which incidents were told is kept beside the
+report, so that a watch that was killed goes on: nothing is told twice, and what did not arrive is tried again.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import orjson
+
+from jobs import alerts, steps
+from jobs.alerts import Alert, Undelivered
+from jobs.exit_codes import ExitCode
+from jobs.options import SEVERITIES
+from pipelines.base.console import Console
+from pipelines.base.errors import HighwaterError
+from pipelines.bronze.discover import discover
+from pipelines.bronze.unread import new_bytes
+from pipelines.metrics.live import exposition
+from pipelines.report.happened import ALSO_LOGGED, bug
+from pipelines.report.model import Incident, Report
+from pipelines.storage.place import Place
+from pipelines.storage.store import store_of
+
+#: What was told, beside the report.
+TOLD: Final = "watch.json"
+#: Rounds that fail one after another before the watch ends: a disk that is full for a while, logs that rotate.
+_FAILURES_MAX: Final = 10
+BEGUN, ENDED = "begun", "ended"
+#: Behind either: the webhook or the command did not take it.
+_UNDELIVERED: Final = ", undelivered"
+
+
+class Recipients(NamedTuple):
+    """Who is told of incidents, beside stdout.
+
+    Attributes:
+        webhook, command: None: none.
+        form: of what the webhook is sent, one of `jobs.options.ALERT_FORMATS`.
+        severity: the least that they are told of.
+        metrics: file for Prometheus; None: none.
+    """
+
+    webhook: str | None = None
+    form: str = "json"
+    command: str | None = None
+    severity: str = "major"
+    metrics: Place | None = None
+
+
+class _OfRound(Console):
+    """The console of a round: only what the user should look at, and that once."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._warned: set[str] = set()
+
+    def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
+        pass
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def note(self, text: str) -> None:
+        pass
+
+    def warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._console.warn(text)
+
+    def result(self, text: str) -> None:
+        pass
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        pass
+
+
+def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Recipients, rounds: int = 0) -> ExitCode:
+    """Audit as logs grow, until it is interrupted.
+
+    Args:
+        every_s: from the beginning of a round to that of the next.
+        rounds: so many, then it ends; 0: for ever.
+
+    Raises:
+        HighwaterError: the first round fails, or ten one after another do.
+    """
+    alerts.require_key(recipients.form)
+    quiet = replace(run, console=_OfRound(run.console))
+    told, done, failures = _told_before(run.out), 0, 0
+    run.console.note(f"watching, a round every {every_s:.0f} s; the page is {run.out / 'report.html'}; Ctrl-C ends it")
+    with _interrupted_by(signal.SIGTERM):
+        try:
+            while not rounds or done < rounds:
+                begun = time.monotonic()
+                try:
+                    if not done or _has_news(run, logs):
+                        told = _round(quiet, run.console, logs, told, recipients, begun)
+                    done, failures = done + 1, 0
+                except (HighwaterError, OSError) as error:
+                    failures += 1
+                    if not done or failures == _FAILURES_MAX:
+                        raise
+                    run.console.warn(f"this round failed, the next one tries again: {error}")
+                if not rounds or done < rounds:
+                    time.sleep(max(0.0, begun + every_s - time.monotonic()))
+        except KeyboardInterrupt:
+            run.console.note("stopped; the same command goes on from here")
+    return ExitCode.CLEAN
+
+
+def _has_news(run: steps.Run, logs: Sequence[Place]) -> bool:
+    files = discover(logs, run.config.ingest.include, run.config.ingest.exclude).files
+    return new_bytes(files, run.lake) > 0
+
+
+def _round(
+    quiet: steps.Run,
+    console: Console,
+    logs: Sequence[Place],
+    told: dict[str, str] | None,
+    recipients: Recipients,
+    begun: float,
+) -> dict[str, str]:
+    report = steps.audited(quiet, logs)
+    if told is None:
+        told = _at_first(report, console)
+    told = dict(told)
+    again, news = undelivered(report, told), due(report, told)
+    for alert in news:
+        console.result(line(alert))
+    for alert in (*again, *news):
+        state = ENDED if alert.has_ended else BEGUN
+        try:
+            _deliver(alert, recipients)
+        except Undelivered as problem:
+            console.warn(f"{problem}; the next round tries again")
+            state += _UNDELIVERED
+        told[alert.incident.incident_id] = state
+    if recipients.form == "alertmanager":
+        _remind(report, told, recipients, console)
+    store_of(quiet.out).replace(quiet.out / TOLD, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    if recipients.metrics is not None:
+        text = exposition(report, datetime.now(UTC).timestamp(), time.monotonic() - begun)
+        store_of(recipients.metrics).replace(recipients.metrics, text.encode())
+    return told
+
+
+def _at_first(report: Report, console: Console) -> dict[str, str]:
+    """What lies behind when a watch begins is told by its number; what still lasts is news."""
+    over = {incident.incident_id: ENDED for incident in _worth_telling(report) if incident.end_time is not None}
+    if over:
+        console.result(f"{len(over)} incidents were over before: highwater incidents")
+    return over
+
+
+def undelivered(report: Report, told: dict[str, str]) -> list[Alert]:
+    """What was told in a round before, and did not arrive."""
+    return [
+        Alert(incident, state.startswith(ENDED))
+        for incident in _worth_telling(report)
+        if (state := told.get(incident.incident_id, "")).endswith(_UNDELIVERED)
+    ]
+
+
+def due(report: Report, told: dict[str, str]) -> list[Alert]:
+    """What is to be told now: what began, and of what was told in a round before that it has ended; in order of time.
+
+    An incident that is over when it is first seen begins now and ends with the next round: a service that was told of
+    both at once would call nobody.
+    """
+    begun = [incident for incident in _worth_telling(report) if incident.incident_id not in told]
+    ended = [
+        incident
+        for incident in _worth_telling(report)
+        if told.get(incident.incident_id) == BEGUN and incident.end_time is not None
+    ]
+    return sorted(
+        [*(Alert(incident, False) for incident in begun), *(Alert(incident, True) for incident in ended)],
+        key=lambda alert: alert.incident.end_time or "" if alert.has_ended else alert.incident.start_time,
+    )
+
+
+def _worth_telling(report: Report) -> Iterable[Incident]:
+    return [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]
+
+
+def line(alert: Alert) -> str:
+    """An alert in one line."""
+    incident = alert.incident
+    if alert.has_ended:
+        return f"{incident.end_time}  ended  {incident.sentence} [{incident.incident_id[:12]}]"
+    said = f"{incident.start_time}  {incident.severity}  {incident.sentence} {bug(incident)}".rstrip()
+    return f"{said} [{incident.incident_id[:12]}]"
+
+
+def _deliver(alert: Alert, recipients: Recipients) -> None:
+    if SEVERITIES.index(alert.incident.severity) > SEVERITIES.index(recipients.severity):
+        return
+    if recipients.webhook is not None:
+        alerts.post(recipients.webhook, recipients.form, alert)
+    if recipients.command is not None:
+        alerts.call(recipients.command, alert)
+
+
+def _remind(report: Report, told: dict[str, str], recipients: Recipients, console: Console) -> None:
+    """Alertmanager takes what it is not reminded of for over."""
+    for incident in _worth_telling(report):
+        if told.get(incident.incident_id) == BEGUN and incident.end_time is None:
+            try:
+                _deliver(Alert(incident, False), recipients._replace(command=None))
+            except Undelivered as problem:
+                console.warn(str(problem))
+
+
+def _told_before(out: Place) -> dict[str, str] | None:
+    """What a watch told before this one; None where there was none."""
+    store = store_of(out)
+    if not store.is_file(out / TOLD):
+        return None
+    told: dict[str, str] = orjson.loads(store.read(out / TOLD))
+    return told
+
+
+@contextmanager
+def _interrupted_by(number: signal.Signals) -> Iterator[None]:
+    """A service manager's way to end a process ends it like Ctrl-C."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
