@@ -78,7 +78,7 @@ def as_printed(spark: SparkSession, folder: Path, line: str) -> Ended:
     verb = cli.highwater.commands[words[0]]
     of_verb = verb.commands[words[1]] if isinstance(verb, click.Group) else verb
     for option in of_verb.params:
-        if option.opts[0] in _PLACES and option.opts[0] not in words and option.default is not None:
+        if option.opts[0] in _PLACES and option.opts[0] not in words and isinstance(option.default, str):
             words += [option.opts[0], str(option.default)]
     placed = [
         str(folder / word) if before in _PLACES or word.split("/")[0] == "logs" else word
