@@ -1,6 +1,6 @@
 # highwater with its Java and its jars: no network is needed to run it.
 #   docker build --tag highwater .
-#   docker run --rm --volume /var/log/kafka:/logs:ro --volume "$PWD:/work" highwater audit /logs
+#   docker run --rm --volume /var/log/kafka:/logs:ro --volume "$PWD:/data" highwater audit /logs
 FROM python:3.11-slim-bookworm
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
@@ -11,5 +11,5 @@ RUN python -m venv /opt/highwater \
     && /opt/highwater/bin/highwater doctor --fetch \
     && rm -rf /src
 ENV PATH=/opt/highwater/bin:$PATH
-WORKDIR /work
+WORKDIR /data
 ENTRYPOINT ["highwater"]
