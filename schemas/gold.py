@@ -68,7 +68,8 @@ DELAYED_OPERATIONS = TableSpec(
         column(
             "class_reason",
             STRING,
-            "Why: lost_wake_up, leader_stalled, late_log_line, fetch_not_logged, coarse_times (whole seconds), ...",
+            "Why: lost_wake_up, leader_stalled, throttled (KIP-73), late_log_line, fetch_not_logged, coarse_times "
+            "(whole seconds), ...",
         ),
         column("known_bug", STRING, "JIRA of a bug of the running version with this signature"),
         required(
@@ -76,7 +77,7 @@ DELAYED_OPERATIONS = TableSpec(
             STRING,
             "high_watermark, isr_change, leader_only, at_once, timer, leadership_lost, error, unknown; of fetches also "
             "bytes, no_partitions, no_wait, session_error, fenced_epoch, diverging_epoch, preferred_replica, "
-            "beyond_end, older_segment",
+            "beyond_end, older_segment, throttled",
         ),
         column("closing_topic", STRING, "Topic of the partition that was last"),
         column("closing_partition", INT, "Partition that was last"),

@@ -193,7 +193,7 @@ def _operations(
     made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else (ISR_TIMELINE,)
     made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew))
     files = made.operations.files(gold.DELAYED_OPERATIONS.name)
-    late = settled(lake, made.operations, limits)
+    late = settled(lake, made.operations, limits, premises.contexts)
     since = None
     if todo.whole:
         if late is not None:

@@ -44,6 +44,8 @@ RELEASES_BY_KEY: Final[Mapping[str, str]] = {
     "replication.quota.window.num": "0.10.1",
     "log.message.format.version": "0.10.0",
 }
+LEADER_THROTTLE_RATE: Final = "leader.replication.throttled.rate"
+THROTTLED_LEADERS: Final = "leader.replication.throttled.replicas"
 APPEND_LINGER: Final = "group.coordinator.append.linger.ms"
 GROUP_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
 
@@ -53,11 +55,12 @@ TOPIC_KEYS: Final[Mapping[str, str]] = {
     UNCLEAN_ELECTION: UNCLEAN_ELECTION,
     "max.message.bytes": MESSAGE_MAX_BYTES,
     CLEANUP_POLICY: "log.cleanup.policy",
+    THROTTLED_LEADERS: THROTTLED_LEADERS,
 }
 #: Keys that are kept, by the names of the broker's and of the topics' configuration.
 KEYS: Final = frozenset(
     {LAG_TIME_MAX, DELETE_TOPIC, REPLICA_FETCHERS, PROTOCOL_VERSION, OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS}
-    | {LAST_KEY, *RELEASES_BY_KEY, APPEND_LINGER, GROUP_PROTOCOLS}
+    | {LAST_KEY, *RELEASES_BY_KEY, APPEND_LINGER, GROUP_PROTOCOLS, LEADER_THROTTLE_RATE}
     | TOPIC_KEYS.keys()
     | set(TOPIC_KEYS.values())
 )
@@ -361,6 +364,8 @@ class _Book:
         now = {**self._all_brokers, **self._of_broker}
         for key in before.keys() | now.keys():
             value = now.get(key, self._static.get(key))
+            if value is None and key == LEADER_THROTTLE_RATE:
+                value = ""  # no file sets it: without a dynamic value there is no quota
             if value is not None:
                 self._set(line.time_us, key, value)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -27,6 +28,7 @@ from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import Columns, groups
 from pipelines.replay import outcome as o
 from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, TICK_US, Tolerances
+from pipelines.replay.throttles import NO_THROTTLES, Throttles
 from pipelines.replay.timer_order import HELD_UP_US, expired_late, held_up
 from schemas.gold import DELAYED_OPERATIONS
 
@@ -137,12 +139,17 @@ class Event(NamedTuple):
     operation: Row
 
 
-def settle(events: Iterable[Event], limits: Tolerances) -> Iterator[Row]:
+def settle(
+    events: Iterable[Event],
+    limits: Tolerances,
+    throttled: Callable[[Row, Tolerances], Row] = lambda operation, _: operation,
+) -> Iterator[Row]:
     """Operations of a broker, late ones with their reason; a known bug stays named only where a wake-up was lost.
 
     Args:
         events: in `ORDER`.
         limits: what is explained and what is late.
+        throttled: a late operation, as a throttle may explain it.
     """
     ran_us: int | None = None
     # Late operations: those whose end is not reached yet, the next one first, and those that wait, the last one first.
@@ -153,6 +160,7 @@ def settle(events: Iterable[Event], limits: Tolerances) -> Iterator[Row]:
             operation = event.operation
             if expired_late(operation):
                 operation = held_up(operation, ran_us, limits)
+            operation = throttled(operation, limits)
             if operation["class"] == LATE:
                 heappush(coming, (operation["highest_us"], number, operation))
             else:
@@ -175,7 +183,7 @@ def settle(events: Iterable[Event], limits: Tolerances) -> Iterator[Row]:
         yield operation | _STALLED
 
 
-def settler(limits: Tolerances) -> Callable[[Batches], Batches]:
+def settler(limits: Tolerances, throttles: Throttles = NO_THROTTLES) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over rows of `SHAPE` by broker in `ORDER`: rows of ``gold.delayed_operations``."""
     name = DELAYED_OPERATIONS.name
 
@@ -183,12 +191,17 @@ def settler(limits: Tolerances) -> Callable[[Batches], Batches]:
         tables = Tables({name: DELAYED_OPERATIONS.schema})
         for broker, events in groups(batches, len(BROKER), _events):
             key = dict(zip(BROKER, broker, strict=True))
-            for operation in settle(events, limits):
+            of_broker = partial(_throttled, throttles, broker)
+            for operation in settle(events, limits, of_broker):
                 tables.add_named(name, operation | key)
                 yield from tables.take()
         yield from tables.rest()
 
     return work
+
+
+def _throttled(throttles: Throttles, broker: tuple[str, int], operation: Row, limits: Tolerances) -> Row:
+    return throttles.judged(operation, broker, limits)
 
 
 def _events(columns: Columns) -> Iterator[Event]:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import pyarrow.compute as pc
 
+from pipelines.base.arrow_rows import dicts
+from pipelines.kafka.context import Contexts
 from pipelines.lake.folds import fold, table_of
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, read_in_tasks
 from pipelines.lake.staged import Staged
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
+from pipelines.replay.throttles import Throttles, throttled_topics
 from pipelines.replay.unsettled import UNSETTLED
 from pipelines.spark.rows import Rows
 from schemas import silver
 from schemas.gold import DELAYED_OPERATIONS
 
+_OF_ISR = ("cluster_id", "broker_id", "topic", "partition", "time", "isr")
+#: Lines of a broker that tell an ISR as it takes it up: `silver.leader_and_isr.role`.
+_TELL_ISR = ("leader_start", "leader_update", "request")
 _INSTANTS = (*BROKER, "arrival_time", "time")
 
 
-def settled(lake: Lake, unsettled: Staged, limits: Tolerances) -> Rows | None:
+def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Contexts) -> Rows | None:
     """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
 
     Args:
         unsettled: tables of `pipelines.replay.unsettled.OPERATION_SHAPES`.
         limits: what is explained and what is late.
+        contexts: settings of brokers and topics.
     """
     undecided = unsettled.few_rows(UNSETTLED, *BROKER, "class", "highest_time", "completed_time")
     if not undecided:
@@ -41,6 +50,24 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances) -> Rows | None:
         readings += [Reading(spec, _INSTANTS, by_batch(answers, spans), later) for spec in requests]
     rows = read_in_tasks(lake, readings, SHAPE)
     assert rows is not None
-    return table_of(
-        fold(rows, BROKER, ORDER, COLUMNS, settler(limits)), DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema
-    )
+    settles = settler(limits, _throttles(lake, contexts))
+    name, schema = DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema
+    return table_of(fold(rows, BROKER, ORDER, COLUMNS, settles), name, schema)
+
+
+def _throttles(lake: Lake, contexts: Contexts) -> Throttles:
+    """Throttles, with the ISRs that leaders tell of throttled topics; nothing is read where there are none."""
+    topics = throttled_topics(contexts)
+    isrs: dict[tuple[str, int, str, int], set[tuple[int, frozenset[int]]]] = defaultdict(set)
+    told = pc.field("isr").is_valid() & pc.field("broker_id").is_valid() & pc.field("topic").isin(sorted(topics))
+    for spec, is_so in (
+        (silver.LEADER_AND_ISR, pc.field("role").isin(_TELL_ISR)),
+        (silver.ISR_CHANGES, pc.field("change") == "committed"),
+    ):
+        for row in dicts(lake.rows(spec, *_OF_ISR, where=told & is_so)) if topics else ():
+            place = row["cluster_id"], row["broker_id"], row["topic"], row["partition"]
+            isrs[place].add((row["time"], frozenset(row["isr"])))
+    in_order = {
+        place: tuple(sorted(states, key=lambda state: (state[0], sorted(state[1])))) for place, states in isrs.items()
+    }
+    return Throttles(contexts, in_order)

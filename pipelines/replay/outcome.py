@@ -27,6 +27,7 @@ SESSION_ERROR = "session_error"
 DIVERGING_EPOCH = "diverging_epoch"
 FENCED_EPOCH = "fenced_epoch"
 PREFERRED_REPLICA = "preferred_replica"
+THROTTLED = "throttled"
 BEYOND_END = "beyond_end"
 OLDER_SEGMENT = "older_segment"
 

@@ -1,0 +1,87 @@
+"""Replication throttles (KIP-73): a leader keeps records from a follower that catches up, and its fetches wait. Pure.
+
+While the leader's quota is used up, what is there to read of a throttled partition does not count for a follower that
+is not in sync (``ReplicaManager.shouldLeaderThrottle``, ``DelayedFetch.tryComplete``): its fetch waits for the timer.
+Lines tell which replicas are throttled and that there is a quota (``leader.replication.throttled.replicas`` of a topic,
+``leader.replication.throttled.rate`` of a broker), and none tells when it is used up: so a late answer under a throttle
+is the throttle's, and when it was due is not known. A throttled follower does not ask for what it may not read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from pipelines.kafka.context import LEADER_THROTTLE_RATE, THROTTLED_LEADERS, Contexts, value_at
+from pipelines.kafka.versions import rules_for
+from pipelines.replay import outcome as o
+from pipelines.replay.judge import LATE, TICK_US, UNOBSERVABLE, Tolerances
+
+_EVERY_REPLICA: Final = "*"
+
+#: ISRs as a broker's own lines tell them, by (cluster, broker, topic, partition): (instant, members) in time order.
+Isrs = Mapping[tuple[str, int, str, int], tuple[tuple[int, frozenset[int]], ...]]
+
+
+class Throttles(NamedTuple):
+    """Which followers' fetches a leader's throttle may have held back."""
+
+    contexts: Contexts
+    isrs: Isrs
+
+    def judged(self, operation: dict[str, Any], broker: tuple[str, int], limits: Tolerances) -> dict[str, Any]:
+        """A late operation; one that a throttle held back is unobservable, up to its timer.
+
+        Args:
+            operation: a row of ``gold.delayed_operations``; instants in microseconds.
+            broker: cluster, and the one that answered.
+        """
+        waits = operation["operation"] == "fetch" and (operation["replica_id"] or -1) >= 0
+        if operation["class"] != LATE or not waits or operation["cause"] == o.TIMER:
+            return operation
+        expires_us = operation["handled_time"] + (operation["timeout_ms"] or 0) * 1000
+        if operation["completed_us"] > expires_us + TICK_US + limits.late_us:
+            return operation
+        held = self._holds(broker, operation)
+        if held is False:
+            return operation
+        reason = o.THROTTLED if held else o.ISR_NOT_LOGGED
+        return operation | {"class": UNOBSERVABLE, "class_reason": reason, "cause": o.THROTTLED, "known_bug": None}
+
+    def _holds(self, broker: tuple[str, int], operation: Mapping[str, Any]) -> bool | None:
+        """Whether a throttle may have; None where no line tells if the follower was in sync."""
+        topic, partition, time_us = (
+            operation["closing_topic"],
+            operation["closing_partition"],
+            operation["handled_time"],
+        )
+        if topic is None or not is_throttled(self.contexts, broker, topic, partition, time_us):
+            return False
+        if rules_for(self.contexts.version_at(broker, time_us)).throttles_in_sync_replicas:
+            return True
+        isrs = self.isrs.get((*broker, topic, partition), ())
+        at = bisect_right(isrs, time_us, key=lambda entry: entry[0]) - 1
+        return None if at < 0 else operation["replica_id"] not in isrs[at][1]
+
+
+NO_THROTTLES: Final = Throttles(Contexts(), {})
+
+
+def is_throttled(contexts: Contexts, broker: tuple[str, int], topic: str, partition: int, time_us: int) -> bool:
+    """Whether a leader may keep a partition's records from followers that are not in sync."""
+    rate = value_at(contexts.broker_configs.get((*broker, LEADER_THROTTLE_RATE), ()), time_us)
+    replicas = value_at(contexts.topic_configs.get((*broker, topic, THROTTLED_LEADERS), ()), time_us)
+    if not rate or not replicas:
+        return False
+    listed = replicas.replace(" ", "")
+    return listed == _EVERY_REPLICA or f"{partition}:{broker[1]}" in listed.split(",")
+
+
+def throttled_topics(contexts: Contexts) -> frozenset[str]:
+    """Topics of which any leader was ever throttled."""
+    return frozenset(
+        topic
+        for (_, _, topic, key), history in contexts.topic_configs.items()
+        if key == THROTTLED_LEADERS and any(value for _, value in history)
+    )
