@@ -27,6 +27,8 @@ TRUNCATION: Final = "truncation"
 LOADED: Final = "loaded"
 #: An entry of a checkpoint of offsets: ``name`` is its kind.
 CHECKPOINT: Final = "checkpoint"
+#: What a broker does with the remote tier: ``name`` is the event (``silver.tier_events``).
+TIER: Final = "tier"
 #: An entry of a replica's leader-epoch-checkpoint.
 EPOCH_ENTRY: Final = "epoch_entry"
 #: A change of the ISR as replayed: ``name`` is the class (``gold.isr_timeline``).
@@ -43,6 +45,11 @@ APPEND: Final = "append"
 READ: Final = "read"
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
+#: A consumer's read from the remote tier that was answered with records, beside reads that failed: ``name`` says
+#: whether it is of the partition itself, or of another one that the same broker read about then.
+TIER_READ: Final = "tier_read"
+TIER_READ_OWN: Final = "own"
+TIER_READ_OTHER: Final = "other"
 #: A partition's part of an acks=all produce as replayed: ``name`` is the operation's class.
 OPERATION: Final = "operation"
 #: A partition's part of the answer to any produce.
@@ -82,10 +89,12 @@ RANK: Final = {
     CHECKPOINT: 0,
     EPOCH_ENTRY: 0,
     ISR_REPLAY: 0,
+    TIER: 0,
     FETCH: 1,
     HIGH_WATERMARK: 2,
     APPEND: 3,
     READ: 4,
+    TIER_READ: 4,
     BATCH: 5,
     OPERATION: 5,
     ANSWER: 6,

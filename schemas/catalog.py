@@ -15,6 +15,7 @@ from schemas import (
     metrics,
     quality,
     replicas,
+    shares,
     silver,
     state,
 )
@@ -29,6 +30,7 @@ TABLES: tuple[TableSpec, ...] = (
     *gold.TABLES,
     isr.ISR_TIMELINE,
     *checks.TABLES,
+    *shares.TABLES,
     *replicas.TABLES,
     *controllers.TABLES,
     *metrics.TABLES,

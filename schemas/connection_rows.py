@@ -33,7 +33,8 @@ class ConnectionRow(NamedTuple):
             partition is `LISTED`.
         carried_chain_no: the chain of a fetch that an earlier run has seen.
         topic: name; of `LISTED`, ``id:<topic id>`` where no line tells it.
-        leader_epoch, offset, high_watermark, error_code, diverging: of `LISTED` (`schemas.events.Event`).
+        leader_epoch, offset, high_watermark, error_code, diverging, stable_offset, size_bytes: of `LISTED`
+            (`schemas.events.Event`).
         session_topic, topic_id, isolation_level: of `WATCH`.
         from_us, until_us: first and last instant: of `WATCH` and `LOGGED`; of `SECOND`, its first and last line; its
             ``arrival_us`` is when it began.
@@ -56,6 +57,8 @@ class ConnectionRow(NamedTuple):
     high_watermark: Long | None = None
     error_code: Int | None = None
     diverging: bool | None = None
+    stable_offset: Long | None = None
+    size_bytes: Long | None = None
     session_topic: str | None = None
     topic_id: str | None = None
     isolation_level: Int | None = None

@@ -16,6 +16,12 @@ ISR_UPDATE: Final = "isr_update"
 ISR_PROPOSAL: Final = "isr_proposal"
 #: Its log began a new segment.
 ROLL: Final = "roll"
+#: Its own log begins later: what lies before is read from the remote tier.
+LOCAL_START: Final = "local_start"
+#: A read from the remote tier failed.
+TIER_FAILED: Final = "tier_failed"
+#: A fetch of the broker's own, as a follower, was answered: what it holds now, consumers may read from it.
+REPLICATED: Final = "replicated"
 # What its request log shows:
 FETCH: Final = "fetch"
 #: An append on behalf of a request: a client's PRODUCE, a transaction marker, or a coordinator's record.
@@ -35,6 +41,9 @@ RANK: Final = {
     FETCH: 6,
     PRODUCE: 7,
     PROGRESS: 8,
+    LOCAL_START: 9,
+    TIER_FAILED: 10,
+    REPLICATED: 11,
 }
 
 
@@ -48,7 +57,7 @@ class Event(NamedTuple):
         leader_epoch: epoch that starts (leader_start), that ended this leadership (leader_end), or of the request.
         offset: start offset (leader_start), fetch offset (fetch; None where the session did not repeat it), base offset
             (produce; None where unknown), start offset (initial_status), first offset of the segment (roll; None where
-            the version does not log it).
+            the version does not log it), of the broker's own log (local_start).
         high_watermark: of leader_start, isr_update and isr_proposal, as the line shows it; of a fetch, as its answer
             does.
         isr: in-sync replicas, for leader_start, isr_update and isr_proposal (those it starts from); replicas awaited,
@@ -70,6 +79,8 @@ class Event(NamedTuple):
         producer: whose transaction the records belong to, or a marker ends; None outside transactions.
         control: True for a transaction marker.
         replicas: how many replicas are assigned, for leader_start and isr_update; None where the log does not tell.
+        end_offset: of the replica's log with what it was answered (replicated); None: it was answered no records.
+        stable_offset: last stable offset in the answer (replicated).
         required_offset: requiredOffset that the broker logged.
         diverging: True where the leader answered a fetch that the follower's log diverges from its own.
         controller: True where an ISR update came with the controller's metadata, not from the leader's own proposal.
@@ -106,3 +117,5 @@ class Event(NamedTuple):
     producer: str | None = None
     control: bool | None = None
     replicas: Int | None = None
+    end_offset: Long | None = None
+    stable_offset: Long | None = None

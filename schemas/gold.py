@@ -49,6 +49,18 @@ DELAYED_OPERATIONS = TableSpec(
         column("replica_id", INT, "Follower of a fetch; -1 for consumers; null for produces"),
         column("min_bytes", INT, "minBytes of a fetch"),
         column("isolation_level", INT, "Of a consumer's fetch: 0 read_uncommitted, 1 read_committed"),
+        column(
+            "waited_as",
+            STRING,
+            "Kafka's class of what waited: DelayedProduce, DelayedFetch, DelayedRemoteFetch; DeferredEvent of a "
+            "coordinator with threads of its own; null: it did not wait (docs/waits.md)",
+        ),
+        column(
+            "read_from",
+            STRING,
+            "Where a consumer's fetch was read: leader, follower (KIP-392), tier (the remote one, KIP-405); null for "
+            "followers' fetches and produces",
+        ),
         column("parked", BOOLEAN, "A fetch waited in purgatory; null for produces"),
         column("bytes_known", BOOLEAN, "The sizes that decided a fetch are known, not bounded; null for produces"),
         column("response_bytes", LONG, "Records in the response of a fetch, bytes"),
@@ -77,7 +89,8 @@ DELAYED_OPERATIONS = TableSpec(
             STRING,
             "high_watermark, isr_change, leader_only, at_once, timer, leadership_lost, error, unknown; of fetches also "
             "bytes, no_partitions, no_wait, session_error, fenced_epoch, diverging_epoch, preferred_replica, "
-            "beyond_end, older_segment, throttled",
+            "beyond_end, older_segment, throttled; of fetches from before the local log remote_read (the tier answered), "
+            "remote_error (a read from there failed), remote_timer (it did not answer in time)",
         ),
         column("closing_topic", STRING, "Topic of the partition that was last"),
         column("closing_partition", INT, "Partition that was last"),

@@ -11,6 +11,8 @@ from schemas.fields import Int, Long
 
 FETCH: Final = "fetch"
 BATCH: Final = "batch"
+#: A follower that the connection reads from shows more of its log (KIP-392).
+REPLICATED: Final = "replicated"
 STABLE: Final = "stable"
 LEADER_END: Final = "leader_end"
 #: The end that counts came to lie in a new segment of the log.
@@ -21,11 +23,27 @@ COMMITTED: Final = "committed"
 LEADER_START: Final = "leader_start"
 #: The first thing in that epoch that has the partition's fetches checked.
 CHECK: Final = "check"
+#: The broker's own log begins later: fetches from before are read from the remote tier (KIP-405).
+LOCAL_START: Final = "local_start"
+#: A read from the remote tier failed.
+TIER_FAILED: Final = "tier_failed"
 #: What the topic is called that the connection's fetches name by its id; comes before all others.
 NAMED: Final = "named"
 
 #: Order of events of one instant: what was there before it was asked for.
-RANK: Final = {LEADER_END: 0, LEADER_START: 1, CHECK: 2, BATCH: 3, COMMITTED: 4, ROLL: 5, STABLE: 6, FETCH: 7}
+RANK: Final = {
+    LEADER_END: 0,
+    LEADER_START: 1,
+    CHECK: 2,
+    BATCH: 3,
+    REPLICATED: 3,
+    COMMITTED: 4,
+    ROLL: 5,
+    STABLE: 6,
+    FETCH: 7,
+    LOCAL_START: 8,
+    TIER_FAILED: 9,
+}
 
 
 class Origin(NamedTuple):
@@ -48,7 +66,8 @@ class SessionEvent(NamedTuple):
             it had been read (handled).
         topic, partition: of a wake; the topic as the fetches of this connection name it.
         name: the topic's name (named).
-        base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll).
+        base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll), of
+            the broker's own log (local_start).
         size_bytes: of a batch; None where the log does not tell it.
         estimated: the offset of the batch is a count, not a logged one.
         unstable: the batch, or the begin of the segment, lies above the last stable offset until a `stable` event.

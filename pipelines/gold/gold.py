@@ -38,13 +38,14 @@ from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late_stage import settled
+from pipelines.replay.share_stage import share_operations
 from pipelines.replay.stage import replayed
 from pipelines.silver.parse import parsed_by
 from pipelines.spark.rows import Rows, as_frame, as_table, local_processes
 from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.timing.clocks.stage import write_clock_bounds
 from pipelines.timing.latency.stage import has_requests, once, request_phases, write_replica_blame
-from schemas import bronze, clocks, controllers, gold, incidents, metrics, replicas, silver
+from schemas import bronze, clocks, controllers, gold, incidents, metrics, replicas, shares, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.catalog import TABLES
 from schemas.checks import PURGATORY_CHECKS
@@ -64,6 +65,7 @@ ANSWERS = (
     gold.HOLES,
     ISR_TIMELINE,
     PURGATORY_CHECKS,
+    *shares.TABLES,
     replicas.REPLICA_TRUNCATIONS,
     replicas.FETCHER_TIMELINE,
     *controllers.TABLES,
@@ -186,7 +188,7 @@ def _operations(
         Up to where the replay is final, and what is left to do, which gives the version of ``state.carried``.
     """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
-        for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME):
+        for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME, *shares.TABLES):
             lake.empty(spec, run_id)
         return {}, lambda: lake.empty(CARRIED, run_id)
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
@@ -195,6 +197,7 @@ def _operations(
     files = made.operations.files(gold.DELAYED_OPERATIONS.name)
     late = settled(lake, made.operations, limits, premises.contexts)
     since = None
+    _write_shares(lake, share_operations(lake, premises, made.partitions, limits, todo.window), todo.whole, run_id)
     if todo.whole:
         if late is not None:
             files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
@@ -212,6 +215,17 @@ def _operations(
         return write_carried(lake, todo.window, made, run_id)
 
     return made.seals, rest
+
+
+def _write_shares(lake: Lake, rows: Rows | None, whole: bool, run_id: str) -> None:
+    spec = shares.SHARE_OPERATIONS
+    if whole:
+        lake.create([spec])
+        lake.replace_files(spec, lake.write_rows(spec, rows) if rows is not None else [], run_id)
+    elif isinstance(rows, DataFrame):
+        _merge(lake, spec, as_declared(spec, rows), "arrival_time")
+    elif rows is not None:
+        _merge(lake, spec, as_table(rows, spec.worker_schema).cast(spec.arrow_schema), "arrival_time")
 
 
 def _provisional_us(todo: Plan) -> int:
@@ -287,14 +301,19 @@ def _phases(lake: Lake, readings: Sequence[Reading]) -> Rows:
 def _merge_phases(lake: Lake, file_ids: Set[str]) -> None:
     """Add the phases of the requests in some files."""
     rows = once(_phases_of_files(lake, file_ids))
+    _merge(lake, gold.REQUEST_PHASES, rows, "line_time")
+
+
+def _merge(lake: Lake, spec: TableSpec, rows: DataFrame | pa.Table, by: str) -> None:
+    """Merge rows into a table, of which nothing before the first of them is looked at."""
     # Without a bound each hour's merge would look through the whole of the largest gold table.
     if isinstance(rows, pa.Table):
-        first = pc.min(rows["line_time"]).as_py()
+        first = pc.min(rows[by]).as_py()
         if first is not None:
-            lake.merge(gold.REQUEST_PHASES, rows, {"line_time": first})
+            lake.merge(spec, rows, {by: first})
         return
     rows = rows.persist()
-    first_us = rows.agg(F.unix_micros(F.min("line_time"))).collect()[0][0]
+    first_us = rows.agg(F.unix_micros(F.min(by))).collect()[0][0]
     if first_us is not None:
-        lake.merge(gold.REQUEST_PHASES, rows, {"line_time": instant(first_us)})
+        lake.merge(spec, rows, {by: instant(first_us)})
     rows.unpersist()

@@ -59,6 +59,9 @@ _ADDED_ANSWER: Final = (
     "resultsByPartition|results[partitionIndex partitionErrorCode|errorCode]]"
 )
 
+_ACKNOWLEDGED: Final = "acknowledgementBatches[firstOffset lastOffset acknowledgeTypes=numbers]"
+_SHARE_STATE_ANSWER: Final = "results[topicId=text partitions[partition errorCode errorMessage*=text]]"
+
 #: Request and response by API.
 _BODIES: Final[dict[str, tuple[str, str]]] = {
     "PRODUCE": (
@@ -153,6 +156,35 @@ _BODIES: Final[dict[str, tuple[str, str]]] = {
     "ADD_PARTITIONS_TO_TXN": (_ADDED, _ADDED_ANSWER),
     "ADD_OFFSETS_TO_TXN": (f"{_TRANSACTION} groupId=text", "throttleTimeMs errorCode"),
     "END_TXN": (f"{_TRANSACTION} committed=flag", "throttleTimeMs errorCode producerId:5+ producerEpoch:5+"),
+    # KIP-932: share groups, and what their coordinator keeps of each partition.
+    "SHARE_FETCH": (
+        "groupId*=text memberId*=text shareSessionEpoch maxWaitMs minBytes maxBytes maxRecords:1+ batchSize:1+ "
+        f"shareAcquireMode? isRenewAck?=flag topics[topicId=text partitions[partitionIndex partitionMaxBytes? "
+        f"{_ACKNOWLEDGED}]] forgottenTopicsData[topicId=text partitions=numbers]",
+        f"throttleTimeMs errorCode errorMessage*=text acquisitionLockTimeoutMs? responses[topicId=text "
+        f"partitions[partitionIndex errorCode errorMessage*=text acknowledgeErrorCode acknowledgeErrorMessage*=text "
+        f"{_LEADER} records?=anything recordsSizeInBytes? acquiredRecords[firstOffset lastOffset deliveryCount]]] "
+        f"{_NODES}",
+    ),
+    "SHARE_ACKNOWLEDGE": (
+        "groupId*=text memberId*=text shareSessionEpoch isRenewAck?=flag topics[topicId=text "
+        f"partitions[partitionIndex {_ACKNOWLEDGED}]]",
+        "throttleTimeMs errorCode errorMessage*=text acquisitionLockTimeoutMs? responses[topicId=text "
+        f"partitions[partitionIndex errorCode errorMessage*=text {_LEADER}]] {_NODES}",
+    ),
+    "INITIALIZE_SHARE_GROUP_STATE": (
+        "groupId=text topics[topicId=text partitions[partition stateEpoch startOffset]]",
+        _SHARE_STATE_ANSWER,
+    ),
+    "WRITE_SHARE_GROUP_STATE": (
+        "groupId=text topics[topicId=text partitions[partition stateEpoch leaderEpoch startOffset "
+        "deliveryCompleteCount? stateBatches[firstOffset lastOffset deliveryState deliveryCount]]]",
+        _SHARE_STATE_ANSWER,
+    ),
+    "DELETE_SHARE_GROUP_STATE": (
+        "groupId=text topics[topicId=text partitions[partition]]",
+        _SHARE_STATE_ANSWER,
+    ),
     "METADATA": (
         "topics*[topicId:10+=text name*=text] allowAutoTopicCreation:4+=flag "
         "includeClusterAuthorizedOperations:8-10=flag includeTopicAuthorizedOperations:8+=flag",
@@ -184,6 +216,7 @@ _TYPES: Final[dict[str | None, Any]] = {
     "numbers": list[Integer],
     "texts": list[str],
     "nothing": None | UnsetType,
+    "anything": Any,
 }
 
 

@@ -25,6 +25,12 @@ _FIELDS: Final = {
 }
 
 
+#: Members of share groups send them.
+SHARE_APIS: Final = ("SHARE_FETCH", "SHARE_ACKNOWLEDGE")
+#: They write the state of partitions of share groups.
+SHARE_STATE_APIS: Final = ("INITIALIZE_SHARE_GROUP_STATE", "WRITE_SHARE_GROUP_STATE", "DELETE_SHARE_GROUP_STATE")
+
+
 def answers_of(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = None) -> list[Any]:
     """The answer to each that was asked; nothing where the log has none, or the whole request failed.
 
@@ -105,6 +111,62 @@ def added_partitions(request: Body, response: Body | None) -> Iterable[Json]:
         yield {"topic": topic, "partition": partition, "error_code": failed or code, "producer_id": producer_id}
 
 
+def _shared(request: Body, response: Body | None) -> Json:
+    return {
+        "group_id": request.groupId,
+        "member_id": request.memberId,
+        "share_session_epoch": request.shareSessionEpoch,
+        "min_bytes": getattr(request, "minBytes", None),
+        "max_wait_ms": getattr(request, "maxWaitMs", None),
+        "lock_timeout_ms": response.acquisitionLockTimeoutMs if response is not None else None,
+    }
+
+
+def shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
+    """Partitions of which records were delivered or acknowledged (KIP-932), or which a share session begins to ask for.
+
+    What was acknowledged may fail where what was fetched does not: then its error is the partition's.
+    """
+    asked = {(topic.topicId, entry.partitionIndex): entry for topic in request.topics for entry in topic.partitions}
+    answered = {
+        (topic.topicId, entry.partitionIndex): entry
+        for topic in (response.responses if response is not None else ())
+        for entry in topic.partitions
+    }
+    for place in dict.fromkeys((*asked, *answered)):
+        ask, answer = asked.get(place), answered.get(place)
+        code = None if answer is None else answer.errorCode or getattr(answer, "acknowledgeErrorCode", 0)
+        yield {
+            "topic_id": place[0],
+            "partition": place[1],
+            "error_code": code,
+            "acquired": [
+                {"first_offset": some.firstOffset, "last_offset": some.lastOffset, "delivery_count": some.deliveryCount}
+                for some in getattr(answer, "acquiredRecords", None) or ()
+            ],
+            "acknowledged": [
+                {"first_offset": some.firstOffset, "last_offset": some.lastOffset, "types": some.acknowledgeTypes}
+                for some in (ask.acknowledgementBatches if ask is not None else ())
+            ],
+        }
+
+
+def share_states(request: Body, response: Body | None) -> Iterable[Json]:
+    """Partitions whose state a share coordinator writes (KIP-932), with the error that each was answered.
+
+    Raises:
+        ValueError: if others were answered than were asked.
+    """
+    answers = {
+        (topic.topicId, entry.partition): entry.errorCode
+        for topic in (response.results if response is not None else ())
+        for entry in topic.partitions
+    }
+    asked = [(topic.topicId, entry.partition) for topic in request.topics for entry in topic.partitions]
+    for (topic_id, partition), code in zip(asked, answers_of(asked, answers), strict=True):
+        yield {"topic_id": topic_id, "partition": partition, "error_code": code}
+
+
 #: Columns of ``silver.requests`` by API, from request and response; the response is None where the log has none.
 COLUMNS: Final[dict[str, Callable[[Body, Body | None], Json]]] = {
     "OFFSET_COMMIT": _offset_commit,
@@ -119,4 +181,6 @@ COLUMNS: Final[dict[str, Callable[[Body, Body | None], Json]]] = {
     "ADD_PARTITIONS_TO_TXN": _add_partitions_to_txn,
     "ADD_OFFSETS_TO_TXN": _of_fields,
     "END_TXN": _of_fields,
+    **dict.fromkeys(SHARE_STATE_APIS, _of_fields),
+    **dict.fromkeys(SHARE_APIS, _shared),
 }

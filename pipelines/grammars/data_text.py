@@ -53,7 +53,7 @@ def _fetch(version: int) -> _Fetch:
     asked += _since(5, version, "logStartOffset", "log_start_offset")
     # Misspelt in 1.1 and 2.0 (``forgetten``).
     forgotten = rf"\{{topic=([\w.-]+),partitions=\[((?:\d+(?:,\d+)*)?)\]{tags}\}}{_MORE}"
-    rack = r",rack_id=[^{}\[\]=]*" if version >= 11 else ""
+    rack = r",rack_id=(?P<rackId>[^{}\[\]=,]*)" if version >= 11 else ""
     throttle = r"throttle_time_ms=\d+," if version >= 1 else ""
     top = r"error_code=(?P<errorCode>-?\d+),session_id=(?P<sessionId>-?\d+)," if version >= 7 else ""
     aborted = r",aborted_transactions=(?:null|\[[^\[\]]*\])" if version >= 4 else ""
@@ -139,9 +139,10 @@ def read_fetch(text: str, version: int) -> Any:
         if match is None:
             raise BadStruct(f"no forgotten topics at {at}")
         forgotten, at = _forgotten_topics(text, match.end(), patterns.forgotten)
-    if patterns.request_end.match(text, at) is None:
+    end = patterns.request_end.match(text, at)
+    if end is None:
         raise BadStruct(f"not the end of a fetch request at {at}")
-    fields |= {"topics": topics, "forgottenTopicsData": forgotten}
+    fields |= {"topics": topics, "forgottenTopicsData": forgotten, **end.groupdict()}
     return body_of_any_version("FETCH", REQUEST, fields)
 
 

@@ -141,14 +141,6 @@ TEMPLATES = (
         "LocalLeaderEndPoint, 3.5 and later: the next round tries again",
         loggers=("LocalLeaderEndPoint",),
     ),
-    Template(
-        "fetcher.tier_state",
-        r"(?:Updated the epoch cache from remote tier till offset: -?\d+ with size: \d+ for .*|Built the leader epoch "
-        r"cache and producer snapshots from remote tier for .*, with active producers size: \d+, leaderLogStartOffset: "
-        r"-?\d+, and logEndOffset: -?\d+)",
-        "TierStateMachine.buildRemoteLogAuxState, 3.6 and later: where the local log begins, the reset before it tells",
-        loggers=("TierStateMachine", "ReplicaFetcherTierStateMachine"),
-    ),
     _move(
         "fetcher.copying",
         r"Added log dir fetcher for partitions with initial offsets (?P<states>.*)",

@@ -127,7 +127,9 @@ _VALUE = re.compile(r"[=\d]| $", re.ASCII)
 _PARTITION_CONTEXT = re.compile(r"Partition (\S+-\d+) broker=(-?\d+)", re.ASCII)
 _LOG_CONTEXT = re.compile(r"(?:\w*Log|LogLoader) partition=(\S+-\d+), dir=((?:/|[A-Za-z]:\\).*)", re.ASCII)
 _NAMED_PARTITION_CONTEXT = re.compile(
-    r"(?:LeaderEpochCache |ProducerStateManager partition=|RaftLog partition=)(\S+-\d+)", re.ASCII
+    r"(?:LeaderEpochCache |ProducerStateManager partition=|RaftLog partition=|RemoteLogManager=\d+ partition=[\w-]+:)"
+    r"(\S+-\d+)",
+    re.ASCII,
 )
 _FETCHER_CONTEXT = re.compile(r"ReplicaFetcher\S* replicaId=(\d+), leaderId=(\d+), fetcherId=(\d+)", re.ASCII)
 _OLD_FETCHER_CONTEXT = re.compile(r"ReplicaFetcherThread-(\d+)-(\d+)", re.ASCII)

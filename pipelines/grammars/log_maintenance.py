@@ -45,9 +45,8 @@ TEMPLATES = (
     ),
     _log(
         "log.start_offset",
-        r"(?:Incremented (?:local )?log start offset to|Incrementing log start offset (?:of partition \S+ )?to) "
-        r"-?\d+.*",
-        "UnifiedLog.maybeIncrementLogStartOffset: retention and record deletion",
+        r"Incrementing log start offset (?:of partition \S+ )?to -?\d+.*",
+        "Log.maybeIncrementLogStartOffset, up to 2.7: retention and record deletion",
     ),
     _log(
         "log.segments_deleted",

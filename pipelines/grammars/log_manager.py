@@ -44,7 +44,7 @@ def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
 
 
 def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-    """A log's end offset at start.
+    """A log's end offset at start, and where it begins on this broker.
 
     The ``highWatermark`` of the line is where a log starts before the checkpoint is read, mostly 0: not kept. A
     folder that ends in -delete, -stray or -future holds no replica of this broker.
@@ -57,6 +57,9 @@ def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     place = {"topic": topic, "partition": partition, "log_dir": directory}
     if no_replica is None:
         row = {**place, "source": "loaded", "log_end_offset": i64(log["logEndOffset"])}
+        if match["local_start"] is not None:
+            start = {"event": "local_start", "offset": i64(match["local_start"]), "reason": "loaded"}
+            facts = (Fact("tier_events", {"topic": topic, "partition": partition, **start}), *facts)
         return Fact("high_watermarks", row), *facts
     if no_replica == "future":
         return Fact("future_logs", {**place, "event": "loaded"}), *facts
@@ -101,9 +104,9 @@ _manager = partial(Template, loggers=("LogManager",))
 TEMPLATES = (
     _manager(
         "log.loaded",
-        r"Completed load of ((?:Unified)?Log\(.*\)) with \d+ segments(?:, local-log-start-offset -?\d+ and "
-        r"log-end-offset -?\d+)? in \d+ms \(\d+/\d+ (?:loaded|completed) in .*\)",
-        "LogManager.loadLogs, 2.6 and later; topic id since 3.0",
+        r"Completed load of ((?:Unified)?Log\(.*\)) with \d+ segments(?:, local-log-start-offset "
+        r"(?P<local_start>\d+) and log-end-offset -?\d+)? in \d+ms \(\d+/\d+ (?:loaded|completed) in .*\)",
+        "LogManager.loadLogs, 2.6 and later; topic id since 3.0, where the local log starts since 3.6",
         _loaded,
     ),
     Template(

@@ -11,7 +11,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from pipelines.grammars.body_shapes import Body, Json
-from pipelines.grammars.coordinator_bodies import added_partitions, answers_of
+from pipelines.grammars.coordinator_bodies import (
+    SHARE_APIS,
+    SHARE_STATE_APIS,
+    added_partitions,
+    answers_of,
+    share_states,
+    shared_partitions,
+)
 from pipelines.grammars.values import ZERO_TOPIC_ID
 from schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 
@@ -164,4 +171,6 @@ PARTITIONS: Final[dict[str, Callable[[Body, Body | None], Iterable[Json]]]] = {
     "LEADER_AND_ISR": _leader_and_isr,
     "STOP_REPLICA": _stop_replica,
     "ADD_PARTITIONS_TO_TXN": added_partitions,
+    **dict.fromkeys(SHARE_STATE_APIS, share_states),
+    **dict.fromkeys(SHARE_APIS, shared_partitions),
 }

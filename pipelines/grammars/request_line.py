@@ -28,8 +28,17 @@ _NAMES: Final = (
     "DESCRIBE_QUORUM ALTER_ISR UPDATE_FEATURES"
 )
 API_NAMES: Final[tuple[str, ...]] = tuple(_NAMES.split())
-#: Those that `API_NAMES` lacks, of the APIs that are read: ALTER_ISR was renamed in 3.2, the other came with 3.7.
-_LATER_NUMBERS: Final = {"ALTER_PARTITION": 56, "CONSUMER_GROUP_HEARTBEAT": 68}
+#: Those that `API_NAMES` lacks, of the APIs that are read: ALTER_ISR was renamed in 3.2, the others came with 3.7, and
+#: with share groups (KIP-932).
+_LATER_NUMBERS: Final = {
+    "ALTER_PARTITION": 56,
+    "CONSUMER_GROUP_HEARTBEAT": 68,
+    "SHARE_FETCH": 78,
+    "SHARE_ACKNOWLEDGE": 79,
+    "INITIALIZE_SHARE_GROUP_STATE": 83,
+    "WRITE_SHARE_GROUP_STATE": 85,
+    "DELETE_SHARE_GROUP_STATE": 86,
+}
 #: What is printed where no response was sent (acks=0).
 _NO_RESPONSE: Final = (b'""', b"null", b"{}")
 

@@ -221,6 +221,7 @@ def _fetch(line: Line, header: Json) -> Iterable[Fact]:
             "isolation_level": request.isolationLevel,
             "session_id": request.sessionId,
             "session_epoch": request.sessionEpoch,
+            "rack_id": request.rackId or None,
             "response_session_id": response.sessionId if response is not None else None,
             "error_code": response.errorCode if response is not None else None,
             "partitions": partitions,
@@ -302,6 +303,8 @@ def _position(asked: Json | None, answer: Json | None, failed: int | None) -> Js
     if answer is not None:
         row["response_high_watermark"] = answer["high_watermark"]
         row["response_bytes"] = answer["size_bytes"]
+        stable_offset = answer["last_stable_offset"]
+        row["response_last_stable_offset"] = None if stable_offset == -1 else stable_offset
         row["diverging_epoch"] = answer["diverging_epoch"]
         row["diverging_end_offset"] = answer["diverging_end_offset"]
     return row

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from pipelines.kafka.versions import Rules, rules_for
-from schemas.topics import GROUP_TOPIC
+from schemas.topics import GROUP_TOPIC, SHARE_TOPIC
 
 LAG_TIME_MAX: Final = "replica.lag.time.max.ms"
 MIN_ISR: Final = "min.insync.replicas"
@@ -36,6 +36,7 @@ REPLICA_FETCHERS: Final = "num.replica.fetchers"
 PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions"
 TRANSACTIONS_PARTITIONS: Final = "transaction.state.log.num.partitions"
+SHARE_STATES_PARTITIONS: Final = "share.coordinator.state.topic.num.partitions"
 #: The last key of a dump, which has them in order since 0.10.1: one that has it is whole.
 LAST_KEY: Final = "zookeeper.sync.time.ms"
 #: Releases whose default logs tell no version, by keys that came with them; a whole dump lists every key that there is.
@@ -47,6 +48,9 @@ RELEASES_BY_KEY: Final[Mapping[str, str]] = {
 LEADER_THROTTLE_RATE: Final = "leader.replication.throttled.rate"
 THROTTLED_LEADERS: Final = "leader.replication.throttled.replicas"
 APPEND_LINGER: Final = "group.coordinator.append.linger.ms"
+SHARE_WRITE_TIMEOUT: Final = "share.coordinator.write.timeout.ms"
+SHARE_LINGER: Final = "share.coordinator.append.linger.ms"
+REMOTE_WAIT: Final = "remote.fetch.max.wait.ms"
 GROUP_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
 
 #: Keys that a topic can override: the broker's name by the topic's (``ServerTopicConfigSynonyms``).
@@ -60,7 +64,8 @@ TOPIC_KEYS: Final[Mapping[str, str]] = {
 #: Keys that are kept, by the names of the broker's and of the topics' configuration.
 KEYS: Final = frozenset(
     {LAG_TIME_MAX, DELETE_TOPIC, REPLICA_FETCHERS, PROTOCOL_VERSION, OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS}
-    | {LAST_KEY, *RELEASES_BY_KEY, APPEND_LINGER, GROUP_PROTOCOLS, LEADER_THROTTLE_RATE}
+    | {LAST_KEY, *RELEASES_BY_KEY, APPEND_LINGER, GROUP_PROTOCOLS, LEADER_THROTTLE_RATE, REMOTE_WAIT}
+    | {SHARE_STATES_PARTITIONS, SHARE_LINGER, SHARE_WRITE_TIMEOUT}
     | TOPIC_KEYS.keys()
     | set(TOPIC_KEYS.values())
 )
@@ -172,11 +177,16 @@ class Contexts:
             lag_time_max_us=lag[-1][1] if lag else rules.lag_time_max_ms * 1000,
             min_insync_replicas=tuple(_integers(self.history(cluster_id, broker_id, topic, MIN_ISR))),
             settle_us=self.settle_us,
-            append_linger_ms=self._append_linger_ms(cluster_id, broker_id, rules) if topic == GROUP_TOPIC else None,
+            append_linger_ms=self._append_linger_ms(cluster_id, broker_id, rules, topic),
         )
 
-    def _append_linger_ms(self, cluster_id: str, broker_id: int, rules: Rules) -> int | None:
-        """How long the group coordinator of a broker gathers records; None where requests' handlers append them."""
+    def _append_linger_ms(self, cluster_id: str, broker_id: int, rules: Rules, topic: str) -> int | None:
+        """How long a coordinator of a broker gathers records; None where requests' handlers append them."""
+        if topic == SHARE_TOPIC:
+            share_linger = self.setting(cluster_id, broker_id, SHARE_LINGER)
+            return int(share_linger) if share_linger is not None else rules.append_linger_ms
+        if topic != GROUP_TOPIC:
+            return None
         protocols = self.setting(cluster_id, broker_id, GROUP_PROTOCOLS) or ""
         if not rules.group_coordinator_has_threads and "consumer" not in protocols:
             return None

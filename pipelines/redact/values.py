@@ -34,10 +34,20 @@ _HASHED = frozenset({"run_id", "run_before", "sha256", "file_id", "config_hash",
 _VOCABULARY = frozenset(
     {
         *("verdict", "tier", "rule_id", "severity", "cause", "known_bug", "kind", "api", "class", "operation"),
-        *("operation_class", "class_reason", "role", "closing_role", "reader", "isolation_level", "state", "strategy"),
+        *(
+            "operation_class",
+            "class_reason",
+            "role",
+            "closing_role",
+            "reader",
+            "read_from",
+            "isolation_level",
+            "state",
+            "strategy",
+        ),
         *("outcome", "reason_code", "change", "made_by", "machine", "from_state", "to_state", "procedure", "step"),
         *("level", "trigger", "rule", "reply_source", "ending", "end_reason", "key", "seen", "why", "broker_id_source"),
-        *("layout", "missing"),
+        *("layout", "missing", "waited_as"),
     }
 )
 _HASH = re.compile(r"[0-9a-f]{16,64}|\d+[\d.]*(?:[a-z]+\d+)?|\d{8}T\d{6}\.\d{6}-[0-9a-f]{8}|unknown")

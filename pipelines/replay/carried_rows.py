@@ -21,7 +21,7 @@ from pipelines.replay.connections import GONE_US
 from pipelines.replay.partition_events import ROW_TYPES as EVENT_TYPES
 from pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES, RANK, WAKE_TYPES
 from pipelines.replay.session_worker import CARRIED as CARRIED_SESSION
-from pipelines.replay.wakes import ROLL, STABLE
+from pipelines.replay.wakes import LOCAL_START, ROLL, STABLE
 from schemas import connection_rows as c
 from schemas.state import CARRIED
 
@@ -147,7 +147,7 @@ class Left:
         committed_us = pc.max_element_wise(rows.column("appended_lowest_us"), rows.column("committed_lowest_us"))
         awaited = self.sessions.at_or_after(rows, committed_us)
         values = {name: rows.column(name) for name in rows.schema.names} | {"awaited": awaited}
-        few = pc.or_(awaited, is_in(rows.column("wake"), (ROLL, STABLE)))
+        few = pc.or_(awaited, is_in(rows.column("wake"), (ROLL, STABLE, LOCAL_START)))
         yield shaped(_LEFT_WAKES, rows.num_rows, values).filter(few)
 
     def carried_wakes(self, rows: pa.RecordBatch) -> Rows:
@@ -175,7 +175,8 @@ def wakes_left(batches: Rows) -> Rows:
 def wakes_to_carry(rows: pa.Table) -> pa.Table:
     """Wakes that a session may still wait for, and the rolls that tell one that is yet to begin where a segment began.
 
-    That are the newest roll of a partition, the newest that the last stable offset has passed, and all that it has not.
+    That are the newest roll of a partition, the newest that the last stable offset has passed, and all that it has not;
+    and where the broker's own log begins by now.
 
     Args:
         rows: of `LEFT_WAKES`.
@@ -184,8 +185,8 @@ def wakes_to_carry(rows: pa.Table) -> pa.Table:
 
 
 def _left(rows: pa.Table, with_stable: bool) -> pa.Array:
-    names = (*_PARTITION, "wake", "wake_offset", "unstable", "awaited")
-    *places, kinds, offsets, unstable, awaited = (rows.column(name).to_pylist() for name in names)
+    names = (*_PARTITION, "wake", "wake_offset", "unstable", "awaited", "appended_lowest_us")
+    *places, kinds, offsets, unstable, awaited, since_us = (rows.column(name).to_pylist() for name in names)
     partitions = list(zip(*places, strict=True))
     stable: dict[Any, int] = defaultdict(lambda: -1)
     for partition, kind, offset in zip(partitions, kinds, offsets, strict=True):
@@ -195,6 +196,10 @@ def _left(rows: pa.Table, with_stable: bool) -> pa.Array:
         bool(held) and offset > stable[partition]
         for partition, offset, held in zip(partitions, offsets, unstable, strict=True)
     ]
+    begun_us: dict[Any, int] = {}
+    for partition, kind, at_us in zip(partitions, kinds, since_us, strict=True):
+        if kind == LOCAL_START:
+            begun_us[partition] = max(begun_us.get(partition, -1), at_us)
     newest: dict[Any, int] = {}
     for number, group in enumerate(zip(partitions, unstable, strict=True)):
         if kinds[number] == ROLL and not waits[number]:
@@ -205,6 +210,8 @@ def _left(rows: pa.Table, with_stable: bool) -> pa.Array:
             return True
         if kinds[number] == ROLL:
             return waits[number] or bool(offsets[number] == newest[partitions[number], unstable[number]])
+        if kinds[number] == LOCAL_START:
+            return bool(since_us[number] == begun_us[partitions[number]])
         return with_stable and kinds[number] == STABLE and bool(offsets[number] == stable[partitions[number]])
 
     return pa.array([number for number in range(rows.num_rows) if is_left(number)], pa.int64())

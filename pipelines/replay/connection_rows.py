@@ -116,6 +116,8 @@ class Reader:
             high_watermark=rows.column("response_high_watermark"),
             error_code=rows.column("response_error_code"),
             diverging=pc.is_valid(rows.column("diverging_end_offset")),
+            stable_offset=rows.column("response_last_stable_offset"),
+            size_bytes=rows.column("response_bytes"),
         )
 
     def _watches(self, rows: pa.RecordBatch) -> Rows:

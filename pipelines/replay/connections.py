@@ -12,7 +12,7 @@ were logged late. A fetch has a row of its own and one per partition that it lis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -39,6 +39,7 @@ _UNSEEN_US: Final = 100_000
 FETCHES = "fetches"
 WATCHES = "watches"
 CHAIN_ENDS = "chain_ends"
+ANSWERS = "answers"
 GAPS = "gaps"
 RESUMED = "resumed"
 LAST_FETCHES = "last_fetches"
@@ -54,6 +55,13 @@ SHAPES = {
         KEY_TYPES
         | {"session_topic": "string", "topic": "string", "topic_id": "string", "partition": "int"}
         | {"replica_id": "int", "isolation_level": "int", "from_us": "long", "went_us": "long", "until_us": "long"}
+    ),
+    #: What a leader answered a follower that serves consumers, and when that follower, ``broker_id``, fetched again:
+    #: by then it has what it was answered. ``end_offset`` is where it then fetched from.
+    ANSWERS: shape(
+        {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int", "leader_id": "int"}
+        | dict.fromkeys(("completed_us", "next_us", "offset", "end_offset"), "long")
+        | {"high_watermark": "long", "stable_offset": "long", "size_bytes": "long", "leader_epoch": "int"}
     ),
     #: When the last fetch of a chain arrived.
     CHAIN_ENDS: shape(KEY_TYPES | {"chain": "string", "arrival_us": "long"}),
@@ -91,6 +99,7 @@ class ConnectionWorker:
         topic_names: by (cluster, topic id).
         last_lines: by (cluster, broker), its last line before the seal that is gone on from, and whether requests were
             logged then.
+        serving: (cluster, broker) that consumers ask for a rack's sake, so that followers may serve them (KIP-392).
     """
 
     def __init__(
@@ -98,7 +107,9 @@ class ConnectionWorker:
         sealed_us: Mapping[Broker, int],
         topic_names: Mapping[tuple[str, str], str],
         last_lines: Mapping[Broker, tuple[int, bool]],
+        serving: Collection[Broker] = (),
     ) -> None:
+        self._serving = serving
         self._sealed_us = sealed_us
         self._topic_names = topic_names
         self._last_lines = last_lines
@@ -117,7 +128,7 @@ class ConnectionWorker:
                 if is_watch:
                     self._watches(key, some, tables)
                 else:
-                    chains = _Chains(key, tables, sealed_us)
+                    chains = _Chains(key, tables, sealed_us, self._serving)
                     for row in some:
                         chains.add(row)
                         if tables.full:
@@ -209,7 +220,8 @@ class _Number:
 class _Chains:
     """Chains of the fetches of one connection; a number is looked at once the next one is there."""
 
-    def __init__(self, key: Key, tables: Tables, sealed_us: int | None) -> None:
+    def __init__(self, key: Key, tables: Tables, sealed_us: int | None, serving: Collection[Broker]) -> None:
+        self._serving = serving
         self._key = key
         self._tables = tables
         self._sealed_us = sealed_us
@@ -265,6 +277,9 @@ class _Chains:
             self._add_fetch(row)
         for row in fetch.listed:
             self._add_listed(row, _previous(row, before), after_us)
+        if follows and fetch.listed and (self._key[0], fetch.listed[0].replica_id) in self._serving:
+            assert after is not None
+            self._add_answers(fetch, after)
         self._before = fetch
 
     def _add_fetch(self, row: ConnectionRow) -> None:
@@ -310,6 +325,20 @@ class _Chains:
             diverging=row.diverging,
         )
         self._tables.add(FETCHES, (cluster_id, row.topic, row.partition, broker_id, _FETCH_RANK, *event, *_NO_MORE))
+
+    def _add_answers(self, fetch: _Number, after: _Number) -> None:
+        """The follower fetches again once it has taken up what it was answered."""
+        cluster_id, leader_id, _ = self._key
+        next_us = after.last[0]
+        ends = {(row.topic, row.partition): row.offset for row in after.listed if row.offset is not None}
+        for row in fetch.listed:
+            if row.high_watermark is None or row.high_watermark < 0 or row.error_code or row.diverging:
+                continue
+            place = cluster_id, row.topic, row.partition, row.replica_id, leader_id
+            # A session lists again what it was answered records of.
+            answer = row.completed_us, next_us, row.offset, ends.get((row.topic, row.partition))
+            told = row.high_watermark, row.stable_offset, row.size_bytes, row.leader_epoch
+            self._tables.add(ANSWERS, (*place, *answer, *told))
 
     def _end_chain(self) -> None:
         if self._chain_end_us:

@@ -3,8 +3,9 @@
 A group or transaction coordinator answers a request once its record is replicated: through ``ReplicaManager`` and the
 produce purgatory, with acks=all, like a client's produce (``GroupMetadataManager.appendForGroup``,
 ``TransactionStateManager.appendTransactionToLog``, ``KafkaApis.handleWriteTxnMarkersRequest``). The record goes to the
-partition that the group's or transaction's id hashes to (`pipelines.replay.java_hash`). No line tells that partition,
-nor the offset: both are derived, predict instants, and prove nothing.
+partition that the group's or transaction's id hashes to (`pipelines.replay.java_hash`); the state of a share group's
+partition to the one that group, topic id and partition together hash to (KIP-932, ``ShareCoordinatorService``). No line
+tells that partition, nor the offset: both are derived, predict instants, and prove nothing.
 
 Not here, because no request's answer waits for them: a transaction's completion record (written when all markers are),
 tombstones of expired offsets, and a group's metadata when its last member leaves. Followers' fetches show those.
@@ -12,20 +13,23 @@ tombstones of expired offsets, and a group's metadata when its last member leave
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import both, is_in
-from pipelines.kafka.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
+from pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
+from pipelines.kafka.context import OFFSETS_PARTITIONS, SHARE_STATES_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 from pipelines.replay.java_hash import partition_of
-from schemas.topics import GROUP_TOPIC, TRANSACTION_TOPIC
+from schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 
-#: ``offsets.topic.num.partitions``, ``transaction.state.log.num.partitions`` unless configured.
+#: ``offsets.topic.num.partitions``, ``transaction.state.log.num.partitions`` and
+#: ``share.coordinator.state.topic.num.partitions`` unless configured.
 _PARTITIONS: Final = 50
-_GROUP_APIS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "SYNC_GROUP")
+GROUP_APIS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "SYNC_GROUP")
 _TRANSACTION_APIS = ("INIT_PRODUCER_ID", "ADD_PARTITIONS_TO_TXN", "ADD_OFFSETS_TO_TXN", "END_TXN")
 
 
@@ -40,14 +44,25 @@ class Counts(NamedTuple):
 
     groups: Mapping[str, int]
     transactions: Mapping[str, int]
+    shares: Mapping[str, int]
 
 
-BY_DEFAULT: Final = Counts({}, {})
+BY_DEFAULT: Final = Counts({}, {}, {})
 
 
 def counts_of(contexts: Contexts) -> Counts:
     """What the configuration of the brokers says."""
-    return Counts(contexts.first_counts(OFFSETS_PARTITIONS), contexts.first_counts(TRANSACTIONS_PARTITIONS))
+    keys = (OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, SHARE_STATES_PARTITIONS)
+    return Counts(*map(contexts.first_counts, keys))
+
+
+def _state_partitions(group_id: str, asked: Iterable[Mapping[str, Any]], count: int) -> Counter[int]:
+    """Where the states of a share group's partitions are written, and how many records each (``SharePartitionKey``)."""
+    return Counter(
+        partition_of(f"{group_id}:{part['topic_id']}:{part['partition']}", count)
+        for part in asked
+        if not part["error_code"]
+    )
 
 
 def records(requests: pa.RecordBatch, counts: Counts) -> pa.RecordBatch:
@@ -60,7 +75,7 @@ def records(requests: pa.RecordBatch, counts: Counts) -> pa.RecordBatch:
         requests: rows of ``silver.requests``.
     """
     waited = both(
-        is_in(requests.column("api"), (*_GROUP_APIS, *_TRANSACTION_APIS)),
+        is_in(requests.column("api"), (*GROUP_APIS, *_TRANSACTION_APIS, *SHARE_STATE_APIS)),
         pc.greater(requests.column("remote_time_ms"), 0),
     )
     requests = requests.filter(waited)
@@ -74,11 +89,18 @@ def records(requests: pa.RecordBatch, counts: Counts) -> pa.RecordBatch:
         "records",
         "assignments",
         "verify_only",
+        "partitions",
     )
-    for cluster_id, api, errors, group_id, transactional_id, offsets, assignments, verify_only in zip(
+    for cluster_id, api, errors, group_id, transactional_id, offsets, assignments, verify_only, asked in zip(
         *[requests.column(name).to_pylist() for name in names], strict=True
     ):
-        is_group = api in _GROUP_APIS
+        if api in SHARE_STATE_APIS:
+            places = _state_partitions(group_id, asked, counts.shares.get(cluster_id, _PARTITIONS))
+            written.append(max(places.values(), default=0))
+            if places:
+                parts.append([{"topic": SHARE_TOPIC, "partition": at, "error_code": 0} for at in places])
+            continue
+        is_group = api in GROUP_APIS
         key = group_id if is_group else transactional_id
         if (errors and 0 not in errors) or key is None:
             count = 0

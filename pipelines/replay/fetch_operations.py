@@ -9,7 +9,8 @@ from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.judge import Tolerances, judge
 
 #: Causes that are an error of the response: it is what it is.
-_ERRORS = (o.ERROR, o.SESSION_ERROR)
+_ERRORS = (o.ERROR, o.SESSION_ERROR, o.REMOTE_ERROR)
+_REMOTE = (o.REMOTE_READ, o.REMOTE_ERROR, o.REMOTE_TIMER)
 #: Errors with which the rules answer: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
 _PREDICTED = {o.LEADERSHIP_LOST: 6, o.FENCED_EPOCH: 74}
 
@@ -39,6 +40,7 @@ def fetch_operation(outcome: FetchOutcome, limits: Tolerances) -> dict[str, Any]
         limits=limits,
     )
     topic, partition = outcome.closing or (None, None)
+    is_remote, read_from = outcome.cause in _REMOTE, "follower" if outcome.followed else "leader"
     lowest_us, highest_us, residual_us = outcome.lowest_us, outcome.highest_us, judgement.residual_us
     return {
         "operation": "fetch",
@@ -56,6 +58,8 @@ def fetch_operation(outcome: FetchOutcome, limits: Tolerances) -> dict[str, Any]
         "min_bytes": fetch.min_bytes,
         "isolation_level": fetch.isolation_level,
         "parked": outcome.parked,
+        "waited_as": None if not outcome.parked else "DelayedRemoteFetch" if is_remote else "DelayedFetch",
+        "read_from": None if (fetch.replica_id or 0) >= 0 else "tier" if is_remote else read_from,
         "bytes_known": outcome.bytes_known,
         "error_codes": fetch.error_codes,
         "predicted_error_codes": fetch.error_codes

@@ -17,6 +17,8 @@ from schemas.session_events import SessionEvent
 #: A remote time below this is the handler's own: the fetch was not parked.
 AT_ONCE_US: Final = 1_000
 UNBOUNDED: Final = 1 << 62
+#: Computed instants are upper bounds, some later than others: two of one broker can be out of order by as much.
+SLACK_US: Final = 2_000
 
 #: Partitions that are turned down before the log is read do not keep the others from waiting (``handleFetchRequest``):
 #: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID.
@@ -24,6 +26,10 @@ TURNED_DOWN: Final = frozenset({3, 29, 100})
 #: Of partitions whose leadership or epoch went on while the fetch waited: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
 _OUTDATED: Final = frozenset({6, 74})
 _ENDS: Final = (o.LEADERSHIP_LOST, o.FENCED_EPOCH)
+#: Of a read from the tier: OFFSET_OUT_OF_RANGE, where retention was there first.
+_OUT_OF_RANGE: Final = frozenset({1})
+#: Reasons for which a fetch that reads from the tier can be answered at once.
+_TIER_READS: Final = (None, o.AT_ONCE, o.ERROR)
 
 Key = tuple[str, int]
 
@@ -52,6 +58,7 @@ class FetchOutcome:
         bytes_known: the sizes that decided it are known, not bounded.
         missing: what evidence lacks, if any does.
         errors: error codes with which its partitions can be answered, whatever completes it.
+        followed: the broker follows a partition that it asks for.
     """
 
     event: SessionEvent
@@ -63,6 +70,7 @@ class FetchOutcome:
     bytes_known: bool = True
     missing: str | None = None
     errors: frozenset[int] = TURNED_DOWN
+    followed: bool = False
 
 
 @dataclass(slots=True)
@@ -76,6 +84,10 @@ class Asked:
         moved: offsets that it asked from, of partitions that a later fetch has moved on.
         ends: what answers it whatever the bytes: (earliest, latest, partition, cause).
         fenced: a partition whose epoch is newer by now than the one that the fetch names, and since when.
+        followed: the broker follows a partition of it.
+        remote: a partition that it reads from the remote tier; None if it reads none from there.
+        remote_wait_ms: how long it waits for the tier at most.
+        failed_us: when reads of its partitions from the tier failed.
         until_us: when the next one came.
     """
 
@@ -87,6 +99,10 @@ class Asked:
     moved: dict[Key, int] = field(default_factory=dict)
     ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
     fenced: tuple[Key, int] | None = None
+    followed: bool = False
+    remote: Key | None = None
+    remote_wait_ms: int = 0
+    failed_us: list[int] = field(default_factory=list)
     until_us: int = UNBOUNDED
 
 
@@ -101,10 +117,18 @@ def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
 
 def judged(asked: Asked, rules: Rules) -> FetchOutcome:
     """When the rules let a fetch be answered."""
+    outcome = _outcome(asked, rules)
+    outcome.followed = asked.followed
+    return outcome
+
+
+def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
     fetch = asked.fetch
     dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
     completed_us = fetch.completed_us or handled_us
     parked = completed_us - handled_us > AT_ONCE_US
+    if asked.remote is not None and asked.answered_at_once in _TIER_READS:
+        return _from_tier(asked, asked.remote, parked)
     if asked.answered_at_once is not None:
         return FetchOutcome(fetch, dequeued_us, handled_us, asked.answered_at_once, _first_filled(fetch))
     expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
@@ -145,6 +169,32 @@ def judged(asked: Asked, rules: Rules) -> FetchOutcome:
     if asked.fenced is not None or any(cause in _ENDS for *_, cause in asked.ends):
         best.errors |= _OUTDATED
     return best
+
+
+def _from_tier(asked: Asked, remote: Key, parked: bool) -> FetchOutcome:
+    """A fetch of which a partition is read from the remote tier: answered when the store has answered, or by its timer.
+
+    Whatever else it could be answered with, it waits for that (``ReplicaManager.processRemoteFetch``,
+    ``DelayedRemoteFetch``; KIP-405, 3.6). When the store answers is logged only if it fails (``RemoteLogReader``).
+    """
+    fetch = asked.fetch
+    dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
+    completed_us = fetch.completed_us or handled_us
+    expires_us = expiry_interval_us(dequeued_us, handled_us, asked.remote_wait_ms)
+    errors = TURNED_DOWN | _OUTDATED | _OUT_OF_RANGE
+    failed_us = [at_us for at_us in asked.failed_us if dequeued_us - SLACK_US <= at_us <= completed_us + SLACK_US]
+    if fetch.error_codes and failed_us:
+        # The line comes before the answer, and a stack trace takes its time.
+        lowest_us = max(min(failed_us) - SLACK_US, dequeued_us)
+        return FetchOutcome(fetch, lowest_us, expires_us[1], o.REMOTE_ERROR, remote, parked, errors=errors)
+    if asked.answered_at_once == o.ERROR:
+        return FetchOutcome(fetch, dequeued_us, handled_us, o.ERROR)
+    if not fetch.response_bytes and not fetch.error_codes and completed_us >= expires_us[0]:
+        outcome = FetchOutcome(fetch, *expires_us, o.REMOTE_TIMER, remote, parked, errors=errors)
+    else:
+        outcome = FetchOutcome(fetch, dequeued_us, expires_us[1], o.REMOTE_READ, remote, parked, errors=errors)
+    outcome.missing = o.SESSION_NOT_LOGGED if asked.partial else None
+    return outcome
 
 
 def _reached(steps: list[tuple[int, int, Key, int]], need: int) -> tuple[int, Key] | None:

@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from pipelines.kafka.context import History, value_at
 from pipelines.kafka.versions import Rules
 from pipelines.replay import outcome as o
-from pipelines.replay.fetch_rules import UNBOUNDED, Asked, Entry, FetchOutcome, Key, judged, reason_told
+from pipelines.replay.fetch_rules import SLACK_US, UNBOUNDED, Asked, Entry, FetchOutcome, Key, judged, reason_told
 from pipelines.replay.freeze import Freezer
 from schemas import session_events as s
 from schemas.session_events import Origin, SessionEvent
@@ -29,12 +30,12 @@ from schemas.session_events import Origin, SessionEvent
 _PARKED_US = 5_000
 #: Instants of two lines can be off against each other by as much: a line carries the time at which it was written.
 _ORDER_SLACK_US = 50_000
-#: Computed instants are upper bounds, some later than others: two fetches can be out of order by as much.
-_REORDER_US = 2_000
 #: Batches beyond a position that are kept one by one; older ones are then taken together, as a bound.
 _ENTRIES_MAX = 1_024
 _GONE_US: Final = 3_600_000_000
 _NEVER_US: Final = 1 << 62
+#: Default of remote.fetch.max.wait.ms (KIP-1018).
+DEFAULT_REMOTE_WAIT_MS: Final = 500
 
 
 @dataclass(slots=True)
@@ -90,8 +91,16 @@ class FetchSession:
         #: First offset of the newest segment in which the end that counts lies, and partitions read from before it.
         self._segments: dict[Key, int] = {}
         self._behind: set[Key] = set()
+        #: Partitions that the broker follows.
+        self._followed: set[Key] = set()
         #: Where the leadership began: what lies before is there, and no request in this log tells its bytes.
         self._starts: dict[Key, int] = {}
+        #: Where the broker's own log begins: what lies before is in the remote tier.
+        self._local_starts: dict[Key, int] = {}
+        #: When a read from there failed last.
+        self._tier_failed_us: dict[Key, int] = {}
+        #: remote.fetch.max.wait.ms as time goes.
+        self.remote_waits: History = ()
         #: Segments that the last stable offset has not reached.
         self._unstable_rolls: dict[Key, list[int]] = {}
         #: Moves of the high watermark that are newer than the one last sent: (earliest, latest, partition).
@@ -162,7 +171,7 @@ class FetchSession:
         while self._early:
             fetch = self._early[0]
             is_next = fetch.sequence is None or self._sequence is None or fetch.sequence <= self._sequence + 1
-            if not is_next and fetch.time_us + _REORDER_US >= now_us:
+            if not is_next and fetch.time_us + SLACK_US >= now_us:
                 return
             del self._early[0]
             if self._asked and self._asked[-1].fetch.operation_id == fetch.operation_id:
@@ -207,7 +216,10 @@ class FetchSession:
             self._active.add(key)
             (self._behind.add if offset < self._segments.get(key, 0) else self._behind.discard)(key)
         asked = Asked(event, self._active, partial=not self._known)
+        asked.followed = bool(self._followed) and not self._followed.isdisjoint(self._active)
         asked.answered_at_once = reason_told(event, self.rules)
+        if self._local_starts:
+            self._read_remotely(asked)
         self._names_epochs |= event.leader_epoch is not None and event.leader_epoch >= 0
         if asked.answered_at_once is None and (event.min_bytes or 0) > 1:
             asked.entries += self._before_leadership(event)
@@ -230,6 +242,17 @@ class FetchSession:
         self._asked.append(asked)
         if asked.answered_at_once is None and event.isolation_level == 1:
             self._hold_parked(asked)
+
+    def _read_remotely(self, asked: Asked) -> None:
+        """What lies before the broker's own log is read from the remote tier."""
+        keys = self._local_starts.keys() & asked.active
+        asked.remote = min((key for key in keys if self._positions[key].offset < self._local_starts[key]), default=None)
+        if asked.remote is not None:
+            fetch = asked.fetch
+            asked.remote_wait_ms = fetch.max_wait_ms or 0
+            asked.failed_us = [at_us for key in keys if (at_us := self._tier_failed_us.get(key)) is not None]
+            if self.rules.bounds_remote_reads:
+                asked.remote_wait_ms = int(value_at(self.remote_waits, fetch.time_us) or DEFAULT_REMOTE_WAIT_MS)
 
     def _before_leadership(self, fetch: SessionEvent) -> Iterator[tuple[Entry, Key, int]]:
         """Bytes from before this leadership, beyond what the connection has read."""
@@ -294,14 +317,25 @@ class FetchSession:
         if event.kind == s.ROLL:
             self._roll(key, event, position)
         elif event.kind == s.LEADER_START:
+            self._followed.discard(key)
             self._starts[key] = event.base_offset or 0
-        if position is None or event.kind == s.ROLL:
+        elif event.kind == s.LOCAL_START:
+            self._local_starts[key] = event.base_offset or 0
+        if position is None or event.kind in (s.ROLL, s.LOCAL_START):
+            return
+        if event.kind == s.TIER_FAILED:
+            self._tier_failed_us[key] = event.time_us
+            for asked in self._asked:
+                if asked.remote is not None and key in asked.active:
+                    asked.failed_us.append(event.time_us)
             return
         if event.kind == s.LEADER_START:
             self._fence(key, event)
             return
         self._check_fenced(key, event)
-        if event.kind == s.BATCH:
+        if event.kind in (s.BATCH, s.REPLICATED):
+            if event.kind == s.REPLICATED:
+                self._followed.add(key)
             size = event.size_bytes
             least, most = (1, UNBOUNDED) if size is None else (size, size)
             entry = Entry(event.base_offset or 0, event.time_us, event.latest_us, least, most, bool(event.estimated))
@@ -387,6 +421,8 @@ class FetchSession:
         if entry.estimated or entry.base_offset >= position.offset:
             position.add(entry)
             self._filled.add(key)
+        if key in self._followed and not self.rules.follower_checks_fetches:
+            return  # nobody looks at what waits already
         offset = position.offset
         for asked in reversed(self._asked):
             offset = asked.moved.get(key, offset)

@@ -36,7 +36,7 @@ from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
 from pipelines.replay.required import Marker
 from pipelines.replay.state import State, current_leadership, new_leadership, note_replicas
-from pipelines.replay.wakes import Wake
+from pipelines.replay.wakes import LOCAL_START, TIER_FAILED, Wake
 from schemas import events as e
 from schemas.events import Event
 
@@ -142,6 +142,27 @@ def _isr_proposal(state: State, event: Event) -> None:
 
 def _roll(state: State, event: Event) -> None:
     state.log.rolled(event, state.leads is not False, state.context.rules.roll_moves_high_watermark)
+
+
+def _local_start(state: State, event: Event) -> None:
+    _pass_on(state, event, LOCAL_START)
+
+
+def _tier_failed(state: State, event: Event) -> None:
+    _pass_on(state, event, TIER_FAILED)
+
+
+def _replicated(state: State, event: Event) -> None:
+    if state.leads:
+        return
+    state.wakes += state.replica.answered(event)
+
+
+def _pass_on(state: State, event: Event, kind: str) -> None:
+    """Whoever leads: a follower serves consumers from the tier, too."""
+    state.wakes.append(
+        Wake(kind, event.offset, appended_lowest_us=event.earliest_us, appended_highest_us=event.time_us)
+    )
 
 
 def _fetch(state: State, event: Event) -> None:
@@ -294,6 +315,9 @@ _HANDLERS = {
     e.INITIAL_STATUS: _initial_status,
     e.PRODUCE: _produce,
     e.PROGRESS: _progress,
+    e.LOCAL_START: _local_start,
+    e.TIER_FAILED: _tier_failed,
+    e.REPLICATED: _replicated,
 }
 
 

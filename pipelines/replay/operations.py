@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
 from pipelines.kafka.versions import rules_for
 from pipelines.replay import outcome as o
-from pipelines.replay.judge import Tolerances, judge
+from pipelines.replay.coordinators import GROUP_APIS
+from pipelines.replay.judge import TICK_US, Tolerances, judge
 from pipelines.replay.wait import WaitSplit, split_by_fetch, split_by_isr_change, split_without_follower
 
 Row = dict[str, Any]
@@ -51,6 +53,7 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
     split = _split(last, handled_us, completed_us)
     return {
         "operation": "produce",
+        "waited_as": _waited_as(request, kafka_version),
         "error_codes": codes,
         "succeeded": codes == [0] if codes else given == {0},
         "predicted_error_codes": sorted(code for code in given if code is not None),
@@ -69,6 +72,15 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
         "without_closing_us": _without_closing(last, outcomes, handled_us, split),
         "partitions": [_partition(row) for row in outcomes],
     }
+
+
+def _waited_as(request: Row, kafka_version: str | None) -> str | None:
+    """Kafka's class of what waited; a coordinator with threads of its own waits for the high watermark by itself."""
+    if request["completed_us"] - request["handled_us"] <= TICK_US:
+        return None
+    api = request["api"]
+    threads = api in SHARE_STATE_APIS or (api in GROUP_APIS and rules_for(kafka_version).group_coordinator_has_threads)
+    return "DeferredEvent" if threads else "DelayedProduce"
 
 
 def _error_agrees(row: Row) -> bool:

@@ -30,6 +30,10 @@ PREFERRED_REPLICA = "preferred_replica"
 THROTTLED = "throttled"
 BEYOND_END = "beyond_end"
 OLDER_SEGMENT = "older_segment"
+# Of fetches that are read from the remote tier.
+REMOTE_READ = "remote_read"
+REMOTE_ERROR = "remote_error"
+REMOTE_TIMER = "remote_timer"
 
 # What is missing where an operation cannot be judged.
 END_OF_LOG = "end_of_log"

@@ -81,6 +81,14 @@ class Reader:
             rows, e.ROLL, time_us=at, earliest_us=pc.subtract(at, lasted_us), offset=rows.column("base_offset")
         )
 
+    def tier(self, rows: pa.RecordBatch) -> Rows:
+        """From where on a broker's own log begins, and reads from the tier that failed."""
+        at = micros(rows.column("time"))
+        for event, kind in (("local_start", e.LOCAL_START), ("read_failed", e.TIER_FAILED)):
+            is_so = _is(rows, "event", event)
+            some, then = rows.filter(is_so), at.filter(is_so)
+            yield from self._events(some, kind, time_us=then, earliest_us=then, offset=some.column("offset"))
+
     def checks(self, rows: pa.RecordBatch) -> Rows:
         """Checks of delayed produces, as TRACE lines show them."""
         rows = rows.filter(both(_is(rows, "operation", "produce"), is_in(rows.column("step"), ("initial", "progress"))))

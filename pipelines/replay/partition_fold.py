@@ -17,6 +17,7 @@ from pipelines.replay.isr_rules import Expected, IsrRules
 from pipelines.replay.kernel import finish, give_up, step
 from pipelines.replay.leadership import Follower, Leadership
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.replica_log import ReplicaLog
 from pipelines.replay.required import Marker, RequiredOffsets
 from pipelines.replay.settling import Settling
 from pipelines.replay.state import State
@@ -95,6 +96,7 @@ FREEZER: Final = Freezer(
         Follower,
         ToldHighWatermarks,
         BatchLog,
+        ReplicaLog,
         Batch,
         Settling,
         RequiredOffsets,

@@ -15,7 +15,8 @@ from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
-from schemas.session_events import FETCH, NAMED, ROLL, Origin, SessionEvent
+from pipelines.replay.watches import LASTING
+from schemas.session_events import FETCH, NAMED, Origin, SessionEvent
 
 KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
 #: The session as of the seal, with the fetches that it holds and the time of its last event.
@@ -47,6 +48,7 @@ class SessionWorker:
         sealed_us: by (cluster, broker), up to where the replay of fetches is final, exclusive.
         since_us: by (cluster, broker), the seal as of which sessions are carried.
         coarse: spans in which times are whole seconds.
+        remote_waits: remote.fetch.max.wait.ms of each (cluster, broker) that tells it.
     """
 
     def __init__(
@@ -56,7 +58,9 @@ class SessionWorker:
         sealed_us: Mapping[tuple[str, int], int],
         since_us: Mapping[tuple[str, int], int] = MappingProxyType({}),
         coarse: Spans | None = None,
+        remote_waits: Mapping[tuple[str, int], History] = MappingProxyType({}),
     ) -> None:
+        self._remote_waits = remote_waits
         self._limits = limits
         self._eras = eras
         self._sealed_us = sealed_us
@@ -76,7 +80,9 @@ class SessionWorker:
         rules = rules_for(value_at(eras, 0))
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         since_us = self._since_us.get((cluster_id, broker_id), 0)
+        remote_waits = self._remote_waits.get((cluster_id, broker_id), ())
         session, is_carried = FetchSession(rules), False
+        session.remote_waits = remote_waits
         fetched: str | None = None
         rows = _Rows(key, tables, self._limits, self._coarse)
         for event, frozen in events:
@@ -85,9 +91,10 @@ class SessionWorker:
                 continue
             if frozen is not None:
                 session, is_carried = FetchSession.thawed(frozen, rules), True
+                session.remote_waits = remote_waits
                 continue
-            # A session that begins after the seal still has to know the segments that were begun before.
-            if event.time_us < since_us and (is_carried or event.kind != ROLL):
+            # A session that begins after the seal still has to know where the log and its last segment began before.
+            if event.time_us < since_us and (is_carried or event.kind not in LASTING):
                 continue
             if sealed_us is not None and event.time_us >= sealed_us:
                 _seal(key, session, sealed_us, tables)

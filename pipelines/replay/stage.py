@@ -14,7 +14,7 @@ from pipelines.base.blobs import shape
 from pipelines.base.config import ReplayConfig
 from pipelines.base.threads import concurrently
 from pipelines.cluster.premises import Premises
-from pipelines.kafka.context import Contexts
+from pipelines.kafka.context import REMOTE_WAIT, Contexts
 from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
@@ -200,6 +200,7 @@ def _sessions(
     assert rows is not None
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
     since_us = {broker: seal.sessions_us for broker, seal in window.seals.items()}
-    worker = SessionWorker(limits, premises.contexts.eras, sealed_us, since_us, premises.contexts.coarse)
+    contexts = premises.contexts
+    worker = SessionWorker(limits, contexts.eras, sealed_us, since_us, contexts.coarse, contexts.settings(REMOTE_WAIT))
     columns = (*fetch_events.EVENT_TYPES, "carried")
     return fold(rows, tuple(session_worker.KEY_TYPES), fetch_events.ORDER, columns, worker)

@@ -9,6 +9,7 @@ from pipelines.kafka.context import Context
 from pipelines.replay.batches import BatchLog
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.replica_log import ReplicaLog
 from pipelines.replay.required import RequiredOffsets
 from pipelines.replay.settling import Settling
 from pipelines.replay.wakes import Wake
@@ -25,6 +26,7 @@ class State:
         decided: operations that are done but whose required offset may still become known.
         log: the batches of the current leadership.
         assigned: how many replicas are assigned, where a line tells.
+        replica: the log while the broker follows.
         wakes: what may have completed fetches since the last event.
         logged_appends: base offsets that TRACE lines told, of appends whose requests are not logged yet: (time, base
             offset); only where the request log has no responses.
@@ -38,6 +40,7 @@ class State:
     decided: Settling = field(default_factory=Settling)
     required: RequiredOffsets = field(default_factory=RequiredOffsets)
     log: BatchLog = field(default_factory=BatchLog)
+    replica: ReplicaLog = field(default_factory=ReplicaLog)
     wakes: list[Wake] = field(default_factory=list)
     logged_appends: deque[tuple[int, int]] = field(default_factory=deque)
     gathering_us: int = 0

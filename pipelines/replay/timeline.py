@@ -17,13 +17,22 @@ from pipelines.base.blobs import shape
 from pipelines.base.threads import concurrently
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.replicas import about_replicas
-from pipelines.lake.folds import fold
+from pipelines.kafka.seals import Broker
+from pipelines.lake.folds import collect_tables, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
 from pipelines.lake.staged import Staged, Staging
-from pipelines.replay import broker_lines, carried_rows, connection_rows, connections
+from pipelines.replay import (
+    broker_lines,
+    carried_rows,
+    connection_rows,
+    connections,
+    follower_clocks,
+    follower_reads,
+)
 from pipelines.replay.connections import ConnectionWorker
 from pipelines.replay.coordinators import counts_of
+from pipelines.replay.follower_clocks import APART, Apart, apart_by_partition, apart_of
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.log_evidence import Evidences, evidences_of
 from pipelines.replay.partition_events import ROW_TYPES, Reader
@@ -48,7 +57,7 @@ _FETCH_COLUMNS = (
 _LISTED_COLUMNS = (
     *("cluster_id", "broker_id", "connection", "correlation_id", "replica_id", "source", "topic", "partition"),
     *("leader_epoch", "fetch_offset", "response_high_watermark", "response_error_code", "diverging_end_offset"),
-    *("sent_time", *_INSTANTS),
+    *("response_last_stable_offset", "response_bytes", "sent_time", *_INSTANTS),
 )
 _REQUEST_COLUMNS = ("cluster_id", "broker_id", "connection", "correlation_id", "time", *_INSTANTS, "partitions")
 _PRODUCE_COLUMNS = (*_REQUEST_COLUMNS, "acks", "timeout_ms", "transactional_id", "client_id")
@@ -69,11 +78,13 @@ class Grounds(NamedTuple):
         connections: tables of `pipelines.replay.connections.SHAPES`.
         leaderships: events of leaderships and ISRs (`pipelines.replay.broker_lines.SHAPES`).
         evidence: of each broker's log.
+        apart: how far clocks of followers that serve consumers are from those of their leaders.
     """
 
     connections: Staged
     leaderships: Staged
     evidence: Evidences
+    apart: Apart
 
 
 def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging) -> Grounds:
@@ -85,7 +96,8 @@ def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging) -> 
             partial(_written, lake, folder, broker_lines.SHAPES, lambda: _brokers(lake, premises, window)),
         ]
     )
-    return Grounds(connected, leaderships, evidences_of(connected.few_rows, premises, carried, window.seals))
+    evidences = evidences_of(connected.few_rows, premises, carried, window.seals)
+    return Grounds(connected, leaderships, evidences, _apart(lake, premises, connected, window))
 
 
 def _written(lake: Lake, folder: Staging, shapes: Mapping[str, StructType], blobs: Callable[[], Rows | None]) -> Staged:
@@ -117,9 +129,38 @@ def _connections(lake: Lake, premises: Premises, window: Window, carried: Eviden
         for broker, evidence in carried.items()
         if evidence.last_line_us
     }
-    worker = ConnectionWorker(window.until, premises.topic_names, last_lines)
+    worker = ConnectionWorker(window.until, premises.topic_names, last_lines, _serving(lake))
     columns = [name for name in types if name not in (*connections.KEY_TYPES, "rank")]
     return fold(rows, tuple(connections.KEY_TYPES), connection_rows.ORDER, columns, worker)
+
+
+def _serving(lake: Lake) -> frozenset[Broker]:
+    """Brokers that consumers ask for a rack's sake."""
+    reading = Reading(
+        silver.FETCH_REQUESTS, follower_reads.RACK_COLUMNS, by_batch(follower_reads.racks), digest="brokers of racks"
+    )
+    rows = few_rows(lake, reading, shape(follower_reads.RACK_TYPES)).to_pylist()
+    return frozenset((row["cluster_id"], row["broker_id"]) for row in rows)
+
+
+def _apart(lake: Lake, premises: Premises, connected: Staged, window: Window) -> Apart:
+    """How far clocks of followers that serve consumers are from those of their leaders."""
+    serving = _serving(lake)
+    if not serving:
+        return {}
+    shown = follower_reads.Shown(serving, window.sealed, premises.topic_names)
+    rows = read_in_tasks(
+        lake,
+        [
+            connected.reading(connections.ANSWERS, follower_reads.told),
+            Reading(silver.FETCH_REQUESTS, follower_reads.SHOWN_COLUMNS, shown, window.sealed.where("handled_time")),
+        ],
+        shape(follower_reads.TOLD_ROW_TYPES),
+    )
+    if rows is None:
+        return {}
+    key, columns = tuple(follower_clocks.KEY_TYPES), tuple(follower_clocks.TOLD_TYPES)
+    return apart_of(collect_tables(fold(rows, key, follower_clocks.ORDER, columns, apart_by_partition))[APART])
 
 
 def _earlier(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
@@ -186,8 +227,10 @@ def timeline(
         ground.leaderships.reading(broker_lines.EVENTS, as_they_are),
         ground.connections.reading(connections.FETCHES, reader.fetches),
         ground.connections.reading(connections.WATCHES, reader.watches),
+        ground.connections.reading(connections.ANSWERS, partial(follower_reads.replicated, ground.apart, sealed)),
         Reading(silver.ISR_CHANGES, _CHANGE_COLUMNS, reader.isr_lines, sealed.where("time")),
         Reading(silver.SEGMENT_ROLLS, (*KEY, "time", "duration_ms", "base_offset"), reader.rolls, sealed.where("time")),
+        Reading(silver.TIER_EVENTS, (*KEY, "time", "event", "offset"), reader.tier, sealed.where("time")),
         Reading(silver.PRODUCE_REQUESTS, _PRODUCE_COLUMNS, reader.produces, sealed.where("handled_time")),
         Reading(silver.REQUESTS, _COORDINATOR_COLUMNS, reader.requests, sealed.where("handled_time")),
     ]

@@ -11,6 +11,10 @@ ROLL: Final = "roll"
 LEADER_START: Final = "leader_start"
 LEADER_END: Final = "leader_end"
 CHECK: Final = "check"
+LOCAL_START: Final = "local_start"
+TIER_FAILED: Final = "tier_failed"
+REPLICATED: Final = "replicated"
+REPLICATED_STABLE: Final = "replicated_stable"
 
 
 class Wake(NamedTuple):
@@ -18,16 +22,18 @@ class Wake(NamedTuple):
 
     Attributes:
         kind: batch; stable (the last stable offset moved); roll (a new segment began); leader_start; leader_end; check
-            (the first thing in a new epoch that has the fetches of the partition checked).
+            (the first thing in a new epoch that has the fetches of the partition checked); local_start (the broker's
+            own log begins later: what lies before is in the tier); tier_failed (a read from the tier failed);
+            replicated and replicated_stable (a follower shows more, to consumers that read all and committed records).
         base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll); log end offset
-            (leader_start).
+            (leader_start); first offset of the broker's own log (local_start).
         size_bytes: of a batch; None where the log does not tell it.
         estimated: the base offset is counted, not logged.
         appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened.
         committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it came to lie in
             the new segment.
         unstable: it was committed while a transaction below it was open; a `stable` wake frees it.
-        high_watermark: of leader_start.
+        high_watermark: of leader_start; up to where the follower shows its log (replicated).
         leader_epoch: of the leadership.
         carrier: connection of the fetch that first carried it out, where only that proves the append (inferred).
         without_carrier_us: appended_highest_us as the other fetches prove it; None if none does.

@@ -10,7 +10,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.replay.wakes import BATCH, LEADER_START, ROLL, STABLE, Wake
+from pipelines.replay.wakes import (
+    BATCH,
+    LEADER_START,
+    LOCAL_START,
+    REPLICATED,
+    REPLICATED_STABLE,
+    ROLL,
+    STABLE,
+    TIER_FAILED,
+    Wake,
+)
 from schemas import session_events as s
 from schemas.fields import Int, Long, spark_types
 
@@ -23,6 +33,12 @@ _HOUR_US: Final = 3_600_000_000
 _ANY_HOUR: Final = -1
 #: A connection that was there for more hours is in none of them.
 _HOURS_MAX: Final = 1_000
+
+
+#: What holds on for whoever reads the partition later.
+LASTING: Final = frozenset({ROLL, LOCAL_START})
+#: What is nothing to followers.
+_OF_CONSUMERS: Final = frozenset({STABLE, LOCAL_START, TIER_FAILED})
 
 
 class Watch(NamedTuple):
@@ -96,8 +112,11 @@ class Watches:
         """What a wake is to each connection that was there then."""
         if not self._by_hour:
             return
+        if wake.kind in (REPLICATED, REPLICATED_STABLE):
+            yield from self._shown_more(wake)
+            return
         of_end = wake.kind in (BATCH, ROLL)
-        if wake.kind != STABLE:
+        if wake.kind not in _OF_CONSUMERS:
             for watch in self._there(wake, wake.appended_lowest_us, follower=True):
                 yield self._woken(wake, watch, wake.appended_lowest_us, self._appended_us(wake, watch))
         earliest_us = wake.committed_lowest_us if of_end else wake.appended_lowest_us
@@ -112,14 +131,30 @@ class Watches:
                 rank = s.RANK[s.COMMITTED]
                 yield SessionWake(watch.connection, rank, moved_us, s.COMMITTED, wake.committed_highest_us, *place)
 
+    def _shown_more(self, wake: Wake) -> Iterator[SessionWake]:
+        """Consumers that read from the follower, as far as they may see its log."""
+        committed_only = wake.kind == REPLICATED_STABLE
+        for watch in self._there(wake, wake.appended_lowest_us, follower=False):
+            if watch.read_committed != committed_only:
+                continue
+            lowest_us, highest_us = wake.appended_lowest_us, wake.appended_highest_us
+            assert lowest_us is not None
+            place = watch.session_topic, self._partition
+            rank, kind = s.RANK[s.REPLICATED], s.REPLICATED
+            batch = wake.base_offset, wake.size_bytes
+            yield SessionWake(watch.connection, rank, lowest_us, kind, highest_us, *place, *batch)
+            if committed_only:
+                rank, kind = s.RANK[s.STABLE], s.STABLE
+                yield SessionWake(watch.connection, rank, lowest_us, kind, highest_us, *place, wake.high_watermark)
+
     def _there(self, wake: Wake, earliest_us: int | None, follower: bool) -> Iterator[Watch]:
         if earliest_us is None:
             return
-        is_roll = wake.kind == ROLL
+        lasts = wake.kind in LASTING
         margin_us = _FINDING_US if wake.kind == LEADER_START else _MARGIN_US
-        hour = _ANY_HOUR if is_roll else earliest_us // _HOUR_US
-        for watch in (*self._by_hour.get(hour, ()), *(() if is_roll else self._long)):
-            begun_us = 0 if is_roll else watch.from_us - margin_us
+        hour = _ANY_HOUR if lasts else earliest_us // _HOUR_US
+        for watch in (*self._by_hour.get(hour, ()), *(() if lasts else self._long)):
+            begun_us = 0 if lasts else watch.from_us - margin_us
             if watch.follower == follower and begun_us <= earliest_us <= watch.until_us:
                 yield watch
 

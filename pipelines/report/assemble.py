@@ -48,6 +48,7 @@ from pipelines.report.model import (
 )
 from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
 from pipelines.report.operations import operations_by_kind, timeline
+from pipelines.report.shares import MEMBERS_MAX, share_members
 from pipelines.report.small_tables import Bounds
 from pipelines.report.tiers import (
     DELAYED_OPERATIONS,
@@ -112,6 +113,7 @@ def assemble(
         slow_ms=config.latency.slow_ms,
         blame=blame(rows, PRODUCE),
         blame_coordinator=blame(rows, COORDINATOR),
+        share_members=share_members(rows)[:MEMBERS_MAX],
         timeline=timeline(rows),
         provenance=Provenance(
             run_id=run.run_id,

@@ -32,6 +32,7 @@ from schemas.clocks import CLOCK_BOUNDS
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS, HOLES, REPLICA_BLAME, REQUEST_PHASES
 from schemas.incidents import INCIDENT_LINES, INCIDENTS
 from schemas.isr import ISR_TIMELINE
+from schemas.shares import SHARE_OPERATIONS
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
 from schemas.table import TableSpec
 
@@ -113,7 +114,17 @@ def _asked(lake: Lake, config: Config, bounds: small.Bounds, cluster_id: str | N
         "interval_s": interval_s,
         "worst": sorted(worst, key=lambda row: int(row["place"])),
         "latency": {row["kind"]: row for row in reader.rows(queries.latency(where))},
+        **_shares(lake, needed, where),
     }
+
+
+def _shares(lake: Lake, needed: pc.Expression | None, where: str) -> dict[str, Any]:
+    """What members of share groups did; most often there are none."""
+    if not lake.has_rows(SHARE_OPERATIONS):
+        return {}
+    reader = reader_of(lake, [(SHARE_OPERATIONS, needed)])
+    members, expired = reader.rows(queries.share_members(where)), reader.rows(queries.locks_expired(where))
+    return {"share_members": members, "locks_expired": expired}
 
 
 def _run_of(lake: Lake, run: RunInfo, cluster_id: str) -> RunInfo:

@@ -25,6 +25,9 @@ COORDINATOR_APIS = (
     "ADD_OFFSETS_TO_TXN",
     "END_TXN",
     "WRITE_TXN_MARKERS",
+    "INITIALIZE_SHARE_GROUP_STATE",
+    "WRITE_SHARE_GROUP_STATE",
+    "DELETE_SHARE_GROUP_STATE",
 )
 #: Parts of an acks=all wait: name in the report, column of gold.delayed_operations.
 SPLIT = {
@@ -77,6 +80,8 @@ class Collected:
         incidents: rows of gold.incidents that were under way in the window, the most harmful first.
         outside: rows of gold.violations outside of the window.
         holes: rows of gold.holes; ``is_inside``: of the window.
+        share_members: a row per member of a share group and cause.
+        locks_expired: a row per member whose locks on records had run out.
     """
 
     groups: Rows
@@ -103,6 +108,8 @@ class Collected:
     incidents: Rows = field(default_factory=list)
     outside: Rows = field(default_factory=list)
     holes: Rows = field(default_factory=list)
+    share_members: Rows = field(default_factory=list)
+    locks_expired: Rows = field(default_factory=list)
 
     def groups_of(self, kind: str) -> Rows:
         """Counts of the operations of one kind."""

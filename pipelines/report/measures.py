@@ -140,6 +140,7 @@ class ReaderGroup(Part):
     Attributes:
         reader: ``other`` takes in all beyond the largest `pipelines.report.operations.GROUPS_MAX` groups.
         min_bytes, isolation_level: what the consumers of the group ask for; null for followers and for ``other``.
+        read_from: *(extra)* where their fetches were read: leader, follower, or tier (the remote one).
         observed: fetches.
         explained, jitter, late, unobservable: of them, by class.
         parked: of them, those that waited.
@@ -158,6 +159,7 @@ class ReaderGroup(Part):
     unobservable: Count
     within_ms: dict[Text, Share | None]
     by_cause: dict[Text, Count]
+    read_from: Literal["leader", "follower", "tier"] | None = None
 
 
 class FetchOperations(Operations):
@@ -256,7 +258,8 @@ class Latency(Part):
         produce_acks_1: produces with any other acks (1 or 0).
         fetch_follower: fetches of replicas.
         fetch_consumer: all other fetches.
-        offset_commit, ..., write_txn_markers: *(extra)* requests to coordinators, by API; absent if there are none.
+        offset_commit, ..., share_acknowledge: *(extra)* requests to coordinators and of share groups, by API; absent if
+            there are none.
         phases_within_1_ms: *(extra)* share of all requests, other APIs included, with \\|unaccounted\\| <= 1 ms.
     """
 
@@ -272,6 +275,11 @@ class Latency(Part):
     add_offsets_to_txn: RequestLatency | None = None
     end_txn: RequestLatency | None = None
     write_txn_markers: RequestLatency | None = None
+    initialize_share_group_state: RequestLatency | None = None
+    write_share_group_state: RequestLatency | None = None
+    delete_share_group_state: RequestLatency | None = None
+    share_fetch: RequestLatency | None = None
+    share_acknowledge: RequestLatency | None = None
     phases_within_1_ms: Share | None
 
     @property
@@ -284,6 +292,39 @@ class Latency(Part):
     @model_serializer(mode="wrap")
     def _without_absent_kinds(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         return {name: value for name, value in dump(self).items() if value is not None or name == "phases_within_1_ms"}
+
+
+class ShareMember(Part):
+    """*(extra)* What a member of a share group (KIP-932) was given and gave back.
+
+    Attributes:
+        cluster_id: its cluster.
+        group_id, member_id, client_id: the member; null where requests do not name it.
+        fetches: its ShareFetch requests.
+        waited: of them, those that waited.
+        unexplained: of its requests, those that were answered late, or of which logs do not show why they waited.
+        delivered: records that it was given.
+        redelivered: of them, those that had been delivered before.
+        accepted, released, rejected, renewed: records that it acknowledged, by how.
+        locks_expired: records that were delivered again as its lock on them had run out.
+        by_cause: its requests per cause of completion.
+    """
+
+    cluster_id: Text
+    group_id: Text | None
+    member_id: Text | None
+    client_id: Text | None
+    fetches: Count
+    waited: Count
+    unexplained: Count
+    delivered: Count
+    redelivered: Count
+    accepted: Count
+    released: Count
+    rejected: Count
+    renewed: Count
+    locks_expired: Count
+    by_cause: dict[Text, Count]
 
 
 class Blame(Part):

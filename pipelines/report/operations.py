@@ -41,8 +41,11 @@ GROUPS_MAX = 20
 #: Reasons of a fetch's class that say that the logs do not show what completed it.
 _CAUSE_NOT_SHOWN = (o.APPEND_NOT_LOGGED, o.SESSION_NOT_LOGGED)
 
-#: Reader, min.bytes, isolation level.
-_Reader = tuple[Literal["follower", "consumer"], int | None, Literal["read_uncommitted", "read_committed"] | None]
+_ReadFrom = Literal["leader", "follower", "tier"]
+#: Reader, min.bytes, isolation level, where it reads.
+_Reader = tuple[
+    Literal["follower", "consumer"], int | None, Literal["read_uncommitted", "read_committed"] | None, _ReadFrom | None
+]
 
 
 def operations_by_kind(rows: Collected) -> OperationsByKind:
@@ -76,17 +79,20 @@ def _readers(groups: Rows) -> tuple[ReaderGroup, ...]:
     by_reader: dict[_Reader, Rows] = defaultdict(list)
     for row in groups:
         if row["by_follower"]:
-            by_reader["follower", None, None].append(row)
+            by_reader["follower", None, None, None].append(row)
         else:
             isolation: Literal["read_uncommitted", "read_committed"]
             isolation = "read_committed" if row["read_committed"] else "read_uncommitted"
-            by_reader["consumer", row["min_bytes"], isolation].append(row)
+            by_reader["consumer", row["min_bytes"], isolation, row["read_from"]].append(row)
     largest = sorted(
-        by_reader, key=lambda reader: (-_count(by_reader[reader]), reader[0], reader[1] or 0, reader[2] or "")
+        by_reader,
+        key=lambda reader: (-_count(by_reader[reader]), reader[0], reader[1] or 0, reader[2] or "", reader[3] or ""),
     )
     readers = [_reader(*reader, by_reader[reader]) for reader in largest[:GROUPS_MAX]]
     if len(largest) > GROUPS_MAX:
-        readers.append(_reader("other", None, None, [row for rest in largest[GROUPS_MAX:] for row in by_reader[rest]]))
+        readers.append(
+            _reader("other", None, None, None, [row for rest in largest[GROUPS_MAX:] for row in by_reader[rest]])
+        )
     return tuple(readers)
 
 
@@ -94,6 +100,7 @@ def _reader(
     reader: Literal["follower", "consumer", "other"],
     min_bytes: int | None,
     isolation_level: Literal["read_uncommitted", "read_committed"] | None,
+    read_from: _ReadFrom | None,
     rows: Rows,
 ) -> ReaderGroup:
     waited = [row for row in rows if row["parked"]]
@@ -106,6 +113,7 @@ def _reader(
         **{name: count for name, count in _classes(rows).items() if name != "contradicted"},
         within_ms=_within(waited, _count(_timed(waited))),
         by_cause=count_by(rows, "cause"),
+        read_from=read_from,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.base.values import UNKNOWN_BROKER
+from pipelines.grammars.coordinator_bodies import SHARE_APIS
 from pipelines.report.figures import (
     COORDINATOR,
     COORDINATOR_APIS,
@@ -31,7 +32,7 @@ _WORTH_A_LOOK = ("contradicted", "late", "jitter")
 TOTAL_QUANTILES = (0.5, 0.95, 0.99, 0.999)
 _KEYS = (
     *("kind", "api", "cluster_id", "blamed", "role", "class", "class_reason", "known_bug", "cause", "succeeded"),
-    *("by_follower", "min_bytes", "read_committed", "parked"),
+    *("by_follower", "min_bytes", "read_committed", "read_from", "parked"),
 )
 _WORST = (
     *("kind", "place", "broker_id", "client_id", "correlation_id", "arrival_us", "wait_ms", "residual_ms", "cause"),
@@ -75,6 +76,7 @@ def operations(where: str, slow_ms: int) -> str:
             CASE WHEN {is_fetch} THEN NOT ({by_client}) END AS by_follower,
             CASE WHEN {by_client} THEN min_bytes END AS min_bytes,
             CASE WHEN {by_client} THEN coalesce(isolation_level, 0) = 1 END AS read_committed,
+            CASE WHEN {by_client} THEN read_from END AS read_from,
             -- How close it is, is asked of all fetches, but only of those produces that were answered without error.
             {is_fetch} OR succeeded AS measured,
             coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, {UNKNOWN_BROKER}) AS blamed,
@@ -190,11 +192,43 @@ def latency(where: str) -> str:
                 WHEN api = 'PRODUCE' THEN 'produce_acks_1'
                 WHEN api = 'FETCH' AND replica_id >= 0 THEN 'fetch_follower'
                 WHEN api = 'FETCH' THEN 'fetch_consumer'
-                WHEN api IN ({_texts(COORDINATOR_APIS)}) THEN lower(api)
+                WHEN api IN ({_texts((*COORDINATOR_APIS, *SHARE_APIS))}) THEN lower(api)
             END AS kind
             FROM gold_request_phases WHERE {where}
         )
         GROUP BY kind
+    """
+
+
+def share_members(where: str) -> str:
+    """What each member of a share group was given and gave back, a row per cause of completion.
+
+    Args:
+        where: of `of_window`.
+    """
+    sums = ("delivered", "redelivered", "accepted", "released", "rejected", "renewed")
+    return f"""
+        SELECT
+            cluster_id, group_id, member_id, any_value(client_id) AS client_id, cause,
+            count(*) AS requests, count(*) FILTER (api = 'SHARE_FETCH') AS fetches,
+            count(*) FILTER (api = 'SHARE_FETCH' AND parked) AS waited,
+            count(*) FILTER (class NOT IN ('explained', 'jitter')) AS unexplained,
+            {", ".join(f"sum({name})::BIGINT AS {name}" for name in sums)}
+        FROM gold_share_operations WHERE {where}
+        GROUP BY cluster_id, group_id, member_id, cause
+    """
+
+
+def locks_expired(where: str) -> str:
+    """Records that were delivered again as the lock of a member on them had run out.
+
+    Args:
+        where: of `of_window`.
+    """
+    return f"""
+        SELECT cluster_id, group_id, lost.member_id AS member_id, sum(lost.records)::BIGINT AS records
+        FROM (SELECT cluster_id, group_id, unnest(locks_expired) AS lost FROM gold_share_operations WHERE {where})
+        GROUP BY cluster_id, group_id, lost.member_id
     """
 
 

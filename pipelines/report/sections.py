@@ -150,7 +150,7 @@ def _fetches(fetches: FetchOperations) -> Iterator[str]:
         ("reader", "min.bytes", "isolation", "fetches", "waited", "within 5 ms", "jitter", "late", "unobservable"),
         [
             (
-                group.reader,
+                group.reader if group.read_from in (None, "leader") else f"{group.reader}, {group.read_from}",
                 count(group.min_bytes),
                 group.isolation_level or "-",
                 count(group.observed),
@@ -176,6 +176,34 @@ def _counted(operations: Judged) -> str:
 
 def _near(operations: Judged) -> str:
     return ", ".join(f"{n} ms {share(value)}" for n, value in operations.within_ms.items())
+
+
+def _shares(report: Report) -> Iterator[str]:
+    """What members of share groups were given and gave back."""
+    if not report.share_members:
+        yield "share groups: no request of a member was read"
+        return
+    yield from wrapped(
+        "share groups: records that members were given, and gave back (locks: of a member that ran out):"
+    )
+    names = ("delivered", "redelivered", "accepted", "released", "rejected", "renewed", "locks_expired")
+    heads = ("delivered", "again", "accepted", "released", "rejected", "renewed", "locks")
+    yield from table(
+        ("group", "client", "fetches", "waited", *heads),
+        [
+            (
+                member.group_id or "-",
+                member.client_id or "-",
+                count(member.fetches),
+                count(member.waited),
+                *(count(getattr(member, name)) for name in names),
+            )
+            for member in report.share_members[:SHOWN_MAX]
+        ],
+        left={0, 1},
+    )
+    if len(report.share_members) > SHOWN_MAX:
+        yield f"  and {len(report.share_members) - SHOWN_MAX} more members, see the report"
 
 
 def _latency(report: Report) -> Iterator[str]:
@@ -238,4 +266,5 @@ SECTIONS: Mapping[str, Callable[[Report], Iterator[str]]] = {
     "rules": _rules,
     "accuracy": _accuracy,
     "latency": _latency,
+    "shares": _shares,
 }

@@ -25,7 +25,7 @@ from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 #: Kinds of lines of a log; all others stand in files that a broker keeps, or are computed.
-_LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION, a.LOADED})
+_LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION, a.LOADED, a.TIER})
 #: The fields of a fact from here on say where it stands; those before, what it says.
 PLACE: Final = Fact._fields.index("file_id")
 NON_EXISTENT: Final = "NonExistentPartition"

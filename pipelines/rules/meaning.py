@@ -29,6 +29,12 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "still has them; else write them again from their source. Set unclean.leader.election.enable=false, "
         f"min.insync.replicas=2 or more, acks=all; {_UPGRADE}.",
     ),
+    "tier-segment-lost": Meaning(
+        "Records that were moved to the remote tier are not there any more: consumers of old offsets get errors, and "
+        "the records are gone unless the store still has them somewhere.",
+        f"{_LIST}. Look in the store for the segment's object, which the lines name, in versions or backups, and at "
+        "who may delete there (lifecycle rules). Until it is back, consumers have to begin behind it.",
+    ),
     "acked-by-leader-only-lost": Meaning(
         "Records written with acks=1 are gone: the leader failed before a follower had them. acks=1 allows that.",
         f"{_LIST}: write them again if they matter. Use acks=all with min.insync.replicas=2 for topics that must not "

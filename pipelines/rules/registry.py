@@ -21,6 +21,7 @@ from pipelines.rules.guarantees import (
     read_above_isolation,
     replica_bytes,
     stale_epoch_accepted,
+    tier_segment_lost,
     truncation_below_hw,
     two_leaders,
     unclean_election,
@@ -29,6 +30,7 @@ from pipelines.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
     committed_data_lost.RULE,
+    tier_segment_lost.RULE,
     acked_by_leader_only.RULE,
     acks.EARLY_RULE,
     acked_as_duplicate.RULE,

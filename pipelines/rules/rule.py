@@ -29,9 +29,9 @@ EVIDENCE_MAX: Final = 20
 #: So many independent witnesses make a violation, unless the rule says why one suffices.
 WITNESSES_MIN: Final = 2
 
-_REQUESTS: Final = frozenset({a.FETCH, a.READ, a.OPERATION, a.ANSWER})
+_REQUESTS: Final = frozenset({a.FETCH, a.READ, a.TIER_READ, a.OPERATION, a.ANSWER})
 #: Kinds whose lines come from several loggers, which their names tell apart.
-_LOGGERS: Final = frozenset({a.TRUNCATION, a.HIGH_WATERMARK, a.CHECKPOINT})
+_LOGGERS: Final = frozenset({a.TRUNCATION, a.HIGH_WATERMARK, a.CHECKPOINT, a.TIER})
 
 
 class Ref(NamedTuple):

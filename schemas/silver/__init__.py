@@ -23,6 +23,7 @@ from schemas.silver.replication import LEADER_AND_ISR as LEADER_AND_ISR
 from schemas.silver.replication import LEADER_EPOCHS as LEADER_EPOCHS
 from schemas.silver.replication import REPLICA_FETCHES as REPLICA_FETCHES
 from schemas.silver.replication import SEGMENT_ROLLS as SEGMENT_ROLLS
+from schemas.silver.replication import TIER_EVENTS as TIER_EVENTS
 from schemas.silver.replication import TOPICS as TOPICS
 from schemas.silver.replication import TRUNCATIONS as TRUNCATIONS
 from schemas.silver.requests import FETCH_REQUESTS as FETCH_REQUESTS
@@ -48,6 +49,7 @@ TABLES = (
     FETCHER_EVENTS,
     SEGMENT_ROLLS,
     FUTURE_LOGS,
+    TIER_EVENTS,
     CONTROLLER_EVENTS,
     PARTITION_STATES,
     REPLICA_STATES,

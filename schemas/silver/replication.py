@@ -97,6 +97,7 @@ REPLICA_FETCHES = silver_table(
     column("sent_time", TIMESTAMP, "Response sent"),
     column("response_error_code", INT, "Error code; 0 where the response omits it, null without one"),
     column("response_high_watermark", LONG, "High watermark in the response"),
+    column("response_last_stable_offset", LONG, "Last stable offset in the response; null where it has none"),
     column("response_bytes", LONG, "Records in the response, in bytes"),
     column("diverging_epoch", INT, "divergingEpoch.epoch of the response"),
     column("diverging_end_offset", LONG, "divergingEpoch.endOffset of the response"),
@@ -204,6 +205,23 @@ FETCHER_EVENTS = silver_table(
     column("leader_epoch", INT, "Leader epoch"),
     column("offset", LONG, "Initial or current fetch offset"),
     column("error", STRING, "Error, as logged"),
+)
+
+TIER_EVENTS = silver_table(
+    "tier_events",
+    "What a broker does with a remote tier (KIP-405), and from where on its own log, and the partition's, begin.",
+    TOPIC,
+    PARTITION,
+    required(
+        "event",
+        STRING,
+        "local_start: the replica's own log begins at offset, what lies before is read from the tier; log_start: the "
+        "partition begins at offset; copied: the segment that begins at offset is in the tier; expired: Kafka is about "
+        "to delete the segment from the tier, or did; read_failed: a read from the tier failed",
+    ),
+    column("offset", LONG, "Offset; null where the line names none"),
+    column("segment_id", STRING, "Id of the remote segment"),
+    column("reason", STRING, "Why, as logged; of a read that failed the exception"),
 )
 
 SEGMENT_ROLLS = silver_table(

@@ -66,6 +66,7 @@ FETCH_REQUESTS = silver_table(
     column("isolation_level", INT, "0 read_uncommitted, 1 read_committed"),
     column("session_id", INT, "sessionId of the request; 0 for none"),
     column("session_epoch", INT, "sessionEpoch of the request"),
+    column("rack_id", STRING, "Rack that a consumer names: a follower in it may serve it; null without one"),
     column("response_session_id", INT, "sessionId of the response"),
     column("error_code", INT, "Top-level error code of the response"),
     required(
@@ -131,11 +132,34 @@ REQUESTS = silver_table(
         "records", INT, "Offsets that OffsetCommit or TxnOffsetCommit was answered for without error: records written"
     ),
     column("assignments", INT, "Members that SyncGroup assigns partitions to: none unless it is the group leader's"),
+    column("member_id", STRING, "Member of a share group that fetches or acknowledges"),
+    column("share_session_epoch", INT, "shareSessionEpoch of ShareFetch and ShareAcknowledge; -1 ends the session"),
+    column("min_bytes", INT, "minBytes of ShareFetch"),
+    column("max_wait_ms", INT, "maxWaitMs of ShareFetch"),
+    column("lock_timeout_ms", INT, "acquisitionLockTimeoutMs of the response: so long what was delivered is locked"),
     required(
         "partitions",
         structs(
             *_PLACE,
             column("error_code", INT, "Error code of the response"),
+            column(
+                "acquired",
+                structs(
+                    required("first_offset", LONG, "First offset"),
+                    required("last_offset", LONG, "Last offset"),
+                    required("delivery_count", INT, "How often they were delivered, this time included"),
+                ),
+                "Records that ShareFetch delivered, which it locks",
+            ),
+            column(
+                "acknowledged",
+                structs(
+                    required("first_offset", LONG, "First offset"),
+                    required("last_offset", LONG, "Last offset"),
+                    required("types", INTS, "Of each, or of all: 0 gap, 1 accept, 2 release, 3 reject, 4 renew"),
+                ),
+                "What ShareFetch or ShareAcknowledge acknowledges",
+            ),
             column("leader_epoch", INT, "Leader epoch asked for, proposed or told"),
             column("partition_epoch", INT, "Partition epoch or zkVersion"),
             column("isr", INTS, "ISR proposed (AlterPartition, AlterIsr) or told (LeaderAndIsr)"),
@@ -144,7 +168,8 @@ REQUESTS = silver_table(
             column("committed", BOOLEAN, "Transaction result (WriteTxnMarkers): true commit, false abort"),
         ),
         "Partitions of WriteTxnMarkers, AddPartitionsToTxn, OffsetForLeaderEpoch, AlterPartition, AlterIsr, "
-        "LeaderAndIsr, StopReplica",
+        "LeaderAndIsr, StopReplica; of ShareFetch, ShareAcknowledge, "
+        "InitializeShareGroupState, WriteShareGroupState and DeleteShareGroupState",
     ),
     column(
         "body", STRING, "Request and response as logged, for APIs whose body no column holds; cut at 4,000 characters"

@@ -52,6 +52,7 @@ SPARK_SHELLS = {
     "pipelines.replay.checks_stage",
     "pipelines.replay.followers_stage",
     "pipelines.replay.late_stage",
+    "pipelines.replay.share_stage",
     "pipelines.replay.operator",
     "pipelines.replay.stage",
     "pipelines.replay.timeline",

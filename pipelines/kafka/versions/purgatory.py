@@ -190,6 +190,14 @@ class PurgatoryRules(Versioned):
         return self.version >= (3, 3, 2)
 
     @cached_property
+    def bounds_remote_reads(self) -> bool:
+        """A fetch waits for the remote tier for remote.fetch.max.wait.ms, before for its own fetch.max.wait.ms.
+
+        Since 3.8 (KIP-1018, KAFKA-15776; ``ReplicaManager.processRemoteFetch``).
+        """
+        return self.version >= (3, 8, 0)
+
+    @cached_property
     def logs_progress(self) -> bool:
         """At TRACE, every check that finds a leader logs who has the required offset and who is awaited.
 

@@ -53,7 +53,7 @@ def _reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     asked = exploded(rows.drop_columns(["responses"]), "partitions", "asked")
     answers = exploded(rows.select(["row", "responses"]), "responses", "answer")
     answers = answers.filter(pc.equal(pc.fill_null(answers["answer.error_code"], 0), 0))
-    at = pc.index_in(_place(asked, "asked"), value_set=_place(answers, "answer"))
+    at = pc.index_in(place_of(asked, "asked"), value_set=place_of(answers, "answer"))
     by_id = pc.binary_join_element_wise("id:", asked["asked.topic_id"], "")
     asked = asked.append_column("topic", first_of(asked["asked.topic"], by_id))
     asked = asked.append_column("partition", asked["asked.partition"])
@@ -69,7 +69,7 @@ def _reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     )
 
 
-def _place(parts: pa.RecordBatch, part: str) -> pa.Array:
+def place_of(parts: pa.RecordBatch, part: str) -> pa.Array:
     """Which partition of which request it is, as text."""
     topic = first_of(parts[f"{part}.topic"], parts[f"{part}.topic_id"])
     return pc.binary_join_element_wise(

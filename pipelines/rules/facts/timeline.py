@@ -17,7 +17,7 @@ from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.kafka.context import Spans
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows, read_in_tasks
-from pipelines.rules.facts import files, history, traffic
+from pipelines.rules.facts import files, history, tier, traffic
 from pipelines.rules.facts.coarse import in_seconds
 from pipelines.rules.facts.columns import TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
@@ -43,7 +43,7 @@ TABLES = (
     *(silver.LEADER_AND_ISR, silver.ISR_CHANGES, silver.PARTITION_STATES, silver.CONTROLLER_EVENTS),
     *(silver.TRUNCATIONS, REPLICA_TRUNCATIONS, ISR_TIMELINE, CHECKPOINTS, METADATA_RECORDS, silver.REPLICA_FETCHES),
     *(silver.HIGH_WATERMARKS, DELAYED_OPERATIONS, silver.PRODUCE_REQUESTS, LOG_BATCHES, silver.APPENDS),
-    silver.FETCH_REQUESTS,
+    *(silver.FETCH_REQUESTS, silver.TIER_EVENTS),
 )
 
 
@@ -109,6 +109,7 @@ def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list
         (ISR_TIMELINE, by_batch(history.isr_replay)),
         (CHECKPOINTS, partial(files.checkpoints, ids=ids)),
         (METADATA_RECORDS, by_batch(files.metadata, ids)),
+        (silver.TIER_EVENTS, by_batch(tier.events)),
     ]
     as_large_as_traffic = [
         (
@@ -149,6 +150,7 @@ def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list
         *(Reading(spec, spec.column_names, rows_of) for spec, rows_of in as_small_as_metadata),
         *(Reading(spec, tuple(columns.split()), rows_of) for spec, columns, rows_of in as_large_as_traffic),
         *_reads(lake, premises, since),
+        *_tier_reads(lake, premises),
     ]
     made = [about_replicas(reading, premises.future_logs) for reading in made]
     coarse = premises.contexts.coarse
@@ -176,6 +178,17 @@ def _reads(lake: Lake, premises: Premises, since: Since | None) -> list[Reading]
     connections = rows.column(SUSPECT).unique().to_pylist()
     make = by_batch(reads, connections, premises.topic_names)
     return [Reading(silver.FETCH_REQUESTS, columns, make)] if connections else []
+
+
+def _tier_reads(lake: Lake, premises: Premises) -> list[Reading]:
+    """Reads from the remote tier beside those that failed; most often none did."""
+    columns = ("cluster_id", "broker_id", "topic", "partition", "event", "offset", "time")
+    where = pc.field("event").isin(["read_failed", "local_start"])
+    failures = tier.failures(lake.rows(silver.TIER_EVENTS, *columns, where=where))
+    if not failures.failed:
+        return []
+    read = tuple(f"{_REQUEST} replica_id responses".split())
+    return [Reading(silver.FETCH_REQUESTS, read, partial(failures.reads, names=premises.topic_names))]
 
 
 def _elections_asked_for(lake: Lake) -> list[tuple[str, int]]:

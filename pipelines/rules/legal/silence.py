@@ -36,6 +36,12 @@ SILENT: Final[Mapping[str, Mapping[w.LegalWay, str]]] = {
         w.UNCLEAN_SHUTDOWN: "a checkpointed high watermark counts if its replica cuts its log at the epoch's start",
         w.LATE_LINES: _CLOCKS,
     },
+    "tier-segment-lost": {
+        w.LOG_START: "what lies below a log start that a line tells of was deleted by Kafka",
+        w.CREATED_ANEW: "a segment is known by its id, which no other topic's has",
+        w.TIERED: "that a local log begins later is what it looks at; alone it is no case: the segment is in the tier",
+        w.LATE_LINES: "failures and answers are of one broker's clock; a read on another one excuses within the skew",
+    },
     "acked-by-leader-only-lost": {
         w.OUT_OF_RANGE: "the later epoch has to start at or below the offset",
         w.UNCLEAN: "an observation all the same: acks=1 promises nothing",

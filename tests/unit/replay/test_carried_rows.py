@@ -26,6 +26,7 @@ from pipelines.replay.carried_rows import (
 )
 from pipelines.replay.connections import GONE_US, SHAPES, WATCHES
 from pipelines.replay.partition_worker import CARRIED, CARRIED_WAKE, KEY_TYPES, OUTCOME_TYPES, WAKE_TYPES
+from pipelines.replay.wakes import LOCAL_START
 from schemas.state import CONNECTION, OUTCOME, PARTITION, WAKE, WATCH
 
 WAKES = arrow_schema(LEFT_WAKE_TYPES)
@@ -57,6 +58,13 @@ def test_so_are_all_segments_that_a_transaction_may_still_hold_back() -> None:
     assert carried(rows) == {(ROLL, offset) for offset in (10, 20, 30, 40)}
     passed = [*rows, (ROLL, 15, False, False), (STABLE, 50, False, False)]
     assert carried(passed) == {(ROLL, 40), (ROLL, 15)}
+
+
+def test_where_the_local_log_begins_by_now_is_carried_whatever_its_offset() -> None:
+    rows = wakes([(LOCAL_START, 20, None, False), (LOCAL_START, 10, None, False)])
+    times = pa.array([100, 200], pa.int64())
+    rows = rows.set_column(rows.schema.get_field_index("appended_lowest_us"), "appended_lowest_us", times)
+    assert wakes_to_carry(rows).column("wake_offset").to_pylist() == [10]
 
 
 WAKE_ROWS = st.lists(

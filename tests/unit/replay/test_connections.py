@@ -301,7 +301,7 @@ def test_requests_of_followers_are_fetches_and_all_are_logged():
 LISTED_COLUMNS = (
     *("cluster_id", "broker_id", "connection", "correlation_id", "replica_id", "source", "topic", "partition"),
     *("leader_epoch", "fetch_offset", "response_high_watermark", "response_error_code", "diverging_end_offset"),
-    *("sent_time", *FETCH_TIMES[:-1]),
+    *("response_last_stable_offset", "response_bytes", "sent_time", *FETCH_TIMES[:-1]),
 )
 
 

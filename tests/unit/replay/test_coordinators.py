@@ -8,23 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
 from pipelines.kafka.connections import remote_host
-from pipelines.kafka.context import OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
+from pipelines.kafka.context import OFFSETS_PARTITIONS, SHARE_STATES_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
 from pipelines.replay import coordinators
+from pipelines.replay.java_hash import partition_of
 from pipelines.report.figures import COORDINATOR_APIS
 from schemas import silver
-from schemas.topics import GROUP_TOPIC, TRANSACTION_TOPIC
+from schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from tests.unit.replay.rows import batch_of
 
 COLUMNS = (
     *("cluster_id", "api", "remote_time_ms", "error_codes", "group_id", "transactional_id", "records", "assignments"),
     *("verify_only", "partitions"),
 )
-COUNTS = coordinators.Counts({"few": 4}, {"few": 3})
+COUNTS = coordinators.Counts({"few": 4}, {"few": 3}, {"few": 3})
 
 
 def test_the_report_tells_of_all_apis_whose_appends_are_replayed() -> None:
-    appended = {*coordinators._GROUP_APIS, *coordinators._TRANSACTION_APIS}
+    appended = {*coordinators.GROUP_APIS, *coordinators._TRANSACTION_APIS, *SHARE_STATE_APIS}
     assert set(COORDINATOR_APIS) == appended | {"WRITE_TXN_MARKERS"}
 
 
@@ -76,7 +78,8 @@ def test_clusters_have_their_own_counts():
     of_other = [row | {"cluster_id": "other"} for row in (commit, begin)]
     places = [partition for _, partition, _ in records(commit, *of_other, begin)]
     assert places == [3, 1301112579 % 50, 1301112579 % 50, 1301112579 % 3]
-    settings = {("few", 1, OFFSETS_PARTITIONS): ((0, "4"),), ("few", 1, TRANSACTIONS_PARTITIONS): ((0, "3"),)}
+    keys = {OFFSETS_PARTITIONS: "4", TRANSACTIONS_PARTITIONS: "3", SHARE_STATES_PARTITIONS: "3"}
+    settings = {("few", 1, key): ((0, count),) for key, count in keys.items()}
     assert coordinators.counts_of(Contexts({}, broker_configs=settings)) == COUNTS
 
 
@@ -109,3 +112,17 @@ def test_the_partition_of_an_id_is_that_of_its_hash(text: str, cluster_id: str):
 )
 def test_the_clients_host_stands_in_the_connection(connection: str | None, host: str):
     assert remote_host(connection) == host
+
+
+def test_states_of_a_share_groups_partitions_go_where_each_of_them_hashes_to():
+    """Where the leaders of the three partitions of the topic have answered them (KIP-932)."""
+    parts = [
+        {"topic_id": "eJexYISJS06pkZhfNxcgVg", "partition": partition, "error_code": code}
+        for partition, code in ((0, 0), (1, 0), (2, 56))
+    ]
+    row = {"cluster_id": "few", "api": "WRITE_SHARE_GROUP_STATE", "remote_time_ms": 1.0, "group_id": "workers"}
+    appended = coordinators.records(batch_of(silver.REQUESTS, COLUMNS, [row | {"partitions": parts}]), COUNTS)
+    (written,) = appended.column("partitions").to_pylist()
+    hashes = [f"workers:eJexYISJS06pkZhfNxcgVg:{partition}" for partition in (0, 1)]
+    assert [part["partition"] for part in written] == [partition_of(text, 3) for text in hashes]
+    assert {part["topic"] for part in written} == {SHARE_TOPIC}

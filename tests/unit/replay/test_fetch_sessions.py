@@ -359,3 +359,60 @@ def test_the_fetch_that_moves_the_high_watermark_is_answered_at_once_and_so_is_t
     )
     assert (first.cause, second.cause, third.cause) == (o.HIGH_WATERMARK, o.HIGH_WATERMARK, o.TIMER)
     assert interval(second) == (11, 11.1)
+
+
+def local_start(ms: float, offset: int) -> SessionEvent:
+    at = round(ms * MS)
+    return SessionEvent(at, s.LOCAL_START, at, topic="t", partition=0, base_offset=offset)
+
+
+def tier_failed(ms: float) -> SessionEvent:
+    at = round(ms * MS)
+    return SessionEvent(at, s.TIER_FAILED, at, topic="t", partition=0)
+
+
+@pytest.mark.parametrize(("version", "until_ms"), [("3.7.2", 2_011.1), ("3.8.0", 511.1)])
+def test_what_lies_before_the_local_log_is_answered_when_the_store_has_answered(version: str, until_ms: float):
+    """Since 3.8 it waits for remote.fetch.max.wait.ms (KIP-1018), before for as long as it asks for."""
+    fetch = asked(10, ("t", 0, 5), answered_ms=300, wait_ms=2_000, size=100)
+    (outcome,) = replay(local_start(5, 50), readable(6, "t", 0, 60), fetch, version=version)
+    assert (outcome.cause, outcome.closing, interval(outcome)) == (o.REMOTE_READ, ("t", 0), (10, until_ms))
+
+
+def test_so_is_what_else_it_asks_for():
+    fetch = asked(10, ("t", 0, 5), ("u", 0, 7), answered_ms=300, size=100)
+    (outcome,) = replay(local_start(5, 50), fetch, readable(20, "u", 0, 7))
+    assert outcome.cause == o.REMOTE_READ
+
+
+def test_what_lies_in_the_local_log_is_not():
+    (outcome,) = replay(local_start(5, 50), asked(10, ("t", 0, 50), answered_ms=30), readable(30, "t", 0, 50))
+    assert outcome.cause == o.BYTES
+
+
+def test_a_store_that_does_not_answer_in_time_gives_nothing():
+    (outcome,) = replay(local_start(5, 50), asked(10, ("t", 0, 5), answered_ms=510))
+    assert (outcome.cause, interval(outcome)) == (o.REMOTE_TIMER, (509, 511.1))
+
+
+def test_a_read_that_failed_is_answered_with_its_error_as_it_fails():
+    failing = asked(10, ("t", 0, 5), answered_ms=40)._replace(error_codes=(-1,))
+    at_once = asked(50, ("t", 0, 5), reason=o.ERROR)._replace(error_codes=(-1,))
+    events = (local_start(5, 50), failing, tier_failed(39), at_once, tier_failed(50))
+    first, second = replay(*events)
+    assert (first.cause, interval(first)) == (o.REMOTE_ERROR, (37, 511.1))
+    assert second.cause == o.REMOTE_ERROR
+    (untold, _) = replay(*(event for event in events if event.kind != s.TIER_FAILED))
+    assert untold.cause == o.REMOTE_READ
+    assert -1 not in untold.errors
+
+
+@pytest.mark.parametrize(("version", "cause"), [("3.3.1", o.TIMER), ("3.3.2", o.BYTES)])
+def test_a_follower_wakes_its_readers_since_332(version: str, cause: str):
+    """KAFKA-14334: before, who waited went on waiting, and who came later found the records."""
+    told = readable(20, "t", 0, 5)._replace(kind=s.REPLICATED)
+    answered_ms = 20 if cause == o.BYTES else 510
+    first, second = replay(
+        asked(10, ("t", 0, 5), answered_ms=answered_ms), told, asked(600, ("t", 0, 5)), version=version
+    )
+    assert (first.cause, second.cause) == (cause, o.AT_ONCE)

@@ -41,7 +41,13 @@ def outcome(partition: int = 0, **changed: Any) -> dict[str, Any]:
 
 def request(*parts: int, completed_us: int = 22_000, broker_id: int = 1) -> dict[str, Any]:
     partitions = [{"topic": "orders", "partition": part, "error_code": 0} for part in parts or (0,)]
-    return {"handled_us": 10_000, "completed_us": completed_us, "broker_id": broker_id, "partitions": partitions}
+    return {
+        "api": "PRODUCE",
+        "handled_us": 10_000,
+        "completed_us": completed_us,
+        "broker_id": broker_id,
+        "partitions": partitions,
+    }
 
 
 def test_a_request_is_done_when_its_last_partition_is():

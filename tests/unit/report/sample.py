@@ -80,6 +80,7 @@ def reader(**changes: Any) -> ReaderGroup:
         "unobservable": 10,
         "within_ms": {"1": 0.97, "5": 0.98, "20": 0.985},
         "by_cause": {"bytes": 900, "timer": 100},
+        "read_from": "leader",
     }
     return ReaderGroup(**values | changes)
 
@@ -90,7 +91,7 @@ def fetch(**changes: Any) -> FetchOperations:
         "worst": (worst(cause="bytes", api="FETCH", closing_replica=None, closing_role=None),),
         "parked": Judged(**judged(by_cause=causes)),
         "cause_known": 0.999,
-        "groups": (reader(reader="follower", min_bytes=None, isolation_level=None), reader()),
+        "groups": (reader(reader="follower", min_bytes=None, isolation_level=None, read_from=None), reader()),
     }
     return FetchOperations(**values | changes)
 

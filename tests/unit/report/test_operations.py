@@ -21,6 +21,7 @@ def counted(kind: str, operations: int, **changes: Any) -> dict[str, Any]:
         "by_follower": False if kind == "fetch" else None,
         "min_bytes": 1 if kind == "fetch" else None,
         "read_committed": False if kind == "fetch" else None,
+        "read_from": "leader" if kind == "fetch" else None,
         "parked": True if kind == "fetch" else None,
         "operations": operations,
         "within_1": operations,
@@ -94,7 +95,7 @@ def test_a_cause_is_not_known_where_the_logs_do_not_show_it() -> None:
 
 
 def test_readers_are_followers_and_consumers_that_ask_alike() -> None:
-    follower = {"by_follower": True, "min_bytes": None, "read_committed": None}
+    follower = {"by_follower": True, "min_bytes": None, "read_committed": None, "read_from": None}
     made = operations_by_kind(
         collected(
             counted("fetch", 50, **follower),

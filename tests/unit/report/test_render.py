@@ -42,6 +42,7 @@ def test_json_has_the_contracts_names_in_order() -> None:
         *("schema_version", "verdict", "inconclusive", "tier", "tier_by_broker", "window", "brokers", "coverage"),
         *("rules", "incidents", "violations", "observations", "open_cases", "topics", "operations", "latency"),
         *("slow_ms", "blame", "blame_coordinator", "timeline", "provenance", "notes", "problems", "clusters"),
+        "share_members",
     ]
     assert (document["schema_version"], document["verdict"], document["tier"]) == (1, "clean", "T1")
     assert keys(document["brokers"][0]) == [
@@ -109,6 +110,7 @@ def test_json_of_operations_latency_blame_and_timeline() -> None:
     classes = ["explained", "jitter", "late", "unobservable"]
     assert keys(fetch["groups"][0]) == [
         *("reader", "min_bytes", "isolation_level", "observed", "parked", *classes, "within_ms", "by_cause"),
+        "read_from",
     ]
     assert keys(coordinator) == [*JUDGED, "worst", "by_api"]
     assert keys(coordinator["by_api"]["END_TXN"]) == ["observed", *classes, "contradicted", "within_ms"]
@@ -147,10 +149,10 @@ def test_markdown_says_it_in_order() -> None:
     assert "unobservable ones count as not within" in text
     assert "| 2 | 700 | 30 | 91.00% | 123,457 | 5,800 | 52.2 | 6.50 | yes | isr\\_member 690, left\\_isr 10 |" in text
     assert (
-        "| consumer | 65,536 | read\\_committed | 1,000 | 900 | 98.00% | 980 | 7 | 3 | 10 | bytes 900, timer 100 |"
+        "| consumer | leader | 65,536 | read\\_committed | 1,000 | 900 | 98.00% | 980 | 7 | 3 | 10 | bytes 900, timer"
         in text
     )
-    assert "| follower | - | - | 1,000 |" in text
+    assert "| follower | - | - | - | 1,000 |" in text
     assert "Requests to group and transaction coordinators" in text
     assert "(requests, share): 3 (70, 91.00%).\n" in text
     assert "| END\\_TXN | 1,000 |" in text

@@ -3,6 +3,7 @@
 RULE_IDS = frozenset(
     {
         "committed-data-lost",
+        "tier-segment-lost",
         "hw-regression",
         "hw-above-isr",
         "ack-before-commit",

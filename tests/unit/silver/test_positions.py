@@ -268,6 +268,7 @@ def test_a_loaded_log_tells_its_end_offset_but_no_high_watermark() -> None:
                 "log_dir": "/var/lib/kafka/broker-2",
             },
         ),
+        ("tier_events", {"topic": "orders", "partition": 4, "event": "local_start", "offset": 0, "reason": "loaded"}),
         ("topics", {"topic": "orders", "topic_id": "4LxDUPYhTcaAwrolaC2mCA"}),
     ]
 

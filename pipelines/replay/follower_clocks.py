@@ -1,0 +1,157 @@
+"""How far a follower's clock is from its leader's, bounded by the high watermarks that both tell. Pure.
+
+The leader's log has the answers to the follower's fetches, the follower's log those to consumers that read from it.
+The follower shows a high watermark once its leader has told it, and before it fetches again. So, of its clock less the
+leader's,
+
+    first shown at the follower  -  first told by the leader        is more, and
+    last time an older one was shown  -  the fetch after the answer  is less.
+
+That holds where one leader has told the follower the last two of them. Lines are stamped a moment late, some much
+later, and a follower that led meanwhile shows what nobody told it: of many such differences one in a hundred is left
+aside.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from pipelines.base.blobs import Batches, Tables, shape
+from pipelines.base.groups import Columns, groups
+from schemas.fields import Int, Long, spark_types
+
+#: Clocks drift: bounds are of so long, on the leader's clock.
+WINDOW_US: Final = 600_000_000
+#: One in so many differences is left aside, and one of a few; of fewer nothing is known.
+_ASIDE: Final = 100
+_FEW: Final = 20
+_KEPT: Final = 64
+_NEVER_US: Final = 1 << 62
+
+
+class Told(NamedTuple):
+    """A high watermark that a leader told a follower, or that a follower showed a consumer.
+
+    Attributes:
+        leader_id: who told it; None where it is shown.
+        first_us, last_us: told: answered, and the follower's next fetch; shown: read from the log, and answered.
+    """
+
+    high_watermark: Long
+    leader_id: Int | None
+    first_us: Long
+    last_us: Long | None
+
+
+KEY_TYPES: Final = {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int"}
+TOLD_TYPES: Final = spark_types(Told)
+ORDER: Final = ("high_watermark", "first_us", "leader_id", "last_us")
+APART: Final = "apart"
+_APART_TYPES: Final = {
+    "cluster_id": "string",
+    "leader_id": "int",
+    "broker_id": "int",
+    "window_us": "long",
+    "lowest_us": "long",
+    "highest_us": "long",
+}
+SHAPES: Final = {APART: shape(_APART_TYPES)}
+
+#: (cluster, leader, follower): by window, the follower's clock less the leader's: at least, at most.
+Apart = Mapping[tuple[str, int, int], Mapping[int, tuple[int, int]]]
+
+
+def apart_by_partition(batches: Batches) -> Batches:
+    """For ``mapInArrow`` over `KEY_TYPES` and `TOLD_TYPES` in `ORDER`: a row per partition, leader and window."""
+    tables = Tables(SHAPES)
+    for (cluster_id, _, _, broker_id), rows in groups(batches, len(KEY_TYPES), _told):
+        for leader_id, window_us, lowest_us, highest_us in _bounds(rows):
+            tables.add(APART, (cluster_id, leader_id, broker_id, window_us, lowest_us, highest_us))
+        yield from tables.take()
+    yield from tables.rest()
+
+
+class _Least:
+    """The least of many differences, those of lines that were stamped late aside."""
+
+    def __init__(self) -> None:
+        self._least: list[int] = []
+        self._count = 0
+
+    def add(self, value: int) -> None:
+        self._count += 1
+        insort(self._least, value)
+        del self._least[_KEPT:]
+
+    @property
+    def value(self) -> int | None:
+        aside = min(max(self._count // _ASIDE, 1), _KEPT - 1)
+        return self._least[aside] if self._count >= _FEW else None
+
+
+def _bounds(rows: Iterable[Told]) -> Iterator[tuple[int, int, int | None, int | None]]:
+    """Leader, window, and the bounds that a partition gives."""
+    sides: dict[tuple[int, int], tuple[_Least, _Least]] = defaultdict(lambda: (_Least(), _Least()))
+    older_us: int | None = None
+    leader_id: int | None = None
+    for _, of_offset in groupby(rows, key=attrgetter("high_watermark")):
+        told: dict[int, Told] = {}
+        first_us: int | None = None
+        last_us: int | None = None
+        for row in of_offset:
+            if row.leader_id is not None:
+                told.setdefault(row.leader_id, row)
+            else:
+                first_us = min(first_us or _NEVER_US, row.last_us or _NEVER_US)
+                last_us = max(last_us or 0, row.first_us)
+        if len(told) == 1 and leader_id in told:
+            answer = told[leader_id]
+            before, behind = sides[leader_id, answer.first_us // WINDOW_US]
+            if first_us is not None:
+                behind.add(first_us - answer.first_us)
+            if older_us is not None and answer.last_us is not None:
+                before.add(answer.last_us - older_us)
+        older_us = max(older_us or 0, last_us or 0) or None
+        if told:
+            leader_id = max(told, key=lambda known: told[known].first_us)
+    for (leader_id, window), (before, behind) in sides.items():
+        lowest_us = None if before.value is None else -before.value
+        yield leader_id, window * WINDOW_US, lowest_us, behind.value
+
+
+def apart_of(rows: Iterable[Mapping[str, Any]]) -> Apart:
+    """Bounds of each leader and follower, of rows of `APART`: those of all partitions together.
+
+    Where they contradict each other by what lines are stamped late, both are taken for possible.
+    """
+    sides: dict[tuple[str, int, int], dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
+    for row in rows:
+        of_pair = sides[row["cluster_id"], row["leader_id"], row["broker_id"]]
+        of_window = of_pair.setdefault(row["window_us"], ([], []))
+        for values, name in zip(of_window, ("lowest_us", "highest_us"), strict=True):
+            if row[name] is not None:
+                values.append(row[name])
+    apart: dict[tuple[str, int, int], dict[int, tuple[int, int]]] = {}
+    for pair, windows in sides.items():
+        bounded = {at: (max(low), min(high)) for at, (low, high) in windows.items() if low and high}
+        if bounded:
+            apart[pair] = {at: (min(both), max(both)) for at, both in bounded.items()}
+    return apart
+
+
+def apart_at(apart: Apart, pair: tuple[str, int, int], leader_us: int) -> tuple[int, int] | None:
+    """Bounds for an instant on the leader's clock: of its window, or of the nearest that has any."""
+    windows = apart.get(pair)
+    if not windows:
+        return None
+    at = leader_us // WINDOW_US * WINDOW_US
+    return windows.get(at) or windows[min(windows, key=lambda window: abs(window - at))]
+
+
+def _told(columns: Columns) -> Iterable[Told]:
+    return map(Told._make, zip(*columns, strict=True))

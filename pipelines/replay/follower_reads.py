@@ -1,0 +1,101 @@
+"""Consumers that read from followers (KIP-392), as rows and events, on Arrow's columns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, micros, named, one_batch, shaped, when
+from pipelines.kafka.seals import Broker
+from pipelines.lake.bounds import Bounds
+from pipelines.replay.follower_clocks import KEY_TYPES, TOLD_TYPES, Apart, apart_at
+from pipelines.replay.partition_events import SCHEMA as EVENTS
+from pipelines.replay.partition_events import TICK_US
+from schemas import events as e
+
+RACK_COLUMNS: Final = ("cluster_id", "broker_id", "replica_id", "rack_id")
+RACK_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}
+SHOWN_COLUMNS: Final = (
+    *("cluster_id", "broker_id", "replica_id", "remote_time_ms", "dequeued_time", "completed_time", "handled_time"),
+    "responses",
+)
+TOLD_ROW_TYPES: Final = KEY_TYPES | TOLD_TYPES
+_TOLD: Final = arrow_schema(TOLD_ROW_TYPES)
+
+Rows = Iterator[pa.RecordBatch]
+
+
+def racks(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Brokers that consumers with a rack fetch from, of ``silver.fetch_requests``."""
+    rows = rows.filter(both(pc.is_valid(rows.column("rack_id")), pc.less(rows.column("replica_id"), 0)))
+    rows = rows.filter(pc.is_valid(rows.column("broker_id")))
+    brokers = pa.table({name: rows.column(name) for name in RACK_TYPES})
+    return one_batch(brokers.group_by(list(RACK_TYPES)).aggregate([]))
+
+
+def told(rows: pa.RecordBatch) -> Rows:
+    """What leaders told followers, of `pipelines.replay.connections.ANSWERS`."""
+    same = ("cluster_id", "topic", "partition", "broker_id", "leader_id", "high_watermark")
+    values = {name: rows.column(name) for name in same}
+    instants = {"first_us": rows.column("completed_us"), "last_us": rows.column("next_us")}
+    yield shaped(_TOLD, rows.num_rows, values | instants)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Makes rows of what brokers showed consumers; goes to the tasks that read them.
+
+    Args:
+        serving: brokers that consumers ask for a rack's sake.
+        bounds: which fetches are wanted.
+        topic_names: by (cluster, topic id).
+    """
+
+    serving: Collection[Broker]
+    bounds: Bounds
+    topic_names: Mapping[tuple[str, str], str]
+
+    def __call__(self, rows: pa.RecordBatch) -> Rows:
+        """Rows of ``silver.fetch_requests``."""
+        brokers = zip(rows.column("cluster_id").to_pylist(), rows.column("broker_id").to_pylist(), strict=True)
+        serves = pa.array([broker in self.serving for broker in brokers], pa.bool_())
+        rows = rows.filter(both(serves, pc.less(rows.column("replica_id"), 0)))
+        rows = self.bounds.of_rows(rows, micros(rows.column("handled_time")))
+        parts = exploded(rows, "responses", "part")
+        by_id = pc.binary_join_element_wise("id:", parts.column("part.topic_id"), "")
+        parts = parts.append_column("topic", first_of(parts.column("part.topic"), by_id))
+        for name in ("partition", "high_watermark", "error_code"):
+            parts = parts.append_column(name, parts.column(f"part.{name}"))
+        parts = parts.filter(
+            both(pc.equal(parts.column("error_code"), 0), pc.greater_equal(parts.column("high_watermark"), 0))
+        )
+        parts = named(self.topic_names, parts)
+        completed_us = micros(parts.column("completed_time"))
+        waited = pc.greater(parts.column("remote_time_ms"), TICK_US / 1_000)
+        read_us = when(waited, pc.subtract(completed_us, TICK_US), micros(parts.column("dequeued_time")))
+        same = ("cluster_id", "topic", "partition", "broker_id", "high_watermark")
+        values = {name: parts.column(name) for name in same}
+        yield shaped(_TOLD, parts.num_rows, values | {"first_us": read_us, "last_us": completed_us})
+
+
+def replicated(apart: Apart, bounds: Bounds, rows: pa.RecordBatch) -> Rows:
+    """Answers to followers as events of theirs, on their clocks; none where nothing bounds how far those are apart."""
+    pairs = zip(*[rows.column(name).to_pylist() for name in ("cluster_id", "leader_id", "broker_id")], strict=True)
+    instants = rows.column("completed_us").to_pylist()
+    bounded = [apart_at(apart, pair, leader_us) for pair, leader_us in zip(pairs, instants, strict=True)]
+    rows = rows.filter(pa.array([bound is not None for bound in bounded], pa.bool_()))
+    if not rows.num_rows:
+        return
+    least, most = np.array([bound for bound in bounded if bound is not None], dtype=np.int64).T
+    earliest_us = pc.subtract(pc.add(rows.column("completed_us"), pa.array(least)), TICK_US)
+    latest_us = pc.add(rows.column("next_us"), pa.array(most))
+    same = ("cluster_id", "topic", "partition", "broker_id", "leader_epoch", "offset", "end_offset")
+    values = {name: rows.column(name) for name in (*same, "high_watermark", "stable_offset", "size_bytes")}
+    values |= {"earliest_us": pc.min_element_wise(earliest_us, latest_us), "time_us": latest_us}
+    values |= {"kind": e.REPLICATED, "rank": e.RANK[e.REPLICATED], "replica_id": rows.column("leader_id")}
+    yield bounds.of_rows(shaped(EVENTS, rows.num_rows, values), latest_us)

@@ -1,0 +1,71 @@
+"""The log of a follower as far as its leader's answers show it: what consumers may see of it, and when. Pure.
+
+A consumer can read from a follower (KIP-392, 2.4): up to the follower's own high watermark, which it takes from the
+answer to its fetch, no further than its own log reaches (``ReplicaFetcherThread.processPartitionData``); a
+read_committed one up to the last stable offset, which is the leader's of that high watermark.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from pipelines.replay.wakes import REPLICATED, REPLICATED_STABLE, Wake
+from schemas.events import Event
+
+#: Answers whose records the high watermark has not passed that are kept.
+_ANSWERS_MAX = 4_096
+
+
+class ReplicaLog:
+    """What one replica holds and shows, answer by answer.
+
+    Attributes:
+        high_watermark: the replica's own; None before the first answer.
+        stable_offset: up to where read_committed consumers see its log.
+    """
+
+    def __init__(self) -> None:
+        self.high_watermark: int | None = None
+        self.stable_offset: int | None = None
+        self._end_offset: int | None = None
+        #: Records of answers: (first offset, end offset, bytes).
+        self._answers: deque[tuple[int, int, int]] = deque(maxlen=_ANSWERS_MAX)
+
+    def answered(self, event: Event) -> Iterator[Wake]:
+        """A fetch was answered: records and high watermark are there between the event's instants."""
+        first = self._end_offset if event.offset is None else event.offset
+        end = first if event.end_offset is None else event.end_offset
+        if first is None or end is None or event.high_watermark is None:
+            return
+        if first != self._end_offset:
+            self._answers.clear()
+        if event.size_bytes:
+            self._answers.append((first, end, event.size_bytes))
+        self._end_offset = end
+        high_watermark = min(event.high_watermark, end)
+        stable_offset = high_watermark if event.stable_offset is None else min(event.stable_offset, high_watermark)
+        yield from self._passed(REPLICATED, self.high_watermark, high_watermark, event)
+        yield from self._passed(REPLICATED_STABLE, self.stable_offset, stable_offset, event)
+        self.high_watermark, self.stable_offset = high_watermark, stable_offset
+        while self._answers and self._answers[0][1] <= stable_offset:
+            self._answers.popleft()
+
+    def _passed(self, kind: str, before: int | None, now: int, event: Event) -> Iterator[Wake]:
+        if before is not None and now > before:
+            yield Wake(
+                kind,
+                before,
+                self._bytes(before, now),
+                appended_lowest_us=event.earliest_us,
+                appended_highest_us=event.time_us,
+                high_watermark=now,
+                leader_epoch=event.leader_epoch,
+            )
+
+    def _bytes(self, first: int, end: int) -> int | None:
+        """Bytes between two offsets; None where an answer holds more than what lies between them."""
+        within = [answer for answer in self._answers if first < answer[1] and answer[0] < end]
+        if not within or within[0][0] < first or within[-1][1] > end:
+            return None
+        return sum(size_bytes for *_, size_bytes in within)

@@ -1,0 +1,136 @@
+"""What of a partition the members of a share group can acquire, and from when. Pure.
+
+Kafka's rules (KIP-932; ``SharePartition``, ``DelayedShareFetch``): a record below the high watermark (below the last
+stable offset, for groups that read committed records) is delivered to one member, and locked for it. It is delivered
+again once the member has released it, or its lock has run out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+RECORDS: Final = "records"
+RELEASED: Final = "released"
+LOCK_TIMEOUT: Final = "lock_timeout"
+#: Batches that are kept of a partition: members fetch what has just come, or what is behind, which waits for nothing.
+_BATCHES_MAX: Final = 8_192
+#: How late a lock's timer may run.
+_TIMER_SLACK_US: Final = 2_000
+
+
+class Available(NamedTuple):
+    """From when records could be acquired.
+
+    Attributes:
+        lowest_us, highest_us: between them.
+        cause: what made them available.
+        holder: whose lock had run out.
+    """
+
+    lowest_us: int
+    highest_us: int
+    cause: str
+    holder: str | None = None
+
+
+class _Lock(NamedTuple):
+    member: str | None
+    lowest_us: int
+    highest_us: int
+    timeout_us: int
+
+
+@dataclass(slots=True)
+class Group:
+    """The records of a partition that a group has in hand.
+
+    Attributes:
+        locks: by offset, who acquired it when.
+        released: by offset, between which instants it was given back.
+        fetched: fetches that were answered records of the partition, the last ones: between which instants.
+    """
+
+    locks: dict[int, _Lock] = field(default_factory=dict)
+    released: dict[int, tuple[int, int]] = field(default_factory=dict)
+    fetched: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=64))
+
+
+class SharePartition:
+    """Batches of a partition on its leader, and what groups do with them."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, Group] = {}
+        #: When the high watermark moved, the last times: it has waiting fetches checked.
+        self.moves: deque[tuple[int, int]] = deque(maxlen=64)
+        self._bases: list[int] = []
+        self._batches: dict[int, tuple[int, int, bool]] = {}
+        self._stable: deque[tuple[int, int, int]] = deque(maxlen=1_024)
+
+    def batch(self, base_offset: int, lowest_us: int, highest_us: int, unstable: bool) -> None:
+        """The high watermark passed a batch."""
+        if base_offset not in self._batches:
+            at = bisect_left(self._bases, base_offset)
+            self._bases.insert(at, base_offset)
+        self._batches[base_offset] = lowest_us, highest_us, unstable
+        self.moves.append((lowest_us, highest_us))
+        if len(self._bases) > _BATCHES_MAX:
+            del self._batches[self._bases.pop(0)]
+
+    def stable(self, below: int, lowest_us: int, highest_us: int) -> None:
+        """The last stable offset moved."""
+        self._stable.append((below, lowest_us, highest_us))
+
+    def records(self, offset: int) -> Available | None:
+        """From when a record was below the high watermark, or the last stable offset; None: no line tells."""
+        at = bisect_right(self._bases, offset) - 1
+        if at < 0:
+            return None
+        base = self._bases[at]
+        lowest_us, highest_us, unstable = self._batches[base]
+        if unstable:
+            # Whether the group reads committed records only, requests do not tell.
+            stable = (latest for below, _, latest in self._stable if below > base and latest >= lowest_us)
+            freed = next(stable, highest_us)
+            highest_us = max(highest_us, freed)
+        return Available(lowest_us, highest_us, RECORDS)
+
+    def again(self, group: Group, offset: int, completed_us: int) -> Available | None:
+        """From when a record that was delivered before could be delivered again; None: no line tells."""
+        released = group.released.get(offset)
+        if released is not None:
+            return Available(*released, RELEASED)
+        lock = group.locks.get(offset)
+        if lock is None or lock.lowest_us + lock.timeout_us - _TIMER_SLACK_US > completed_us:
+            return None
+        lowest_us, highest_us = lock.lowest_us + lock.timeout_us, lock.highest_us + lock.timeout_us + _TIMER_SLACK_US
+        return Available(lowest_us, highest_us, LOCK_TIMEOUT, lock.member)
+
+    def acquired(
+        self, group: Group, first: int, last: int, member: str | None, instants: tuple[int, int], timeout_us: int
+    ) -> None:
+        """A member was given records, between two instants."""
+        for offset in range(first, last + 1):
+            group.locks[offset] = _Lock(member, *instants, timeout_us)
+            group.released.pop(offset, None)
+
+    def given_back(self, group: Group, first: int, last: int, instants: tuple[int, int], kind: int) -> None:
+        """A member acknowledged records: a gap (0) and a renewal (4) leave them as they are.
+
+        Args:
+            kind: of ``AcknowledgeType``: 1 accept, 2 release, 3 reject, 4 renew.
+        """
+        for offset in range(first, last + 1):
+            lock = group.locks.get(offset)
+            if kind == RENEW:
+                if lock is not None:
+                    group.locks[offset] = lock._replace(lowest_us=instants[0], highest_us=instants[1])
+                continue
+            group.locks.pop(offset, None)
+            if kind == RELEASE:
+                group.released[offset] = instants
+
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)

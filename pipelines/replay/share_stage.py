@@ -1,0 +1,55 @@
+"""The replay of share groups on Spark: silver and what partitions gave become ``gold.share_operations``."""
+
+from __future__ import annotations
+
+from pipelines.base.blobs import shape
+from pipelines.cluster.premises import Premises
+from pipelines.kafka.context import SHARE_WRITE_TIMEOUT
+from pipelines.lake.folds import fold, table_of
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, by_batch, few_rows, read_in_tasks
+from pipelines.lake.staged import Staged
+from pipelines.replay import share_worker as w
+from pipelines.replay.judge import Tolerances
+from pipelines.replay.partition_worker import WAKES
+from pipelines.replay.window import Window
+from pipelines.spark.rows import Rows
+from schemas import silver
+from schemas.shares import SHARE_OPERATIONS
+
+
+def share_operations(
+    lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: Window
+) -> Rows | None:
+    """Rows of ``gold.share_operations``; None where no member of a share group asked for anything.
+
+    What members had locked before the window is not known in it.
+
+    Args:
+        partitions: tables of `pipelines.replay.partition_worker.SHAPES`.
+        limits: what is explained and what is late.
+        window: which part of silver.
+    """
+    if not lake.has_rows(silver.REQUESTS):
+        return None
+    ids = few_rows(
+        lake,
+        Reading(silver.REQUESTS, w.TOPIC_COLUMNS, by_batch(w.shared_topics), digest="topics of share groups"),
+        shape({"cluster_id": "string", "topic_id": "string"}),
+    )
+    if not ids.num_rows:
+        return None
+    places = ((row["cluster_id"], row["topic_id"]) for row in ids.to_pylist())
+    topics = frozenset((place[0], premises.topic_names[place]) for place in places if place in premises.topic_names)
+    reader = w.Reader(window.waiting, topics, premises.topic_names)
+    readings = [
+        partitions.reading(WAKES, reader.wakes),
+        Reading(silver.REQUESTS, w.REQUEST_COLUMNS, reader.requests, window.waiting.where("handled_time")),
+    ]
+    rows = read_in_tasks(lake, readings, shape(w.ROW_TYPES))
+    if rows is None:
+        return None
+    contexts = premises.contexts
+    worker = w.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse)
+    blobs = fold(rows, tuple(w.KEY_TYPES), w.ORDER, w.COLUMNS, worker)
+    return table_of(blobs, SHARE_OPERATIONS.name, SHARE_OPERATIONS.worker_schema)

@@ -1,0 +1,335 @@
+"""The replay of share groups, on plain Arrow data: a key is a broker, its requests and what they wait for. Pure.
+
+A share fetch is answered as soon as it can acquire records of any of its partitions, min.bytes of them together, or by
+its timer (``DelayedShareFetch.tryComplete``); what it acknowledges, and what SHARE_ACKNOWLEDGE does, once the group's
+state is written, by another broker mostly (``SharePartition.acknowledge``, ``Persister.writeState``). What the answer
+lists as acquired has been available by then: what became available last decided.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import arrow_schema, both, first_of, is_in, micros, shaped
+from pipelines.base.blobs import Batches, Tables
+from pipelines.base.groups import Columns, groups
+from pipelines.grammars.coordinator_bodies import SHARE_APIS
+from pipelines.kafka.context import History, Spans, value_at
+from pipelines.lake.bounds import Bounds
+from pipelines.replay import outcome as o
+from pipelines.replay import share_partition as p
+from pipelines.replay.coarse import is_coarse
+from pipelines.replay.judge import Tolerances, judge
+from pipelines.replay.partition_events import operation_ids
+from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
+from pipelines.replay.share_partition import Available, Group, SharePartition
+from pipelines.replay.wakes import BATCH, STABLE
+from schemas.shares import SHARE_OPERATIONS
+
+KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}
+ROW_TYPES: Final = {
+    **KEY_TYPES,
+    "time_us": "long",
+    "rank": "int",
+    "topic": "string",
+    "partition": "int",
+    "base_offset": "long",
+    "kind": "string",
+    "lowest_us": "long",
+    "highest_us": "long",
+    "unstable": "boolean",
+    "request": "string",
+}
+SCHEMA: Final = arrow_schema(ROW_TYPES)
+COLUMNS: Final = tuple(name for name in ROW_TYPES if name not in KEY_TYPES)
+#: What was there before it was asked for; the last columns only make it total.
+ORDER: Final = ("time_us", "rank", "topic", "partition", "base_offset", "request")
+SHAPES: Final = {SHARE_OPERATIONS.name: SHARE_OPERATIONS.schema}
+REQUEST_COLUMNS: Final = (
+    *("cluster_id", "broker_id", "connection", "correlation_id", "client_id", "time", "arrival_time", "dequeued_time"),
+    *("handled_time", "completed_time", "remote_time_ms", "api", "error_codes", "group_id", "member_id"),
+    *("share_session_epoch", "min_bytes", "max_wait_ms", "lock_timeout_ms", "partitions"),
+)
+TOPIC_COLUMNS: Final = ("cluster_id", "api", "partitions")
+
+STATE_WRITTEN: Final = "state_written"
+SHARE_LOCK: Final = "share_lock"
+SHARE_LOCK_NOT_LOGGED: Final = "share_lock_not_logged"
+#: Default of ``share.coordinator.write.timeout.ms``.
+_WRITE_TIMEOUT_US: Final = 5_000_000
+#: A remote time below this is the handler's own.
+_AT_ONCE_US: Final = 1_000
+_SAME: Final = (
+    *("api", "group_id", "member_id", "client_id", "connection", "correlation_id", "min_bytes", "max_wait_ms"),
+    "lock_timeout_ms",
+)
+_COUNTED: Final = {p.ACCEPT: "accepted", p.RELEASE: "released", p.REJECT: "rejected", p.RENEW: "renewed"}
+
+Rows = Iterator[pa.RecordBatch]
+Row = dict[str, Any]
+Place = tuple[str, int]
+
+
+def shared_topics(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Topics that share groups read, by their ids, of ``silver.requests``."""
+    rows = rows.filter(is_in(rows.column("api"), SHARE_APIS))
+    pairs = {
+        (cluster_id, part["topic_id"])
+        for cluster_id, parts in zip(*(rows.column(n).to_pylist() for n in ("cluster_id", "partitions")), strict=True)
+        for part in parts
+    }
+    names = ("cluster_id", "topic_id")
+    columns = [pa.array([pair[at] for pair in sorted(pairs)], pa.string()) for at in range(2)]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+class Reader:
+    """Makes rows; goes to the tasks that read them.
+
+    Args:
+        bounds: which requests are wanted.
+        topics: (cluster, topic) that share groups read.
+        topic_names: by (cluster, topic id).
+    """
+
+    def __init__(
+        self, bounds: Bounds, topics: Collection[tuple[str, str]], topic_names: Mapping[tuple[str, str], str]
+    ) -> None:
+        self._bounds = bounds
+        self._topics = topics
+        self._topic_names = topic_names
+
+    def wakes(self, rows: pa.RecordBatch) -> Rows:
+        """Batches that the high watermark passed, and moves of the last stable offset (`Wake`)."""
+        rows = rows.filter(is_in(rows.column("wake"), (BATCH, STABLE)))
+        places = zip(rows.column("cluster_id").to_pylist(), rows.column("topic").to_pylist(), strict=True)
+        rows = rows.filter(pa.array([place in self._topics for place in places], pa.bool_()))
+        is_batch = pc.equal(rows.column("wake"), BATCH)
+        lowest, highest = (
+            pc.if_else(is_batch, rows.column(f"committed_{end}_us"), rows.column(f"appended_{end}_us"))
+            for end in ("lowest", "highest")
+        )
+        same = ("cluster_id", "broker_id", "topic", "partition", "unstable")
+        values = {name: rows.column(name) for name in same} | {"lowest_us": lowest, "highest_us": highest}
+        values |= {"kind": rows.column("wake"), "base_offset": rows.column("wake_offset"), "time_us": lowest, "rank": 0}
+        made = shaped(SCHEMA, rows.num_rows, values)
+        yield made.filter(both(pc.is_valid(lowest), pc.is_valid(highest)))
+
+    def requests(self, rows: pa.RecordBatch) -> Rows:
+        """Requests of members."""
+        rows = rows.filter(is_in(rows.column("api"), SHARE_APIS))
+        rows = self._bounds.of_rows(rows, micros(rows.column("handled_time")))
+        ids = operation_ids(rows).to_pylist()
+        completed = micros(rows.column("completed_time"))
+        texts = [
+            orjson.dumps(self._request(row, operation_id)).decode()
+            for row, operation_id in zip(_in_micros(rows).to_pylist(), ids, strict=True)
+        ]
+        values = {
+            "cluster_id": rows.column("cluster_id"),
+            "broker_id": first_of(rows.column("broker_id"), pa.scalar(-1, pa.int32())),
+            "time_us": completed,
+            "rank": 1,
+            "kind": "request",
+            "request": pa.array(texts, pa.string()),
+        }
+        yield shaped(SCHEMA, rows.num_rows, values)
+
+    def _request(self, row: Row, operation_id: str) -> Row:
+        for part in row["partitions"]:
+            known = self._topic_names.get((row["cluster_id"], part["topic_id"]))
+            part["topic"] = known or part["topic"] or f"id:{part['topic_id']}"
+        return row | {"operation_id": operation_id}
+
+
+def _in_micros(rows: pa.RecordBatch) -> pa.RecordBatch:
+    for name in ("time", "arrival_time", "dequeued_time", "handled_time", "completed_time"):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, micros(rows.column(name)))
+    return rows
+
+
+class ShareWorker:
+    """Folds the requests of members of share groups to each broker, and judges them.
+
+    Args:
+        limits: how they are judged.
+        write_timeouts: share.coordinator.write.timeout.ms of each (cluster, broker) that tells it.
+        coarse: spans in which times are whole seconds.
+    """
+
+    def __init__(
+        self, limits: Tolerances, write_timeouts: Mapping[tuple[str, int], History], coarse: Spans | None = None
+    ) -> None:
+        self._limits = limits
+        self._write_timeouts = write_timeouts
+        self._coarse = coarse or {}
+
+    def __call__(self, batches: Batches) -> Batches:
+        """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `SHAPES`."""
+        tables = Tables(SHAPES)
+        for broker, rows in groups(batches, len(KEY_TYPES), _rows):
+            partitions: dict[Place, SharePartition] = defaultdict(SharePartition)
+            seen: str | None = None
+            for row in rows:
+                if row["kind"] == BATCH:
+                    of_batch = row["base_offset"], row["lowest_us"], row["highest_us"], bool(row["unstable"])
+                    partitions[row["topic"], row["partition"]].batch(*of_batch)
+                elif row["kind"] == STABLE:
+                    moved = row["base_offset"], row["lowest_us"], row["highest_us"]
+                    partitions[row["topic"], row["partition"]].stable(*moved)
+                else:
+                    request = orjson.loads(row["request"])
+                    if request["operation_id"] == seen:
+                        continue  # a line can stand in two overlapping files
+                    seen = request["operation_id"]
+                    tables.add_named(SHARE_OPERATIONS.name, self._operation(broker, request, partitions))
+                    yield from tables.take()
+        yield from tables.rest()
+
+    def _operation(self, broker: tuple[str, int], request: Row, partitions: Mapping[Place, SharePartition]) -> Row:
+        counts = dict.fromkeys(("delivered", "redelivered", *_COUNTED.values()), 0)
+        expired: dict[str | None, int] = defaultdict(int)
+        last: tuple[Available, Place] | None = None
+        untold = False
+        others_us: list[tuple[int, int]] = []
+        instants = request["handled_time"], request["completed_time"]
+        for part in request["partitions"]:
+            place = part["topic"], part["partition"]
+            partition = partitions[place]
+            group = partition.groups.setdefault(request["group_id"] or "", Group())
+            for available, size, holder in _given(partition, group, part, request, counts):
+                if holder is not None:
+                    expired[holder] += size
+                if available is None:
+                    untold = True
+                elif last is None or available.highest_us > last[0].highest_us:
+                    last = available, place
+            others_us += group.fetched
+            if part["acquired"]:
+                others_us += partition.moves
+                group.fetched.append(instants)
+        outcome = self._outcome(broker, request, last[0] if last else None, untold, others_us)
+        lowest_us, highest_us, cause, missing = outcome
+        if is_coarse(self._coarse, broker, *instants):
+            lowest_us, highest_us, missing = None, None, o.COARSE_TIMES
+        judgement = judge(
+            lowest_us,
+            highest_us,
+            request["completed_time"],
+            errors_agree=True,
+            missing=missing,
+            proven_early=False,
+            limits=self._limits,
+        )
+        residual_us = judgement.residual_us
+        place = last[1] if last is not None and cause in (p.RECORDS, p.RELEASED, p.LOCK_TIMEOUT) else (None, None)
+        return {
+            "cluster_id": broker[0],
+            "broker_id": broker[1],
+            **{name: request[name] for name in _SAME},
+            **{name: request[name] for name in ("operation_id", "arrival_time", "handled_time", "completed_time")},
+            "line_time": request["time"],
+            "wait_ms": request["remote_time_ms"],
+            "parked": instants[1] - instants[0] > _AT_ONCE_US,
+            "error_codes": [code for code in request["error_codes"] or () if code],
+            "cause": cause,
+            "closing_topic": place[0],
+            "closing_partition": place[1],
+            "lowest_time": lowest_us,
+            "highest_time": highest_us,
+            "interval_width_ms": None if lowest_us is None or highest_us is None else (highest_us - lowest_us) / 1000,
+            "residual_ms": None if residual_us is None else residual_us / 1000,
+            "class": judgement.operation_class,
+            "class_reason": judgement.reason,
+            **counts,
+            "locks_expired": [
+                {"member_id": member, "records": records} for member, records in sorted(expired.items(), key=str)
+            ],
+        }
+
+    def _outcome(
+        self,
+        broker: tuple[str, int],
+        request: Row,
+        available: Available | None,
+        untold: bool,
+        others_us: Iterable[tuple[int, int]],
+    ) -> tuple[int | None, int | None, str, str | None]:
+        """When the rules let it be answered, why, and what evidence lacks."""
+        dequeued_us, handled_us, completed_us = (
+            request[f"{name}_time"] for name in ("dequeued", "handled", "completed")
+        )
+        acknowledges = any(part["acknowledged"] for part in request["partitions"])
+        if any(request["error_codes"] or ()):
+            return dequeued_us, max(handled_us, completed_us), o.ERROR, None
+        if completed_us - handled_us <= _AT_ONCE_US:
+            return dequeued_us, handled_us, o.AT_ONCE, None
+        timeout = value_at(self._write_timeouts.get(broker, ()), handled_us)
+        written_us = handled_us + (int(timeout) * 1_000 if timeout is not None else _WRITE_TIMEOUT_US)
+        if request["api"] != "SHARE_FETCH":
+            return dequeued_us, written_us, STATE_WRITTEN, None
+        expires_us = expiry_interval_us(dequeued_us, handled_us, request["max_wait_ms"] or 0)
+        if available is not None and not untold:
+            lowest_us, highest_us = max(available.lowest_us, dequeued_us), max(available.highest_us, handled_us)
+            is_at_once = available.highest_us <= handled_us
+            if completed_us <= highest_us + self._limits.tolerance_us:
+                return lowest_us, highest_us, o.AT_ONCE if is_at_once else available.cause, None
+        else:
+            lowest_us = dequeued_us
+        if completed_us >= expires_us[0] - _AT_ONCE_US:
+            return *expires_us, o.TIMER, None
+        # Whoever had the partition in hand has it checked again once it is done, and so has the high watermark.
+        freed_us = [ended for began, ended in others_us if began <= completed_us and ended >= handled_us - _AT_ONCE_US]
+        if freed_us and completed_us <= max(freed_us) + self._limits.tolerance_us:
+            return lowest_us, max(max(freed_us), lowest_us, handled_us), SHARE_LOCK, None
+        if acknowledges:
+            return lowest_us, written_us, STATE_WRITTEN, None
+        if available is None or untold:
+            return None, None, o.UNKNOWN, o.APPEND_NOT_LOGGED
+        # Who holds the lock under which a partition is fetched for a group, and up to where, is logged nowhere.
+        return None, None, available.cause, SHARE_LOCK_NOT_LOGGED
+
+
+def _given(
+    partition: SharePartition, group: Group, part: Row, request: Row, counts: dict[str, int]
+) -> Iterator[tuple[Available | None, int, str | None]]:
+    """What was delivered of a partition, offsets of one kind together: from when, how many, and who had let them go."""
+    dequeued_us, completed_us = request["dequeued_time"], request["completed_time"]
+    for batch in part["acknowledged"] or ():
+        for first, last, kind in _by_type(batch):
+            if kind in _COUNTED:
+                counts[_COUNTED[kind]] += last - first + 1
+            if kind != p.GAP:
+                partition.given_back(group, first, last, (dequeued_us, completed_us), kind)
+    timeout_us = (request["lock_timeout_ms"] or 0) * 1_000
+    for some in part["acquired"] or ():
+        first, last = some["first_offset"], some["last_offset"]
+        counts["delivered"] += last - first + 1
+        if some["delivery_count"] <= 1:
+            yield partition.records(last), 0, None
+        else:
+            counts["redelivered"] += last - first + 1
+            for offset in range(first, last + 1):
+                again = partition.again(group, offset, completed_us)
+                yield again, 1, again.holder if again is not None else None
+        partition.acquired(group, first, last, request["member_id"], (dequeued_us, completed_us), timeout_us)
+
+
+def _by_type(batch: Row) -> Iterator[tuple[int, int, int]]:
+    """Offsets of a batch of acknowledgements: of one type all, or one type for each."""
+    first, last, types = batch["first_offset"], batch["last_offset"], batch["types"]
+    if len(types) == 1:
+        yield first, last, types[0]
+    else:
+        for offset, kind in zip(range(first, last + 1), types, strict=False):
+            yield offset, offset, kind
+
+
+def _rows(columns: Columns) -> Iterable[Row]:
+    return (dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))

@@ -1,0 +1,166 @@
+"""What was copied to the remote tier and deleted locally is not there any more: acknowledged records are gone.
+
+A store that is away fails every read, and later answers them again: that is no case. A segment that is missing fails
+alone, while the same broker reads others from the store between its failures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from pipelines.rules.history import PartitionHistory
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from schemas import audit_facts as a
+from schemas.audit_facts import Fact
+
+RULE_ID: Final = "tier-segment-lost"
+#: How exceptions say that the store has no such object.
+_NOT_FOUND: Final = re.compile(r"NotFound|NoSuch|not found|does not exist|no such", re.IGNORECASE)
+#: Between so many of its failures the store answers other reads, if a segment is missing and the store is not away.
+_ANSWERED_BETWEEN_MIN: Final = 3
+_SHOWN: Final = 3
+
+
+class _Checker(Checker):
+    MADE = ("_reads",)
+
+    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+        super().__init__(history, settings)
+        self._reads: list[Fact] = []
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        """A read from the tier that was answered with records: of the partition, or of another one there."""
+        self._reads.append(fact)
+        return ()
+
+    def finish(self) -> Iterable[Case]:
+        tier = self._history.facts[a.TIER]
+        failed = [fact for fact in tier if fact.name == "read_failed" and _NOT_FOUND.search(fact.detail or "")]
+        if not failed:
+            return
+        self.is_final = False
+        self.checked = len(failed)
+        copied: dict[int, list[Fact]] = defaultdict(list)
+        for fact in tier:
+            if fact.name == "copied" and fact.offset is not None:
+                copied[fact.offset].append(fact)
+        by_id = {fact.client: base for base, facts in copied.items() for fact in facts}
+        of_segment: dict[int, list[Fact]] = defaultdict(list)
+        for fact in failed:
+            base = by_id.get(fact.client, fact.offset)
+            if base is not None:
+                of_segment[base].append(fact)
+        bases = sorted(copied)
+        for base, failures in sorted(of_segment.items()):
+            end = next((later for later in bases if later > base), None)
+            case = self._case(base, end, copied.get(base, []), sorted(failures, key=lambda fact: fact.time_us))
+            if case is not None:
+                yield case
+
+    def _case(self, base: int, end: int | None, copied: Sequence[Fact], failed: Sequence[Fact]) -> Case | None:
+        tier = self._history.facts[a.TIER]
+        ids = {fact.client for fact in copied}
+        if any(fact.name == "expired" and fact.client in ids for fact in tier):
+            return None
+        if any(fact.name == "log_start" and (fact.offset or 0) > base for fact in tier):
+            return None
+        starts = {fact.broker_id: fact for fact in tier if fact.name == "local_start"}
+        if end is None:
+            end = min((offset for fact in starts.values() if (offset := fact.offset or 0) > base), default=None)
+        again_us = failed[0].time_us - self._settings.skew_max_us
+        if any(self._is_of(read, base, end) and read.time_us > again_us for read in self._reads):
+            return None
+        holders = sorted(broker for broker, fact in starts.items() if broker is not None and (fact.offset or 0) <= base)
+        between = list(self._answered_between(base, end, failed))
+        severity: Severity = VIOLATION
+        if not copied or end is None or not starts or holders or len(between) < _ANSWERED_BETWEEN_MIN:
+            severity = OPEN
+        gone = [fact for fact in starts.values() if (fact.offset or 0) > base]
+        evidence = [*copied[:_SHOWN], *gone, *failed[:_SHOWN], *between[:_SHOWN], *failed[-1:]]
+        return Case(
+            RULE_ID,
+            severity,
+            _message(base, end, copied, failed, holders, len(between)),
+            tuple(map(Ref.of, evidence)),
+            offset_start=base,
+            offset_end=base + 1 if end is None else end,
+            time_us=failed[0].time_us,
+            brokers=tuple({fact.broker_id for fact in failed if fact.broker_id is not None}),
+            records=None if end is None else end - base,
+        )
+
+    def _is_of(self, read: Fact, base: int, end: int | None) -> bool:
+        is_own, offset = read.name == a.TIER_READ_OWN, read.offset or 0
+        return is_own and base <= offset and (end is None or offset < end)
+
+    def _answered_between(self, base: int, end: int | None, failed: Sequence[Fact]) -> Iterator[Fact]:
+        """For each two failures of the segment on a broker, a read that the store answered between them."""
+        by_broker: dict[int | None, list[Fact]] = defaultdict(list)
+        for fact in failed:
+            by_broker[fact.broker_id].append(fact)
+        for broker_id, failures in sorted(by_broker.items(), key=lambda item: item[0] or -1):
+            reads = sorted((read for read in self._reads if read.broker_id == broker_id), key=lambda read: read.time_us)
+            at = 0
+            for before, after in pairwise(failures):
+                while at < len(reads) and reads[at].time_us <= before.time_us:
+                    at += 1
+                if at < len(reads) and reads[at].time_us < after.time_us:
+                    yield reads[at]
+
+
+def _message(
+    base: int, end: int | None, copied: Sequence[Fact], failed: Sequence[Fact], holders: Sequence[int], between: int
+) -> str:
+    reason = (failed[0].detail or "").rstrip(". ")
+    reads = f"{len(failed)} reads of it failed ({reason})" if len(failed) > 1 else f"a read of it failed ({reason})"
+    offsets = f"offsets {base} to {end} (exclusive)" if end is not None else f"the offsets from {base} on"
+    parts = [f"The segment with {offsets} is not found in the remote tier: {reads}"]
+    parts.append(
+        "no line tells that it was copied there" if not copied else "it was copied there, and not deleted by Kafka"
+    )
+    if holders:
+        parts.append(f"the local log of {', '.join(map(str, holders))} may still hold it")
+    else:
+        parts.append("no local log that lines tell of reaches back to it")
+    if between:
+        parts.append(f"between {between} of these failures the store answered other reads of the same broker")
+    else:
+        parts.append("nothing shows that the store was there meanwhile")
+    return "; ".join(parts) + "."
+
+
+RULE = Rule(
+    rule_id=RULE_ID,
+    guarantee=(
+        "What was copied to the remote tier can be read from there until Kafka itself deletes it: once local logs have "
+        "deleted theirs, it is the only copy of acknowledged records."
+    ),
+    source=(
+        "KIP-405; RemoteStorageManager.fetchLogSegment, RemoteLogReader.call, RemoteLogManager.copyLogSegment; "
+        "UnifiedLog.maybeIncrementLocalLogStartOffset"
+    ),
+    versions="3.6 and later",
+    tier="T0",
+    needs=(
+        "lines of RemoteLogReader and RemoteLogManager; consumers' fetches, to tell a store that is away from one that "
+        "is not"
+    ),
+    proof=(
+        "The lines of a segment's copy, of a local log that begins behind it and of reads that the store answers with "
+        "'not found' are there. A store that is away answers nobody: so at least three times the same broker has to "
+        "read other segments between two failures of this one. A later read of its offsets, and Kafka's own deletion, "
+        "excuse it; that a store goes away and comes back three times over, each time as one reader asks for the same "
+        "segment, with all later reads of it missing from the logs, is not taken for possible."
+    ),
+    kinds=frozenset({a.TIER_READ}),
+    make=_Checker,
+    shows=(
+        (VIOLATION, "a segment that the store does not have, though it answers others, and no local log holds"),
+        (OPEN, "the same where nothing shows that the store was there, or a local log may hold it"),
+    ),
+    suspects_only=True,
+)
