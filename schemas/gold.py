@@ -162,6 +162,7 @@ REQUEST_PHASES = TableSpec(
         required("response_queue_time_ms", DOUBLE, "Waiting for a network thread"),
         required("send_time_ms", DOUBLE, "Sending the response"),
         required("unaccounted_ms", DOUBLE, "total_time_ms less the sum of the phases"),
+        column("waited_for", STRING, "Kind of what it waited for, by its API (docs/waits.md); null: less than 1 ms"),
     ),
     feeds_changes=True,
     keys=("cluster_id", "broker_id", "connection", "correlation_id", "line_time", "api"),

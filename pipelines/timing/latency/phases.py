@@ -7,7 +7,8 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import first_of, shaped
+from pipelines.base.arrow_rows import first_of, look_up, shaped, when
+from pipelines.kafka.waits import KIND_OF, OTHER
 from schemas import silver
 from schemas.gold import REQUEST_PHASES
 from schemas.table import TableSpec
@@ -26,6 +27,8 @@ _SAME = (
     *("cluster_id", "arrival_time", "api", "connection", "correlation_id", "client_id", "total_time_ms"),
     *_PHASES,
 )
+#: A remote time below this is the handler's own.
+_WAITED_MS = 1.0
 _ONLY = {silver.PRODUCE_REQUESTS.name: "acks", silver.FETCH_REQUESTS.name: "replica_id"}
 #: Tables of requests.
 TABLES = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
@@ -45,4 +48,8 @@ def phases(rows: pa.RecordBatch) -> pa.RecordBatch:
     rest = pc.add(pc.divide(rest_us, 1000), 0.0)
     values = {name: rows[name] for name in rows.schema.names if name not in ("broker_id", "time")}
     values |= {"broker_id": first_of(rows["broker_id"], -1), "line_time": rows["time"], "unaccounted_ms": rest}
+    kinds = pc.fill_null(look_up(KIND_OF, rows["api"], pa.string()), OTHER)
+    values["waited_for"] = when(
+        pc.greater_equal(rows["remote_time_ms"], _WAITED_MS), kinds, pa.scalar(None, pa.string())
+    )
     return shaped(REQUEST_PHASES.arrow_schema, rows.num_rows, values)

@@ -92,11 +92,6 @@ def test_a_replica_s_own_log_is_no_future_log() -> None:
             "remaining partitions to copy by this thread.",
         ),
         (
-            "kafka.server.TierStateMachine",
-            "Updated the epoch cache from remote tier till offset: 957 with size: 1 for Topic: events; Partition: 0; "
-            "Leader: Some(2); Replicas: 1,2,3; ISR: ; LeaderRecoveryState: RECOVERED",
-        ),
-        (
             "kafka.controller.KafkaController",  # from source
             "[Controller id=3] Read current producerId block ProducerIdsBlock(assignedBrokerId=2, firstProducerId=0, "
             "size=1000), Zk path version 1",

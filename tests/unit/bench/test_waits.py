@@ -1,0 +1,18 @@
+"""The table of all that a request may wait for."""
+
+from __future__ import annotations
+
+from bench.waits import TARGET, document
+from pipelines.kafka.waits import KIND_OF, WAITS
+from pipelines.replay.coordinators import GROUP_APIS
+from pipelines.report.figures import COORDINATOR_APIS
+
+
+def test_the_document_is_up_to_date() -> None:
+    assert TARGET.read_text(encoding="utf-8") == document(), "python -m bench.waits writes docs/waits.md anew"
+
+
+def test_what_is_replayed_has_its_kind() -> None:
+    assert {"PRODUCE", "FETCH", "SHARE_FETCH", "SHARE_ACKNOWLEDGE", *COORDINATOR_APIS, *GROUP_APIS} <= KIND_OF.keys()
+    assert KIND_OF["FETCH"] == "DelayedFetch"
+    assert len({wait.kind for wait in WAITS}) == len(WAITS)
