@@ -66,6 +66,7 @@ SHARE_OPERATIONS = TableSpec(
         required("released", LONG, "Records that it gives back, to be delivered again"),
         required("rejected", LONG, "Records that it refuses for good"),
         required("renewed", LONG, "Records whose lock it renews"),
+        required("refused", LONG, "Records whose acknowledgement failed, as its lock had run out (121) or else"),
         required(
             "locks_expired",
             structs(

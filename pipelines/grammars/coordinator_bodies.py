@@ -125,7 +125,7 @@ def _shared(request: Body, response: Body | None) -> Json:
 def shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
     """Partitions of which records were delivered or acknowledged (KIP-932), or which a share session begins to ask for.
 
-    What was acknowledged may fail where what was fetched does not: then its error is the partition's.
+    What was acknowledged may fail where what was fetched does not.
     """
     asked = {(topic.topicId, entry.partitionIndex): entry for topic in request.topics for entry in topic.partitions}
     answered = {
@@ -135,11 +135,12 @@ def shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
     }
     for place in dict.fromkeys((*asked, *answered)):
         ask, answer = asked.get(place), answered.get(place)
-        code = None if answer is None else answer.errorCode or getattr(answer, "acknowledgeErrorCode", 0)
+        code = answer.errorCode if answer is not None else None
         yield {
             "topic_id": place[0],
             "partition": place[1],
             "error_code": code,
+            "acknowledge_error_code": getattr(answer, "acknowledgeErrorCode", code),
             "acquired": [
                 {"first_offset": some.firstOffset, "last_offset": some.lastOffset, "delivery_count": some.deliveryCount}
                 for some in getattr(answer, "acquiredRecords", None) or ()

@@ -193,7 +193,7 @@ class ShareWorker:
         yield from tables.rest()
 
     def _operation(self, broker: tuple[str, int], request: Row, partitions: Mapping[Place, SharePartition]) -> Row:
-        counts = dict.fromkeys(("delivered", "redelivered", *_COUNTED.values()), 0)
+        counts = dict.fromkeys(("delivered", "redelivered", "refused", *_COUNTED.values()), 0)
         expired: dict[str | None, int] = defaultdict(int)
         last: tuple[Available, Place] | None = None
         untold = False
@@ -303,6 +303,9 @@ def _given(
     dequeued_us, completed_us = request["dequeued_time"], request["completed_time"]
     for batch in part["acknowledged"] or ():
         for first, last, kind in _by_type(batch):
+            if part["acknowledge_error_code"]:
+                counts["refused"] += last - first + 1
+                continue
             if kind in _COUNTED:
                 counts[_COUNTED[kind]] += last - first + 1
             if kind != p.GAP:

@@ -306,6 +306,7 @@ class ShareMember(Part):
         delivered: records that it was given.
         redelivered: of them, those that had been delivered before.
         accepted, released, rejected, renewed: records that it acknowledged, by how.
+        refused: records whose acknowledgement failed.
         locks_expired: records that were delivered again as its lock on them had run out.
         by_cause: its requests per cause of completion.
     """
@@ -323,6 +324,7 @@ class ShareMember(Part):
     released: Count
     rejected: Count
     renewed: Count
+    refused: Count
     locks_expired: Count
     by_cause: dict[Text, Count]
 

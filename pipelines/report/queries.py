@@ -206,7 +206,7 @@ def share_members(where: str) -> str:
     Args:
         where: of `of_window`.
     """
-    sums = ("delivered", "redelivered", "accepted", "released", "rejected", "renewed")
+    sums = ("delivered", "redelivered", "accepted", "released", "rejected", "renewed", "refused")
     return f"""
         SELECT
             cluster_id, group_id, member_id, any_value(client_id) AS client_id, cause,

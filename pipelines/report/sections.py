@@ -184,10 +184,11 @@ def _shares(report: Report) -> Iterator[str]:
         yield "share groups: no request of a member was read"
         return
     yield from wrapped(
-        "share groups: records that members were given, and gave back (locks: of a member that ran out):"
+        "share groups: records that members were given, and gave back (again: delivered before; refused: too late; "
+        "locks: its own that ran out on what was delivered again):"
     )
-    names = ("delivered", "redelivered", "accepted", "released", "rejected", "renewed", "locks_expired")
-    heads = ("delivered", "again", "accepted", "released", "rejected", "renewed", "locks")
+    names = ("delivered", "redelivered", "accepted", "released", "rejected", "refused", "locks_expired")
+    heads = ("delivered", "again", "accepted", "released", "rejected", "refused", "locks")
     yield from table(
         ("group", "client", "fetches", "waited", *heads),
         [

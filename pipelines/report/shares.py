@@ -12,6 +12,7 @@ from pipelines.report.measures import ShareMember
 MEMBERS_MAX: Final = 100
 _SUMS: Final = (
     *("fetches", "waited", "unexplained", "delivered", "redelivered", "accepted", "released", "rejected", "renewed"),
+    "refused",
 )
 
 _Member = tuple[str, str | None, str | None]

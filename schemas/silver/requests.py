@@ -142,6 +142,7 @@ REQUESTS = silver_table(
         structs(
             *_PLACE,
             column("error_code", INT, "Error code of the response"),
+            column("acknowledge_error_code", INT, "Error code of what ShareFetch or ShareAcknowledge acknowledges"),
             column(
                 "acquired",
                 structs(

@@ -56,10 +56,12 @@ def request(
     acknowledged: tuple[tuple[int, int, list[int]], ...] = (),
     errors: tuple[int, ...] = (0,),
     group: str = "g",
+    refused: int = 0,
 ) -> dict[str, Any]:
     part = PLACE | {"topic_id": None, "error_code": 0}
     offsets = ("first_offset", "last_offset")
     part |= {"acquired": [dict(zip((*offsets, "delivery_count"), some, strict=True)) for some in acquired]}
+    part["acknowledge_error_code"] = refused
     part |= {"acknowledged": [dict(zip((*offsets, "types"), some, strict=True)) for some in acknowledged]}
     at, until = round(ms * MS), round(until_ms * MS)
     values = {"api": api, "group_id": group, "member_id": member, "client_id": member, "connection": "x"}
@@ -111,6 +113,15 @@ def test_released_records_are_delivered_again_and_so_are_those_whose_lock_ran_ou
     assert row["locks_expired"] == [{"member_id": "m1", "records": 2}]
     renewed = request(3_000, 3_001, api="SHARE_ACKNOWLEDGE", acknowledged=((5, 6, [p.RENEW]),))
     assert replay(*begin, renewed, late)[-1]["locks_expired"] == []
+
+
+def test_who_acknowledges_too_late_has_lost_the_lock():
+    begin = (committed(1, 5), request(2, 2, acquired=((5, 6, 1),)))
+    too_late = request(4_500, 4_501, api="SHARE_ACKNOWLEDGE", acknowledged=((5, 6, [p.ACCEPT]),), refused=121)
+    again = request(4_600, 4_601, member="m2", acquired=((5, 6, 2),))
+    _, refused, last = replay(*begin, too_late, again)
+    assert (refused["refused"], refused["accepted"]) == (2, 0)
+    assert last["locks_expired"] == [{"member_id": "m1", "records": 2}]
 
 
 def test_groups_have_their_own_locks():

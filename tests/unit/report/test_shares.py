@@ -11,7 +11,18 @@ from pipelines.report.shares import share_members
 from tests.unit.report import sample
 from tests.unit.report.rows import collected
 
-COUNTS = ("fetches", "waited", "unexplained", "delivered", "redelivered", "accepted", "released", "rejected", "renewed")
+COUNTS = (
+    "fetches",
+    "waited",
+    "unexplained",
+    "delivered",
+    "redelivered",
+    "accepted",
+    "released",
+    "rejected",
+    "renewed",
+    "refused",
+)
 
 
 def row(member: str, cause: str, requests: int, delivered: int, **values: Any) -> dict[str, Any]:
