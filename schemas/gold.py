@@ -89,7 +89,7 @@ DELAYED_OPERATIONS = TableSpec(
             STRING,
             "high_watermark, isr_change, leader_only, at_once, timer, leadership_lost, error, unknown; of fetches also "
             "bytes, no_partitions, no_wait, session_error, fenced_epoch, diverging_epoch, preferred_replica, "
-            "beyond_end, older_segment, throttled; of fetches from before the local log remote_read (the tier answered), "
+            "beyond_end, older_segment, throttled; of fetches read from the tier remote_read (it answered), "
             "remote_error (a read from there failed), remote_timer (it did not answer in time)",
         ),
         column("closing_topic", STRING, "Topic of the partition that was last"),
