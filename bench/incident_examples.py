@@ -95,6 +95,23 @@ EXAMPLES: dict[str, Example] = {
         "Partition ledger-4 had no leader from 12:00:10 to 12:00:44 (34.2 s).",
         rows={"availability": [_outage("offline", None)]},
     ),
+    "leader_not_fenced": Example(
+        "Partition ledger-0 was led by broker 2, which was dead, from 12:00:39 to 12:01:13 (34.5 s): nobody could "
+        "write there or read. Its session had run out after 9.0 s, and no controller fenced it before.",
+        lines=[*steady(2, (0, 40)), (80, 2, "INFO", BOOT, "Registered"), *steady(2, (81, 120))],
+        rows={
+            "files": [{"broker_id": 2, "first_time": 0, "last_time": 120, "kafka_version": None}],
+            "lifecycle": [_life(80.5, 2, "starting"), _life(82, 2, "started")],
+            "configs": [
+                {"broker_id": 2, "key": "process.roles", "value": "[broker]"},
+                {"broker_id": 2, "key": "broker.session.timeout.ms", "value": "9000"},
+            ],
+            "failovers": [
+                {"topic": "ledger", "partition": 0, "old_leader": 2, "reason": "fenced", "isr_before": [2, 3]}
+                | {"elected_time": 73, "serving_time": 73.5}
+            ],
+        },
+    ),
     "partitions_under_min_isr": Example(
         "Partition ledger-4 had fewer in-sync replicas than min.insync.replicas (2) from 12:00:10 to 12:00:44 (34.2 s)."
         " 1 acks=all produce was refused.",

@@ -15,6 +15,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "guarantee_broken": {MAJOR: _ALWAYS},
     "unclean_election": {MAJOR: "always: what it cost is `data_lost`"},
     "partitions_without_leader": {CRITICAL: _ALWAYS},
+    "leader_not_fenced": {CRITICAL: _ALWAYS},
     "partitions_under_min_isr": {CRITICAL: "acks=all produces were refused", MAJOR: "none was, as far as logs show"},
     "isr_shrunk": {MAJOR: "it did not come back to the end of the logs", MINOR: "it came back"},
     "isr_flapping": {MAJOR: _ALWAYS},

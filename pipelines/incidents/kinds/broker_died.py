@@ -23,6 +23,10 @@ _LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
 _STOPPING = ("shutting_down", "signal", "controlled_shutdown")
 
 
+#: Of the ten seconds up to a broker's last line, so many have one if that line is where it ended.
+_STEADY_SECONDS = 9
+
+
 class Restart(NamedTuple):
     """A process that begins where another one of the same node was before.
 
@@ -86,6 +90,24 @@ def restarts(facts: Facts) -> list[Restart]:
     # A process that has only begun was not there before: it may write a line or two before the one that tells it.
     found = [restart for restart in found if restart.boot_us - first.get(restart.node, 0) > BOOT_US]
     return sorted(found, key=lambda restart: (restart.boot_us, restart.node))
+
+
+class Death(NamedTuple):
+    """A broker's last line, and the first of its next process; None: there is none."""
+
+    node: Node
+    last_us: int
+    boot_us: int | None
+
+
+def deaths(facts: Facts) -> list[Death]:
+    """Ends of processes that are known to the instant, orderly ones among them."""
+    ends = [Death(restart.node, restart.last_us, restart.boot_us) for restart in restarts(facts) if restart.is_exact]
+    return ends + [
+        Death(node(row), row["last_time"], None)
+        for row in facts.last_lines
+        if row["seconds_before"] >= _STEADY_SECONDS and row["last_time"] < facts.ends.get(row["cluster_id"], 0)
+    ]
 
 
 def _is_exact(row: Row) -> bool:

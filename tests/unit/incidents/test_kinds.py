@@ -91,6 +91,35 @@ def test_a_controller_that_is_none_any_more_fences_nobody() -> None:
     assert not said("broker_fenced", example.lines, controller_events=rows)
 
 
+def test_a_leader_that_is_fenced_when_its_session_runs_out_is_no_outage_of_its_own() -> None:
+    example = EXAMPLES["leader_not_fenced"]
+    prompt = [{**example.rows["failovers"][0], "elected_time": 52, "serving_time": 52.5}]
+    assert not said("leader_not_fenced", example.lines, **{**example.rows, "failovers": prompt})
+    moved = [{**example.rows["failovers"][0], "reason": "preferred"}]
+    assert not said("leader_not_fenced", example.lines, **{**example.rows, "failovers": moved})
+
+
+def _elected(second: float, controller: int, epoch: int) -> dict[str, Any]:
+    of = {"time": second, "broker_id": controller, "subject_broker_id": controller, "controller_epoch": epoch}
+    return of | {"event": "controller_elected", "brokers": None, "detail": None}
+
+
+def test_a_quorum_that_was_lost_and_found_is_told_though_the_controller_is_the_same() -> None:
+    none = {"time": 10, "broker_id": 2, "event": "other", "subject_broker_id": None, "brokers": None}
+    none |= {"detail": "In the new epoch 5, the leader is (none)."}
+    rows = [_elected(0, 1, 4), none, _elected(43, 1, 9)]
+    (sentence,) = said("controller_changed", controller_events=rows)
+    assert sentence == "Node 1 became the active controller again at 12:00:43; no controller was active for 33.0 s."
+    assert not said("controller_changed", controller_events=[_elected(0, 1, 4), _elected(43, 1, 4)])
+
+
+def test_a_controller_that_died_was_none_from_its_last_line_on() -> None:
+    example = EXAMPLES["broker_died"]
+    rows = {**example.rows, "controller_events": [_elected(0, 2, 4), _elected(48, 1, 5)]}
+    (sentence,) = said("controller_changed", example.lines, **rows)
+    assert sentence.endswith("from node 2 to node 1 at 12:00:48; no controller was active for 9.0 s.")
+
+
 def test_a_partition_whose_leader_moves_is_fetched_again() -> None:
     example = EXAMPLES["partitions_not_fetched"]
     moved = {"topic": "ledger", "partition": 0, "old_leader": 2, "new_leader": 3, "isr_before": [2], "elected_time": 9}
