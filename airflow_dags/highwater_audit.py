@@ -9,13 +9,45 @@ Any interval of the past: `airflow backfill create --dag-id highwater_audit --fr
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, chain
-from highwater_tasks import GOLD_ASSETS, LAKE, REPORTS, SHARED, LakeOperator, folder_param, highwater, number_param
+from highwater_compat import DAG, CronDataIntervalTimetable, Param, chain
+from highwater_tasks import (
+    GOLD_ASSETS,
+    LAKE,
+    REPORTS,
+    SHARED,
+    LakeOperator,
+    NewLogs,
+    folder_param,
+    highwater,
+    number_param,
+)
 
 #: Verdicts: the report of a broken guarantee has been written all the same. The gate judges.
 VERDICTS = (0, 1, 3)
 #: Files that could not be read are told by the gate, too.
 READ = (0, 3)
+
+#: What to do when a task has failed.
+_DOC = {
+    "new_logs": "Waits for logs of the interval, if `wait_minutes` says so. It fails only where the folder cannot be "
+    "read.",
+    "ingest": "Reads new files. **Failed (2):** the folder `logs` is missing, empty or unreadable: mend the path or the"
+    " shipping of logs, then clear the task. Files that cannot be read do not fail it; the gate tells of "
+    "them.",
+    "parse": "Lines to facts. **Failed (2):** the lake is of a newer version, or its disk is full. **70:** a defect: "
+    "run the printed command with `HIGHWATER_DEBUG=1` and report it.",
+    "quality": "Checks what was read. **Failed (2), an expectation:** files were read wrongly and lie in quarantine; "
+    "tried again, the run goes on without them. `highwater quality --docs DIR` shows rows, `--release "
+    "FILE_ID` lets a file out.",
+    "replay": "Kafka's rules over the facts. **Failed:** as parse. A run that was killed goes on from the last whole "
+    "one.",
+    "report": "Writes the interval's report. It does not fail on a verdict. **Failed (2):** `reports` cannot be "
+    "written.",
+    "gate": "The verdict. **1:** a guarantee was broken in the interval: XCom `worst` names it, the report has the "
+    "lines; `highwater trace finding` tells the story. **3:** logs are stale, or (with `fail_on: "
+    "inconclusive`) do not show enough: look whether logs arrive and request logs are on. It is not tried "
+    "again: the same logs give the same answer.",
+}
 
 with DAG(
     dag_id="highwater_audit",
@@ -39,6 +71,13 @@ with DAG(
             type="string",
             title="cluster",
             description="Report and gate are of this cluster only, where the lake has several; empty: of all.",
+        ),
+        "wait_minutes": number_param(
+            "wait_minutes",
+            0,
+            0,
+            50,
+            "Wait so long after the interval for a file of logs that is newer than it; 0: begin at once.",
         ),
         "lookback_hours": number_param(
             "lookback_hours",
@@ -68,17 +107,32 @@ with DAG(
         "HIGHWATER_UNTIL": "{{ data_interval_end.isoformat() }}",
     }
 
+    new_logs = NewLogs(
+        task_id="new_logs",
+        logs="{{ params.logs }}",
+        end="{{ data_interval_end.isoformat() }}",
+        minutes="{{ params.wait_minutes }}",
+        pool="default_pool",
+        doc_md=_DOC["new_logs"],
+    )
     ingest = LakeOperator(
         task_id="ingest",
+        doc_md=_DOC["ingest"],
         bash_command=highwater("ingest", '"$HIGHWATER_LOGS"', lake, passing=READ),
         env=interval | {"HIGHWATER_LOGS": "{{ params.logs }}"},
         writes=("bronze",),
     )
     parse = LakeOperator(
-        task_id="parse", bash_command=highwater("parse", lake), env=interval, reads=("bronze",), writes=("silver",)
+        task_id="parse",
+        doc_md=_DOC["parse"],
+        bash_command=highwater("parse", lake),
+        env=interval,
+        reads=("bronze",),
+        writes=("silver",),
     )
     quality = LakeOperator(
         task_id="quality",
+        doc_md=_DOC["quality"],
         bash_command=highwater("quality", lake),
         env=interval,
         reads=("silver",),
@@ -86,6 +140,7 @@ with DAG(
     )
     replay = LakeOperator(
         task_id="replay",
+        doc_md=_DOC["replay"],
         bash_command=highwater("replay", lake),
         env=interval,
         outlets=list(GOLD_ASSETS.values()),
@@ -94,6 +149,7 @@ with DAG(
     )
     report = LakeOperator(
         task_id="report",
+        doc_md=_DOC["report"],
         bash_command=highwater(
             "report",
             lake,
@@ -108,6 +164,7 @@ with DAG(
     )
     gate = LakeOperator(
         task_id="gate",
+        doc_md=_DOC["gate"],
         bash_command=highwater(
             "gate",
             lake,
@@ -131,4 +188,4 @@ with DAG(
         retries=0,
     )
 
-    chain(ingest, parse, quality, replay, report, gate)
+    chain(new_logs, ingest, parse, quality, replay, report, gate)

@@ -8,7 +8,7 @@ days, hence no more.
 from __future__ import annotations
 
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param
+from highwater_compat import DAG, CronDataIntervalTimetable, Param
 from highwater_tasks import LAKE, REPORTS, SHARED, LakeOperator, highwater, number_param
 
 #: Only folders that `highwater_audit` names: other things may lie beside them.
@@ -43,12 +43,14 @@ with DAG(
 ) as dag:
     expire = LakeOperator(
         task_id="expire",
+        doc_md="Drops old days, if `keep` is set. **Failed (2):** another run has the lake: clear the task.",
         bash_command='[ -n "$HIGHWATER_KEEP" ] || exit 0\n'
         + highwater("expire", '--lake "$HIGHWATER_LAKE"', '--keep "$HIGHWATER_KEEP"'),
         env={"HIGHWATER_KEEP": "{{ params.keep }}"},
     )
     maintain = LakeOperator(
         task_id="maintain",
+        doc_md="Compacts, and removes files that no version in use needs. **Failed:** safe to clear at any time.",
         bash_command=highwater(
             "maintain", '--lake "$HIGHWATER_LAKE"', '--retention-hours "$HIGHWATER_RETENTION_HOURS"'
         ),
@@ -56,6 +58,8 @@ with DAG(
     )
     expire_reports = BashOperator(
         task_id="expire_reports",
+        pool="default_pool",
+        doc_md="Removes old reports. **Failed:** `reports` cannot be written by the worker.",
         bash_command=_EXPIRE,
         env={
             "HIGHWATER_REPORTS": "{{ params.reports }}",

@@ -8,35 +8,49 @@ so no value is ever read as a command.
     HIGHWATER_SUBMIT      spark-submit with its options, to run on a cluster; no cluster unless set
     HIGHWATER_PYTHON      with HIGHWATER_SUBMIT: the Python that highwater is installed in; `python3` unless set
     HIGHWATER_LOGS, HIGHWATER_LAKE, HIGHWATER_REPORTS      defaults of the parameters of these names
+    HIGHWATER_POOL        pool of one slot for all tasks that write the lake; no pool unless set
+    HIGHWATER_ON_FAILURE  module:function, called with Airflow's context when a task has failed for good
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.sdk import Asset, Context, Param
+from highwater_compat import AirflowException, AirflowFailException, BaseSensorOperator, Context, Param, asset
 from highwater_lake import GOLD_TABLES, table_state
 from highwater_lineage import lineage
 
+
+def on_failure(context: Context) -> None:
+    """Call what the deployment names, if it names anything."""
+    module, _, function = os.environ.get("HIGHWATER_ON_FAILURE", "").partition(":")
+    if module:
+        getattr(import_module(module), function)(context)
+
+
 DEFAULT_ARGS = {
     "owner": "highwater",
+    "on_failure_callback": on_failure,
     "retries": 2,
     "retry_delay": timedelta(minutes=2),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=20),
     "execution_timeout": timedelta(hours=6),
 }
+if pool := os.environ.get("HIGHWATER_POOL"):
+    # A lake has one writer: who waits for it is seen in the pool, rather than as a task that runs and waits.
+    DEFAULT_ARGS["pool"] = pool
 
-GOLD_ASSETS = {
-    name: Asset(name=f"highwater.gold.{name}", uri=f"x-highwater://gold/{name}", group="highwater")
-    for name in GOLD_TABLES
-}
+GOLD_ASSETS = {name: asset(f"highwater.gold.{name}", f"x-highwater://gold/{name}", "highwater") for name in GOLD_TABLES}
 
 
 def folder_param(name: str, default: str, description: str) -> Param:
@@ -63,8 +77,17 @@ LAKE = folder_param("lake", "/var/lib/highwater/lake", "Folder of the Delta tabl
 REPORTS = folder_param("reports", "/var/lib/highwater/reports", "Folder that gets one folder per interval.")
 
 #: A parameter's value as it is; Bash sees it as a variable.
+#: The file that gets what a verb says.
+_SAID_VARIABLE = "HIGHWATER_SAID"
 _LAKE_VARIABLE, _LOGS_VARIABLE, _REPORT_VARIABLE = "HIGHWATER_LAKE", "HIGHWATER_LOGS", "HIGHWATER_OUT"
 _VARIABLES = {_LAKE_VARIABLE: "{{ params.lake }}"}
+
+
+#: What a verb says is in the task's log, and for the operator to read.
+_KEPT = f'2>&1 | tee "${_SAID_VARIABLE}" || code=${{PIPESTATUS[0]}}'
+_EXIT_CODE = re.compile(r"exit code (\d+)")
+#: Exit codes that the same logs give again: verdicts.
+_VERDICTS = (1, 3)
 
 
 def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
@@ -82,13 +105,62 @@ def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
         lines = [
             f"export PYSPARK_DRIVER_PYTHON={python}",
             f"entry=$({python} -c 'from highwater import __main__; print(__main__.__file__)')",
-            f'{shlex.join(submit)} "$entry" {words} || code=$?',
+            f'{shlex.join(submit)} "$entry" {words} {_KEPT}',
         ]
     else:
         command = shlex.split(os.environ.get("HIGHWATER_COMMAND", "highwater"))
-        lines = [f"{shlex.join(command)} {words} || code=$?"]
+        lines = [f"{shlex.join(command)} {words} {_KEPT}"]
     codes = "|".join(map(str, passing))
     return "\n".join(["set -euo pipefail", "code=0", *lines, f"case $code in {codes}) exit 0 ;; *) exit $code ;; esac"])
+
+
+def verdict(lines: Sequence[str]) -> str | None:
+    """What a gate says first; None of other verbs."""
+    return next((line.removeprefix("gate: ").split(",")[0] for line in lines if line.startswith("gate: ")), None)
+
+
+def worst(lines: Sequence[str]) -> str | None:
+    """The worst that a gate tells: a broken guarantee, else what happened, else why nothing can be said."""
+    starts = ("violated: ", "happened: ", "stale: ", "inconclusive: ")
+    return next((line for start in starts for line in lines if line.startswith(start)), None)
+
+
+def summary(lines: Sequence[str]) -> str:
+    """One line for who is called: verdict and worst finding, or the command's own complaint."""
+    parts = (verdict(lines), worst(lines))
+    complaints = [line.removeprefix("highwater: ") for line in lines if line.startswith("highwater: ")]
+    return "; ".join(part for part in parts if part) or (complaints[-1] if complaints else "")
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+
+
+def _push(context: Context, lines: Sequence[str]) -> None:
+    for key, value in (("verdict", verdict(lines)), ("worst", worst(lines))):
+        if value is not None:
+            context["ti"].xcom_push(key=key, value=value)
+
+
+class NewLogs(BaseSensorOperator):
+    """Waits until a file of the logs is newer than the interval, for some minutes at most: the gate judges staleness.
+
+    Args:
+        logs, end, minutes: templates of the folder, of the interval's end, and of how long to wait after it.
+    """
+
+    template_fields = ("logs", "end", "minutes")
+
+    def __init__(self, *, logs: str, end: str, minutes: str, **kwargs: Any) -> None:
+        super().__init__(mode="reschedule", poke_interval=60, **kwargs)
+        self.logs, self.end, self.minutes = logs, end, minutes
+
+    def poke(self, context: Context) -> bool:
+        """Whether the wait is over."""
+        end = datetime.fromisoformat(self.end)
+        if datetime.now(UTC) >= end + timedelta(minutes=float(self.minutes)):
+            return True
+        return any(path.stat().st_mtime >= end.timestamp() for path in Path(self.logs).rglob("*") if path.is_file())
 
 
 class LakeOperator(BashOperator):
@@ -127,12 +199,29 @@ class LakeOperator(BashOperator):
         return lineage(self.reads, self.writes, self.env[_LAKE_VARIABLE], logs, report)
 
     def execute(self, context: Context) -> Any:
-        result = super().execute(context)
+        """Run the verb; its verdict and its worst finding are on XCom, and in the exception where it fails.
+
+        Raises:
+            AirflowFailException: it failed, and another try would fail as well.
+        """
+        with TemporaryDirectory(prefix="highwater-") as scratch:
+            file = Path(scratch, "said")
+            self.env = {**(self.env or {}), _SAID_VARIABLE: str(file)}
+            try:
+                result = super().execute(context)
+            except AirflowException as error:
+                lines = _lines(file)
+                _push(context, lines)
+                match = _EXIT_CODE.search(str(error))
+                code = int(match[1]) if match else -1
+                told = f"{self.task_id}: {summary(lines) or str(error)} (exit code {code})"
+                raise (AirflowFailException if code in _VERDICTS else AirflowException)(told) from None
+            _push(context, _lines(file))
         lake = Path(self.env[_LAKE_VARIABLE])
-        for name, asset in GOLD_ASSETS.items():
-            if asset in self.outlets:
+        for name, outlet in GOLD_ASSETS.items():
+            if outlet in self.outlets:
                 state = table_state(lake / "gold" / name)
-                context["outlet_events"][asset].extra = {
+                context["outlet_events"][outlet].extra = {
                     "lake": str(lake),
                     "run_id": state.run_id,
                     "rows": state.rows,

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from jobs.exit_codes import ExitCode
-from jobs.help import COMPLETE_VARIABLE, Highwater, complete
+from jobs.help import COMPLETE_VARIABLE, Highwater, Verbs, complete
 from jobs.help import completion as completion_of
 from jobs.inquiry_verbs import VERBS
 from jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SEVERITIES, options
@@ -363,6 +363,20 @@ def completion(shell: str) -> ExitCode:
     """Print the script that completes verbs and options in SHELL; put it where the shell starts."""
     RichConsole().result(completion_of(shell, highwater).rstrip("\n"))
     return ExitCode.CLEAN
+
+
+@highwater.group(cls=Verbs)
+def airflow() -> None:
+    """DAGs for Airflow 2.11 and 3."""
+
+
+@airflow.command()
+@click.argument("folder", metavar="DAGS_FOLDER", type=click.Path(path_type=Path))
+def install(folder: Path) -> ExitCode:
+    """Put the DAGs into DAGS_FOLDER, Airflow's folder of DAGs."""
+    from jobs.airflow import install as put
+
+    return put(RichConsole(), folder)
 
 
 for _verb in VERBS:

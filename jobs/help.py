@@ -25,7 +25,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Begin": ("demo", "audit", "watch", "doctor", "completion"),
     "What happened": ("incidents", "report", "trace", "survivors", "compare", "whatif", "explain"),
     "Tables and files": ("tables", "sql", "metrics", "bundle"),
-    "One step at a time, for a scheduler": ("ingest", "parse", "quality", "replay", "gate"),
+    "One step at a time, for a scheduler": ("ingest", "parse", "quality", "replay", "gate", "airflow"),
     "Look after a lake": ("maintain", "expire"),
 }
 
@@ -74,6 +74,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "highwater gate --fail-on violated",
         "highwater gate --from 2026-11-20T15:00 --until 2026-11-20T16:00 --stale-after 2",
     ),
+    "airflow": ("highwater airflow install dags", "highwater airflow install ~/airflow/dags"),
+    "airflow install": ("highwater airflow install dags", "highwater airflow install ~/airflow/dags"),
     "maintain": ("highwater maintain --dry-run", "highwater maintain --retention-hours 48"),
     "expire": ("highwater expire --keep 90d --dry-run", "highwater expire --keep 90d"),
 }

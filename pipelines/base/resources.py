@@ -7,6 +7,11 @@ from pathlib import Path
 from pipelines.base.errors import EnvironmentProblem
 
 
+def dag_files() -> list[Path]:
+    """The modules that Airflow reads, DAGs and what they share."""
+    return sorted((Path(__file__).resolve().parents[2] / "airflow_dags").glob("*.py"))
+
+
 def conf_file(name: str) -> Path:
     """Path of one file of ``conf/``.
 

@@ -51,7 +51,7 @@ def dag_bag() -> Callable[[], Any]:
     def read() -> Any:
         from airflow.dag_processing.dagbag import DagBag
 
-        for module in ("highwater_tasks", "highwater_lake", "highwater_lineage"):
+        for module in ("highwater_compat", "highwater_tasks", "highwater_lake", "highwater_lineage"):
             sys.modules.pop(module, None)
         return DagBag(dag_folder=str(DAGS))
 

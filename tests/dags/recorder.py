@@ -2,8 +2,8 @@
 
     recorder.py FOLDER VERB ARGUMENTS...
 
-`FOLDER/codes.json` has exit codes by verb; `FOLDER/calls.jsonl` receives the arguments, and of the environment what a
-driver under spark-submit is told.
+`FOLDER/codes.json` has exit codes by verb, `FOLDER/says.json` what it prints; `FOLDER/calls.jsonl` receives the
+arguments, and of the environment what a driver under spark-submit is told.
 """
 
 import json
@@ -18,6 +18,10 @@ def main(folder: Path, arguments: list[str]) -> int:
         calls.write(json.dumps(told) + "\n")
     codes = folder / "codes.json"
     verbs = json.loads(codes.read_text(encoding="utf-8")) if codes.is_file() else {}
+    says = folder / "says.json"
+    texts = json.loads(says.read_text(encoding="utf-8")) if says.is_file() else {}
+    for text in (texts[word] for word in arguments if word in texts):
+        print(text, file=sys.stderr if text.startswith("highwater: ") else sys.stdout)
     return next((verbs[word] for word in arguments if word in verbs), 0)
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 from tests.dags.conftest import ROOT, Deployment, states
 
 AT_16 = datetime(2026, 11, 20, 16, tzinfo=UTC)
-CHAIN = ("ingest", "parse", "quality", "replay", "report", "gate")
+CHAIN = ("new_logs", "ingest", "parse", "quality", "replay", "report", "gate")
 
 
 class Recorded:
@@ -97,7 +97,76 @@ def test_the_gate_fails_the_run_at_once(recorded: Recorded, code: int) -> None:
     run = recorded.deployment.run("highwater_audit", AT_16)
     assert str(run.state) == "failed"
     assert states(run) == dict.fromkeys(CHAIN, "success") | {"gate": "failed"}
-    assert [call[0] for call in recorded.arguments] == list(CHAIN)
+    assert [call[0] for call in recorded.arguments] == list(CHAIN[1:])
+
+
+GATE = """gate: violated, from 2026-11-20T14:00:00.000Z until 2026-11-20T16:00:00.000Z
+happened: critical, 2026-11-20 15:39:52 to 15:41:13: Broker 1 died.
+violated: new: committed-data-lost  ledger-0  offset 118  2026-11-20T15:40:30.047Z"""
+WORST = "violated: new: committed-data-lost  ledger-0  offset 118  2026-11-20T15:40:30.047Z"
+FAILED: list[str] = []
+
+
+def called(context: Any) -> None:
+    """What a deployment may name for HIGHWATER_ON_FAILURE."""
+    FAILED.append(f"{context['ti'].task_id}: {context['exception']}")
+
+
+def _failing(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, task: str, code: int, text: str) -> Any:
+    recorded.ends_with(**{task: code})
+    (recorded.folder / "says.json").write_text(json.dumps({task: text}))
+    monkeypatch.setenv("HIGHWATER_ON_FAILURE", f"{__name__}:called")
+    FAILED.clear()
+    dag = recorded.deployment.dag_bag().dags["highwater_audit"]
+    if task != "gate":
+        monkeypatch.setattr(dag.task_dict[task], "retries", 0)
+    return dag.test(logical_date=AT_16)
+
+
+def test_the_verdict_and_the_worst_finding_are_in_the_exception_and_on_xcom(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _failing(recorded, monkeypatch, "gate", 1, GATE)
+    assert str(run.state) == "failed"
+    assert [f"gate: gate: violated; {WORST} (exit code 1)"] == FAILED
+    (gate,) = [instance for instance in run.get_task_instances() if instance.task_id == "gate"]
+    told = {key: gate.xcom_pull(task_ids="gate", key=key) for key in ("verdict", "worst")}
+    assert told == {"verdict": "violated", "worst": WORST}
+
+
+def test_what_a_verb_complains_of_is_in_the_exception(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    _failing(recorded, monkeypatch, "ingest", 2, "highwater: logs: there is no such folder; give one")
+    assert FAILED == ["ingest: ingest: logs: there is no such folder; give one (exit code 2)"]
+
+
+def test_tasks_that_write_the_lake_share_a_pool_if_there_is_one(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIGHWATER_POOL", "highwater_lake")
+    for dag in recorded.deployment.dag_bag().dags.values():
+        pools = {task.task_id: task.pool for task in dag.tasks}
+        assert pools.pop("new_logs", "default_pool") == "default_pool"
+        assert pools.pop("expire_reports", "default_pool") == "default_pool"
+        assert set(pools.values()) == {"highwater_lake"}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "age_s", "over"), [("0", 9999, True), ("50", 9999, False), ("50", -1, True), ("0.5", 9999, True)]
+)
+def test_new_logs_are_waited_for(
+    recorded: Recorded, tmp_path: Path, minutes: str, age_s: int, over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded.deployment.dag_bag()
+    from highwater_tasks import NewLogs
+
+    end = datetime.now(UTC) - timedelta(minutes=1)
+    logs = tmp_path / "kafka" / "broker-1"
+    logs.mkdir(parents=True)
+    (logs / "server.log").touch()
+    then = end.timestamp() - age_s
+    os.utime(logs / "server.log", (then, then))
+    sensor = NewLogs(task_id="x", logs=str(tmp_path / "kafka"), end=end.isoformat(), minutes=minutes)
+    assert sensor.poke({}) is over
 
 
 def test_a_step_that_fails_stops_what_comes_after_it(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +176,14 @@ def test_a_step_that_fails_stops_what_comes_after_it(recorded: Recorded, monkeyp
     monkeypatch.setattr(dag.task_dict["quality"], "retries", 0)
     run = dag.test(logical_date=AT_16)
     after = dict.fromkeys(("replay", "report", "gate"), "upstream_failed")
-    assert states(run) == {"ingest": "success", "parse": "success", "quality": "failed"} | after
+    assert states(run) == {"new_logs": "success", "ingest": "success", "parse": "success", "quality": "failed"} | after
 
 
 def test_a_run_without_an_interval_does_nothing(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     dag = recorded.deployment.dag_bag().dags["highwater_audit"]
-    monkeypatch.setattr(dag.task_dict["ingest"], "retries", 0)
+    monkeypatch.setattr(dag.task_dict["new_logs"], "retries", 0)
     run = dag.test(logical_date=None)
-    assert states(run) == {"ingest": "failed"} | dict.fromkeys(CHAIN[1:], "upstream_failed")
+    assert states(run) == {"new_logs": "failed"} | dict.fromkeys(CHAIN[1:], "upstream_failed")
     assert not (recorded.folder / "calls.jsonl").exists()
 
 

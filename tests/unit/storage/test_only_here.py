@@ -42,6 +42,7 @@ OF_THIS_MACHINE = {
     "jobs/redaction.py": "the file of a key",
     "jobs/archive_classes.py": "the JVM's archive",
     "jobs/fetch_jars.py": "jars of the installation",
+    "jobs/airflow.py": "the folder of DAGs",
     "jobs/doctor.py": "what this machine lacks",
 }
 #: Of `os`: no files.

@@ -1,0 +1,39 @@
+"""Names of Airflow that moved from version 2 to 3, each imported once."""
+
+from __future__ import annotations
+
+try:
+    from airflow.sdk import DAG, Asset, BaseSensorOperator, Context, CronDataIntervalTimetable, Param, chain
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    def asset(name: str, uri: str, group: str) -> Asset:
+        """An asset by its name."""
+        return Asset(name=name, uri=uri, group=group)
+
+except ImportError:  # Airflow 2.11
+    from airflow import DAG
+    from airflow.datasets import Dataset as Asset
+    from airflow.exceptions import AirflowException, AirflowFailException
+    from airflow.models.baseoperator import chain
+    from airflow.models.param import Param
+    from airflow.sensors.base import BaseSensorOperator
+    from airflow.timetables.interval import CronDataIntervalTimetable
+    from airflow.utils.context import Context
+
+    def asset(name: str, uri: str, group: str) -> Asset:
+        """An asset is called a dataset there, and has no name but its URI."""
+        return Asset(uri)
+
+
+__all__ = [
+    "DAG",
+    "AirflowException",
+    "AirflowFailException",
+    "Asset",
+    "BaseSensorOperator",
+    "Context",
+    "CronDataIntervalTimetable",
+    "Param",
+    "asset",
+    "chain",
+]
