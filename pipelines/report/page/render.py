@@ -24,6 +24,7 @@ from pipelines.report.correctness import rule_state
 from pipelines.report.happened import bug, commands, window
 from pipelines.report.model import Finding, Report
 from pipelines.report.page.first_screen import anchor, first_screen
+from pipelines.report.ticket import ticket_text
 
 #: Findings of each severity on the page, and characters of all their lines; ``report.json`` has more.
 FINDINGS_MAX = 300
@@ -51,6 +52,7 @@ def render_html(report: Report) -> str:
         .render(
             report=report,
             first=first_screen(report),
+            ticket=ticket_text(report),
             window=window,
             bug=bug,
             anchor=anchor,

@@ -1,5 +1,8 @@
 """What is printed of a report."""
 
+import html
+import re
+
 import orjson
 import pytest
 
@@ -10,6 +13,7 @@ from pipelines.report.page.render import render_html
 from pipelines.report.printed import PAGER_WIDTH, PRINTED, pager_text, printed
 from pipelines.report.sections import SECTIONS
 from pipelines.report.summary import summary_text
+from pipelines.report.ticket import ticket_text
 from tests.unit.report import sample
 from tests.unit.report.hostile import TEXTS
 
@@ -96,3 +100,26 @@ def test_a_pager_gets_four_printable_lines_whatever_the_logs_hold(text: str) -> 
     lines = pager_text(sample.hostile(text)).split("\n")
     assert len(lines) <= 4
     assert all(line.isprintable() and len(line) <= PAGER_WIDTH for line in lines)
+
+
+def test_a_ticket_has_what_happened_and_what_to_do() -> None:
+    died = sample.incident("broker_died", incident_id="a", sentence="Broker 2 died.", advice="Look at its disk.")
+    out = sample.incident("isr_shrunk", incident_id="b", sentence="Broker 2 left the ISR.", caused_by="a")
+    lines = ticket_text(sample.report(incidents=(died, out))).splitlines()
+    assert lines[0] == f"Kafka replication audit: {sample.report().verdict}"
+    assert any(line.startswith("1. ") and "Broker 2 died." in line for line in lines)
+    assert any(line.startswith("   - ") and "Broker 2 left the ISR." in line for line in lines)
+    assert "   What to do: Look at its disk." in lines
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_ticket_is_printable_lines_whatever_the_logs_hold(text: str) -> None:
+    told = ticket_text(sample.hostile(text))
+    assert all(char.isprintable() or char == "\n" for char in told)
+
+
+def test_the_page_has_the_ticket_to_be_copied() -> None:
+    report = sample.report(incidents=(sample.incident("broker_died", sentence="Broker <2> & 3 died."),))
+    page = render_html(report)
+    (copied,) = re.findall(r"<span hidden>(.*?)</span><button[^>]* id=\"ticket\">", page, re.DOTALL)
+    assert html.unescape(copied) == ticket_text(report)
