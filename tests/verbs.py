@@ -69,7 +69,7 @@ def in_session(
 
 
 #: Options whose values are places.
-_PLACES = ("--lake", "--out", "--docs", "--folder")
+_PLACES = ("--lake", "--out", "--docs", "--folder", "--openmetrics")
 
 
 def as_printed(spark: SparkSession, folder: Path, line: str) -> Ended:
