@@ -30,6 +30,7 @@ GOLD_TABLES = (
     "request_phases",
     "rule_results",
     "runs",
+    "share_operations",
     "violations",
 )
 
