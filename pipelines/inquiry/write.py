@@ -33,6 +33,7 @@ WRITES_MAX = 50
 #: Rules that tell of records that are gone, or that replicas do not have alike.
 ABOUT_RECORDS = (
     "committed-data-lost",
+    "tier-segment-lost",
     "acked-by-leader-only-lost",
     "acked-as-duplicate-of-another-batch",
     "replica-bytes-diverged",

@@ -22,7 +22,7 @@ def detect(facts: Facts) -> Iterable[Incident]:
 KIND = Kind(
     name="data_lost",
     meaning="Records that were acknowledged with acks=all are gone.",
-    source="pipelines.rules.guarantees.committed_data_lost, acked_as_duplicate",
+    source="pipelines.rules.guarantees.committed_data_lost, tier_segment_lost, acked_as_duplicate",
     detect=detect,
     causes=("unclean_election", "broker_died", "broker_halted"),
 )

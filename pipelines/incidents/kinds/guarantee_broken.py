@@ -13,7 +13,7 @@ from pipelines.incidents.known import releases_of
 from pipelines.incidents.words import number
 
 #: Rules that say that acknowledged records are gone.
-LOSS = ("committed-data-lost", "acked-as-duplicate-of-another-batch")
+LOSS = ("committed-data-lost", "tier-segment-lost", "acked-as-duplicate-of-another-batch")
 
 
 def detect(facts: Facts) -> Iterable[Incident]:
