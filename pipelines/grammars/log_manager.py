@@ -59,6 +59,7 @@ def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
         row = {**place, "source": "loaded", "log_end_offset": i64(log["logEndOffset"])}
         if match["local_start"] is not None:
             start = {"event": "local_start", "offset": i64(match["local_start"]), "reason": "loaded"}
+            start["log_start_offset"] = i64(log["logStartOffset"])
             facts = (Fact("tier_events", {"topic": topic, "partition": partition, **start}), *facts)
         return Fact("high_watermarks", row), *facts
     if no_replica == "future":

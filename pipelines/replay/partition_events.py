@@ -83,6 +83,9 @@ class Reader:
 
     def tier(self, rows: pa.RecordBatch) -> Rows:
         """From where on a broker's own log begins, and reads from the tier that failed."""
+        # Most logs that are loaded have nothing in a tier.
+        is_whole = pc.equal(rows.column("offset"), rows.column("log_start_offset"))
+        rows = rows.filter(pc.invert(pc.fill_null(is_whole, False)))
         at = micros(rows.column("time"))
         for event, kind in (("local_start", e.LOCAL_START), ("read_failed", e.TIER_FAILED)):
             is_so = _is(rows, "event", event)

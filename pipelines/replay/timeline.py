@@ -230,7 +230,9 @@ def timeline(
         ground.connections.reading(connections.ANSWERS, partial(follower_reads.replicated, ground.apart, sealed)),
         Reading(silver.ISR_CHANGES, _CHANGE_COLUMNS, reader.isr_lines, sealed.where("time")),
         Reading(silver.SEGMENT_ROLLS, (*KEY, "time", "duration_ms", "base_offset"), reader.rolls, sealed.where("time")),
-        Reading(silver.TIER_EVENTS, (*KEY, "time", "event", "offset"), reader.tier, sealed.where("time")),
+        Reading(
+            silver.TIER_EVENTS, (*KEY, "time", "event", "offset", "log_start_offset"), reader.tier, sealed.where("time")
+        ),
         Reading(silver.PRODUCE_REQUESTS, _PRODUCE_COLUMNS, reader.produces, sealed.where("handled_time")),
         Reading(silver.REQUESTS, _COORDINATOR_COLUMNS, reader.requests, sealed.where("handled_time")),
     ]

@@ -220,6 +220,7 @@ TIER_EVENTS = silver_table(
         "to delete the segment from the tier, or did; read_failed: a read from the tier failed",
     ),
     column("offset", LONG, "Offset; null where the line names none"),
+    column("log_start_offset", LONG, "Of a log that is loaded: where the partition begins; null elsewhere"),
     column("segment_id", STRING, "Id of the remote segment"),
     column("reason", STRING, "Why, as logged; of a read that failed the exception"),
 )

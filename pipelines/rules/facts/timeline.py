@@ -183,10 +183,12 @@ def _reads(lake: Lake, premises: Premises, since: Since | None) -> list[Reading]
 def _tier_reads(lake: Lake, premises: Premises) -> list[Reading]:
     """Reads from the remote tier beside those that failed; most often none did."""
     columns = ("cluster_id", "broker_id", "topic", "partition", "event", "offset", "time")
-    where = pc.field("event").isin(["read_failed", "local_start"])
-    failures = tier.failures(lake.rows(silver.TIER_EVENTS, *columns, where=where))
-    if not failures.failed:
+    failed = lake.rows(silver.TIER_EVENTS, *columns, where=pc.field("event") == "read_failed")
+    if not len(failed):
         return []
+    is_later = pc.field("log_start_offset").is_null() | (pc.field("offset") > pc.field("log_start_offset"))
+    starts = lake.rows(silver.TIER_EVENTS, *columns, where=(pc.field("event") == "local_start") & is_later)
+    failures = tier.failures(pa.concat_tables([failed, starts]))
     read = tuple(f"{_REQUEST} replica_id responses".split())
     return [Reading(silver.FETCH_REQUESTS, read, partial(failures.reads, names=premises.topic_names))]
 

@@ -62,6 +62,15 @@ def test_a_roll_lasted_and_its_clock_ticks_in_milliseconds():
     assert [row["broker_id"] for row in given] == [1, 2]
 
 
+def test_where_a_log_begins_of_which_a_part_is_in_the_tier():
+    row = {**PLACE, **PARTITION, "time": 5_000, "event": "local_start", "offset": 9}
+    whole = row | {"log_start_offset": 9}
+    rows = [row, whole, row | {"log_start_offset": 4}, row | {"event": "copied"}, row | {"event": "read_failed"}]
+    batch = batch_of(silver.TIER_EVENTS, (*PLACE, *PARTITION, "time", "event", "offset", "log_start_offset"), rows)
+    given = events(p.Reader(BOUNDS).tier(batch))
+    assert [event["kind"] for event in given] == [e.LOCAL_START, e.LOCAL_START, e.TIER_FAILED]
+
+
 def test_checks_and_appends():
     row = {**PLACE, **PARTITION, "time": 500, "operation": "produce", "start_offset": 3, "required_offset": 4}
     awaiting = [{"replica_id": 2}, {"replica_id": 3}]

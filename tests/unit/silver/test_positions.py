@@ -268,7 +268,11 @@ def test_a_loaded_log_tells_its_end_offset_but_no_high_watermark() -> None:
                 "log_dir": "/var/lib/kafka/broker-2",
             },
         ),
-        ("tier_events", {"topic": "orders", "partition": 4, "event": "local_start", "offset": 0, "reason": "loaded"}),
+        (
+            "tier_events",
+            {"topic": "orders", "partition": 4, "event": "local_start", "offset": 0, "reason": "loaded"}
+            | {"log_start_offset": 0},
+        ),
         ("topics", {"topic": "orders", "topic_id": "4LxDUPYhTcaAwrolaC2mCA"}),
     ]
 

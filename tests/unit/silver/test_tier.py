@@ -40,7 +40,7 @@ def test_a_log_that_is_loaded_after_segments_went_to_the_tier() -> None:
         "local-log-start-offset 1474 and log-end-offset 1763 in 9ms (13/16 completed in /var/lib/kafka/broker-3)"
     )
     row = fact("kafka.log.LogManager", line, "tier_events")
-    assert row == EVENTS | {"event": "local_start", "offset": 1474, "reason": "loaded"}
+    assert row == EVENTS | {"event": "local_start", "offset": 1474, "reason": "loaded", "log_start_offset": 0}
 
 
 @pytest.mark.parametrize(
