@@ -42,11 +42,11 @@ def expire(
         plan = plan_expiry(root, days, now, cluster)
         _tell(console, plan, [] if plan is None else counted(root, plan), "would be")
         return ExitCode.CLEAN
-    with writer_of(root, "expire", config.session, console.note) as writer, machine_faults(root, []):
-        for what in upgrade(root, writer.fence):
+    with writer_of(root, "expire", config.session, console.note) as fence, machine_faults(root, []):
+        for what in upgrade(root, fence):
             console.note(f"  {what}")
         plan = plan_expiry(root, days, now, cluster)
-        _tell(console, plan, [] if plan is None else drop_days(root, plan, now, writer.fence), "are")
+        _tell(console, plan, [] if plan is None else drop_days(root, plan, now, fence), "are")
     return ExitCode.CLEAN
 
 

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
-from jobs.executors import meet_executors
 from jobs.exit_codes import ExitCode
-from jobs.fetch_jars import fetch_missing
-from jobs.lake_upkeep import compact
 from jobs.lakes import tables_in
 from pipelines.base.config import Config
 from pipelines.base.console import Console
 from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.plain import byte_size
 from pipelines.lake.contents import contents_of, find_tables, link_in, require_own
-from pipelines.lake.delta_commits import Fence
+from pipelines.lake.delta_commits import Fence, compact
 from pipelines.lake.delta_log import read_log
-from pipelines.lake.lake import Lake
 from pipelines.lake.tables import remember_removed, require_declared
-from pipelines.lake.writer import Writer, writer_of
-from pipelines.spark.session import build_session, lock_in_jvm
-from pipelines.spark.spark_jobs import step
+from pipelines.lake.writer import writer_of
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
 from pipelines.upkeep.maintenance import (
@@ -42,7 +33,7 @@ _OPTION = "--retention-hours"
 def maintain(
     config: Config, console: Console, root: Place, retention_hours: int, force: bool, dry_run: bool
 ) -> ExitCode:
-    """Look after every table of the lake. Spark is started only if a table is to be compacted.
+    """Look after every table of the lake; Spark is not needed.
 
     Args:
         force: allow a retention so short that it takes files from who is reading.
@@ -81,9 +72,12 @@ def maintain(
         if not retention_hours and any(table.compact for table in due):
             console.note("  what compaction replaces is removed, too")
         return code
-    with writer_of(root, "maintain", config.session, console.note) as writer:
+    with writer_of(root, "maintain", config.session, console.note) as fence:
         # What was due may have been looked after while this run waited.
-        rows = _upkept(config, console, root, _due(paths, retention_hours), retention_hours, writer)
+        rows = []
+        for table in _due(paths, retention_hours):
+            with console.stage(table.full_name):
+                rows.append(_tidied(table, retention_hours, fence))
     console.table(("table", "files before", "after", "removed", "freed"), rows)
     return code
 
@@ -120,53 +114,14 @@ def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
     return rows
 
 
-def _upkept(
-    config: Config,
-    console: Console,
-    root: Place,
-    due: Sequence[Upkeep],
-    retention_hours: int,
-    writer: Writer,
-) -> list[tuple[object, ...]]:
-    if not any(table.compact for table in due):
-        lake = Lake(None, root, writer.fence)
-        return [_tidied(lake, table, retention_hours, writer.fence) for table in due]
-    fetch_missing(console, config.session)
-    with console.stage("start Spark"), _jvm_prints_to_stderr():
-        spark = build_session(config, "highwater maintain", place=root)
-    try:
-        rows = []
-        with lock_in_jvm(spark, writer.jvm_lock):
-            meet_executors(console, spark, root, writes=True)
-            lake = Lake(spark, root, writer.fence)
-            for table in due:
-                with console.stage(table.full_name), step(spark, table.full_name):
-                    rows.append(_tidied(lake, table, retention_hours, writer.fence))
-        return rows
-    finally:
-        spark.stop()
-
-
-@contextmanager
-def _jvm_prints_to_stderr() -> Iterator[None]:
-    """Delta prints; stdout is for results. A JVM keeps the streams with which it was started."""
-    sys.stdout.flush()
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(stdout, 1)
-        os.close(stdout)
-
-
-def _tidied(lake: Lake, table: Upkeep, retention_hours: int, fence: Fence) -> tuple[object, ...]:
+def _tidied(table: Upkeep, retention_hours: int, fence: Fence) -> tuple[object, ...]:
     """Do what one table needs; gives its row of the answer."""
     if table.lengthen:
         remember_removed(table.path, retention_hours, fence)
     unneeded = table.unneeded
     if table.compact:
-        compact(lake, BY_FULL_NAME[table.full_name])
+        # Two small files fit in one that is none.
+        compact(table.path, 2 * SMALL_BYTES, fence)
         # With a retention of nothing, what compaction replaced can go at once.
         unneeded = _examined(table.full_name, table.path, retention_hours).unneeded
     removed, freed = 0, 0

@@ -30,10 +30,11 @@ from pipelines.gold import gold
 from pipelines.lake.catalog_tables import register_in, require_schema
 from pipelines.lake.clusters import cluster_named
 from pipelines.lake.contents import find_tables
+from pipelines.lake.delta_commits import Fence, no_fence
 from pipelines.lake.delta_log import read_log
 from pipelines.lake.lake import Lake
 from pipelines.lake.tables import make_lake
-from pipelines.lake.writer import NO_WRITER, Writer, writer_of
+from pipelines.lake.writer import writer_of
 from pipelines.quality.stage import check
 from pipelines.redact.known_names import pseudonyms
 from pipelines.redact.text import Redactor
@@ -46,7 +47,7 @@ from pipelines.report.write import make_report_folder, write_report
 from pipelines.rules.holes_stage import unread
 from pipelines.silver.parse import parse as parse_lines
 from pipelines.spark import local_tasks
-from pipelines.spark.session import build_session, in_process_cores, lock_in_jvm, scratch_folders
+from pipelines.spark.session import build_session, in_process_cores, scratch_folders
 from pipelines.spark.spark_jobs import step
 from pipelines.storage.machine_faults import machine_faults
 from pipelines.storage.place import Place
@@ -240,10 +241,9 @@ def written(
     elif not store_of(run.lake).is_folder(run.lake):
         raise no_lake(run.lake)
     with (
-        writer_of(run.lake, verb, run.config.session, run.console.note) as writer,
-        _upgraded(run, writer),
-        lake_of(run, verb, text_bytes, files, writer) as lake,
-        lock_in_jvm(lake.spark, writer.jvm_lock),
+        writer_of(run.lake, verb, run.config.session, run.console.note) as fence,
+        _upgraded(run, fence),
+        lake_of(run, verb, text_bytes, files, fence) as lake,
     ):
         if run.catalog is not None:
             require_schema(lake.spark, run.catalog)
@@ -251,7 +251,7 @@ def written(
             yield lake
         except Exception:
             # What fails in a run that may not write any more fails for that reason, whatever it says.
-            writer.fence()
+            fence()
             raise
         if run.catalog is not None:
             with stage(run, lake, "catalog"):
@@ -260,10 +260,10 @@ def written(
 
 
 @contextmanager
-def _upgraded(run: Run, writer: Writer) -> Iterator[None]:
+def _upgraded(run: Run, fence: Fence) -> Iterator[None]:
     """The lake as this version declares it."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
-        for what in upgrade(run.lake, writer.fence):
+        for what in upgrade(run.lake, fence):
             run.console.note(f"  {what}")
     yield
 
@@ -286,10 +286,10 @@ def lake_of(
     verb: str,
     text_bytes: Callable[[], int] = int,
     files: Sequence[str] = (),
-    writer: Writer = NO_WRITER,
+    fence: Fence | None = None,
 ) -> Iterator[Lake]:
     """The lake, with a session of its own."""
-    if writer is NO_WRITER:
+    if fence is None:
         require_up_to_date(run.lake)
     with machine_faults(run.lake, scratch_folders(run.config.session)):
         fetch_missing(run.console, run.config.session)
@@ -302,8 +302,8 @@ def lake_of(
                 local_tasks.start(cores)
             spark = build_session(run.config, f"highwater {verb}", size_bytes, run.lake)
         try:
-            meet_executors(run.console, spark, run.lake, files, writer is not NO_WRITER)
-            yield Lake(spark, run.lake, writer.fence)
+            meet_executors(run.console, spark, run.lake, files, fence is not None)
+            yield Lake(spark, run.lake, fence or no_fence)
         finally:
             spark.stop()
 

@@ -45,7 +45,8 @@ PURGATORY_CHECKS = TableSpec(
     checks={
         "reason_known": "reason IS NULL OR reason IN ('status', 'checked_when_done', 'no_trigger', 'not_checked', "
         "'expired_when_done', 'awaited_when_committed')",
-        "disagreement_says_why": "coalesce(agrees, true) = (reason IS NULL)",
+        "disagreement_says_why": "CASE WHEN reason IS NULL THEN coalesce(agrees, true) ELSE "
+        "NOT coalesce(agrees, true) END",
     },
     dated_by=("created_time",),
 )

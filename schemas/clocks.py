@@ -40,7 +40,7 @@ CLOCK_BOUNDS = TableSpec(
     checks={
         "pair_in_order": "broker_a < broker_b",
         "bounded": "lowest_ms IS NOT NULL OR highest_ms IS NOT NULL",
-        "change_is_proven": "(changed_ms = 0) = (changed_since IS NULL)",
+        "change_is_proven": "CASE WHEN changed_since IS NULL THEN changed_ms = 0 ELSE changed_ms <> 0 END",
     },
     dated_by=("window_start",),
 )

@@ -66,7 +66,7 @@ BROKER_METRICS = TableSpec(
         "kind_known": "kind IN ('gauge', 'meter', 'histogram', 'timer')",
         "measured_known": "measured IN ('exact', 'at_least', 'at_most')",
         "bound_says_why": "measured = 'exact' OR measured_reason IS NOT NULL",
-        "gauge_has_value": "(kind = 'gauge') = (value IS NOT NULL)",
+        "gauge_has_value": "CASE WHEN value IS NULL THEN kind <> 'gauge' ELSE kind = 'gauge' END",
     },
     dated_by=("interval_start",),
 )

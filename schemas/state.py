@@ -53,7 +53,7 @@ AUDITED = TableSpec(
         column("state", BINARY, "What the rules hold of it, as JSON of their own objects"),
     ),
     keys=("cluster_id", "topic", "partition"),
-    checks={"goes_on_or_says_why": "(state IS NULL) <> (why_whole IS NULL)"},
+    checks={"goes_on_or_says_why": "CASE WHEN state IS NULL THEN why_whole IS NOT NULL ELSE why_whole IS NULL END"},
 )
 
 #: Beside the kinds of `CARRIED`, in `ANCHORS`: what the ledger of replays was told by the run.

@@ -120,10 +120,9 @@ def remove_rows(lake: Lake, file_ids: Sequence[str]) -> None:
     """Take the rows of files out of silver. ``line_counts`` last: as long as it has them, this is not done."""
     if not file_ids:
         return
-    where = f"file_id IN ({', '.join(map(repr, file_ids))})"
     tables = [spec for spec in (*silver.TABLES, *data_dir.TABLES) if spec is not silver.LINE_COUNTS]
-    concurrently([partial(lake.remove, spec, where) for spec in tables])
-    lake.remove(silver.LINE_COUNTS, where)
+    concurrently([partial(lake.remove, spec, "file_id", file_ids) for spec in tables])
+    lake.remove(silver.LINE_COUNTS, "file_id", file_ids)
 
 
 def release(lake: Lake, which: Sequence[str], batch_id: str) -> tuple[str, ...]:
@@ -143,7 +142,7 @@ def release(lake: Lake, which: Sequence[str], batch_id: str) -> tuple[str, ...]:
     if not chosen:
         return ()
     remove_rows(lake, chosen)  # the run that quarantined them may have been killed
-    lake.remove(DATA_FILES, f"file_id IN ({', '.join(map(repr, chosen))})")
+    lake.remove(DATA_FILES, "file_id", chosen)
     rows = [_step(RELEASED, batch_id, file_id, in_quarantine[file_id]["path"], (), None) for file_id in chosen]
     lake.append_once(QUARANTINED_FILES, _rows(rows), batch_id)
     return tuple(in_quarantine[file_id]["path"] for file_id in chosen)

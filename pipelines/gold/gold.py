@@ -131,7 +131,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         if todo.whole:
             _phases_anew(lake, premises.has_overlapping_request_logs, run_id)
         elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
-            _merge_phases(lake, new)
+            _merge_phases(lake, new, run_id)
 
     def followers() -> None:
         lake.replace_blobs(follower_blobs(lake, premises), FOLLOWER_TABLES, run_id)
@@ -144,7 +144,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
             lake.replace_blobs(blobs, [PURGATORY_CHECKS], run_id)
 
     in_process = local_cores(lake.spark.sparkContext.master) is not None
-    with lake.settings(ONE_TASK_A_TABLE if in_process else {}), lake.stamped(run_id), replay:
+    with lake.settings(ONE_TASK_A_TABLE if in_process else {}), replay:
         if last is not None and last.inputs == inputs:
             version = last.carried_version
             rest.append((last.seals, lambda: version))
@@ -207,7 +207,7 @@ def _operations(
         since = made.operations.least("arrival_time")
         if since is not None:
             rows = _to_merge(lake, made.operations, late)
-            lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since})
+            lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since}, run_id)
         lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
 
     def rest() -> int:
@@ -223,9 +223,9 @@ def _write_shares(lake: Lake, rows: Rows | None, whole: bool, run_id: str) -> No
         lake.create([spec])
         lake.replace_files(spec, lake.write_rows(spec, rows) if rows is not None else [], run_id)
     elif isinstance(rows, DataFrame):
-        _merge(lake, spec, as_declared(spec, rows), "arrival_time")
+        _merge(lake, spec, as_declared(spec, rows), "arrival_time", run_id)
     elif rows is not None:
-        _merge(lake, spec, as_table(rows, spec.worker_schema).cast(spec.arrow_schema), "arrival_time")
+        _merge(lake, spec, as_table(rows, spec.worker_schema).cast(spec.arrow_schema), "arrival_time", run_id)
 
 
 def _provisional_us(todo: Plan) -> int:
@@ -298,22 +298,22 @@ def _phases(lake: Lake, readings: Sequence[Reading]) -> Rows:
     return lake.spark.createDataFrame([], columns) if rows is None else rows
 
 
-def _merge_phases(lake: Lake, file_ids: Set[str]) -> None:
+def _merge_phases(lake: Lake, file_ids: Set[str], run_id: str) -> None:
     """Add the phases of the requests in some files."""
     rows = once(_phases_of_files(lake, file_ids))
-    _merge(lake, gold.REQUEST_PHASES, rows, "line_time")
+    _merge(lake, gold.REQUEST_PHASES, rows, "line_time", run_id)
 
 
-def _merge(lake: Lake, spec: TableSpec, rows: DataFrame | pa.Table, by: str) -> None:
+def _merge(lake: Lake, spec: TableSpec, rows: DataFrame | pa.Table, by: str, run_id: str) -> None:
     """Merge rows into a table, of which nothing before the first of them is looked at."""
     # Without a bound each hour's merge would look through the whole of the largest gold table.
     if isinstance(rows, pa.Table):
         first = pc.min(rows[by]).as_py()
         if first is not None:
-            lake.merge(spec, rows, {by: first})
+            lake.merge(spec, rows, {by: first}, run_id)
         return
     rows = rows.persist()
     first_us = rows.agg(F.unix_micros(F.min(by))).collect()[0][0]
     if first_us is not None:
-        lake.merge(spec, rows, {by: instant(first_us)})
+        lake.merge(spec, rows, {by: instant(first_us)}, run_id)
     rows.unpersist()

@@ -6,7 +6,7 @@ all of the old rows for deleted and all of the new ones for inserted (PROTOCOL.m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.lake.dated import Wanted
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.parquet import Piece, read_files, read_pieces
+from pipelines.lake.delta_log import DataFile, read_log
+from pipelines.lake.parquet import Piece, columns_schema, read_pieces
 from pipelines.lake.table_files import AddedFile
 from pipelines.lake.table_queries import answer
 from pipelines.storage.place import Place
@@ -23,32 +23,47 @@ from pipelines.storage.store import store_of
 from schemas.table import TableSpec
 
 CHANGE_TYPE: Final = "_change_type"
-#: Old and new files are compared if they are smaller than this all together: half a million findings.
+#: Rows that take less than this all together are compared: half a million findings.
 COMPARED_BYTES: Final = 64_000_000
 _FOLDER: Final = "_change_data"
 
 
-def changes_of(folder: Place, spec: TableSpec, files: Sequence[AddedFile], staying: Collection[str]) -> pa.Table | None:
+def changes_of(
+    folder: Place,
+    spec: TableSpec,
+    files: Sequence[AddedFile],
+    staying: Collection[str],
+    stays: Wanted | None = None,
+) -> pa.Table | None:
     """Rows in which new files differ from those that they replace; None where all are new, or they are large.
 
     Args:
         staying: files of the table that are not replaced, by their paths in its folder.
+        stays: rows of the others that are in new files as they are, beside these files; None: none is.
     """
     old = [file for file in read_log(folder).files if file.path not in staying]
-    size_bytes = sum(file.size_bytes for file in old) + sum(file.size_bytes for file in files)
+    size_bytes = sum(file.size_bytes for file in (*files, *(() if stays else old)))
     if not old or size_bytes > COMPARED_BYTES:
         return None
-    return changed_rows(spec, [folder / file.path for file in old], [folder / file.path for file in files])
+    gone = (batch.filter(pc.invert(stays(batch))) if stays else batch for batch in _batches(folder, spec, old))
+    return changed_rows(spec, gone, _batches(folder, spec, files))
 
 
-def changed_rows(spec: TableSpec, old: Sequence[Place], new: Sequence[Place]) -> pa.Table:
-    """Rows in which files differ, with what became of each.
+def _batches(folder: Place, spec: TableSpec, files: Sequence[AddedFile | DataFile]) -> Iterator[pa.RecordBatch]:
+    return (batch for file in files for batch in read_pieces(spec, Piece(folder / file.path, 0), spec.column_names))
+
+
+def changed_rows(spec: TableSpec, old: Iterable[pa.RecordBatch], new: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Rows in which two tables differ, with what became of each.
 
     Returns:
         The columns of the table and `CHANGE_TYPE`: ``insert``, ``delete``, and for a key that is in both
         ``update_preimage`` and ``update_postimage``.
     """
-    old_rows, new_rows = (read_files(spec, files, spec.column_names) for files in (old, new))
+    schema = columns_schema(spec, spec.column_names)
+    old_rows, new_rows = (
+        pa.Table.from_batches((batch.cast(schema) for batch in batches), schema) for batches in (old, new)
+    )
     names = ", ".join(f'"{name}"' for name in spec.column_names)
     rows = answer(_differences(names, spec.keys), old_rows=old_rows, new_rows=new_rows)
     return rows.cast(_fed_schema(spec))

@@ -1,4 +1,4 @@
-"""Broken constraints of a table as one line, whoever found them: Delta, a task, or the driver."""
+"""Broken constraints of a table as one line, whether a task or the driver met them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ from pyspark.errors import PySparkException
 from pipelines.base.errors import LakeError
 from pipelines.lake.table_files import ConstraintBroken
 
-#: How Delta words a broken constraint, with the values of the row, each on a line of its own; and how our tasks do.
-_BROKEN = re.compile(
-    r"(?:\[DELTA_(?:VIOLATE_CONSTRAINT|NOT_NULL_CONSTRAINT)\w*\]|ConstraintBroken: (?P<table>[\w.]+):)"
-    r" *(?P<what>.*(?:\n - .*)*)"
-)
+_BROKEN = re.compile(r"ConstraintBroken: (.*)")
 
 
 @contextmanager
-def constraints_kept(table: str) -> Iterator[None]:
+def constraints_kept() -> Iterator[None]:
     """Say it so; Spark wraps it in the traces of the task, the stage and the job.
 
     Raises:
-        LakeError: a row within the block breaks a constraint of the table.
+        LakeError: a row within the block breaks a constraint of its table.
     """
     try:
         yield
@@ -34,4 +30,4 @@ def constraints_kept(table: str) -> Iterator[None]:
         broken = _BROKEN.search(str(error))
         if broken is None:
             raise
-        raise LakeError(f"{broken['table'] or table}: {' '.join(broken['what'].split())}") from error
+        raise LakeError(broken[1]) from error

@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 
 from pipelines.base.errors import InputError
 from pipelines.lake.delta_log import LAYERS, actions_of, commits_of, table_version
-from pipelines.lake.lock import JVM_LOCK_NAME, LOCK_NAME
+from pipelines.lake.lock import LOCK_NAME
 from pipelines.lake.program import FOLDER, is_noted
 from pipelines.storage.place import STAGING, Place, Uri, resolved
 from pipelines.storage.store import store_of
 from schemas.catalog import BY_FULL_NAME
 
-#: What lies in a lake's folder beside its layers, and in a table's beside its files.
-_OF_LAKE: Final = (FOLDER, STAGING, LOCK_NAME, JVM_LOCK_NAME)
+#: What lies in a lake's folder beside its layers, and in a table's beside its files. Versions up to 0.5 had two locks.
+_OF_LAKE: Final = (FOLDER, STAGING, LOCK_NAME, ".writer-jvm.lock")
 _OF_TABLE: Final = ("_delta_log", "_change_data")
 _NAMED_MAX: Final = 5
 _NAME_CHARS_MAX: Final = 60

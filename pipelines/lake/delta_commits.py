@@ -7,41 +7,65 @@ the rows of files nothing: who wrote them has (`pipelines.lake.table_files`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
 import orjson
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.table import ProtocolVersions
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.base.errors import LakeError, SchemaMismatch
-from pipelines.lake.delta_log import CLUSTERING, DataFile, read_log, table_version
+from pipelines.lake.delta_log import (
+    CHECKPOINT_EVERY,
+    CLUSTERING,
+    CONSTRAINT,
+    FEATURES,
+    WRITER,
+    DataFile,
+    read_log,
+    table_version,
+)
 from pipelines.lake.table_files import AddedFile
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 
-Actions = list[dict[str, Any]]
 #: Called before each commit; raises where this process may not write the lake any more.
 Fence = Callable[[], None]
 
+#: From this version of writers on a protocol lists its features.
+_LISTING_FEATURES = 7
 #: What a commit says that the library would say of itself.
 PROGRAM = {"clientVersion": "highwater"}
 #: Logs stay: stamps and states of earlier runs are looked up in them.
 _HOOKS = PostCommitHookProperties(cleanup_expired_logs=False)
+#: Of files that the library writes; a row group is what a read of some hours can skip.
+_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=100_000)
 
 
 def no_fence() -> None:
     """Let every commit through: on a local disk the kernel's lock is held as long as the process lives."""
 
 
-def create(folder: Place, schema: str, comment: str, properties: Mapping[str, str], fence: Fence) -> None:
-    """Put version 0 in place; another process may be the one that makes the table.
+class Declared(NamedTuple):
+    """What a table is declared to be.
 
-    Args:
+    Attributes:
         schema: Spark's JSON.
+        properties: of Delta's, constraints among them.
+    """
+
+    schema: str
+    comment: str
+    properties: Mapping[str, str]
+
+
+def create(folder: Place, declared: Declared, fence: Fence) -> None:
+    """Put version 0 in place; another process may be the one that makes the table.
 
     Raises:
         OSError: the folder cannot be written.
@@ -51,9 +75,9 @@ def create(folder: Place, schema: str, comment: str, properties: Mapping[str, st
     try:
         DeltaTable.create(
             _uri(folder),
-            Schema.from_json(schema),
-            description=comment,
-            configuration=properties,
+            Schema.from_json(declared.schema),
+            description=declared.comment,
+            configuration=declared.properties,
             storage_options=_options(folder),
             commit_properties=CommitProperties(custom_metadata=PROGRAM),
             raise_if_key_not_exists=False,
@@ -120,42 +144,45 @@ def drop(folder: Place, staying: Collection[str], files: Sequence[AddedFile], fe
 def replace_fed(
     folder: Place,
     files: Sequence[AddedFile],
-    changes: Actions,
+    changes: Sequence[Mapping[str, Any]],
     stamp: str | None,
     fence: Fence,
     staying: Collection[str],
 ) -> int:
     """As `replace`, of a table whose change feed is to have some rows, and not all old as deleted and new as inserted.
 
+    Written by hand: the library has no commit of files that names those of changes, and its own merge writes files with
+    Arrow's type `string_view`, which Arrow's readers do not filter.
+
     Args:
         changes: actions that name files of changed rows (`pipelines.lake.changes`).
-    """
-    table = _writable(folder)
-    version, now_ms = table.version(), time.time_ns() // 1_000_000
-    info = {"timestamp": now_ms, "operation": "MERGE", "operationParameters": {}, "txnId": str(uuid4()), **PROGRAM}
-    gone = [file for file in read_log(folder, version).files if file.path not in staying]
-    actions = [
-        {"commitInfo": info if stamp is None else info | {"userMetadata": stamp}},
-        *({"remove": _removal(file, now_ms)} for file in gone),
-        *(file.action() for file in files),
-        *changes,
-    ]
-    commit_actions(folder, version + 1, actions, fence)
-    return version + 1
-
-
-def gather(folder: Place, version: int, gathered: Collection[str], files: Sequence[AddedFile], fence: Fence) -> None:
-    """Have the rows of some files in others; no row changes.
-
-    Args:
-        version: the table's Delta version that the files are of.
-        gathered: by their paths in its folder.
 
     Raises:
         LakeError: another process has written the table meanwhile.
     """
-    gone = [file for file in read_log(folder, version).files if file.path in gathered]
-    _commit(_writable(folder, version), folder, files, gone, {"mode": "Append"}, None, fence, changes_rows=False)
+    table = _writable(folder)
+    version, now_ms = table.version(), time.time_ns() // 1_000_000
+    gone = [file for file in read_log(folder, version).files if file.path not in staying]
+    actions = [*({"remove": _removal(file, now_ms)} for file in gone), *(file.action() for file in files), *changes]
+    _commit_by_hand(folder, version, "MERGE", {}, actions, stamp, fence)
+    return version + 1
+
+
+def compact(folder: Place, target_bytes: int, fence: Fence) -> None:
+    """Have the rows of smaller files in files of about this size; no row changes.
+
+    Raises:
+        LakeError: another process has written the table meanwhile.
+    """
+    table = _writable(folder)
+    fence()
+    with _one_writer(folder):
+        table.optimize.compact(
+            target_size=target_bytes,
+            writer_properties=_WRITER,
+            commit_properties=_properties({}, None),
+            post_commithook_properties=_HOOKS,
+        )
 
 
 def _commit(
@@ -166,98 +193,148 @@ def _commit(
     parameters: Mapping[str, str],
     stamp: str | None,
     fence: Fence,
-    changes_rows: bool = True,
 ) -> int:
     now_ms = time.time_ns() // 1_000_000
     actions: list[AddAction | RemoveAction] = [
-        *(AddAction(file.path, file.size_bytes, {}, file.modified_ms, changes_rows, file.stats) for file in files),
-        *(RemoveAction(file.path, changes_rows, now_ms, file.size_bytes, {}) for file in gone),
+        *(AddAction(file.path, file.size_bytes, {}, file.modified_ms, True, file.stats) for file in files),
+        *(RemoveAction(file.path, True, now_ms, file.size_bytes, {}) for file in gone),
     ]
-    metadata = {**PROGRAM, "operationParameters": dict(parameters)} | ({} if stamp is None else {"userMetadata": stamp})
     # What was removed was looked up in one version: no other one may come between.
-    properties = CommitProperties(metadata, max_commit_retries=0 if gone else None)
+    properties = _properties({"operationParameters": dict(parameters)}, stamp, 0 if gone else None)
     fence()
-    try:
+    with _one_writer(folder):
         table.create_write_transaction(
             actions, "append", table.schema(), commit_properties=properties, post_commithook_properties=_HOOKS
         )
-    except CommitFailedError as error:
-        raise LakeError(f"{folder}: was written by another process meanwhile ({error})") from error
     return table_version(folder) or 0
 
 
+def _properties(more: Mapping[str, Any], stamp: str | None, retries: int | None = None) -> CommitProperties:
+    told = {**PROGRAM, **more} | ({} if stamp is None else {"userMetadata": stamp})
+    return CommitProperties(told, max_commit_retries=retries)
+
+
+@contextmanager
+def _one_writer(folder: Place) -> Iterator[None]:
+    try:
+        yield
+    except CommitFailedError as error:
+        raise LakeError(f"{folder}: was written by another process meanwhile ({error})") from error
+
+
 def alter(
-    folder: Place,
-    version: int,
-    actions: Actions,
-    why: str,
-    fence: Fence,
-    rows_too: bool = False,
-    stamp: str | None = None,
+    folder: Place, declared: Declared, why: str, fence: Fence, rows_too: bool = False, stamp: str | None = None
 ) -> None:
-    """Give a table other columns, constraints or properties, in one commit: the library has one for each.
+    """Give a table other columns, constraints and properties, and no clustering, in one commit, written by hand.
+
+    The library has a commit for each, and none for a table that is clustered.
 
     Args:
-        version: the table's Delta version, which the actions were made for.
-        actions: ``metaData``, and what belongs to it.
         why: kept in Delta's history.
         rows_too: the table's rows go, since they are not as the new columns say.
 
     Raises:
         LakeError: another process has written the table meanwhile.
     """
-    now_ms = time.time_ns() // 1_000_000
-    info: dict[str, Any] = {
-        "timestamp": now_ms,
-        "operation": "UPGRADE SCHEMA",
-        "operationParameters": {"changes": why},
-        "engineInfo": "highwater",
-        "txnId": str(uuid4()),
+    table, now_ms = opened(folder), time.time_ns() // 1_000_000
+    there, version = table.metadata(), table.version()
+    properties = {name: text for name, text in there.configuration.items() if CONSTRAINT not in name}
+    metadata = {
+        "id": str(there.id),
+        "description": declared.comment,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": declared.schema,
+        "partitionColumns": there.partition_columns,
+        "configuration": properties | dict(declared.properties),
+        "createdTime": there.created_time,
     }
-    if stamp is not None:
-        info["userMetadata"] = stamp
-    gone = read_log(folder, version).files if rows_too else ()
-    removals = [{"remove": _removal(file, now_ms)} for file in gone]
-    commit_actions(folder, version + 1, [{"commitInfo": info}, *actions, *removals], fence)
+    actions: list[Mapping[str, Any]] = [{"protocol": _protocol(table.protocol())}, {"metaData": metadata}]
+    if CLUSTERING in (table.protocol().writer_features or ()):
+        actions.append({"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": True}})
+    if rows_too:
+        actions += ({"remove": _removal(file, now_ms)} for file in read_log(folder, version).files)
+    _commit_by_hand(folder, version, "UPGRADE SCHEMA", {"changes": why}, actions, stamp, fence)
 
 
 def _removal(file: DataFile, now_ms: int) -> dict[str, Any]:
     return {"path": quote(file.path), "deletionTimestamp": now_ms, "dataChange": True}
 
 
-def commit_actions(folder: Place, version: int, actions: Actions, fence: Fence) -> None:
-    """Make actions, the first of them a ``commitInfo``, a version of a table.
-
-    Raises:
-        LakeError: there is such a version already.
-    """
+def _commit_by_hand(
+    folder: Place,
+    version: int,
+    operation: str,
+    parameters: Mapping[str, str],
+    actions: Sequence[Mapping[str, Any]],
+    stamp: str | None,
+    fence: Fence,
+) -> None:
+    """Put actions, which were made for a version of a table, behind it."""
+    info: dict[str, Any] = {
+        "timestamp": time.time_ns() // 1_000_000,
+        "operation": operation,
+        "operationParameters": parameters,
+        # No two commits are equal: a store is asked whether the one that is there is ours.
+        "txnId": str(uuid4()),
+        **PROGRAM,
+    }
+    commit = {"commitInfo": info if stamp is None else info | {"userMetadata": stamp}}
+    content = b"".join(orjson.dumps(action) + b"\n" for action in (commit, *actions))
     fence()
-    if not store_of(folder).create(folder / "_delta_log" / f"{version:020}.json", lines_of(actions)):
-        raise LakeError(f"{folder}: version {version} was written by another process")
+    if not store_of(folder).create(folder / "_delta_log" / f"{version + 1:020}.json", content):
+        raise LakeError(f"{folder}: version {version + 1} was written by another process")
+    if (version + 2) % CHECKPOINT_EVERY == 0:
+        opened(folder).create_checkpoint()
 
 
-def lines_of(actions: Actions) -> bytes:
-    """Actions as a commit has them."""
-    return b"".join(orjson.dumps(action) + b"\n" for action in actions)
+def _protocol(there: ProtocolVersions) -> dict[str, Any]:
+    """The least protocol that has what a table has, but for clustering, and what a declaration needs."""
+    features = {*(there.writer_features or ())} - {CLUSTERING, "domainMetadata"}
+    if there.reader_features or not features <= FEATURES:
+        return {
+            "minReaderVersion": there.min_reader_version,
+            "minWriterVersion": there.min_writer_version,
+            **({"readerFeatures": there.reader_features} if there.reader_features else {}),
+            "writerFeatures": sorted(features | FEATURES),
+        }
+    lists_features = there.min_writer_version >= _LISTING_FEATURES
+    writer = WRITER if lists_features else max(WRITER, there.min_writer_version)
+    return {"minReaderVersion": there.min_reader_version, "minWriterVersion": writer}
 
 
-def _writable(folder: Place, version: int | None = None) -> DeltaTable:
+def set_property(folder: Place, name: str, text: str, fence: Fence) -> None:
+    """Set a property of Delta's."""
+    table = _writable(folder)
+    fence()
+    with _one_writer(folder):
+        table.alter.set_table_properties(
+            {name: text}, commit_properties=_properties({}, None), post_commithook_properties=_HOOKS
+        )
+
+
+def _writable(folder: Place) -> DeltaTable:
     """A table that the library can write, reached without a link.
 
     Raises:
-        SchemaMismatch: an older version made it, clustered.
+        SchemaMismatch: an older version made it, clustered, or another program has given it features.
     """
     store_of(folder).make_folder(folder / "_delta_log")
-    table = opened(folder, version)
-    if CLUSTERING in (table.protocol().writer_features or ()):
+    table = opened(folder)
+    features = {*(table.protocol().writer_features or ())}
+    if CLUSTERING in features:
         remedy = "run `highwater replay` on the lake, which brings it up to this version"
         raise SchemaMismatch(folder, "is clustered, as versions up to 0.5 made tables", remedy)
+    if features - FEATURES:
+        problem = f"has features that a lake's tables do not have ({', '.join(sorted(features - FEATURES))})"
+        raise SchemaMismatch(
+            folder, problem, "take them off with Delta (ALTER TABLE DROP FEATURE), or remove the table"
+        )
     return table
 
 
-def opened(folder: Place, version: int | None = None) -> DeltaTable:
-    """A table as the library has it, at a version or at its latest."""
-    return DeltaTable(_uri(folder), version=version, storage_options=_options(folder))
+def opened(folder: Place) -> DeltaTable:
+    """A table as the library has it, at its latest version."""
+    return DeltaTable(_uri(folder), storage_options=_options(folder))
 
 
 def _uri(folder: Place) -> str:

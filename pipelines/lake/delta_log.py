@@ -29,6 +29,13 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PATH_SHOWN_CHARS = 80
 #: Of a deletion vector a log keeps its id, encoded in so many characters, behind a prefix for its folder.
 _VECTOR_ID_CHARS = 20
+#: So often a log gets a checkpoint, which it is read from: the library's own measure is ten times as long.
+CHECKPOINT_EVERY = 10
+#: How constraints are named among properties.
+CONSTRAINT = "delta.constraints."
+#: Of Delta's versions of writers the one that knows what declarations need, and its features.
+WRITER = 4
+FEATURES = frozenset({"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"})
 #: A feature that only writers have to know: Delta's liquid clustering.
 CLUSTERING = "clustering"
 _HOURS = re.compile(r"interval (\d+) hours")
@@ -196,44 +203,6 @@ def _pieces(path: Place, version: int | None = None) -> Iterator[Iterator[dict[s
 
 def _until(commits: dict[int, Place], version: int | None) -> dict[int, Place]:
     return commits if version is None else {number: path for number, path in commits.items() if number <= version}
-
-
-def live_actions(path: Place) -> tuple[int, list[dict[str, Any]]]:
-    """Latest version of a table, and the actions that would make it at once.
-
-    Raises:
-        InputError: as `read_log`; or a file of it has a deletion vector.
-    """
-    version = table_version(path)
-    files: dict[str, dict[str, Any]] = {}
-    whole: dict[str, dict[str, Any]] = {}
-    for action in (action for actions in _pieces(path) for action in actions):
-        ((kind, content),) = ((kind, content) for kind, content in action.items() if content is not None)
-        if kind == "add":
-            if content.get("deletionVector"):
-                raise InputError(path, "has files with deletion vectors", "compact it with Delta first")
-            path_within(content["path"], path)
-            files[content["path"]] = _as_json(content)
-        elif kind == "remove":
-            files.pop(content["path"], None)
-        elif kind in ("protocol", "metaData"):
-            whole[kind] = {kind: _as_json(content)}
-        elif kind == "domainMetadata":
-            whole[content["domain"]] = {kind: _as_json(content)}
-    _require_files_here(path, map(unquote, files))
-    return version or 0, [*whole.values(), *({"add": file} for file in files.values())]
-
-
-def _as_json(content: dict[str, Any]) -> dict[str, Any]:
-    """Of an action of a checkpoint what a commit would say: no nulls, and maps as such."""
-    plain = {name: value for name, value in content.items() if value is not None}
-    for name in ("partitionValues", "configuration", "tags", "options"):
-        # That of a domain is a text.
-        if name in plain and not isinstance(plain[name], str):
-            plain[name] = dict(plain[name])
-    if "format" in plain:
-        plain["format"] = _as_json(plain["format"])
-    return plain
 
 
 class _State:

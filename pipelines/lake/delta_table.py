@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from pipelines.lake.delta_log import CLUSTERING
+from pipelines.lake.delta_log import CHECKPOINT_EVERY, CLUSTERING, CONSTRAINT
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from schemas.table import TableSpec
 
-CONSTRAINT = "delta.constraints."
 #: What is said of a table that is clustered no longer.
 UNCLUSTERED = "without liquid clustering"
 #: Properties that may differ from the declaration: of files, and how long they and the log are remembered.
@@ -40,13 +39,7 @@ READ_PROPERTIES = _LAYOUT_PROPERTIES | {"delta.columnMapping.mode", "delta.colum
 #: Metadata of columns that says nothing but what they are.
 _INERT_METADATA = frozenset({"comment"})
 _SHOWN_CHARS = 80
-#: As often a log is read from a checkpoint on: the library's own measure is ten times as long.
-_CHECKPOINTS = {"delta.checkpointInterval": "10"}
-#: What a writer of Delta's version 4 knows: none that a declaration needs is younger.
-_WRITER = 4
-_FEATURES = frozenset({"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"})
-#: From this version of writers on a protocol lists its features.
-_FEATURES_FROM = 7
+_CHECKPOINTS = {"delta.checkpointInterval": str(CHECKPOINT_EVERY)}
 
 
 def table_properties(spec: TableSpec) -> dict[str, str]:
@@ -210,32 +203,3 @@ def widening(
         *([UNCLUSTERED] if is_clustered else []),
     ]
     return Widening("; ".join(changes), required, any(old.get(name) != check for name, check in new.items()))
-
-
-def altered(spec: TableSpec, live: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The actions that give a table the columns, constraints and properties of its declaration, and no clustering.
-
-    Args:
-        live: actions that would make the table as it is.
-    """
-    by_kind = {kind: content for action in live for kind, content in action.items() if kind != "add"}
-    metadata = by_kind["metaData"]
-    config = {name: text for name, text in (metadata.get("configuration") or {}).items() if CONSTRAINT not in name}
-    changed = {
-        "description": spec.comment,
-        "schemaString": stored_schema(spec).json(),
-        "configuration": config | table_properties(spec),
-    }
-    actions = [{"protocol": _protocol(by_kind["protocol"])}, {"metaData": {**metadata, **changed}}]
-    domain = by_kind.get("domainMetadata")
-    return actions if domain is None else [*actions, {"domainMetadata": {**domain, "removed": True}}]
-
-
-def _protocol(there: Mapping[str, Any]) -> dict[str, Any]:
-    """The least protocol that has what a table has, but for clustering, and what a declaration needs."""
-    features = {*(there.get("writerFeatures") or ())} - {CLUSTERING, "domainMetadata"}
-    reader, writer = there["minReaderVersion"], there["minWriterVersion"]
-    if not there.get("readerFeatures") and features <= _FEATURES:
-        writer = max(_WRITER, writer) if writer < _FEATURES_FROM else _WRITER
-        return {"minReaderVersion": reader, "minWriterVersion": writer}
-    return {**there, "writerFeatures": sorted(features | _FEATURES)}

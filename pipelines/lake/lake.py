@@ -8,20 +8,19 @@ repeat:
 - `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
 
 Rows come as a DataFrame, as an Arrow table that the driver made, or as blobs of many tables (`Lake.append_blobs`,
-`Lake.replace_blobs`). Files are written by the tasks of one query, or by the driver, which commits them; by Delta where
-many rows are merged. Closed days of gold (`pipelines.upkeep.expiry`) stay whatever is written.
+`Lake.replace_blobs`). Files are written by the tasks of one query, or by the driver, which alone commits. Closed days
+of gold (`pipelines.upkeep.expiry`) stay whatever is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -42,22 +41,12 @@ from pipelines.lake.dated import (
     rows_in,
 )
 from pipelines.lake.delta_log import read_log
-from pipelines.lake.drafts import through_delta
 from pipelines.lake.merging import Since, but_for_keys, common_keys, differing, from_instants
-from pipelines.lake.open_days import rows_from_on
-from pipelines.lake.parquet import Piece, Stored, pieces_of, pieces_to_read, read_pieces
+from pipelines.lake.parquet import Piece, pieces_to_read
 from pipelines.lake.skipping import files_within
 from pipelines.lake.stored_tables import StoredTables
-from pipelines.lake.table_files import (
-    ADDED_SCHEMA,
-    AddedFile,
-    TableWriter,
-    declared,
-    files_writer,
-    rows_writer,
-    write_rows,
-)
-from pipelines.lake.tables import bring_up, create_table, hadoop_path, make_lake, require_declared
+from pipelines.lake.table_files import ADDED_SCHEMA, AddedFile, declared, files_writer, rows_writer, write_rows
+from pipelines.lake.tables import bring_up, create_table, make_lake, require_declared
 from pipelines.spark.local_tasks import LocalTasks
 from pipelines.spark.rows import Rows, in_tasks, mapped, only_tables
 from pipelines.spark.spark_jobs import described, with_settings
@@ -93,7 +82,6 @@ class Lake(StoredTables):
     ) -> None:
         super().__init__(spark, root)
         self._fence = fence
-        self._stamp: str | None = None
 
     def create(self, specs: Iterable[TableSpec]) -> list[TableSpec]:
         """Create the tables that are not there, each in one commit, and have the others as declared.
@@ -234,7 +222,7 @@ class Lake(StoredTables):
         if rows.schema.names != list(spec.column_names):
             odd = set(rows.schema.names) ^ set(spec.column_names)
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
-        with constraints_kept(spec.full_name):
+        with constraints_kept():
             return write_rows(folder, spec, rows)
 
     def _files_of(self, source: Rows, write: RowsOf, what: str) -> list[AddedFile]:
@@ -246,7 +234,7 @@ class Lake(StoredTables):
         Raises:
             LakeError: a row breaks a constraint.
         """
-        with constraints_kept(what):
+        with constraints_kept():
             if isinstance(added, LocalTasks):
                 return sorted(AddedFile(**row) for batch in added.batches() for row in batch.to_pylist())
             with described(self.spark, what):
@@ -260,16 +248,9 @@ class Lake(StoredTables):
         Args:
             staying: files that it has and that stay, by their paths.
         """
-        folder = self._existing(spec)
-        if not self._is_plain(spec):
-            # Only Delta can say of a file with a deletion vector that it is gone.
-            self._overwrite(spec, self.read(spec).where(~rows_from_on(spec, self.closed)))
         if has_closed_days(spec, self.closed):
-            files, staying = but_for_closed(folder, spec, files, self.closed)
+            files, staying = but_for_closed(self._existing(spec), spec, files, self.closed)
         return self._commit_replaced(spec, files, stamp, staying)
-
-    def _is_plain(self, spec: TableSpec) -> bool:
-        return not self.has_rows(spec) or read_log(self.path(spec)).is_plain
 
     def _replace_some(
         self,
@@ -281,8 +262,6 @@ class Lake(StoredTables):
     ) -> int:
         """Add files, and keep of the table's own rows those that stay, all that are not searched, and closed days."""
         folder, closed = self._existing(spec), self.closed
-        if not self._is_plain(spec):
-            self._overwrite(spec, self.read(spec))
         there = read_log(folder).files
         if has_closed_days(spec, self.closed):
             by_path = {file.path: file for file in files}
@@ -292,13 +271,20 @@ class Lake(StoredTables):
         touched = {file.path for file in files_within(spec.arrow_schema, there, searched)}
         rest = part_of(folder, spec, sorted(touched), stays, spec.column_names, searched)
         staying = {*(file.path for file in there if file.path not in touched), *rest.whole}
-        return self._commit_replaced(spec, [*files, *rest.written], stamp, staying)
+        return self._commit_replaced(spec, files, stamp, staying, rest.written, stays)
 
     def _commit_replaced(
-        self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str]
+        self,
+        spec: TableSpec,
+        files: Sequence[AddedFile],
+        stamp: str | None,
+        staying: Collection[str],
+        written_anew: Sequence[AddedFile] = (),
+        stays: Wanted | None = None,
     ) -> int:
-        folder = self.path(spec)
-        changes = changes_of(folder, spec, files, staying) if spec.feeds_changes else None
+        folder = self._existing(spec)
+        changes = changes_of(folder, spec, files, staying, stays) if spec.feeds_changes else None
+        files = [*files, *written_anew]
         if changes is not None and not changes.num_rows:
             for file in files:
                 store_of(folder).remove(folder / file.path)
@@ -308,94 +294,56 @@ class Lake(StoredTables):
         fed = [change_action(folder, changes.schema, changes.to_batches())]
         return delta_commits.replace_fed(folder, files, fed, stamp, self._fence, staying)
 
-    def _overwrite(self, spec: TableSpec, rows: DataFrame) -> None:
-        with constraints_kept(spec.full_name), self.through_delta(spec) as written:
-            rows.write.format("delta").mode("overwrite").save(hadoop_path(written))
+    def remove(self, spec: TableSpec, column: str, values: Sequence[str]) -> None:
+        """Remove the rows with one of these values in a column; where none has, nothing is committed."""
+        if not self.has_rows(spec):
+            return
+        require_declared(self.path(spec), spec)
+        part, there = pc.field(column).isin(list(values)), read_log(self.path(spec)).files
+        touched = {file.path for file in files_within(spec.arrow_schema, there, part)}
+        rest = part_of(self.path(spec), spec, sorted(touched), but_for(part), (column,), part)
+        if rest.rows_left_out:
+            staying = {*(file.path for file in there if file.path not in touched), *rest.whole}
+            delta_commits.drop(self.path(spec), staying, rest.written, self._fence)
 
-    def remove(self, spec: TableSpec, where: str) -> None:
-        """Remove the rows that satisfy a condition; where none does, nothing is committed."""
-        if self.has_rows(spec):
-            with self.through_delta(spec) as written:
-                DeltaTable.forPath(self.spark, hadoop_path(written)).delete(where)
-
-    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since) -> None:
+    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since, stamp: str | None = None) -> int:
         """Make the rows with the keys of rows what those say; others stay, and rows that are so already do not change.
 
-        Which rows they replace is found without a query, unless the files that may hold their keys are large.
+        Which rows they replace is found without a query.
 
         Args:
             rows: with distinct keys.
             since: by column, the instant, in UTC, at which the rows begin: older ones need not be looked at.
+            stamp: as of `replace`.
+
+        Returns:
+            The table's Delta version then.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
+        require_declared(self._existing(spec), spec)
         searched = from_instants(since)
-        stored = self.files(spec, searched) if self.has_rows(spec) else []
-        pieces = None if stored is None else pieces_to_read(spec, stored, searched)
-        if pieces is None or sum(piece.size_bytes for piece in pieces) > COMPARED_BYTES:
-            self._merge_by_delta(spec, rows, since)
-            return
-        if isinstance(rows, DataFrame):
+        stored = (self.files(spec, searched) or ()) if self.has_rows(spec) else ()
+        pieces = pieces_to_read(spec, stored, searched)
+        if isinstance(rows, pa.Table) and sum(piece.size_bytes for piece in pieces) <= COMPARED_BYTES:
+            keys = differing(spec, pieces, rows, since)
+            files = self.write_rows(spec, keys)
+        else:
             files = self.write_rows(spec, rows)
             written = [Piece(self.path(spec) / file.path, file.size_bytes) for file in files]
             keys = common_keys(spec, pieces, written, searched)
-        else:
-            keys = differing(spec, pieces, rows, since)
-            files = self.write_rows(spec, keys)
-        self._replace_some(spec, files, searched, but_for_keys(spec, keys, since), self._stamp)
-
-    def _merge_by_delta(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since) -> None:
-        same = [f"old.`{name}` <=> new.`{name}`" for name in spec.keys]
-        same += [f"old.`{name}` >= timestamp '{time:%Y-%m-%d %H:%M:%S.%f}+00:00'" for name, time in since.items()]
-        others = [name for name in spec.column_names if name not in spec.keys]
-        differs = " OR ".join(f"NOT (old.`{name}` <=> new.`{name}`)" for name in others)
-        if isinstance(rows, pa.Table):
-            # In one chunk: of several, Spark leaves out what comes behind an empty one.
-            rows = self.spark.createDataFrame(rows.combine_chunks(), spec.worker_schema)
-        new = self._shaped(spec, rows).where(rows_from_on(spec, self.closed))
-        with constraints_kept(spec.full_name), self.through_delta(spec) as written:
-            table = DeltaTable.forPath(self.spark, hadoop_path(written)).alias("old")
-            merge = table.merge(new.alias("new"), " AND ".join(same))
-            merge.whenMatchedUpdateAll(differs).whenNotMatchedInsertAll().execute()
+        return self._replace_some(spec, files, searched, but_for_keys(spec, keys, since), stamp)
 
     def gather(self, spec: TableSpec) -> None:
-        """Have a table's small files in one, if there are many: each is opened by whoever reads of the table.
+        """Have a table's small files in few, if there are many: each is opened by whoever reads of the table.
 
         Each run adds some. What it costs to gather them does not grow with the table: large files stay.
         """
-        folder = self.path(spec)
-        log = read_log(folder) if self.has_rows(spec) else None
-        small = [file for file in log.files if file.size_bytes < _SMALL_BYTES] if log is not None else []
-        if log is None or not log.is_plain or len(small) <= _SMALL_FILES:
-            return
-        stored = (Stored(folder / file.path, file.size_bytes) for file in small)
-        pieces = (piece for file in stored for piece in pieces_of(file))
-        batches = (batch for piece in pieces for batch in read_pieces(spec, piece, spec.column_names))
-        writer = TableWriter(folder, spec)
-        for batch in declared(spec)(batches):
-            writer.write(batch)
-        delta_commits.gather(folder, log.version, {file.path for file in small}, [writer.close()], self._fence)
-
-    def through_delta(self, spec: TableSpec) -> AbstractContextManager[Place]:
-        """Where Delta itself is to write what becomes a version of a table when the block ends.
-
-        Raises:
-            ForeignTable: the table has what Delta would evaluate and nobody declared.
-        """
-        folder = self._existing(spec)
-        require_declared(folder, spec)
-        return through_delta(self.root, folder, self._fence)
-
-    @contextmanager
-    def stamped(self, stamp: str) -> Iterator[None]:
-        """Merges within the block have this stamp: Delta's cannot be given any."""
-        self._stamp = stamp
-        try:
-            with self.settings({"spark.databricks.delta.commitInfo.userMetadata": stamp}):
-                yield
-        finally:
-            self._stamp = None
+        files = read_log(self.path(spec)).files if self.has_rows(spec) else ()
+        if sum(file.size_bytes < _SMALL_BYTES for file in files) > _SMALL_FILES:
+            require_declared(self.path(spec), spec)
+            delta_commits.compact(self.path(spec), 2 * _SMALL_BYTES, self._fence)
 
     def settings(self, settings: Mapping[str, str]) -> AbstractContextManager[None]:
         """Have Spark settings within the block, and what was there before after it."""

@@ -3,10 +3,8 @@
 Every verb that writes takes it before Spark starts, so that waiting costs no JVM. Readers do not ask for it: a Delta
 table is read at one version, whatever is being written.
 
-Two files, because a run is two processes. The driver holds ``.writer.lock`` (flock), and says in it who it is. Its
-JVM holds ``.writer-jvm.lock``, as only it commits: a driver that is killed alone leaves a JVM that takes a moment to
-notice, and might put a last commit beside those of the next run. The second file is not flock's but POSIX's kind of
-lock, the only one that Java has.
+The driver holds ``.writer.lock`` (flock), and says in it who it is. Its JVM and their workers need none: a driver that
+is killed alone leaves them for a moment, and they write files that no commit will name.
 
 What it cannot do: it is the kernel's, so it works on a local disk and between the machines of a file system that
 carries locks (NFS from version 4). An object store has no locks, and some network mounts refuse them; then this is
@@ -36,7 +34,6 @@ from pathlib import Path
 from pipelines.base.errors import InputError, LakeBusy
 
 LOCK_NAME = ".writer.lock"
-JVM_LOCK_NAME = ".writer-jvm.lock"
 
 _POLL_S = 0.2
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -46,7 +43,7 @@ _ASKED_MAX = 4
 
 
 @contextmanager
-def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[Path | None]:
+def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
     """Be the one that writes a lake.
 
     Args:
@@ -55,20 +52,17 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
         wait_s: wait up to so long for another writer; 0 fails at once.
         tell: told once whom this run waits for, or that there are no locks here.
 
-    Yields:
-        The file that the run's JVM has to lock (`spark.session.lock_in_jvm`); None if there are no locks here.
-
     Raises:
         LakeBusy: another run still writes the lake.
         InputError: the folder cannot be written.
     """
-    with _opened(lake) as file:
+    with _opened_file(lake, LOCK_NAME, os.O_RDWR | os.O_CREAT) as file:
         if not _wait(file, lake, wait_s, tell):
-            yield None
+            yield
             return
         _write_holder(file, lake, verb)
         try:
-            yield lake / JVM_LOCK_NAME
+            yield
         finally:
             # The file stays: a lock on a file that was removed binds nobody.
             os.pwrite(file, _padded({}), 0)
@@ -84,15 +78,6 @@ def holder(lake: Path) -> str:
         except (OSError, ValueError, KeyError, TypeError):
             time.sleep(_POLL_S / _ASKED_MAX)  # it has the lock, and has not written who it is yet
     return "another run"
-
-
-@contextmanager
-def _opened(lake: Path) -> Iterator[int]:
-    """The driver's file, once the JVM's can be opened, too."""
-    with _opened_file(lake, JVM_LOCK_NAME, os.O_RDWR | os.O_CREAT):
-        pass
-    with _opened_file(lake, LOCK_NAME, os.O_RDWR | os.O_CREAT) as file:
-        yield file
 
 
 @contextmanager
@@ -134,10 +119,9 @@ def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> 
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _ask_jvm(lake)
             return True
         except BlockingIOError:
-            fcntl.flock(file, fcntl.LOCK_UN)  # have it only with the JVM's: others may wait for longer
+            pass
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
@@ -149,15 +133,6 @@ def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> 
             tell(f"{lake} is being written by {holder(lake)}; waiting up to {wait_s:g} s")
             announced = True
         time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
-
-
-def _ask_jvm(lake: Path) -> None:
-    """Raise BlockingIOError while the JVM of a run whose driver has died is alive."""
-    with _opened_file(lake, JVM_LOCK_NAME, os.O_RDWR) as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except PermissionError as error:  # POSIX lets a system say either
-            raise BlockingIOError(*error.args) from error
 
 
 def _write_holder(file: int, lake: Path, verb: str) -> None:

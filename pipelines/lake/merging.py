@@ -1,7 +1,6 @@
 """Rows that take the place of those with their keys, worked out by DuckDB in the driver's process: no query of Spark's.
 
-Delta's own MERGE is half a dozen queries, however few the rows, and writes them in no order. It merges where large
-files may hold the rows that are replaced.
+Delta's own MERGE is half a dozen queries, however few the rows, and writes them in no order.
 """
 
 from __future__ import annotations

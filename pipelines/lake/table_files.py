@@ -1,9 +1,9 @@
 """Rows as Parquet files of a table, and what Delta's log says of each: written by a task, committed by the driver.
 
-Delta's own writer plans a query per table, at about half a second of CPU each. A pass over logs gives rows of some
-twenty tables at once, so its tasks write the files themselves, and the driver commits them (`lake.delta_commits`).
-What Delta enforces of rows that it writes is enforced here: NOT NULL by Arrow, CHECK constraints by SQLite, which reads
-the SQL that declarations use; like Delta, it takes a condition that is null for broken.
+A pass over logs gives rows of some twenty tables at once, so its tasks write the files themselves. The driver commits
+them (`pipelines.lake.delta_commits`), which asks their rows nothing. What Delta enforces is enforced here: NOT NULL by
+Arrow, CHECK constraints by SQLite, which reads the SQL that declarations use. Like Delta, it takes a condition that is
+null for broken.
 """
 
 from __future__ import annotations

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pyspark.sql.types import StructType
 
 from pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
-from pipelines.lake.delta_commits import Fence, alter, create, no_fence
-from pipelines.lake.delta_log import REMOVED_KEPT, TableLog, live_actions, read_log
+from pipelines.lake.delta_commits import Declared, Fence, alter, create, no_fence, set_property
+from pipelines.lake.delta_log import REMOVED_KEPT, TableLog, read_log
 from pipelines.lake.delta_table import (
     Widening,
-    altered,
     difference,
     first_declaration,
     foreign_parts,
@@ -36,7 +35,7 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> Non
         InputError: the folder cannot be written.
     """
     try:
-        create(folder, stored_schema(spec).json(), spec.comment, table_properties(spec), fence)
+        create(folder, _declared(spec), fence)
     except OSError as error:
         remedy = "make it writable and make room, or choose another folder with --lake"
         raise InputError(folder / "_delta_log", f"cannot be written ({error.strerror or error})", remedy) from None
@@ -57,8 +56,7 @@ def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
     how = _how(folder, spec)
     if how is None:
         return None
-    version, live = live_actions(folder)
-    alter(folder, version, altered(spec, live), how.what or "properties", fence)
+    alter(folder, _declared(spec), how.what or "properties", fence)
     return how.what or None
 
 
@@ -110,16 +108,16 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
 
 def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
     """Have Delta remember removed files for so long: nobody can keep what the log has forgotten."""
-    version, live = live_actions(folder)
-    metadata = next(action["metaData"] for action in live if "metaData" in action)
-    properties = {**(metadata.get("configuration") or {}), REMOVED_KEPT: f"interval {hours} hours"}
-    alter(folder, version, [{"metaData": {**metadata, "configuration": properties}}], "properties", fence)
+    set_property(folder, REMOVED_KEPT, f"interval {hours} hours", fence)
 
 
 def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
     """Have a table be as declared, and without rows, in one commit."""
-    version, live = live_actions(folder)
-    alter(folder, version, altered(spec, live), why, fence, rows_too=True, stamp=stamp)
+    alter(folder, _declared(spec), why, fence, rows_too=True, stamp=stamp)
+
+
+def _declared(spec: TableSpec) -> Declared:
+    return Declared(stored_schema(spec).json(), spec.comment, table_properties(spec))
 
 
 def _how(folder: Place, spec: TableSpec) -> Widening | None:

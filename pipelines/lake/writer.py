@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from pipelines.base.config import SessionConfig
 from pipelines.lake.contents import require_own
@@ -15,25 +14,12 @@ from pipelines.lake.lock import one_writer
 from pipelines.storage.place import Place
 
 
-class Writer(NamedTuple):
-    """What the one that writes has to heed.
-
-    Attributes:
-        fence: to be called before each commit.
-        jvm_lock: the file that the run's JVM has to lock (`pipelines.spark.session.lock_in_jvm`), if there is one.
-    """
-
-    fence: Fence = no_fence
-    jvm_lock: Path | None = None
-
-
-#: Of a session that only reads.
-NO_WRITER = Writer()
-
-
 @contextmanager
-def writer_of(lake: Place, verb: str, session: SessionConfig, tell: Callable[[str], None]) -> Iterator[Writer]:
+def writer_of(lake: Place, verb: str, session: SessionConfig, tell: Callable[[str], None]) -> Iterator[Fence]:
     """Be the one that writes a lake; see `pipelines.lake.lock` and `pipelines.lake.lease`.
+
+    Yields:
+        The fence: to be called before each commit.
 
     Raises:
         LakeBusy: another run still writes the lake.
@@ -41,8 +27,8 @@ def writer_of(lake: Place, verb: str, session: SessionConfig, tell: Callable[[st
     """
     require_own(lake)
     if isinstance(lake, Path):
-        with one_writer(lake, verb, session.lock_wait_s, tell) as jvm_lock:
-            yield Writer(jvm_lock=jvm_lock)
+        with one_writer(lake, verb, session.lock_wait_s, tell):
+            yield no_fence
         return
     with leased(lake, verb, session.lease_s, session.lock_wait_s, tell) as fence:
-        yield Writer(fence)
+        yield fence

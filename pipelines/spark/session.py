@@ -7,8 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pipelines.base.config import Config, SessionConfig
-from pipelines.base.errors import EnvironmentProblem, HighwaterError
+from pipelines.base.errors import EnvironmentProblem
 from pipelines.base.jars import delta_jars, delta_package
 from pipelines.base.java import java_problem, java_remedy, use_java
 from pipelines.base.limits import tight
@@ -171,29 +170,6 @@ def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> 
             ) from error
         heap = settings.get(_MEMORY, "as spark-defaults.conf has it")
         raise EnvironmentProblem(problem or f"Java could not be started (heap: {heap})", java_remedy()) from error
-
-
-@contextmanager
-def lock_in_jvm(spark: SparkSession, path: Path | None) -> Iterator[None]:
-    """Hold a lock on a file, if one is given, in the session's JVM: for as long as that lives or the block lasts.
-
-    See `pipelines.lake.lock`: it is the JVM that commits, and it may outlive a driver that is killed.
-    """
-    if path is None:
-        yield
-        return
-    jvm, gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
-    if jvm is None or gateway is None:
-        raise HighwaterError("the session has no JVM")
-    options = gateway.new_array(jvm.java.nio.file.OpenOption, 2)
-    options[0] = jvm.java.nio.file.StandardOpenOption.WRITE
-    options[1] = jvm.java.nio.file.LinkOption.NOFOLLOW_LINKS
-    channel = jvm.java.nio.channels.FileChannel.open(jvm.java.io.File(str(path)).toPath(), options)
-    try:
-        channel.tryLock()
-        yield
-    finally:
-        channel.close()
 
 
 def scratch_folders(session: SessionConfig) -> list[Path]:

@@ -137,10 +137,6 @@ class HdfsStore(RemoteStore):
             shutil.copyfileobj(opened, written, _PIECE_BYTES)
         source.unlink()
 
-    def move(self, file: Place, target: Place) -> None:
-        with self.as_os_errors(uri := uri_of(file)):
-            _of(uri).rename(_path(uri), _path(uri_of(target)))
-
     def remove(self, file: Place) -> None:
         with suppress(FileNotFoundError), self.as_os_errors(uri := uri_of(file)):
             _of(uri).delete(_path(uri))

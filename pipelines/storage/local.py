@@ -120,11 +120,6 @@ class LocalStore:
         os.chmod(source, 0o666 & ~_umask())
         os.replace(source, file)
 
-    def move(self, file: Place, target: Place) -> None:
-        _without_links(file.parent)
-        _without_links(target.parent)
-        os.replace(file, target)
-
     def remove(self, file: Place) -> None:
         _without_links(file.parent)
         Path(file).unlink(missing_ok=True)

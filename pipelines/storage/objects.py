@@ -150,10 +150,6 @@ class ObjectStore(RemoteStore):
             obstore.put(_of(uri), uri.key, source)
         source.unlink()
 
-    def move(self, file: Place, target: Place) -> None:
-        with self.as_os_errors(uri := uri_of(file)):
-            obstore.copy(_of(uri), uri.key, uri_of(target).key)
-
     def remove(self, file: Place) -> None:
         with suppress(FileNotFoundError), self.as_os_errors(uri := uri_of(file)):
             obstore.delete(_of(uri), uri.key)

@@ -74,9 +74,6 @@ class Store(Protocol):
             source: for a path, beside it.
         """
 
-    def move(self, file: Place, target: Place) -> None:
-        """Have a file in another place of the store; it may stay where it was, too. Its bytes need not come by."""
-
     def remove(self, file: Place) -> None:
         """Remove a file, if it is there."""
 

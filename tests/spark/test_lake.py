@@ -2,8 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,14 +49,6 @@ SPEC = TableSpec(
 Rows = Callable[..., DataFrame]
 #: As Spark has rows, and as the driver has them.
 MERGED_AS = {"of tasks": lambda rows: rows, "of the driver": lambda rows: rows.toArrow().cast(SPEC.arrow_schema)}
-
-
-@contextmanager
-def merging_by_delta() -> Iterator[None]:
-    """Merge as into large files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipelines.lake.lake.COMPARED_BYTES", -1)
-        yield
 
 
 @pytest.fixture
@@ -148,8 +139,6 @@ def test_check_constraints_hold_from_the_first_write_on(lake: Lake, rows: Rows) 
     for merged_as in MERGED_AS.values():
         with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.* offset -1$"):
             lake.merge(SPEC, merged_as(rows([-1])), {})
-        with merging_by_delta(), pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint .*- offset : -1$"):
-            lake.merge(SPEC, merged_as(rows([-1])), {})
     assert lake.versions() == {"silver.samples": 0}
 
 
@@ -159,8 +148,6 @@ def test_null_is_refused_where_declared(lake: Lake, spark: SparkSession) -> None
     lake.create([SPEC])
     with pytest.raises(LakeError, match=r"^silver\.samples: Column 'topic' is declared non-nullable"):
         lake.append_once(SPEC, df, "batch")
-    with merging_by_delta(), pytest.raises(LakeError, match=r"^silver\.samples: NOT NULL constraint .* topic"):
-        lake.merge(SPEC, df, {})
     with pytest.raises(LakeError, match=r"^silver\.samples: Column 'topic' is declared non-nullable"):
         lake.merge(SPEC, df, {})
     assert _offsets(lake) == []
@@ -212,17 +199,12 @@ def test_replacing_a_part_refuses_rows_of_another(lake: Lake, rows: Rows) -> Non
     assert _offsets(lake) == [1]
 
 
-@pytest.mark.parametrize("by", [merging_by_delta, nullcontext])
 @pytest.mark.parametrize("way", MERGED_AS)
-def test_a_merge_changes_what_differs_and_nothing_else(
-    lake: Lake, rows: Rows, way: str, by: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_a_merge_changes_what_differs_and_nothing_else(lake: Lake, rows: Rows, way: str) -> None:
     merged_as = MERGED_AS[way]
-    with by():
-        for _ in range(2):
-            lake.merge(SPEC, merged_as(rows([1, 2])), {})
-        with lake.stamped("run-1"):
-            lake.merge(SPEC, merged_as(rows([2, 3], broker_id=9)), {})
+    for _ in range(2):
+        lake.merge(SPEC, merged_as(rows([1, 2])), {})
+    lake.merge(SPEC, merged_as(rows([2, 3], broker_id=9)), {}, "run-1")
     assert lake.stamp(SPEC) == "run-1"
     assert {(row.offset, row.broker_id) for row in lake.read(SPEC).collect()} == {(1, 1), (2, 9), (3, 9)}
     feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)

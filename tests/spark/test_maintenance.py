@@ -7,11 +7,9 @@ import os
 import time
 
 import pytest
-from pyspark.sql import SparkSession
 
 from jobs import maintain as verb
 from jobs.exit_codes import ExitCode
-from jobs.lake_upkeep import compact
 from pipelines.base.config import load_config
 from pipelines.base.console import CaptureConsole
 from pipelines.base.errors import ConfigError
@@ -34,14 +32,12 @@ SPEC = TableSpec(
 
 
 @pytest.fixture
-def small_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """A table of many small files, and a `maintain` that works in this session."""
+def small_files(lake: Lake) -> Lake:
+    """A table of many small files."""
     rows = [(f"t{number}", number) for number in range(SMALL_FILES_MIN)]
     cut = lake.spark.createDataFrame(rows, SPEC.worker_schema).repartitionByRange(SMALL_FILES_MIN, "offset")
     lake.append_once(SPEC, cut, "run-1")
     assert len(read_log(lake.path(SPEC)).files) == SMALL_FILES_MIN
-    monkeypatch.setattr(verb, "build_session", lambda *_, **__: lake.spark)
-    monkeypatch.setattr(type(lake.spark), "stop", lambda _: None)
     return lake
 
 
@@ -144,10 +140,3 @@ def test_a_longer_retention_is_told_to_delta(small_files: Lake) -> None:
     assert log.removed_kept_hours == 720
     _maintain(small_files, 720)
     assert read_log(small_files.path(SPEC)).version == log.version
-
-
-def test_what_the_session_was_set_to_stays(small_files: Lake, spark: SparkSession) -> None:
-    setting = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
-    before = spark.conf.get(setting, None)
-    compact(small_files, SPEC)
-    assert spark.conf.get(setting, None) == before

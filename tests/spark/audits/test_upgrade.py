@@ -117,8 +117,8 @@ def test_other_grammars_reach_old_lines(
 ) -> None:
     lake = Lake(spark, older / "lake")
     # What an older grammar did not know.
-    lake.remove(silver.TRUNCATIONS, "true")
-    lake.remove(silver.LEADER_AND_ISR, "role = 'follower_start'")
+    lake.empty(silver.TRUNCATIONS)
+    lake.remove(silver.LEADER_AND_ISR, "role", ["follower_start"])
     original = fingerprint.grammar_fingerprint()
     monkeypatch.setattr(parse_stage, "grammar_fingerprint", lambda: f"{original[:-1]}-")
     ended = verb(older, "audit", SLICE)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pipelines.lake import changes
 from pipelines.lake.changes import CHANGE_TYPE, changed_rows
 from pipelines.lake.delta_log import read_log
 from pipelines.lake.lake import Lake
-from pipelines.lake.table_files import rows_table, write_rows
+from pipelines.lake.table_files import rows_table
 from schemas.audit import VIOLATIONS
 from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column, required
 from tests.unit.storage.stores import disk as root  # noqa: F401
@@ -51,12 +51,7 @@ def plain(rows: pa.Table) -> list[tuple[Any, ...]]:
 
 @given(ROWS, ROWS)
 def test_changes_are_what_makes_old_rows_new(old: list[Row], new: list[Row]) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        files = [
-            [folder / file.path for file in write_rows(folder, SPEC, rows_table(SPEC, rows))] for rows in (old, new)
-        ]
-        changes = plain(changed_rows(SPEC, *files))
+    changes = plain(changed_rows(SPEC, *(rows_table(SPEC, rows).to_batches() for rows in (old, new))))
     gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
     updated = {row[0] for row in gone} & {row[0] for row in come}
     expected = [(*row, "update_preimage" if row[0] in updated else "delete") for row in gone]
@@ -111,15 +106,36 @@ def test_large_tables_are_not_compared(tmp_path: Path, monkeypatch: pytest.Monke
     assert fed(lake, 2) == [("a", "delete", 2), ("a", "insert", 2)]
 
 
-def test_lists_of_findings_are_compared(tmp_path: Path) -> None:
+def test_lists_of_findings_are_compared() -> None:
     finding = dict.fromkeys(VIOLATIONS.column_names) | {"brokers": [1, 2], "severity": "violation"}
     for name in ("cluster_id", "finding_id", "rule_id", "message"):
         finding[name] = name
-    files = []
-    for brokers in ([1, 2], [1, 3]):
-        table = pa.Table.from_pylist([finding | {"brokers": brokers}], VIOLATIONS.arrow_schema)
-        files.append([tmp_path / file.path for file in write_rows(tmp_path, VIOLATIONS, table)])
-    assert changed_rows(VIOLATIONS, files[0], files[0]).num_rows == 0
-    changes = changed_rows(VIOLATIONS, *files)
+    told = [
+        pa.Table.from_pylist([finding | {"brokers": brokers}], VIOLATIONS.arrow_schema).to_batches()
+        for brokers in ([1, 2], [1, 3])
+    ]
+    assert changed_rows(VIOLATIONS, told[0], told[0]).num_rows == 0
+    changes = changed_rows(VIOLATIONS, *told)
     assert changes.column(CHANGE_TYPE).to_pylist() == ["update_preimage", "update_postimage"]
     assert changes.column("brokers").to_pylist() == [[1, 2], [1, 3]]
+
+
+@pytest.mark.parametrize("held_bytes", [64_000_000, -1])
+def test_a_merge_feeds_what_differs_whether_rows_are_held_or_stream(
+    tmp_path: Path, held_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.lake.lake.COMPARED_BYTES", held_bytes)
+    lake = Lake(None, tmp_path)  # type: ignore[arg-type]
+    lake.merge(SPEC, rows(("a", 5, None), ("b", 5, (1,)), ("c", 0, ())), {}, "one")
+    since = {"at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=3)}
+    # Of c the table has an older row, which is not looked at.
+    lake.merge(SPEC, rows(("a", 5, None), ("b", 7, (1,)), ("c", 6, ()), ("d", 6, ())), since, "two")
+    assert lake.stamp(SPEC) == "two"
+    assert fed(lake, 2) == [
+        ("b", "update_postimage", 2),
+        ("b", "update_preimage", 2),
+        ("c", "insert", 2),
+        ("d", "insert", 2),
+    ]
+    there = [(row["place"], row["brokers"]) for row in lake.rows(SPEC, "place", "brokers").to_pylist()]
+    assert sorted(there, key=repr) == [("a", None), ("b", [1]), ("c", []), ("c", []), ("d", [])]

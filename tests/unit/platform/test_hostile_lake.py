@@ -16,7 +16,7 @@ from jobs.exit_codes import ExitCode
 from pipelines.base.errors import InputError
 from pipelines.lake.delta_commits import append
 from pipelines.lake.delta_log import read_log
-from pipelines.lake.lock import JVM_LOCK_NAME, LOCK_NAME
+from pipelines.lake.lock import LOCK_NAME
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import create_table
 from pipelines.storage.store import store_of
@@ -73,7 +73,7 @@ def lake(made: Path, tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verb that starts Spark on such a lake has opened it."""
-    for module in ("jobs.steps", "jobs.maintain", "jobs.spark_sql"):
+    for module in ("jobs.steps", "jobs.spark_sql"):
         monkeypatch.setattr(f"{module}.build_session", lambda *_, **__: pytest.fail("Spark is started"))
 
 
@@ -179,10 +179,9 @@ def test_tables_of_others_are_not_looked_after(outside: Path, capsys: pytest.Cap
             assert "is no lake of highwater: others made its tables (gold.runs)" in capsys.readouterr().err, verb
 
 
-@pytest.mark.parametrize("name", [LOCK_NAME, JVM_LOCK_NAME])
 @pytest.mark.parametrize("kind", ["text", "hard link", "pipe"])
-def test_a_lock_is_a_lock(name: str, kind: str, lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lock = lake / name
+def test_a_lock_is_a_lock(kind: str, lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = lake / LOCK_NAME
     make: dict[str, Callable[[], object]] = {
         "text": lambda: lock.write_text("notes of somebody", encoding="utf-8"),
         "hard link": lambda: os.link(outside / "old" / "victim.txt", lock),
@@ -191,7 +190,7 @@ def test_a_lock_is_a_lock(name: str, kind: str, lake: Path, outside: Path, capsy
     make[kind]()
     with untouched(outside):
         assert run(lake, "parse") == ExitCode.USAGE
-    assert f"{name}: is no lock of a lake" in capsys.readouterr().err
+    assert f"{LOCK_NAME}: is no lock of a lake" in capsys.readouterr().err
     if kind == "text":
         assert lock.read_text(encoding="utf-8") == "notes of somebody"
 
@@ -210,7 +209,6 @@ def test_a_report_is_not_written_through_links(lake: Path, outside: Path, tmp_pa
             lambda: store_of(out).replace(out / "broker-1" / "victim.txt", b"new"),
             lambda: store_of(out).create(out / "broker-1" / "new.txt", b"new"),
             lambda: store_of(out).remove(out / "broker-1" / "victim.txt"),
-            lambda: store_of(out).move(out / "broker-1" / "victim.txt", out / "here"),
             lambda: store_of(out).arrow_sink(out / "broker-1" / "new.parquet"),
         ):
             with pytest.raises(InputError, match="is reached through a link"):

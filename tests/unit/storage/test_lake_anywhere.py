@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
-from urllib.parse import unquote
 
 import pytest
 
@@ -14,12 +13,11 @@ from pipelines.bronze.profile import profile, stored_sha256
 from pipelines.data_dir.discover import discover_data
 from pipelines.lake import delta_commits
 from pipelines.lake.contents import find_tables
-from pipelines.lake.delta_log import actions_of, live_actions, read_log, table_version
-from pipelines.lake.drafts import drafted
+from pipelines.lake.delta_log import read_log, table_version
 from pipelines.lake.parquet import Stored, pieces_of, read_files, read_pieces
 from pipelines.lake.table_files import rows_table, write_rows
-from pipelines.lake.tables import create_table, make_lake
-from pipelines.storage.place import STAGING, Place, Uri, relative
+from pipelines.lake.tables import create_table, make_anew, make_lake
+from pipelines.storage.place import Place, Uri, relative
 from pipelines.storage.store import store_of
 from schemas.table import LONG, STRING, TableSpec, column, required
 from tests.unit.storage.stores import disk as root  # noqa: F401
@@ -59,11 +57,6 @@ def test_what_is_committed_is_read(root: Place) -> None:  # noqa: F811
     assert put(root, 7, commit=delta_commits.replace) == 3
     assert offsets(root) == [7]
     assert (read_log(folder).rows, len(read_log(folder).removed)) == (1, 2)
-    version, actions = live_actions(folder)
-    assert (version, sorted(kind for action in actions for kind in action)) == (
-        3,
-        ["add", "metaData", "protocol"],
-    )
     store = store_of(folder)
     assert sum(name.endswith(".parquet") for name in store.names(folder)) == 3
     (file,) = read_log(folder).files
@@ -82,8 +75,17 @@ def test_no_commit_is_written_over(root: Place) -> None:  # noqa: F811
     create_table(folder, SPEC)
     put(root, 1)
     before = store_of(root).read(folder / "_delta_log" / f"{1:020}.json")
-    with pytest.raises(LakeError, match="version 1 was written by another process"):
-        delta_commits.commit_actions(folder, 1, [{"commitInfo": {"txnId": "another"}}], delta_commits.no_fence)
+
+    def rival() -> None:
+        put(root, 2)
+
+    with pytest.raises(LakeError, match="was written by another process"):
+        put(root, 3, commit=delta_commits.replace, fence=rival)
+    with pytest.raises(LakeError, match="version 3 was written by another process"):
+        make_anew(folder, SPEC, "because", rival, None)
+    # What only adds does not mind.
+    put(root, 4, fence=rival)
+    assert offsets(root) == [1, 2, 2, 2, 4]
     assert store_of(root).read(folder / "_delta_log" / f"{1:020}.json") == before
 
 
@@ -96,52 +98,6 @@ def test_nothing_is_committed_behind_a_fence(root: Place) -> None:  # noqa: F811
     with pytest.raises(LeaseLost):
         put(root, 1, fence=closed)
     assert table_version(root / SPEC.layer / SPEC.name) == 0
-
-
-def test_what_was_done_to_a_draft_is_done_to_its_table(root: Place) -> None:  # noqa: F811
-    """By hand, as Delta does it: `tests/spark/test_drafts.py` has Delta do it."""
-    folder, store = root / SPEC.layer / SPEC.name, store_of(root)
-    create_table(folder, SPEC)
-    put(root, 1)
-    put(root, 2)
-    before = live_actions(folder)
-    with drafted(root, folder, delta_commits.no_fence) as draft:
-        named = [
-            action["add"]["path"] for action in actions_of(draft / "_delta_log" / f"{0:020}.json") if "add" in action
-        ]
-        assert [unquote(path) for path in named] == [
-            f"{'' if isinstance(root, Uri) else 'file://'}{folder}/{action['add']['path']}"
-            for action in before[1]
-            if "add" in action
-        ]
-        (file,) = write_rows(draft, SPEC, rows_table(SPEC, [("t", 3)]))
-        store.make_folder(draft / "_change_data")
-        store.replace(draft / "_change_data" / "cdc.parquet", b"changes")
-        commits = [
-            [{"commitInfo": {"operation": "MERGE"}}, file.action(), {"remove": {"path": named[0], "dataChange": True}}],
-            [
-                {"commitInfo": {"operation": "OPTIMIZE"}},
-                {"add": {"path": "passing.parquet", "size": 1}},
-                {"cdc": {"path": "_change_data/cdc.parquet", "size": 7}},
-            ],
-            [{"commitInfo": {"operation": "LAST"}}, {"remove": {"path": "passing.parquet"}}],
-        ]
-        for number, actions in enumerate(commits, 1):
-            store.create(draft / "_delta_log" / f"{number:020}.json", delta_commits.lines_of(actions))
-    assert offsets(root) == [2, 3]
-    assert table_version(folder) == 3
-    done = [next(iter(action)) for action in actions_of(folder / "_delta_log" / f"{3:020}.json")]
-    assert done == ["commitInfo", "add", "remove", "cdc"]
-    assert store.read(folder / "_change_data" / "cdc.parquet") == b"changes"
-    assert store.names(root / STAGING) == []
-
-
-def test_a_draft_that_nothing_was_done_to_is_no_version(root: Place) -> None:  # noqa: F811
-    folder = root / SPEC.layer / SPEC.name
-    create_table(folder, SPEC)
-    with drafted(root, folder, delta_commits.no_fence):
-        pass
-    assert table_version(folder) == 0
 
 
 def test_logs_are_found_and_read(root: Place) -> None:  # noqa: F811
