@@ -21,7 +21,7 @@ import click
 import orjson
 from pyspark.sql import SparkSession
 
-from jobs import cli, maintain, spark_sql, steps
+from jobs import cli, spark_sql, steps
 
 ROOT = Path(__file__).parents[1]
 SLICE = ROOT / "tests" / "data" / "slice"
@@ -93,7 +93,7 @@ def as_printed(spark: SparkSession, folder: Path, line: str) -> Ended:
 @contextmanager
 def _given(spark: SparkSession) -> Iterator[None]:
     with ExitStack() as stack:
-        for module in (steps, spark_sql, maintain):
+        for module in (steps, spark_sql):
             stack.enter_context(mock.patch.object(module, "build_session", return_value=spark))
         stack.enter_context(mock.patch.object(SparkSession, "stop"))
         yield
