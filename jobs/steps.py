@@ -46,8 +46,7 @@ from pipelines.report.printed import printed
 from pipelines.report.write import make_report_folder, write_report
 from pipelines.rules.holes_stage import unread
 from pipelines.silver.parse import parse as parse_lines
-from pipelines.spark import local_tasks
-from pipelines.spark.session import build_session, in_process_cores, scratch_folders
+from pipelines.spark.session import build_session, scratch_folders
 from pipelines.spark.spark_jobs import step
 from pipelines.storage.machine_faults import machine_faults
 from pipelines.storage.place import Place
@@ -298,8 +297,6 @@ def lake_of(
         with run.console.stage("start Spark"):
             # A second of parsing, while Python waits for the JVM.
             Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
-            if run.config.session.local_mb and (cores := in_process_cores(run.config.session)):
-                local_tasks.start(cores)
             spark = build_session(run.config, f"highwater {verb}", size_bytes, run.lake)
         try:
             meet_executors(run.console, spark, run.lake, files, fence is not None)

@@ -20,6 +20,18 @@ def arrow_schema(types: Mapping[str, str]) -> pa.Schema:
     return to_arrow_schema(shape(types), timezone="UTC")
 
 
+def conformed(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch with columns of these names and types; a column that has its type is not looked at again."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [batch.column(field.name) for field in schema]
+    arrays = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def shaped(schema: pa.Schema, row_count: int, values: Mapping[str, Value]) -> pa.RecordBatch:
     """Rows of a schema; columns without a value are null.
 

@@ -74,7 +74,6 @@ class SessionConfig(_Section):
 
     master: str = Field(min_length=1)
     driver_memory: str | None = Field(default=None, pattern=r"^[1-9][0-9]*[mg]$")
-    local_mb: int = Field(ge=0)
     shuffle_partitions: int | None = Field(default=None, ge=1)
     lock_wait_s: int = Field(ge=0)
     lease_s: int = Field(ge=4)
@@ -113,7 +112,6 @@ class ReplayConfig(_Section):
     evidence_tier_max: Literal["T0", "T1", "T2", "T3"]
     settle_ms: int = Field(ge=0)
     seal_lag_ms: int = Field(ge=10_000)
-    driver: Literal["arrow", "stateful"]
 
 
 class LatencyConfig(_Section):
@@ -186,7 +184,7 @@ class Config(_Section):
 
     def _hash(self, sections: set[str]) -> str:
         # Whose a file is stands in its rows: to name one more cluster changes nothing of the others.
-        unasked = {"replay": {"driver"}, "ingest": {"cluster", "clusters"}}
+        unasked = {"ingest": {"cluster", "clusters"}}
         values = self.model_dump(mode="json", include=sections, exclude=unasked)
         text = json.dumps(values, sort_keys=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()

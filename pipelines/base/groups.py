@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,16 @@ import pyarrow.compute as pc
 Key = tuple[Any, ...]
 Columns = list[list[Any]]
 Row = TypeVar("Row")
+
+
+class States(Protocol):
+    """What an earlier run left of each key, frozen."""
+
+    def take(self, key: Key) -> bytes | None:
+        """That of a key, once; None where there is none."""
+
+    def rest(self) -> Iterable[tuple[Key, bytes]]:
+        """Those of the keys that nobody took."""
 
 
 def groups(

@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.base.blobs import BLOBS, unpack
+from pipelines.base.blobs import BLOBS
 from pipelines.base.task_sizes import balance
 from pipelines.base.threads import concurrently
 from pipelines.bronze.data_dir_reader import UNREADABLE, FileReader, Owned, Unit, units
@@ -36,7 +36,6 @@ from pipelines.data_dir.owner import LogFile, Owner, owner
 from pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
 from pipelines.lake.folds import table_of
 from pipelines.lake.lake import Lake
-from pipelines.spark.rows import as_frame
 from pipelines.storage.place import absolute, place_of
 from pipelines.storage.store import open_file, store_of
 from schemas.bronze import LOG_FILES
@@ -46,8 +45,6 @@ from schemas.table import TableSpec
 
 #: Tables below this size are written as one file.
 _SMALL_ROWS = 200_000
-#: Files that are smaller than this all together are read by the driver.
-_SMALL_BYTES = 4 << 20
 #: Blobs whose rows the driver has to see.
 _OF_DRIVER = (DATA_FILES.name, UNREADABLE)
 #: A ``meta.properties`` has some five lines.
@@ -99,8 +96,7 @@ def ingest_data(
     if cluster:
         owners = {data_dir: whose.in_cluster(cluster) for data_dir, whose in owners.items()}
     sized = [(unit, _size(unit)) for unit in units(Owned(file, owners[file.data_dir]) for file in files)]
-    is_small = sum(size for _, size in sized) <= _SMALL_BYTES
-    blobs = (_Here if is_small else _InTasks)(spark, sized, known, run_id)
+    blobs = _Blobs(spark, sized, known, run_id)
     try:
         heads = blobs.heads()
         rows = {name: sum(head["row_count"] for head in heads if head["table"] == name) for name in silver.BY_NAME}
@@ -166,21 +162,8 @@ def _size(unit: Unit) -> int:
     return size
 
 
-class _Blobs(Protocol):
-    """The rows of all tables, as `FileReader` gives them."""
-
-    def heads(self) -> list[dict[str, Any]]:
-        """Table and number of rows of each blob; the rows only of what the driver has to see."""
-
-    def rows(self, spec: TableSpec, count: int) -> DataFrame:
-        """Rows of a table."""
-
-    def close(self) -> None:
-        """They are no longer needed."""
-
-
-class _InTasks:
-    """Read by Spark tasks, and cached."""
+class _Blobs:
+    """The rows of all tables, as `FileReader` gives them, read by tasks and cached."""
 
     def __init__(
         self, spark: SparkSession, sized: Sequence[tuple[Unit, int]], known: frozenset[str], run_id: str
@@ -190,37 +173,18 @@ class _InTasks:
         self._blobs = read.persist(StorageLevel.MEMORY_AND_DISK)
 
     def heads(self) -> list[dict[str, Any]]:
+        """Table and number of rows of each blob; the rows only of what the driver has to see."""
         rows = F.when(F.col("table").isin(*_OF_DRIVER), F.col("rows"))
         return [row.asDict() for row in self._blobs.select("table", "row_count", rows.alias("rows")).collect()]
 
     def rows(self, spec: TableSpec, count: int) -> DataFrame:
+        """Rows of a table."""
         blobs = self._blobs.coalesce(1) if count <= _SMALL_ROWS else self._blobs
-        return as_frame(blobs.sparkSession, table_of(blobs, spec.name, spec.worker_schema), spec.worker_schema)
+        return table_of(blobs, spec.name, spec.worker_schema)
 
     def close(self) -> None:
+        """They are no longer needed."""
         self._blobs.unpersist()
-
-
-class _Here:
-    """Read by the driver."""
-
-    def __init__(
-        self, spark: SparkSession, sized: Sequence[tuple[Unit, int]], known: frozenset[str], run_id: str
-    ) -> None:
-        self._spark = spark
-        reader = FileReader(known, run_id)
-        self._blobs = [blob for unit, _ in sized for blob in reader.read(unit)] + list(reader.rest())
-
-    def heads(self) -> list[dict[str, Any]]:
-        heads = [blob.to_pylist()[0] for blob in self._blobs]
-        return [head if head["table"] in _OF_DRIVER else {**head, "rows": None} for head in heads]
-
-    def rows(self, spec: TableSpec, count: int) -> DataFrame:
-        blobs = [blob for blob in self._blobs if blob.column("table")[0].as_py() == spec.name]
-        return self._spark.createDataFrame(pa.Table.from_batches(list(unpack(iter(blobs))))).coalesce(1)
-
-    def close(self) -> None:
-        self._blobs.clear()
 
 
 def _reading(plan: list[list[Unit]], known: frozenset[str], run_id: str) -> Callable[[Batches], Batches]:

@@ -66,7 +66,7 @@ from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.bronze.streams import id_of, source_of
 from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
-from pipelines.spark.rows import as_table, in_tasks
+from pipelines.spark.tasks import in_tasks
 from pipelines.storage.place import place_of
 from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
@@ -275,7 +275,7 @@ def _profile(
         for item in profiles(path, known, marks, how):
             yield pa.record_batch([pa.array([to_json(item)], pa.binary())], schema=_PROFILE_ARROW)
 
-    done = as_table(in_tasks(spark, plan, work, _PROFILE_SCHEMA, sum(size for _, size in sized)), _PROFILE_SCHEMA)
+    done = in_tasks(spark, plan, work, _PROFILE_SCHEMA).toArrow()
     items: list[Profile | Unread] = [*told, *map(from_json, done.column("profile").to_pylist())]
     items.sort(key=lambda item: item.path)
     unread = [item for item in items if isinstance(item, Unread)]
@@ -357,9 +357,8 @@ def _store_lines(
         return batches(unit, how)
 
     contents = sha256("\n".join(sorted({item.file_id for item in todo})).encode()).hexdigest()
-    size_bytes = sum(map(_size, {item.bundle or item.path for item in todo}))
     try:
-        lake.append_made(LOG_LINES, plan, work, size_bytes, f"{run_id} {contents}")
+        lake.append_made(LOG_LINES, plan, work, f"{run_id} {contents}")
     except (PythonException, FileChangedError) as error:
         if CHANGED not in str(error):
             raise

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import Keyed
 from pipelines.cluster import configs
 from pipelines.cluster import premises as p
 from pipelines.cluster import rows as pr
@@ -15,7 +16,6 @@ from pipelines.kafka.future_logs import DELETED
 from pipelines.lake.folds import collect_tables, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, read_in_tasks
-from pipelines.spark.rows import as_table
 from schemas import bronze, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 
@@ -34,19 +34,19 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
         settle_us: see `premises_of`.
     """
     rows = read_in_tasks(lake, _readings(), shape(pr.SHAPE))
-    few = [] if rows is None else as_table(rows, shape(pr.SHAPE)).to_pylist()
+    few = [] if rows is None else rows.toArrow().to_pylist()
     return premises_of([*few, *_configs(lake)], settle_us)
 
 
 def _configs(lake: Lake) -> list[dict[str, Any]]:
     """One row per line that tells of settings."""
     reading = Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.told))
-    rows = read_in_tasks(lake, [reading], shape(configs.ROW_TYPES))
-    if rows is None:
+    rows = Keyed(shape(configs.ROW_TYPES), tuple(configs.KEY_TYPES), configs.ORDER, configs.COLUMNS)
+    folded = fold(lake, [reading], rows, configs.lines)
+    if folded is None:
         return []
-    blobs = fold(rows, tuple(configs.KEY_TYPES), configs.ORDER, configs.COLUMNS, configs.lines)
     # Each task has told the first of its own.
-    first = configs.first_of_alike(map(configs.says_of, collect_tables(blobs)[configs.LINES]))
+    first = configs.first_of_alike(map(configs.says_of, collect_tables(folded)[configs.LINES]))
     return [_config(*says, *line) for says, line in first]
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow.compute as pc
 
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import Keyed
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.replicas import about_replicas
 from pipelines.controllers import decode as d
@@ -29,7 +30,7 @@ from pipelines.controllers.procedure_steps import Step, procedure
 from pipelines.kafka.controller_rows import NOWHERE
 from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, RowsOf, read_in_tasks
+from pipelines.lake.readings import Reading, RowsOf
 from pipelines.lake.staged import Staged, staging
 from pipelines.lake.table_files import rows_table
 from schemas import controllers as c
@@ -62,13 +63,13 @@ def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controller
     Needs ``gold.delayed_operations`` of the same audit, where there is any, for the instants at which leaders answered.
     """
     plan = plan_from(premises)
-    rows = read_in_tasks(lake, _readings(premises), shape(e.SHAPE))
+    rows = Keyed(shape(e.SHAPE), w.KEY, (), ("kind", *d.ROW_TYPES))
+    folded = fold(lake, _readings(premises), rows, w.replayer(plan))
     with staging(lake) as folder:
         small = folder.tables(w.SMALL)
         files = Staged(lake, small, [])
-        if rows is not None:
-            blobs = fold(rows, w.KEY, (), ("kind", *d.ROW_TYPES), w.replayer(plan))
-            files = folder.write(blobs, [*w.GOLD, *small])
+        if folded is not None:
+            files = folder.write(folded, [*w.GOLD, *small])
         small_rows = {name: files.few_rows(name) for name in w.SMALL}
     cases, checked = small_rows[w.CASES], Counter[tuple[str, str]]()
     for row in small_rows[w.COUNTS]:

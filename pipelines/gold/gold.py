@@ -41,7 +41,6 @@ from pipelines.replay.late_stage import settled
 from pipelines.replay.share_stage import share_operations
 from pipelines.replay.stage import replayed
 from pipelines.silver.parse import parsed_by
-from pipelines.spark.rows import Rows, as_frame, as_table, local_processes
 from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.timing.clocks.stage import write_clock_bounds
 from pipelines.timing.latency.stage import has_requests, once, request_phases, write_replica_blame
@@ -206,7 +205,7 @@ def _operations(
     else:
         since = made.operations.least("arrival_time")
         if since is not None:
-            rows = _to_merge(lake, made.operations, late)
+            rows = _to_merge(made.operations, late)
             lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since}, run_id)
         lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
 
@@ -217,15 +216,13 @@ def _operations(
     return made.seals, rest
 
 
-def _write_shares(lake: Lake, rows: Rows | None, whole: bool, run_id: str) -> None:
+def _write_shares(lake: Lake, rows: DataFrame | None, whole: bool, run_id: str) -> None:
     spec = shares.SHARE_OPERATIONS
     if whole:
         lake.create([spec])
         lake.replace_files(spec, lake.write_rows(spec, rows) if rows is not None else [], run_id)
-    elif isinstance(rows, DataFrame):
-        _merge(lake, spec, as_declared(spec, rows), "arrival_time", run_id)
     elif rows is not None:
-        _merge(lake, spec, as_table(rows, spec.worker_schema).cast(spec.arrow_schema), "arrival_time", run_id)
+        _merge(lake, spec, as_declared(spec, rows), "arrival_time", run_id)
 
 
 def _provisional_us(todo: Plan) -> int:
@@ -238,17 +235,12 @@ def _provisional_us(todo: Plan) -> int:
     return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
 
 
-def _to_merge(lake: Lake, operations: Staged, late: Rows | None) -> DataFrame | pa.Table:
-    """Rows of ``gold.delayed_operations``: on the driver if they are few."""
+def _to_merge(operations: Staged, late: DataFrame | None) -> DataFrame:
+    """Rows of ``gold.delayed_operations``."""
     spec = gold.DELAYED_OPERATIONS
-    size_bytes = sum(file.size_bytes for file in operations.files(spec.name))
-    if local_processes(lake.spark, size_bytes) and not isinstance(late, DataFrame):
-        tables = [operations.table(spec.name, *spec.column_names)]
-        tables += [] if late is None else [as_table(late, spec.worker_schema)]
-        return pa.concat_tables([table.cast(spec.arrow_schema) for table in tables])
     rows = operations.rows(spec.name)
     if late is not None:
-        rows = rows.unionByName(as_frame(lake.spark, late, spec.worker_schema))
+        rows = rows.unionByName(late)
     return as_declared(spec, rows)
 
 
@@ -279,7 +271,7 @@ def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
         lake.replace_files(gold.REQUEST_PHASES, files, run_id)
 
 
-def _phases_of_files(lake: Lake, file_ids: Set[str]) -> Rows:
+def _phases_of_files(lake: Lake, file_ids: Set[str]) -> DataFrame:
     batches = batches_without(lake, file_ids)
     of_files = pc.field("file_id").isin(list(file_ids))
     return _phases(
@@ -292,7 +284,7 @@ def _phases_of_files(lake: Lake, file_ids: Set[str]) -> Rows:
     )
 
 
-def _phases(lake: Lake, readings: Sequence[Reading]) -> Rows:
+def _phases(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
     columns = gold.REQUEST_PHASES.worker_schema
     rows = read_in_tasks(lake, readings, columns)
     return lake.spark.createDataFrame([], columns) if rows is None else rows
@@ -300,19 +292,13 @@ def _phases(lake: Lake, readings: Sequence[Reading]) -> Rows:
 
 def _merge_phases(lake: Lake, file_ids: Set[str], run_id: str) -> None:
     """Add the phases of the requests in some files."""
-    rows = once(_phases_of_files(lake, file_ids))
-    _merge(lake, gold.REQUEST_PHASES, rows, "line_time", run_id)
+    _merge(lake, gold.REQUEST_PHASES, once(_phases_of_files(lake, file_ids)), "line_time", run_id)
 
 
-def _merge(lake: Lake, spec: TableSpec, rows: DataFrame | pa.Table, by: str, run_id: str) -> None:
+def _merge(lake: Lake, spec: TableSpec, rows: DataFrame, by: str, run_id: str) -> None:
     """Merge rows into a table, of which nothing before the first of them is looked at."""
-    # Without a bound each hour's merge would look through the whole of the largest gold table.
-    if isinstance(rows, pa.Table):
-        first = pc.min(rows[by]).as_py()
-        if first is not None:
-            lake.merge(spec, rows, {by: first}, run_id)
-        return
     rows = rows.persist()
+    # Without a bound each hour's merge would look through the whole of the largest gold table.
     first_us = rows.agg(F.unix_micros(F.min(by))).collect()[0][0]
     if first_us is not None:
         lake.merge(spec, rows, {by: instant(first_us)}, run_id)

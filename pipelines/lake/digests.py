@@ -21,7 +21,7 @@ from pipelines.base.task_sizes import balance
 from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import Piece, Stored, pieces_of, read_pieces
 from pipelines.lake.table_files import rows_table
-from pipelines.spark.rows import in_tasks
+from pipelines.spark.tasks import in_tasks
 from schemas.state import DIGESTS, REPLAYS
 from schemas.table import TableSpec
 
@@ -84,8 +84,7 @@ def _add(lake: Lake, reading: Reading, key: str, files: Sequence[Stored], shape:
 
     parts = [(part, piece) for file in files for part, piece in enumerate(pieces_of(file))]
     names = sha256("\n".join(file.place.name for file in files).encode()).hexdigest()[:32]
-    size_bytes = sum(piece.size_bytes for _, piece in parts)
-    lake.append_made(DIGESTS, _plan(lake, parts), digest, size_bytes, f"{key} {code} {names}")
+    lake.append_made(DIGESTS, _plan(lake, parts), digest, f"{key} {code} {names}")
 
 
 def _plan(lake: Lake, parts: Sequence[tuple[int, Piece]]) -> list[list[tuple[int, Piece]]]:
@@ -118,5 +117,5 @@ def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
     def rows_of(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
         yield from read_pieces(DIGESTS, item[1], DIGESTS.column_names, where)
 
-    rows = in_tasks(lake.spark, _plan(lake, parts), rows_of, DIGESTS.worker_schema, sum(p.size_bytes for _, p in parts))
+    rows = in_tasks(lake.spark, _plan(lake, parts), rows_of, DIGESTS.worker_schema)
     lake.replace_files(DIGESTS, lake.write_rows(DIGESTS, rows), None)

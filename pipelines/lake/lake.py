@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from pipelines.base.errors import LakeError
 from pipelines.base.threads import concurrently
@@ -47,9 +48,8 @@ from pipelines.lake.skipping import files_within
 from pipelines.lake.stored_tables import StoredTables
 from pipelines.lake.table_files import ADDED_SCHEMA, AddedFile, declared, files_writer, rows_writer, write_rows
 from pipelines.lake.tables import bring_up, create_table, make_lake, require_declared
-from pipelines.spark.local_tasks import LocalTasks
-from pipelines.spark.rows import Rows, in_tasks, mapped, only_tables
 from pipelines.spark.spark_jobs import described, with_settings
+from pipelines.spark.tasks import Work, in_tasks
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from schemas.table import TableSpec
@@ -64,8 +64,13 @@ _SMALL_FILES = 4
 _CREATED_AT_ONCE = 16
 
 T = TypeVar("T")
-#: A function for ``mapInArrow``.
-RowsOf = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class Blobs(Protocol):
+    """Blobs of several tables, or what gives some: a DataFrame of `pipelines.base.blobs.BLOBS`, or a fold."""
+
+    def mapInArrow(self, work: Work, columns: StructType) -> DataFrame:  # noqa: N802
+        """What a function makes of them."""
 
 
 class Lake(StoredTables):
@@ -112,7 +117,7 @@ class Lake(StoredTables):
         if self.stamp(spec) != stamp and (files := self.write_rows(spec, rows)):
             delta_commits.append(self.path(spec), files, stamp, self._fence)
 
-    def replace(self, spec: TableSpec, rows: Rows | pa.Table, stamp: str | None = None) -> int:
+    def replace(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str | None = None) -> int:
         """Make the table consist of rows; the same call twice leaves the same rows.
 
         Args:
@@ -149,10 +154,9 @@ class Lake(StoredTables):
         spec: TableSpec,
         plan: Sequence[Sequence[T]],
         work: Callable[[T], Iterator[pa.RecordBatch]],
-        size_bytes: int,
         stamp: str,
     ) -> None:
-        """As `append_once`, of the rows that tasks make (`pipelines.spark.rows.in_tasks`) and write.
+        """As `append_once`, of the rows that tasks make (`pipelines.spark.tasks.in_tasks`) and write.
 
         Raises:
             LakeError: a row breaks a constraint; nothing is written.
@@ -160,10 +164,10 @@ class Lake(StoredTables):
         if self.stamp(spec) != stamp:
             self._existing(spec)
             write = rows_writer(self.root, spec, lambda batches: batches)
-            added = in_tasks(self.spark, plan, work, ADDED, size_bytes, write)
+            added = in_tasks(self.spark, plan, work, ADDED, write)
             delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp, self._fence)
 
-    def append_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str, rows: RowsOf | None = None) -> None:
+    def append_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], stamp: str, rows: Work | None = None) -> None:
         """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
 
         Args:
@@ -177,7 +181,7 @@ class Lake(StoredTables):
             if files:
                 delta_commits.append(self.path(spec), files, stamp, self._fence)
 
-    def replace_blobs(self, blobs: Rows, specs: Sequence[TableSpec], stamp: str) -> None:
+    def replace_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], stamp: str) -> None:
         """Make several tables consist of the rows in blobs, in one query; those without rows are empty then.
 
         Raises:
@@ -187,7 +191,7 @@ class Lake(StoredTables):
             self.replace_files(spec, files, stamp)
 
     def _blob_files(
-        self, blobs: Rows, specs: Sequence[TableSpec], rows: RowsOf | None = None
+        self, blobs: Blobs, specs: Sequence[TableSpec], rows: Work | None = None
     ) -> list[tuple[TableSpec, list[AddedFile]]]:
         if not specs:
             return []
@@ -196,7 +200,7 @@ class Lake(StoredTables):
         files = self.write_blobs(blobs, specs, rows)
         return [(spec, [file for file in files if file.table == spec.name]) for spec in specs]
 
-    def write_blobs(self, blobs: Rows, specs: Sequence[TableSpec], rows: RowsOf | None = None) -> list[AddedFile]:
+    def write_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], rows: Work | None = None) -> list[AddedFile]:
         """Write the rows in blobs as files of these tables, in one query; no version of a table has them yet.
 
         Args:
@@ -207,9 +211,9 @@ class Lake(StoredTables):
         """
         names = {spec.name: spec for spec in specs}
         what = ", ".join(spec.full_name for spec in specs)
-        return self._files_of(only_tables(blobs, list(names)), files_writer(self.root, names, rows), what)
+        return self._files_of(blobs, files_writer(self.root, names, rows), what)
 
-    def write_rows(self, spec: TableSpec, rows: Rows | pa.Table) -> list[AddedFile]:
+    def write_rows(self, spec: TableSpec, rows: DataFrame | pa.Table) -> list[AddedFile]:
         """Write rows as files of a table; no version of it has them yet.
 
         Raises:
@@ -217,28 +221,26 @@ class Lake(StoredTables):
         """
         folder = self._existing(spec)
         if not isinstance(rows, pa.Table):
-            shaped = rows if isinstance(rows, LocalTasks) else self._shaped(spec, rows)
-            return self._files_of(shaped, rows_writer(self.root, spec, declared(spec)), spec.full_name)
+            return self._files_of(
+                self._shaped(spec, rows), rows_writer(self.root, spec, declared(spec)), spec.full_name
+            )
         if rows.schema.names != list(spec.column_names):
             odd = set(rows.schema.names) ^ set(spec.column_names)
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
         with constraints_kept():
             return write_rows(folder, spec, rows)
 
-    def _files_of(self, source: Rows, write: RowsOf, what: str) -> list[AddedFile]:
-        return self.files_in(mapped(source, write, ADDED), what)
+    def _files_of(self, source: Blobs, write: Work, what: str) -> list[AddedFile]:
+        return self.files_in(source.mapInArrow(write, ADDED), what)
 
-    def files_in(self, added: Rows, what: str) -> list[AddedFile]:
+    def files_in(self, added: DataFrame, what: str) -> list[AddedFile]:
         """Files that tasks have written, as they tell of them; what is written is named in a message.
 
         Raises:
             LakeError: a row breaks a constraint.
         """
-        with constraints_kept():
-            if isinstance(added, LocalTasks):
-                return sorted(AddedFile(**row) for batch in added.batches() for row in batch.to_pylist())
-            with described(self.spark, what):
-                return sorted(AddedFile(*row) for row in added.collect())
+        with constraints_kept(), described(self.spark, what):
+            return sorted(AddedFile(*row) for row in added.collect())
 
     def replace_files(
         self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str] = ()

@@ -22,8 +22,7 @@ from pipelines.lake.digests import digested
 from pipelines.lake.lake import ADDED, Lake
 from pipelines.lake.parquet import PIECE_BYTES, Piece, Stored, pieces_to_read, read_pieces
 from pipelines.lake.table_files import AddedFile, declared, rows_writer
-from pipelines.spark.local_tasks import Work
-from pipelines.spark.rows import Rows, as_table, in_tasks, with_frame
+from pipelines.spark.tasks import Work, in_tasks
 from schemas.table import TableSpec
 
 #: Rows of a table, in batches, as rows of another shape.
@@ -49,12 +48,14 @@ class Reading(NamedTuple):
     digest: str | None = None
 
 
-def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType, then: Work | None = None) -> Rows | None:
+def read_in_tasks(
+    lake: Lake, readings: Sequence[Reading], shape: StructType, then: tuple[Work, StructType] | None = None
+) -> DataFrame | None:
     """Rows of all readings; None where no table has rows.
 
     Args:
         shape: columns of the rows.
-        then: what a task makes of all its rows; their columns are those of `shape`, then.
+        then: what a task makes of all its rows, and the columns of that.
     """
     readings = digested(lake, readings, shape)
     there = [
@@ -65,9 +66,11 @@ def read_in_tasks(lake: Lake, readings: Sequence[Reading], shape: StructType, th
     listed = {number: _files(lake, reading) for number, reading in enumerate(there)}
     plain = {number: files for number, files in listed.items() if files}
     # What only Delta can read comes through it.
-    parts = [_of_rows(lake, there[number], shape, then) for number, files in listed.items() if files is None]
-    frame = reduce(DataFrame.unionByName, parts) if parts else None
-    return frame if parts and not plain else with_frame(_of_files(lake, there, plain, shape, then), frame, shape)
+    work, columns = then or (None, shape)
+    parts = [_of_rows(lake, there[number], columns, work) for number, files in listed.items() if files is None]
+    if plain or not parts:
+        parts.append(_of_files(lake, there, plain, columns, work))
+    return reduce(DataFrame.unionByName, parts)
 
 
 def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> list[AddedFile]:
@@ -77,7 +80,8 @@ def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> 
         LakeError: a row breaks a constraint.
     """
     lake.create([spec])
-    added = read_in_tasks(lake, readings, ADDED, rows_writer(lake.root, spec, declared(spec)))
+    write = rows_writer(lake.root, spec, declared(spec))
+    added = read_in_tasks(lake, readings, spec.worker_schema, (write, ADDED))
     return [] if added is None else lake.files_in(added, spec.full_name)
 
 
@@ -89,7 +93,7 @@ def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
         rows = read_in_tasks(lake, [reading], shape)
         assert rows is not None
-        return as_table(rows, shape)
+        return rows.toArrow()
     read = (rows for piece in pieces for rows in read_pieces(reading.spec, piece, reading.columns, reading.where))
     batches = [batch for rows in read for batch in reading.rows_of(rows)]
     return pa.Table.from_batches(batches, to_arrow_schema(shape, timezone="UTC"))
@@ -105,7 +109,7 @@ def _of_files(
     files: Mapping[int, Sequence[Stored]],
     shape: StructType,
     then: Work | None,
-) -> Rows:
+) -> DataFrame:
     sized = [
         ((number, piece), piece.size_bytes)
         for number, of_table in files.items()
@@ -120,7 +124,7 @@ def _of_files(
         for rows in read_pieces(spec, piece, columns, where):
             yield from rows_of(rows)
 
-    return in_tasks(lake.spark, plan, work, shape, sum(size_bytes for _, size_bytes in sized), then)
+    return in_tasks(lake.spark, plan, work, shape, then)
 
 
 def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:

@@ -17,11 +17,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from pipelines.lake.lake import Lake
+from pipelines.lake.lake import Blobs, Lake
 from pipelines.lake.parquet import Stored, read_files
 from pipelines.lake.readings import Reading, RowsOf
 from pipelines.lake.table_files import AddedFile
-from pipelines.spark.rows import Rows
 from pipelines.storage.place import STAGING, Place
 from pipelines.storage.store import store_of
 from schemas.table import TableSpec
@@ -98,7 +97,7 @@ class Staging:
             for name, columns in shapes.items()
         ]
 
-    def write(self, blobs: Rows, specs: Sequence[TableSpec]) -> Staged:
+    def write(self, blobs: Blobs, specs: Sequence[TableSpec]) -> Staged:
         """Write the rows in blobs (`pipelines.base.blobs`), in one query.
 
         Args:

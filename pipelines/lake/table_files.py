@@ -237,7 +237,7 @@ def files_writer(
 
     Args:
         root: the lake's folder, as tasks see it.
-        specs: the tables whose blobs come, by name.
+        specs: the tables that are written, by name; blobs of others are left out.
         blobs: what is made of the blobs before their rows are written.
     """
 
@@ -245,6 +245,8 @@ def files_writer(
         writers: dict[str, TableWriter] = {}
         for batch in blobs(batches) if blobs else batches:
             for name, blob in zip(batch.column("table").to_pylist(), batch.column("rows"), strict=True):
+                if name not in specs:
+                    continue
                 writer = writers.get(name)
                 if writer is None:
                     spec = specs[name]

@@ -22,7 +22,7 @@ from pipelines.lake.parquet import Stored, read_files
 from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure
 from pipelines.quality.suites import BY_TABLE
-from pipelines.spark.rows import as_table, in_tasks
+from pipelines.spark.tasks import in_tasks
 from schemas.table import TableSpec
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]
@@ -99,5 +99,5 @@ def _measured(
         rows = read_files(spec, [file.place for file in files], columns_read(spec, suite), wanted)
         yield as_batch(measure(spec, rows, suite))
 
-    rows = as_table(in_tasks(spark, plan, work, _MEASURED, sum(size for _, size in sized)), _MEASURED)
+    rows = in_tasks(spark, plan, work, _MEASURED).toArrow()
     return [from_text(text) for text in rows.column("measured").to_pylist()]

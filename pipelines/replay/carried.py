@@ -16,13 +16,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from pipelines.base.arrow_rows import both, is_in, micros, one_batch, shaped, when
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import Keyed
 from pipelines.base.fingerprint import RULES, components_changed
 from pipelines.cluster.premises import REQUEST_FILE, Premises
 from pipelines.kafka.seals import CONFIGURATION, OF_ANCHOR, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.lake.bounds import Bounds, instant
 from pipelines.lake.folds import collect_tables, fold
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks, write_in_tasks
 from pipelines.lake.staged import Staged
 from pipelines.lake.table_files import rows_table
 from pipelines.replay import partition_worker, session_worker, silences
@@ -31,8 +32,6 @@ from pipelines.replay.carried_rows import LEFT_WAKES, Left, carried_folds, carri
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
 from pipelines.replay.stage import Replayed
 from pipelines.replay.window import CarriedFiles, Window
-from pipelines.spark.local_tasks import LocalTasks
-from pipelines.spark.rows import as_table
 from schemas import silver, state
 from schemas.state import ANCHORS, CARRIED, REPLAYS
 
@@ -157,7 +156,7 @@ def _taken_up(lake: Lake, file_ids: Sequence[str], since_us: int) -> dict[Broker
     rows = read_in_tasks(lake, [Reading(spec, columns, by_batch(first), written) for spec in _REQUESTS], _LEAST)
     if rows is None:
         return {}
-    table = as_table(rows, _LEAST)
+    table = rows.toArrow()
     least = _least(table, table.column("time_us")).to_pylist()
     return {(row["cluster_id"], row["broker_id"]): row["time_us"] for row in least}
 
@@ -180,15 +179,13 @@ def _silences(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broker, in
 
     columns = ("file_id", *silences.KEY_TYPES, "arrival_time")
     written = pc.field("time") >= instant(min(sealed_us.values()) - GONE_US)
-    rows = read_in_tasks(
-        lake, [Reading(silver.FETCH_REQUESTS, columns, by_batch(fetches), written)], shape(silences.ROW_TYPES)
-    )
-    if rows is None:
+    reading = Reading(silver.FETCH_REQUESTS, columns, by_batch(fetches), written)
+    rows = Keyed(shape(silences.ROW_TYPES), tuple(silences.KEY_TYPES), silences.ORDER, tuple(silences.COLUMNS))
+    folded = fold(lake, [reading], rows, silences.SilenceWorker(sealed_us))
+    if folded is None:
         return {}
-    worker = silences.SilenceWorker(sealed_us)
-    blobs = fold(rows, tuple(silences.KEY_TYPES), silences.ORDER, silences.COLUMNS, worker)
     earliest: dict[Broker, int] = {}
-    for row in collect_tables(blobs)[silences.SILENCES]:
+    for row in collect_tables(folded)[silences.SILENCES]:
         broker = row["cluster_id"], row["broker_id"]
         earliest[broker] = min(earliest.get(broker, row["silent_us"]), row["silent_us"])
     return earliest
@@ -260,12 +257,7 @@ def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) ->
             connections.reading(WATCHES, by_batch(partial(_rows, of_rows=left.watches, kind=state.WATCH))),
         ]
         driver_rows.append(pa.Table.from_batches([carried_rows(_wakes(lake, window, partitions, left), state.WAKE)]))
-    rows = read_in_tasks(lake, readings, CARRIED.worker_schema)
-    files = []
-    if isinstance(rows, LocalTasks):
-        driver_rows.append(as_table(rows, CARRIED.worker_schema))
-    elif rows is not None:
-        files = lake.write_rows(CARRIED, rows)
+    files = write_in_tasks(lake, CARRIED, readings)
     table = pa.concat_tables([some.cast(CARRIED.arrow_schema) for some in driver_rows])
     return lake.replace_files(CARRIED, [*files, *lake.write_rows(CARRIED, table)], stamp)
 
@@ -279,8 +271,8 @@ def _wakes(lake: Lake, window: Window, partitions: Staged, left: Left) -> pa.Tab
         partitions.reading(partition_worker.WAKES, left.wakes),
         *window.carried_of(state.WAKE, left.carried_wakes),
     ]
-    rows = read_in_tasks(lake, readings, LEFT_WAKES, wakes_left)
-    return wakes_to_carry(to_arrow_schema(LEFT_WAKES).empty_table() if rows is None else as_table(rows, LEFT_WAKES))
+    rows = read_in_tasks(lake, readings, LEFT_WAKES, (wakes_left, LEFT_WAKES))
+    return wakes_to_carry(to_arrow_schema(LEFT_WAKES).empty_table() if rows is None else rows.toArrow())
 
 
 def _evidences(window: Window, replayed: Replayed) -> pa.Table:

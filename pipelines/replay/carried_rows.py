@@ -14,13 +14,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from pipelines.base.arrow_rows import arrow_schema, is_in, shaped
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import FROZEN
 from pipelines.kafka.seals import Broker
 from pipelines.lake.bounds import Bounds
-from pipelines.replay import connection_rows, fetch_events, produce_worker
+from pipelines.replay import connection_rows, produce_worker
 from pipelines.replay.connections import GONE_US
 from pipelines.replay.partition_events import ROW_TYPES as EVENT_TYPES
-from pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES, RANK, WAKE_TYPES
-from pipelines.replay.session_worker import CARRIED as CARRIED_SESSION
+from pipelines.replay.partition_worker import CARRIED_WAKE, KEY_TYPES, OUTCOME_TYPES, RANK, WAKE_TYPES
+from pipelines.replay.session_worker import KEY_TYPES as SESSION_KEY_TYPES
 from pipelines.replay.wakes import LOCAL_START, ROLL, STABLE
 from schemas import connection_rows as c
 from schemas.state import CARRIED
@@ -28,6 +29,8 @@ from schemas.state import CARRIED
 #: As Spark has them between two steps: every column may be null.
 CARRIED_SCHEMA: Final = to_arrow_schema(CARRIED.worker_schema, timezone="UTC")
 _EVENTS: Final = arrow_schema(EVENT_TYPES)
+_PARTITION_STATES: Final = arrow_schema(KEY_TYPES | {FROZEN: "binary"})
+_SESSION_STATES: Final = arrow_schema(SESSION_KEY_TYPES | {FROZEN: "binary"})
 _OUTCOMES: Final = arrow_schema(KEY_TYPES | OUTCOME_TYPES)
 #: A wake, and whether a fetch that is not final may wait for it.
 LEFT_WAKE_TYPES: Final = KEY_TYPES | WAKE_TYPES | {"awaited": "boolean"}
@@ -51,33 +54,32 @@ Rows = Iterator[pa.RecordBatch]
 # ------------------------------------------------------------- what a run goes on from
 
 
-def partition_events(rows: pa.RecordBatch, kind: str, column: str) -> pa.RecordBatch:
-    """What comes before all events of its partition: a fold, or a wake.
+def partition_states(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Folds of partitions."""
+    return shaped(_PARTITION_STATES, rows.num_rows, {**_partition(rows), FROZEN: rows.column("state")})
 
-    Args:
-        kind: of `pipelines.replay.partition_worker.RANK`.
-        column: that it is in.
-    """
+
+def session_states(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Folds of connections."""
+    values = {name: rows.column(name) for name in ("cluster_id", "broker_id")}
+    values |= {"connection": rows.column("name"), FROZEN: rows.column("state")}
+    return shaped(_SESSION_STATES, rows.num_rows, values)
+
+
+def wakes(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Wakes, before all events of their partitions."""
+    values = {"kind": CARRIED_WAKE, "rank": RANK[CARRIED_WAKE], "time_us": -1, "carried": rows.column("row")}
+    return shaped(_EVENTS, rows.num_rows, {**_partition(rows), **values})
+
+
+def _partition(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     place = pc.extract_regex(rows.column("name"), r"^(?P<topic>.*)-(?P<partition>\d+)$")
-    values = {
+    return {
         "cluster_id": rows.column("cluster_id"),
         "broker_id": rows.column("broker_id"),
         "topic": pc.struct_field(place, "topic"),
         "partition": pc.struct_field(place, "partition").cast(pa.int32()),
-        "kind": kind,
-        "rank": RANK[kind],
-        "time_us": -1,
-        "carried": rows.column(column),
     }
-    return shaped(_EVENTS, rows.num_rows, values)
-
-
-def session_events(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """A connection's fold, before all its fetches."""
-    values = {name: rows.column(name) for name in ("cluster_id", "broker_id")}
-    values |= {"connection": rows.column("name"), "carried": rows.column("state")}
-    values |= {"kind": CARRIED_SESSION, "rank": -1, "time_us": -1}
-    return shaped(fetch_events.SCHEMA, rows.num_rows, values)
 
 
 def outcomes(rows: pa.RecordBatch) -> Rows:

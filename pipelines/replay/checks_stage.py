@@ -27,17 +27,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipelines.base.blobs import Batches, Tables
+from pipelines.base.chunks import Keyed
 from pipelines.base.groups import Columns, groups
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.context import Contexts, History, value_at
 from pipelines.kafka.versions import rules_for
-from pipelines.lake.folds import fold
+from pipelines.lake.folds import Folded, fold_frame
 from pipelines.lake.lake import Lake
 from pipelines.lake.shapes import Value, look_up, shaped
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
 from pipelines.replay.purgatory.checks import Checker
-from pipelines.spark.rows import Rows
 from schemas import bronze, silver
 from schemas.checks import PURGATORY_CHECKS
 from schemas.table import TableSpec
@@ -100,12 +100,12 @@ class LogRow(NamedTuple):
     partitions: int | None = None
 
 
-def checked_blobs(lake: Lake, premises: Premises) -> Rows | None:
+def checked_blobs(lake: Lake, premises: Premises) -> Folded | None:
     """Rows of ``gold.purgatory_checks`` as blobs, lazily; None, without a job, where no broker logged its checks."""
     rows = log_rows(lake, premises)
     if rows is None:
         return None
-    return fold(rows, KEY, ORDER, ROW_TYPES, _checker(premises.contexts))
+    return fold_frame(rows, Keyed(rows.schema, KEY, ORDER, tuple(ROW_TYPES)), _checker(premises.contexts))
 
 
 def log_rows(lake: Lake, premises: Premises) -> DataFrame | None:

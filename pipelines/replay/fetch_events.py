@@ -19,9 +19,9 @@ from pipelines.replay.session_worker import KEY_TYPES
 from schemas import session_events as s
 from schemas.fields import spark_types
 
-#: Columns of an event behind its key and rank, those of its origin last, and what an earlier run left of a session.
+#: Columns of an event behind its key and rank, those of its origin last.
 EVENT_TYPES = spark_types(s.SessionEvent)
-ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES, "carried": "binary"}
+ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES}
 SCHEMA = arrow_schema(ROW_TYPES)
 #: Order of events of one connection. The last columns only make it total, whatever the order of the files.
 ORDER = ("time_us", "rank", "latest_us", "operation_id", "topic", "partition", "base_offset")

@@ -13,16 +13,16 @@ from operator import or_
 import pyarrow.compute as pc
 
 from pipelines.base.blobs import BLOBS, shape
+from pipelines.base.chunks import Keyed
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.replicas import about_replicas
 from pipelines.kafka.context import Contexts
 from pipelines.kafka.versions import rule_of
 from pipelines.lake.folds import fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, RowsOf, read_in_tasks
+from pipelines.lake.lake import Blobs, Lake
+from pipelines.lake.readings import Reading, RowsOf
 from pipelines.replay import follower_events as e
 from pipelines.replay.follower_worker import follower_worker
-from pipelines.spark.rows import Rows
 from schemas import silver
 from schemas.table import TableSpec
 from schemas.topics import METADATA_TOPIC
@@ -30,15 +30,14 @@ from schemas.topics import METADATA_TOPIC
 _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 
 
-def follower_blobs(lake: Lake, premises: Premises) -> Rows:
+def follower_blobs(lake: Lake, premises: Premises) -> Blobs:
     """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs, lazily; none where no leadership is in the lake."""
-    events = None
+    folded = None
     if lake.has_rows(silver.LEADER_AND_ISR):
         readings = [about_replicas(reading, premises.future_logs) for reading in _readings(premises.contexts)]
-        events = read_in_tasks(lake, readings, shape(e.SHAPE))
-    if events is None:
-        return lake.spark.createDataFrame([], BLOBS)
-    return fold(events, e.KEY, e.ORDER, e.ROW_TYPES, follower_worker(premises))
+        rows = Keyed(shape(e.SHAPE), e.KEY, e.ORDER, tuple(e.ROW_TYPES))
+        folded = fold(lake, readings, rows, follower_worker(premises))
+    return folded or lake.spark.createDataFrame([], BLOBS)
 
 
 def _readings(contexts: Contexts) -> list[Reading]:

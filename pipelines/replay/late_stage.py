@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from pipelines.base.arrow_rows import dicts
+from pipelines.base.chunks import Keyed
 from pipelines.kafka.context import Contexts
 from pipelines.lake.folds import fold, table_of
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, read_in_tasks
+from pipelines.lake.readings import Reading, by_batch
 from pipelines.lake.staged import Staged
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
 from pipelines.replay.throttles import Throttles, throttled_topics
 from pipelines.replay.unsettled import UNSETTLED
-from pipelines.spark.rows import Rows
 from schemas import silver
 from schemas.gold import DELAYED_OPERATIONS
 
@@ -26,7 +27,7 @@ _TELL_ISR = ("leader_start", "leader_update", "request")
 _INSTANTS = (*BROKER, "arrival_time", "time")
 
 
-def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Contexts) -> Rows | None:
+def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
     """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
 
     Args:
@@ -48,11 +49,9 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     if spans:
         requests = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
         readings += [Reading(spec, _INSTANTS, by_batch(answers, spans), later) for spec in requests]
-    rows = read_in_tasks(lake, readings, SHAPE)
-    assert rows is not None
-    settles = settler(limits, _throttles(lake, contexts))
-    name, schema = DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema
-    return table_of(fold(rows, BROKER, ORDER, COLUMNS, settles), name, schema)
+    folded = fold(lake, readings, Keyed(SHAPE, BROKER, ORDER, COLUMNS), settler(limits, _throttles(lake, contexts)))
+    assert folded is not None
+    return table_of(folded, DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema)
 
 
 def _throttles(lake: Lake, contexts: Contexts) -> Throttles:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, Key, groups
+from pipelines.base.groups import Columns, Key, States, groups
 from pipelines.kafka.context import Contexts, Spans, value_at
 from pipelines.replay.coarse import blurred_change, is_coarse
 from pipelines.replay.isr_events import RANK as ISR_CHANGES
@@ -85,14 +85,12 @@ SHAPES = {
     FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
     OPEN: shape(KEY_TYPES | {"wakes_us": "long", "waiting_us": "long"}),
 }
-# Kinds of what comes before all events. In the column ``carried`` there is a fold from an earlier run,
-CARRIED = "carried"
-#: or a wake, as JSON;
+# Kinds of what comes before all events: a wake of an earlier run, as JSON in the column ``carried``;
 CARRIED_WAKE = "carried_wake"
 #: a connection that reads the partition has columns of its own.
 WATCH = "watch"
 #: Order of what comes before all events.
-RANK = {WATCH: -3, CARRIED_WAKE: -2, CARRIED: -1}
+RANK = {WATCH: -3, CARRIED_WAKE: -2}
 
 _NEVER_US: Final = 1 << 62
 _CLOSING = OUTCOME_TYPES.keys() & {"closing_arrival_us", "closing_handled_us", "carrier_arrival_us", "carrier_sent_us"}
@@ -106,8 +104,8 @@ _EVENT_WIDTH: Final = len(Event._fields)
 class PartitionWorker:
     """Folds the events of each key in their order.
 
-    They come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not. An event of the kind
-    `CARRIED` comes first and holds the fold as of the last seal. The fold as of the new one is given as a row.
+    They come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not. A key's state is its
+    fold as of the last seal; the fold as of the new one is given as a row.
 
     Args:
         contexts: versions and settings.
@@ -129,14 +127,16 @@ class PartitionWorker:
         self._since_us = since_us
         self._answering = contexts.spans(lambda rules: rules.answers_fetches_for_high_watermark)
 
-    def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: `KEY_TYPES`, the fields of `Event`, ``carried``, the fields of `Watch`."""
+    def __call__(self, batches: Batches, states: States) -> Batches:
+        """For a stateful fold: `KEY_TYPES`, the fields of `Event`, ``carried``, the fields of `Watch`."""
         tables = Tables(SHAPES)
         for key, events in groups(batches, len(KEY_TYPES), carrying):
-            yield from self.replay(key, events, tables)
+            yield from self._replay(key, states.take(key), events, tables)
+        for key, frozen in states.rest():
+            yield from self._replay(key, frozen, iter(()), tables)
         yield from tables.rest()
 
-    def replay(self, key: Key, events: Iterator[Carrying], tables: Tables) -> Batches:
+    def _replay(self, key: Key, frozen: bytes | None, events: Iterator[Carrying], tables: Tables) -> Batches:
         """Fold the events of one key; give the blobs that are full by then."""
         cluster_id, topic, partition, broker_id = key
         since_us = self._since_us.get((cluster_id, broker_id), 0)
@@ -145,7 +145,7 @@ class PartitionWorker:
         later = deque(era for era in eras if era[0] > since_us)
         evidence = self._evidence.get((cluster_id, broker_id)) or IsrEvidence()
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
-        fold: PartitionFold | None = None
+        fold = None if frozen is None else PartitionFold.thawed(frozen, context, evidence)
         watches = Watches(partition, self._answering.get((cluster_id, broker_id), ()))
         rows = _Rows(key, tables, watches, self._contexts.coarse, final=sealed_us is not None)
         for event, brought, watch in _each_change_once(events):
@@ -155,10 +155,6 @@ class PartitionWorker:
             if event.kind == CARRIED_WAKE:
                 values = orjson.loads(brought or b"")
                 rows.wake(Wake._make(map(values.get, WAKE_TYPES)))
-                continue
-            if event.kind == CARRIED:
-                if brought is not None:
-                    fold = PartitionFold.thawed(brought, context, evidence)
                 continue
             fold = fold or PartitionFold(context, evidence)
             while later and event.time_us >= later[0][0]:

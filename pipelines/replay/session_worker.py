@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, Key, groups
+from pipelines.base.groups import Columns, Key, States, groups
 from pipelines.kafka.context import History, Spans, value_at
 from pipelines.kafka.versions import rules_for
 from pipelines.replay.coarse import blurred_fetch, is_coarse
@@ -25,22 +25,15 @@ SHAPES = {
     **OPERATION_SHAPES,
     FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
 }
-#: Kind of the event that brings a session from an earlier run, in the column ``carried``; it comes before all others.
-CARRIED = "carried"
-
 #: Fields that are lists: empty where there is none.
 _LISTS = [at for at, name in enumerate(SessionEvent._fields[:-1]) if SessionEvent._field_defaults.get(name) == ()]
-
-#: An event, and the frozen session if that is what it brings.
-Carrying = tuple[SessionEvent, bytes | None]
 
 
 class SessionWorker:
     """Folds the events of each connection in their order, and judges its fetches.
 
-    They come in the order of `pipelines.replay.fetch_events.ORDER`; the session raises if they do not. An event of
-    the kind `CARRIED` comes first and holds the session as of the last seal; the session as of the new one is given as
-    a row.
+    They come in the order of `pipelines.replay.fetch_events.ORDER`; the session raises if they do not. A key's state is
+    the session as of the last seal; the session as of the new one is given as a row.
 
     Args:
         limits: how fetches are judged.
@@ -67,34 +60,31 @@ class SessionWorker:
         self._since_us = since_us
         self._coarse = coarse or {}
 
-    def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`, ``carried``."""
+    def __call__(self, batches: Batches, states: States) -> Batches:
+        """For a stateful fold: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`."""
         tables = Tables(SHAPES)
-        for key, events in groups(batches, len(KEY_TYPES), _carrying):
-            yield from self._replay(key, events, tables)
+        for key, events in groups(batches, len(KEY_TYPES), _events):
+            yield from self._replay(key, states.take(key), events, tables)
+        for key, frozen in states.rest():
+            yield from self._replay(key, frozen, iter(()), tables)
         yield from tables.rest()
 
-    def _replay(self, key: Key, events: Iterator[Carrying], tables: Tables) -> Batches:
+    def _replay(self, key: Key, frozen: bytes | None, events: Iterator[SessionEvent], tables: Tables) -> Batches:
         cluster_id, broker_id, _ = key
         eras = self._eras.get((cluster_id, broker_id), ())
         rules = rules_for(value_at(eras, 0))
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         since_us = self._since_us.get((cluster_id, broker_id), 0)
-        remote_waits = self._remote_waits.get((cluster_id, broker_id), ())
-        session, is_carried = FetchSession(rules), False
-        session.remote_waits = remote_waits
+        session = FetchSession(rules) if frozen is None else FetchSession.thawed(frozen, rules)
+        session.remote_waits = self._remote_waits.get((cluster_id, broker_id), ())
         fetched: str | None = None
         rows = _Rows(key, tables, self._limits, self._coarse)
-        for event, frozen in events:
+        for event in events:
             if event.kind == NAMED:
                 rows.names[event.topic] = event.name
                 continue
-            if frozen is not None:
-                session, is_carried = FetchSession.thawed(frozen, rules), True
-                session.remote_waits = remote_waits
-                continue
             # A session that begins after the seal still has to know where the log and its last segment began before.
-            if event.time_us < since_us and (is_carried or event.kind not in LASTING):
+            if event.time_us < since_us and (frozen is not None or event.kind not in LASTING):
                 continue
             if sealed_us is not None and event.time_us >= sealed_us:
                 _seal(key, session, sealed_us, tables)
@@ -146,9 +136,8 @@ def _seal(key: Key, session: FetchSession, sealed_us: int, tables: Tables) -> No
         tables.add(FOLDS, (*key, session.freeze(), session.pending, session.last_us))
 
 
-def _carrying(columns: Columns) -> Iterable[Carrying]:
-    *values, carried = columns
+def _events(columns: Columns) -> Iterable[SessionEvent]:
     for at in _LISTS:
-        values[at] = [value or () for value in values[at]]
-    fields, origins = values[: -len(Origin._fields)], values[-len(Origin._fields) :]
-    return zip(map(SessionEvent._make, zip(*fields, zip(*origins, strict=True), strict=True)), carried, strict=True)
+        columns[at] = [value or () for value in columns[at]]
+    fields, origins = columns[: -len(Origin._fields)], columns[-len(Origin._fields) :]
+    return map(SessionEvent._make, zip(*fields, zip(*origins, strict=True), strict=True))

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
+
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import Keyed
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.context import SHARE_WRITE_TIMEOUT
 from pipelines.lake.folds import fold, table_of
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, few_rows, read_in_tasks
+from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.lake.staged import Staged
 from pipelines.replay import share_worker as w
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.partition_worker import WAKES
 from pipelines.replay.window import Window
-from pipelines.spark.rows import Rows
 from schemas import silver
 from schemas.shares import SHARE_OPERATIONS
 
 
 def share_operations(
     lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: Window
-) -> Rows | None:
+) -> DataFrame | None:
     """Rows of ``gold.share_operations``; None where no member of a share group asked for anything.
 
     What members had locked before the window is not known in it.
@@ -46,10 +48,7 @@ def share_operations(
         partitions.reading(WAKES, reader.wakes),
         Reading(silver.REQUESTS, w.REQUEST_COLUMNS, reader.requests, window.waiting.where("handled_time")),
     ]
-    rows = read_in_tasks(lake, readings, shape(w.ROW_TYPES))
-    if rows is None:
-        return None
     contexts = premises.contexts
     worker = w.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse)
-    blobs = fold(rows, tuple(w.KEY_TYPES), w.ORDER, w.COLUMNS, worker)
-    return table_of(blobs, SHARE_OPERATIONS.name, SHARE_OPERATIONS.worker_schema)
+    folded = fold(lake, readings, Keyed(shape(w.ROW_TYPES), tuple(w.KEY_TYPES), w.ORDER, tuple(w.COLUMNS)), worker)
+    return None if folded is None else table_of(folded, SHARE_OPERATIONS.name, SHARE_OPERATIONS.worker_schema)

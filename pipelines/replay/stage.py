@@ -11,24 +11,21 @@ from pyspark.sql.types import StructType
 
 from pipelines.base.arrow_rows import one_batch
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import Keyed
 from pipelines.base.config import ReplayConfig
 from pipelines.base.threads import concurrently
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.context import REMOTE_WAIT, Contexts
 from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.folds import fold
+from pipelines.lake.folds import Folded, StatefullyFolded, fold, fold_on
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, read_in_tasks
+from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.lake.staged import Staged, staging
 from pipelines.replay import carried_rows, fetch_events, produce_worker, session_worker
 from pipelines.replay.connections import WATCHES
 from pipelines.replay.coordinators import counts_of
 from pipelines.replay.judge import Tolerances
-from pipelines.replay.operator import stateful_fold
-from pipelines.replay.partition_events import ROW_TYPES
 from pipelines.replay.partition_worker import (
-    CARRIED,
-    CARRIED_WAKE,
     OPEN,
     OUTCOMES,
     SESSION_WAKES,
@@ -37,10 +34,9 @@ from pipelines.replay.partition_worker import (
 )
 from pipelines.replay.session_worker import FOLDS, SessionWorker
 from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
-from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
+from pipelines.replay.timeline import EVENTS, Grounds, grounds, timeline
 from pipelines.replay.unsettled import OPERATION_SHAPES
 from pipelines.replay.window import WHOLE, Window
-from pipelines.spark.rows import Rows, as_frame, as_table
 from schemas import silver
 from schemas.state import OUTCOME, PARTITION, SESSION, WAKE
 from schemas.table import TableSpec
@@ -93,7 +89,10 @@ def replayed(
 
         operation_tables = tables(OPERATION_SHAPES, "arrival_time", "highest_time")
         ground = grounds(lake, premises, window, folder)
-        partitions = folder.write(replay_partitions(lake, premises, ground, config, window), tables(SHAPES))
+        partitioned, partition_tables = replay_partitions(lake, premises, ground, config, window), tables(SHAPES)
+        partitions = Staged(lake, partition_tables, [])
+        if partitioned is not None:
+            partitions = folder.write(partitioned, partition_tables)
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
         seals = _seals(lake, partitions, window, premises)
 
@@ -115,27 +114,22 @@ def replayed(
 
 def replay_partitions(
     lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: Window = WHOLE
-) -> Rows:
+) -> StatefullyFolded | None:
     """Blobs of `pipelines.replay.partition_worker.SHAPES`: what the kernel gives, partition by partition."""
-    wakes = window.carried_of(WAKE, by_batch(carried_rows.partition_events, CARRIED_WAKE, "row"))
-    folds = window.carried_of(PARTITION, by_batch(carried_rows.partition_events, CARRIED, "state"))
-    events = timeline(lake, premises, ground, config.evidence_tier_max, window, [*wakes, *folds])
+    wakes = window.carried_of(WAKE, by_batch(carried_rows.wakes))
+    folds = window.carried_of(PARTITION, by_batch(carried_rows.partition_states))
+    events = timeline(lake, premises, ground, config.evidence_tier_max, window, wakes)
     since_us = {broker: seal.sealed_us for broker, seal in window.seals.items()}
     worker = PartitionWorker(premises.contexts, ground.evidence, window.until, since_us)
-    if config.driver == "stateful":
-        columns = shape(ROW_TYPES)
-        frame = as_frame(lake.spark, events, columns)
-        carried = read_in_tasks(lake, folds, columns)
-        return stateful_fold(frame, None if carried is None else as_frame(lake.spark, carried, columns), worker)
-    return fold(events, KEY, ORDER, COLUMNS, worker)
+    return fold_on(lake, events, folds, EVENTS, worker)
 
 
 def _seals(lake: Lake, partitions: Staged, window: Window, premises: Premises) -> dict[Broker, Seal]:
     """Up to where this run is final: fetches where nothing may wake them yet, requests where all is settled."""
     if not window.until:
         return {}
-    least = read_in_tasks(lake, [partitions.reading(OPEN, by_batch(_least_open))], _OPEN)
-    rows = [] if least is None else _least_open(as_table(least, _OPEN)).to_pylist()
+    least = few_rows(lake, partitions.reading(OPEN, by_batch(_least_open)), _OPEN)
+    rows = _least_open(least).to_pylist()
     row_of = {(row["cluster_id"], row["broker_id"]): row for row in rows}
     seals = {}
     for broker, sealed_us in window.until.items():
@@ -160,7 +154,7 @@ def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     return one_batch(least.rename_columns(_OPEN.names))
 
 
-def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Rows | None:
+def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Folded | None:
     """Blobs of `OPERATION_SHAPES`; None where nobody waits for an append."""
     reader, waits = produce_worker.Reader(window.waiting, counts_of(contexts)), window.waiting.where("handled_time")
     readings = [
@@ -169,11 +163,9 @@ def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Cont
         partitions.reading(OUTCOMES, produce_worker.outcomes),
         *window.carried_of(OUTCOME, carried_rows.outcomes),
     ]
-    rows = read_in_tasks(lake, readings, shape(produce_worker.ROW_TYPES))
-    if rows is None:
-        return None
-    worker = produce_worker.ProduceWorker(limits, contexts.eras, contexts.coarse)
-    return fold(rows, tuple(produce_worker.KEY_TYPES), produce_worker.ORDER, produce_worker.COLUMNS, worker)
+    types, key = produce_worker.ROW_TYPES, tuple(produce_worker.KEY_TYPES)
+    rows = Keyed(shape(types), key, produce_worker.ORDER, tuple(produce_worker.COLUMNS))
+    return fold(lake, readings, rows, produce_worker.ProduceWorker(limits, contexts.eras, contexts.coarse))
 
 
 def _sessions(
@@ -184,7 +176,7 @@ def _sessions(
     premises: Premises,
     window: Window,
     seals: Mapping[Broker, Seal],
-) -> Rows | None:
+) -> StatefullyFolded | None:
     """Blobs of `SESSION_SHAPES`; None where there are no fetches."""
     if not lake.has_rows(silver.FETCH_REQUESTS):
         return None
@@ -194,13 +186,12 @@ def _sessions(
         Reading(silver.FETCH_REQUESTS, fetch_events.FETCH_COLUMNS, reader.fetches, where),
         partitions.reading(SESSION_WAKES, fetch_events.wakes),
         ground.connections.reading(WATCHES, fetch_events.names),
-        *window.carried_of(SESSION, by_batch(carried_rows.session_events)),
     ]
-    rows = read_in_tasks(lake, readings, shape(fetch_events.ROW_TYPES))
-    assert rows is not None
+    folds = window.carried_of(SESSION, by_batch(carried_rows.session_states))
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
     since_us = {broker: seal.sessions_us for broker, seal in window.seals.items()}
     contexts = premises.contexts
     worker = SessionWorker(limits, contexts.eras, sealed_us, since_us, contexts.coarse, contexts.settings(REMOTE_WAIT))
-    columns = (*fetch_events.EVENT_TYPES, "carried")
-    return fold(rows, tuple(session_worker.KEY_TYPES), fetch_events.ORDER, columns, worker)
+    types, key = fetch_events.ROW_TYPES, tuple(session_worker.KEY_TYPES)
+    rows = Keyed(shape(types), key, fetch_events.ORDER, tuple(fetch_events.EVENT_TYPES))
+    return fold_on(lake, readings, folds, rows, worker)

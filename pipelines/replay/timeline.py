@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import Keyed
 from pipelines.base.threads import concurrently
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.replicas import about_replicas
 from pipelines.kafka.seals import Broker
-from pipelines.lake.folds import collect_tables, fold
+from pipelines.lake.folds import Folded, collect_tables, fold
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows
 from pipelines.lake.staged import Staged, Staging
 from pipelines.replay import (
     broker_lines,
@@ -38,7 +39,6 @@ from pipelines.replay.log_evidence import Evidences, evidences_of
 from pipelines.replay.partition_events import ROW_TYPES, Reader
 from pipelines.replay.partition_worker import KEY_TYPES
 from pipelines.replay.window import WHOLE, Window
-from pipelines.spark.rows import Rows
 from schemas import bronze, silver
 from schemas.state import CARRIED, CONNECTION, EVIDENCE, WATCH
 
@@ -48,6 +48,7 @@ COLUMN_TYPES = {name: data_type for name, data_type in ROW_TYPES.items() if name
 COLUMNS = tuple(COLUMN_TYPES)
 #: Order of events of one partition. The last columns only make it total, whatever the order of the files.
 ORDER = ("time_us", "rank", "earliest_us", "offset", "request_id", "replica_id", "sequence", "leader_epoch")
+EVENTS = Keyed(shape(ROW_TYPES), KEY, ORDER, COLUMNS)
 _LINE_COLUMNS = ("cluster_id", "broker_id", "time", "logger")
 _INSTANTS = ("arrival_time", "dequeued_time", "handled_time", "completed_time")
 _FETCH_COLUMNS = (
@@ -100,12 +101,14 @@ def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging) -> 
     return Grounds(connected, leaderships, evidences, _apart(lake, premises, connected, window))
 
 
-def _written(lake: Lake, folder: Staging, shapes: Mapping[str, StructType], blobs: Callable[[], Rows | None]) -> Staged:
+def _written(
+    lake: Lake, folder: Staging, shapes: Mapping[str, StructType], blobs: Callable[[], Folded | None]
+) -> Staged:
     tables, rows = folder.tables(shapes), blobs()
     return Staged(lake, tables, []) if rows is None else folder.write(rows, tables)
 
 
-def _connections(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> Rows | None:
+def _connections(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> Folded | None:
     """Blobs of `pipelines.replay.connections.SHAPES`; None without request logs.
 
     Then of no change of an ISR there is known when it was due, so nobody asks where brokers were silent.
@@ -122,16 +125,15 @@ def _connections(lake: Lake, premises: Premises, window: Window, carried: Eviden
         *window.carried_of(WATCH, by_batch(carried_rows.watches)),
     ]
     types = connection_rows.ROW_TYPES
-    rows = read_in_tasks(lake, readings, shape(types))
-    assert rows is not None
     last_lines = {
         broker: (evidence.last_line_us, evidence.logged(evidence.last_line_us, evidence.last_line_us))
         for broker, evidence in carried.items()
         if evidence.last_line_us
     }
     worker = ConnectionWorker(window.until, premises.topic_names, last_lines, _serving(lake))
-    columns = [name for name in types if name not in (*connections.KEY_TYPES, "rank")]
-    return fold(rows, tuple(connections.KEY_TYPES), connection_rows.ORDER, columns, worker)
+    columns = tuple(name for name in types if name not in (*connections.KEY_TYPES, "rank"))
+    rows = Keyed(shape(types), tuple(connections.KEY_TYPES), connection_rows.ORDER, columns)
+    return fold(lake, readings, rows, worker)
 
 
 def _serving(lake: Lake) -> frozenset[Broker]:
@@ -149,18 +151,14 @@ def _apart(lake: Lake, premises: Premises, connected: Staged, window: Window) ->
     if not serving:
         return {}
     shown = follower_reads.Shown(serving, window.sealed, premises.topic_names)
-    rows = read_in_tasks(
-        lake,
-        [
-            connected.reading(connections.ANSWERS, follower_reads.told),
-            Reading(silver.FETCH_REQUESTS, follower_reads.SHOWN_COLUMNS, shown, window.sealed.where("handled_time")),
-        ],
-        shape(follower_reads.TOLD_ROW_TYPES),
-    )
-    if rows is None:
-        return {}
+    readings = [
+        connected.reading(connections.ANSWERS, follower_reads.told),
+        Reading(silver.FETCH_REQUESTS, follower_reads.SHOWN_COLUMNS, shown, window.sealed.where("handled_time")),
+    ]
     key, columns = tuple(follower_clocks.KEY_TYPES), tuple(follower_clocks.TOLD_TYPES)
-    return apart_of(collect_tables(fold(rows, key, follower_clocks.ORDER, columns, apart_by_partition))[APART])
+    rows = Keyed(shape(follower_reads.TOLD_ROW_TYPES), key, follower_clocks.ORDER, columns)
+    folded = fold(lake, readings, rows, apart_by_partition)
+    return {} if folded is None else apart_of(collect_tables(folded)[APART])
 
 
 def _earlier(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
@@ -176,7 +174,7 @@ def _carried_evidence(lake: Lake, window: Window) -> Evidences:
     return evidences
 
 
-def _brokers(lake: Lake, premises: Premises, window: Window) -> Rows | None:
+def _brokers(lake: Lake, premises: Premises, window: Window) -> Folded | None:
     """Blobs of `pipelines.replay.broker_lines.SHAPES`; None where no line tells of a leadership."""
     readings = [
         Reading(silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
@@ -185,12 +183,10 @@ def _brokers(lake: Lake, premises: Premises, window: Window) -> Rows | None:
         Reading(silver.BROKER_LIFECYCLE, broker_lines.LIFE_COLUMNS, broker_lines.lives),
     ]
     readings = [about_replicas(reading, premises.future_logs) for reading in readings]
-    rows = read_in_tasks(lake, readings, shape(broker_lines.ROW_TYPES))
-    if rows is None:
-        return None
     silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
     worker = broker_lines.BrokerWorker(silent, window.sealed)
-    return fold(rows, tuple(broker_lines.KEY_TYPES), broker_lines.ORDER, broker_lines.LINE_TYPES, worker)
+    types, key = broker_lines.ROW_TYPES, tuple(broker_lines.KEY_TYPES)
+    return fold(lake, readings, Keyed(shape(types), key, broker_lines.ORDER, tuple(broker_lines.LINE_TYPES)), worker)
 
 
 def timeline(
@@ -200,8 +196,8 @@ def timeline(
     tier_max: str,
     window: Window = WHOLE,
     carried: Sequence[Reading] = (),
-) -> Rows:
-    """Events of all partitions: `KEY`, ``rank`` and `COLUMNS`.
+) -> list[Reading]:
+    """What makes the events of all partitions, in the columns of `EVENTS`.
 
     Args:
         tier_max: evidence above this tier is left out (design section 1).
@@ -243,6 +239,4 @@ def timeline(
             Reading(silver.DELAYED_OPERATION_CHECKS, checks, reader.checks, sealed.where("time")),
             Reading(silver.APPENDS, appends, reader.appends, sealed.where("time")),
         ]
-    readings = [about_replicas(reading, premises.future_logs) for reading in readings]
-    events = read_in_tasks(lake, [*readings, *carried], shape(ROW_TYPES))
-    return lake.spark.createDataFrame([], shape(ROW_TYPES)) if events is None else events
+    return [about_replicas(reading, premises.future_logs) for reading in readings] + list(carried)

@@ -17,7 +17,6 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf, as_they_are, by_batch, read_in_tasks
 from pipelines.rules.findings import Found
 from pipelines.rules.rule import Ref
-from pipelines.spark.rows import as_table
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE
 from schemas.data_files import DATA_FILES
@@ -240,4 +239,4 @@ def _rows(
     """Rows of a table that the driver can hold, looked for by tasks."""
     shape = StructType([spec.worker_schema[name] for name in columns])
     rows = read_in_tasks(lake, [Reading(spec, tuple(columns), rows_of, where)], shape)
-    return [] if rows is None else list(as_table(rows, shape).to_pylist())
+    return [] if rows is None else list(rows.toArrow().to_pylist())

@@ -13,11 +13,10 @@ from pipelines.base.arrow_rows import arrow_schema, micros, one_batch, shaped
 from pipelines.base.blobs import shape
 from pipelines.cluster.premises import Premises
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, few_rows, read_in_tasks
+from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.lake.table_files import rows_table
 from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, without_request_log
 from pipelines.rules.unread import Nul, hole_of_requests, holes_of_files, holes_of_nuls
-from pipelines.spark.rows import as_table
 from schemas import gold, silver
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 
@@ -168,10 +167,8 @@ def _counts(lake: Lake) -> pa.Table:
     """How many records of each broker fell to which template."""
     spec = gold.COVERAGE
     reading = Reading(silver.LINE_COUNTS, spec.column_names, by_batch(_counted))
-    rows = read_in_tasks(lake, [reading], spec.worker_schema)
-    if rows is None:
-        return spec.arrow_schema.empty_table()
-    return pa.Table.from_batches([_counted(as_table(rows, spec.worker_schema))]).cast(spec.arrow_schema)
+    counts = few_rows(lake, reading, spec.worker_schema)
+    return pa.Table.from_batches([_counted(counts)]).cast(spec.arrow_schema)
 
 
 def _counted(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:

@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 from pipelines.base.config import AuditConfig
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.folds import fold
+from pipelines.lake.folds import Folded, fold
 from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading
 from pipelines.lake.staged import Staged, staging
 from pipelines.replay.carried import Plan
-from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
-from pipelines.rules.facts.timeline import TABLES, Partition, facts, facts_since
+from pipelines.rules.facts.timeline import FACTS, TABLES, Partition, facts, facts_since
 from pipelines.rules.going_on import fingerprint_of, left_by, since_of
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
 from pipelines.rules.worst import Case, WorstCases
-from pipelines.spark.rows import Rows
 from schemas.state import AUDITED
 
 
@@ -62,19 +61,19 @@ def find_cases(
     since = since_of(lake, premises, todo, fingerprint, TABLES)
     left = left_by(lake, todo, seals, fingerprint, since, TABLES)
 
-    def judged(rows: Rows, windows: Windows | None) -> Rows:
+    def judged(sources: Sequence[Reading], windows: Windows | None) -> Folded | None:
         ask = auditor(premises.contexts, rules, config.clock_skew_max_ms * 1000, left.windows, windows)
-        return fold(rows, KEY, ORDER, FACT_TYPES, ask)
+        return fold(lake, sources, FACTS, ask)
 
     with staging(lake) as folder:
         specs = [*folder.tables(SHAPES), AUDITED]
         audits: list[Staged] = []
         again: list[Partition] | None = None
-        if since is not None and (rows := facts_since(lake, premises, since)) is not None:
-            audits.append(folder.write(judged(rows, since.windows), specs))
+        if since is not None and (folded := judged(facts_since(lake, premises, since), since.windows)):
+            audits.append(folder.write(folded, specs))
             again = [(row["cluster_id"], row["topic"], row["partition"]) for row in audits[0].few_rows(AGAIN)]
-        if again != [] and (rows := facts(lake, premises, again)) is not None:
-            audits.append(folder.write(judged(rows, None), specs))
+        if again != [] and (folded := judged(facts(lake, premises, again), None)):
+            audits.append(folder.write(folded, specs))
         files = [file for staged in audits for file in staged.files(AUDITED.name)]
         version = lake.replace_files(AUDITED, files, left.to_json())
         tables = {name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +20,10 @@ from pipelines.grammars.clock import CLOCK_COLUMNS, by_group, set_backs
 from pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
 from pipelines.lake.dated import part_of
 from pipelines.lake.delta_log import read_log
-from pipelines.lake.lake import Lake, RowsOf
+from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import Stored
 from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
-from pipelines.spark.local_tasks import LocalTasks, of_batches
-from pipelines.spark.rows import Rows, as_frame
+from pipelines.spark.tasks import Work
 from schemas import bronze, silver
 from schemas.quality import QUALITY_RESULTS
 from schemas.silver import LINE_COUNTS
@@ -153,56 +153,41 @@ def _pending(lake: Lake) -> tuple[dict[str, list[str]], set[str] | None]:
 def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | None, stamp: str) -> dict[str, int]:
     of_files = pc.field("file_id").isin(file_ids)
     parsed = read_in_tasks(
-        lake, [Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, of_files, files)], BLOBS, parse_lines
+        lake,
+        [Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, of_files, files)],
+        bronze.LOG_LINES.worker_schema,
+        (parse_lines, BLOBS),
     )
     times = read_in_tasks(lake, [Reading(bronze.LOG_LINES, CLOCK_COLUMNS, by_group, of_files, files)], BLOBS)
     assert parsed is not None
     assert times is not None
-    if isinstance(parsed, LocalTasks) and isinstance(times, LocalTasks):
-        together = iter(sorted(times.batches(), key=_table_of))
-        return _append_here(lake, [*parsed.batches(), *set_backs(together)], parsed.processes, stamp)
-    grouped = as_frame(lake.spark, times, BLOBS).repartition("table").sortWithinPartitions("table")
-    blobs = as_frame(lake.spark, parsed, BLOBS).unionByName(grouped.mapInArrow(set_backs, BLOBS))
+    grouped = times.repartition("table").sortWithinPartitions("table")
+    blobs = parsed.unionByName(grouped.mapInArrow(set_backs, BLOBS))
     blobs.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        counted = blobs.groupBy("table").agg(F.sum("row_count").alias("rows")).collect()
-        rows = {row["table"]: int(row["rows"]) for row in counted}
-        _append(lake, rows, stamp, blobs.coalesce(1), _by_table(blobs, rows))
+        is_topics = F.col("table") == silver.TOPICS.name
+        heads = blobs.select("table", "row_count", F.when(is_topics, F.col("rows")).alias("topics")).collect()
+        rows: Counter[str] = Counter()
+        for head in heads:
+            rows[head["table"]] += head["row_count"]
+        topics = [pa.ipc.open_stream(head["topics"]).read_all() for head in heads if head["topics"] is not None]
+        _append(lake, rows, stamp, topics, _by_table(blobs.where(~is_topics), rows))
     finally:
         blobs.unpersist()
-    return rows
+    return dict(rows)
 
 
-def _append_here(lake: Lake, parsed: Sequence[pa.RecordBatch], processes: int, stamp: str) -> dict[str, int]:
-    """As the rest of `_parse_batch`, of blobs that the driver can hold."""
-    parts: dict[str, list[pa.RecordBatch]] = {}
-    for blob in parsed:
-        parts.setdefault(_table_of(blob), []).append(blob)
-    rows = {name: sum(blob.column("row_count")[0].as_py() for blob in blobs) for name, blobs in parts.items()}
-    topics = of_batches(processes, [parts.pop(silver.TOPICS.name, [])])
-    ordered = sorted(parts, key=lambda name: -rows[name])
-    _append(lake, rows, stamp, topics, of_batches(processes, [parts[name] for name in ordered]))
-    return rows
-
-
-def _table_of(blob: pa.RecordBatch) -> str:
-    name: str = blob.column("table")[0].as_py()
-    return name
-
-
-def _append(lake: Lake, rows: Mapping[str, int], stamp: str, topics: Rows, blobs: Rows) -> None:
+def _append(lake: Lake, rows: Mapping[str, int], stamp: str, topics: Sequence[pa.Table], blobs: DataFrame) -> None:
     """Add rows to the tables: names first, since other tables take them from there, and ``line_counts`` last."""
-    if silver.TOPICS.name in rows:
-        lake.append_blobs(topics, [silver.TOPICS], stamp)
+    if topics:
+        lake.append_once(silver.TOPICS, pa.concat_tables(topics).cast(silver.TOPICS.arrow_schema), stamp)
     specs = [spec for spec in silver.TABLES if spec.name in rows and spec is not silver.TOPICS]
     specs.sort(key=lambda spec: spec is silver.LINE_COUNTS)
-    lake.append_blobs(blobs, specs, stamp, name_topics(_held_by_tasks(lake, blobs)))
+    lake.append_blobs(blobs, specs, stamp, name_topics(_held_by_tasks(lake)))
 
 
-def _held_by_tasks(lake: Lake, blobs: Rows) -> Callable[[], Names]:
+def _held_by_tasks(lake: Lake) -> Callable[[], Names]:
     names = _topic_names(lake)
-    if isinstance(blobs, LocalTasks):
-        return lambda: names
     shared = lake.spark.sparkContext.broadcast(names)
     return lambda: shared.value
 
@@ -235,7 +220,7 @@ def _by_name(row: Mapping[str, str]) -> str:
     return row["topic"]
 
 
-def name_topics(names: Callable[[], Names]) -> RowsOf:
+def name_topics(names: Callable[[], Names]) -> Work:
     """A function for ``mapInArrow`` over blobs: puts the name of a topic where a fetch had only its id.
 
     ``id:<topic id>`` where nothing names it. Blobs of other tables stay as they are.

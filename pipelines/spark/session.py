@@ -27,7 +27,6 @@ from pipelines.base.limits import tight
 from pipelines.base.resources import conf_file
 from pipelines.spark.class_archive import archive_options
 from pipelines.spark.jvm_stderr import filtered_stderr
-from pipelines.spark.rows import LOCAL_BYTES, LOCAL_PROCESSES
 from pipelines.spark.session_settings import (
     DELTA_EXTENSION,
     DRIVER_MEMORY,
@@ -88,8 +87,6 @@ def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Pla
     _use_this_python(cores is not None, said.get("spark.pyspark.python"))
 
     settings: dict[str, Any] = settings_for(session, master, text_bytes) | store_settings(place) | said | REQUIRED
-    if cores is not None:
-        settings |= {LOCAL_BYTES: str(session.local_mb * 1_000_000), LOCAL_PROCESSES: str(cores)}
     settings |= {"spark.app.name": _app_name(app_name, said), EXTENSIONS: with_delta(said.get(EXTENSIONS))}
     try:
         spark = SparkSession.builder.config(map=settings).getOrCreate()
@@ -112,11 +109,6 @@ def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Pla
     # transformWithState needs (SPARK-58973); asking for the streams starts it.
     _ = spark.streams
     return spark
-
-
-def in_process_cores(session: SessionConfig) -> int | None:
-    """Cores of the session to come, as far as its configuration tells; None on a cluster and under spark-submit."""
-    return None if _is_submitted() else local_cores(session.master)
 
 
 def _is_submitted() -> bool:

@@ -42,6 +42,10 @@ EVERYWHERE = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Log text shrinks to a thirtieth in a table: a task is large enough long before it has read 128 MB.
     "spark.sql.files.maxPartitionBytes": "33554432",
+    # A row of a fold is a chunk of some thousand rows: ten thousand of them would be gigabytes in one batch.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
+    # With it the stateful operator's Python workers are not those of all other queries, and a daemon more is started.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # transformWithState keeps its state in RocksDB only.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

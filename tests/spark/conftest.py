@@ -28,7 +28,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # One JVM plans what a hundred audits plan: with the default heap its plans alone fill it.
         "session.driver_memory": "5g",
         # What is tested here is what Spark's tasks do; `audits` have little input read as a user has it.
-        "session.local_mb": 0,
         "session.spark": {
             # Tables made by name would otherwise outlive the run and break the next one.
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

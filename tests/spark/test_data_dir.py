@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.bronze import data_files as module
 from pipelines.bronze.data_files import DataSummary, ingest_data
 from pipelines.lake.lake import Lake
 from pipelines.rules.facts.files import FOLDER, topic_ids
@@ -49,11 +48,7 @@ def run(spark: SparkSession, lake: Lake, *paths: Path, run_id: str = "r1") -> Da
     return ingest_data(spark, lake, paths, run_id)
 
 
-@pytest.mark.parametrize("small_bytes", [0, module._SMALL_BYTES], ids=["in tasks", "by the driver"])
-def test_a_tree_becomes_rows_and_again_nothing(
-    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int
-) -> None:
-    monkeypatch.setattr(module, "_SMALL_BYTES", small_bytes)
+def test_a_tree_becomes_rows_and_again_nothing(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     for node in (1, 2):
         data_dir(tmp_path / "in", node)
     summary = run(spark, lake, tmp_path / "in")

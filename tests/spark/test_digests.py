@@ -15,7 +15,6 @@ from pipelines.lake import digests
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, few_rows, read_in_tasks
 from pipelines.lake.table_files import rows_table
-from pipelines.spark.rows import as_table
 from schemas.state import DIGESTS, REPLAYS
 from schemas.table import INT, STRING, TableSpec, column
 
@@ -49,7 +48,7 @@ def add(lake: Lake, *visits: tuple[str, int]) -> None:
 def asked(lake: Lake) -> list[tuple[str, int]]:
     rows = read_in_tasks(lake, [READING], SHAPE)
     assert rows is not None
-    in_tasks = sorted((row["topic"], row["least"]) for row in as_table(rows, SHAPE).to_pylist())
+    in_tasks = sorted((row["topic"], row["least"]) for row in rows.toArrow().to_pylist())
     here = sorted((row["topic"], row["least"]) for row in few_rows(lake, READING, SHAPE).to_pylist())
     assert in_tasks == here
     return in_tasks

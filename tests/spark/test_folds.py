@@ -1,81 +1,116 @@
-"""A fold sees whole keys in order, whether Spark's tasks drive it or processes beside Spark."""
+"""A fold sees whole keys in order, from whatever tables; a stateful one goes on from the states of its keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import functions as F
 
 from pipelines.base.blobs import Tables, shape
-from pipelines.base.groups import groups
-from pipelines.lake.folds import collect_tables, fold, table_of
-from pipelines.spark.local_tasks import of_batches
-from pipelines.spark.rows import as_frame, as_table, with_frame
+from pipelines.base.chunks import Keyed
+from pipelines.base.groups import States, groups
+from pipelines.lake.folds import collect_tables, fold, fold_frame, fold_on, table_of
+from pipelines.lake.lake import Lake
+from pipelines.lake.readings import Reading, as_they_are
+from pipelines.lake.table_files import rows_table
+from pipelines.spark.tasks import buckets
+from schemas.table import BINARY, INT, LONG, STRING, TableSpec, column
+from tests.states import DictStates
 
-ROWS = shape({"topic": "string", "partition": "int", "rank": "int", "value": "long"})
-SEEN = shape({"topic": "string", "partition": "int", "values": "array<long>"})
-SCHEMA = to_arrow_schema(ROWS, timezone="UTC")
-TOPICS = st.one_of(st.none(), st.text("aäZz~\U00010000", max_size=3))
-A_ROW = st.tuples(TOPICS, st.one_of(st.none(), st.integers(-2, 2)), st.one_of(st.none(), st.integers(0, 9)))
-Row = tuple[str | None, int | None, int | None]
+_KEY = (column("topic", STRING, "Topic"), column("partition", INT, "Partition"))
+VISITS = TableSpec("silver", "visits", "One row per visit", (*_KEY, column("value", LONG, "Value")), keys=())
+FROZEN = TableSpec("silver", "left", "One row per key", (*_KEY, column("left", BINARY, "State")), keys=())
+ROWS = Keyed(
+    shape({"topic": "string", "partition": "int", "value": "long"}), ("topic", "partition"), ("value",), ("value",)
+)
+SEEN = shape({"topic": "string", "partition": "int", "values": "array<long>", "left": "string"})
+VALUES = [("a", number % 3, (number * 7_919) % 10_000) for number in range(10_000)] + [("ä", None, 5), (None, 0, 4)]
+STATES = {("a", 1): "old", ("gone", 0): "alone"}
 
 
-def worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A row for each key, with its values as they came."""
+def worker(batches: Iterator[pa.RecordBatch], states: States | None = None) -> Iterator[pa.RecordBatch]:
+    """A row for each key, with its values as they came, and what was left of it."""
     tables = Tables({"seen": SEEN})
+    states = states or DictStates()
     for (topic, partition), values in groups(batches, 2, lambda columns: columns[0]):
-        tables.add("seen", (topic, partition, list(values)))
+        tables.add("seen", (topic, partition, list(values), (states.take((topic, partition)) or b"").decode()))
+    for (topic, partition), frozen in states.rest():
+        tables.add("seen", (topic, partition, [], frozen.decode()))
     yield from tables.rest()
 
 
-def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The slow way: all rows sorted as Spark does, nulls first and texts by their bytes."""
-    keys: dict[tuple[str | None, int | None], list[tuple[tuple[bool, int], int]]] = {}
-    for number, (topic, partition, rank) in enumerate(rows):
-        keys.setdefault((topic, partition), []).append(((rank is not None, rank or 0), number))
-    return [
-        {"topic": topic, "partition": partition, "values": [number for _, number in sorted(values)]}
-        for (topic, partition), values in keys.items()
+def plain(states: dict[tuple[str, int], str]) -> list[dict[str, Any]]:
+    keys: dict[tuple[str | None, int | None], list[int]] = {}
+    for topic, partition, value in VALUES:
+        keys.setdefault((topic, partition), []).append(value)
+    rows = [(*key, sorted(values), states.get(key, "")) for key, values in keys.items()]
+    rows += [(*key, [], left) for key, left in states.items() if key not in keys]
+    return [dict(zip(SEEN.names, row, strict=True)) for row in rows]
+
+
+def in_order(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: repr((row["topic"], row["partition"])))
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    lake = Lake(spark, tmp_path)
+    for part in range(3):
+        lake.append_once(VISITS, rows_table(VISITS, VALUES[part::3]), f"part {part}")
+    return lake
+
+
+READ = Reading(VISITS, VISITS.column_names, as_they_are)
+
+
+def test_a_fold_gives_what_a_plain_fold_gives(lake: Lake) -> None:
+    folded = fold(lake, [READ], ROWS, worker)
+    assert folded is not None
+    assert in_order(collect_tables(folded)["seen"]) == in_order(plain({}))
+    assert in_order(table_of(folded, "seen", SEEN).toArrow().to_pylist()) == in_order(plain({}))
+    of_frame = fold_frame(lake.read(VISITS), ROWS, worker)
+    assert in_order(collect_tables(of_frame)["seen"]) == in_order(plain({}))
+
+
+def test_the_operator_gives_what_a_plain_fold_gives(lake: Lake) -> None:
+    folded = fold_on(lake, [READ], [], ROWS, worker)
+    assert folded is not None
+    assert in_order(collect_tables(folded)["seen"]) == in_order(plain({}))
+
+
+def test_the_operator_goes_on_from_the_states_of_keys(lake: Lake) -> None:
+    rows = [(topic, partition, left.encode()) for (topic, partition), left in STATES.items()]
+    arrays = [
+        pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), FROZEN.arrow_schema, strict=True)
     ]
+    lake.append_once(FROZEN, pa.Table.from_arrays(arrays, schema=FROZEN.arrow_schema), "left")
+
+    def states(read: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield read.rename_columns(["topic", "partition", "frozen"])
+
+    folded = fold_on(lake, [READ], [Reading(FROZEN, FROZEN.column_names, states)], ROWS, worker)
+    assert folded is not None
+    assert in_order(collect_tables(folded)["seen"]) == in_order(plain(STATES))
+    alone = fold_on(lake, [], [Reading(FROZEN, FROZEN.column_names, states)], ROWS, worker)
+    assert alone is not None
+    seen = {(row["topic"], row["partition"]): row["left"] for row in collect_tables(alone)["seen"]}
+    assert seen == STATES
 
 
-def by_key(row: dict[str, Any]) -> str:
-    return repr((row["topic"], row["partition"]))
+def test_nothing_to_read_is_nothing_to_fold(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(spark, tmp_path)
+    assert fold(lake, [READ], ROWS, worker) is None
+    assert fold_on(lake, [READ], [], ROWS, worker) is None
 
 
-@pytest.mark.parametrize("rows", [[], [("a", 0, None), (None, 1, 2), ("a", 0, 1), ("Z", None, 0)]])
-def test_both_give_what_a_plain_fold_gives(spark: SparkSession, rows: list[Row]):
-    check(spark, rows, in_spark=True)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(A_ROW, max_size=60))
-def test_processes_give_what_a_plain_fold_gives(spark: SparkSession, rows: list[Row]):
-    check(spark, rows, in_spark=False)
-
-
-def check(spark: SparkSession, rows: list[Row], in_spark: bool) -> None:
-    numbered = [(*row, number) for number, row in enumerate(rows)]
-    columns = [pa.array(values, field.type) for values, field in zip(zip(*numbered, strict=True), SCHEMA, strict=False)]
-    batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA) if rows else None
-    local = of_batches(2, [[batch.slice(0, 7)], [batch.slice(7)]] if batch is not None else [])
-    source = as_frame(spark, local, ROWS) if in_spark else local
-    folded = fold(source, ("topic", "partition"), ("rank", "value"), ("value",), worker)
-    assert sorted(collect_tables(folded)["seen"], key=by_key) == sorted(plain(rows), key=by_key)
-    assert sorted(as_table(table_of(folded, "seen", SEEN), SEEN).to_pylist(), key=by_key) == sorted(
-        plain(rows), key=by_key
-    )
-
-
-def test_rows_of_a_frame_come_to_those_of_processes(spark: SparkSession):
-    batch = pa.record_batch([pa.array([value]) for value in ("a", 1, 2, 3)], schema=SCHEMA)
-    frame = spark.createDataFrame([("b", 1, 2, 4)], ROWS)
-    # Tasks that find nothing give empty batches, behind which Spark would not look.
-    both = with_frame(of_batches(2, [[batch], [batch.slice(1)], [batch, batch.slice(1), batch]]), frame, ROWS)
-    assert sorted(as_table(both, ROWS).column("value").to_pylist()) == [3, 3, 3, 4]
+def test_each_bucket_has_a_partition_of_its_own(spark: SparkSession) -> None:
+    names = buckets(spark)
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
+    rows = spark.createDataFrame([(name,) for name in names], "bucket int")
+    placed = rows.select(F.expr(f"pmod(hash(bucket), {partitions})").alias("partition")).collect()
+    assert [row["partition"] for row in placed] == list(range(partitions))

@@ -11,18 +11,18 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import micros
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import Keyed
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.replicas import about_replicas
 from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.kafka.context import Spans
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows, read_in_tasks
+from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
 from pipelines.rules.facts import files, history, tier, traffic
 from pipelines.rules.facts.coarse import in_seconds
-from pipelines.rules.facts.columns import TYPES, fact
+from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER, TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
 from pipelines.rules.going_on import Since, new_and_old, parts, states
-from pipelines.spark.rows import Rows
 from schemas import audit_facts as a
 from schemas import silver
 from schemas.data_files import DATA_FILES
@@ -36,6 +36,8 @@ _LINE = "cluster_id broker_id time file_id byte_offset line_no"
 _REQUEST = f"{_LINE} connection correlation_id client_id partitions"
 
 
+#: Facts as the rules take them.
+FACTS = Keyed(shape(TYPES), KEY, ORDER, tuple(FACT_TYPES))
 #: Cluster, topic, partition.
 Partition = tuple[str, str, int]
 #: Tables whose rows become facts.
@@ -47,8 +49,8 @@ TABLES = (
 )
 
 
-def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = None) -> Rows | None:
-    """Facts of partitions, in the columns of `TYPES`; None where there are none.
+def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = None) -> list[Reading]:
+    """What makes the facts of partitions.
 
     Args:
         only: of these partitions; of all if not given.
@@ -56,13 +58,13 @@ def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = N
     read = readings(lake, premises)
     if only is not None:
         read = [_of_partitions(reading, only) for reading in read]
-    return read_in_tasks(lake, read, shape(TYPES))
+    return read
 
 
-def facts_since(lake: Lake, premises: Premises, since: Since) -> Rows | None:
-    """What the run before left of each partition (`FROZEN`), and facts that it has not judged for good."""
+def facts_since(lake: Lake, premises: Premises, since: Since) -> list[Reading]:
+    """What makes what the run before left of each partition (`FROZEN`), and facts that it has not judged for good."""
     read = [part for reading in readings(lake, premises, since) for part in parts(lake, reading, since)]
-    return read_in_tasks(lake, [states(since, by_batch(frozen)), *read], shape(TYPES))
+    return [states(since, by_batch(frozen)), *read]
 
 
 def frozen(rows: pa.RecordBatch) -> pa.RecordBatch:

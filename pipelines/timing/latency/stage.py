@@ -8,15 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from pipelines.base.arrow_rows import first_of_each, one_batch
 from pipelines.base.blobs import shape
+from pipelines.base.chunks import Keyed
 from pipelines.base.config import LatencyConfig
 from pipelines.lake.bounds import instant
-from pipelines.lake.folds import fold, table_of
+from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, read_in_tasks
-from pipelines.spark.local_tasks import LocalTasks
-from pipelines.spark.rows import Rows, as_table
+from pipelines.lake.readings import Reading, by_batch
 from pipelines.timing.latency import blame
 from pipelines.timing.latency.phases import TABLES, columns_of, phases
 from schemas import gold
@@ -29,13 +27,9 @@ def request_phases() -> list[Reading]:
     return [Reading(spec, columns_of(spec), by_batch(phases)) for spec in TABLES]
 
 
-def once(rows: Rows) -> DataFrame | pa.Table:
+def once(rows: DataFrame) -> DataFrame:
     """Rows of ``gold.request_phases``, of which a line that stands in two files gives two that are equal."""
-    keys = list(gold.REQUEST_PHASES.keys)
-    if isinstance(rows, LocalTasks):
-        table = one_batch(as_table(rows, gold.REQUEST_PHASES.worker_schema))
-        return pa.Table.from_batches([first_of_each(table, keys, keys)]).cast(gold.REQUEST_PHASES.arrow_schema)
-    return rows.dropDuplicates(keys)
+    return rows.dropDuplicates(list(gold.REQUEST_PHASES.keys))
 
 
 def has_requests(lake: Lake) -> bool:
@@ -53,13 +47,9 @@ def write_replica_blame(lake: Lake, config: LatencyConfig, since: datetime | Non
     where = None if first is None else pc.field("arrival_time") >= first
     rows_of = by_batch(blame.blamed, config.interval_s)
     reading = Reading(gold.DELAYED_OPERATIONS, blame.OPERATION_COLUMNS, rows_of, where)
-    rows = read_in_tasks(lake, [reading], shape(blame.ROW_TYPES))
-    files = []
-    if rows is not None:
-        worker = blame.BlameWorker(config.interval_s, config.slow_ms)
-        blobs = fold(rows, tuple(blame.KEY_TYPES), blame.ORDER, blame.ORDER, worker)
-        spec = gold.REPLICA_BLAME
-        files = lake.write_rows(spec, table_of(blobs, spec.name, spec.worker_schema))
+    rows = Keyed(shape(blame.ROW_TYPES), tuple(blame.KEY_TYPES), blame.ORDER, blame.ORDER)
+    folded = fold(lake, [reading], rows, blame.BlameWorker(config.interval_s, config.slow_ms))
+    files = [] if folded is None else lake.write_blobs(folded, [gold.REPLICA_BLAME])
     if first is None:
         lake.replace_files(gold.REPLICA_BLAME, files, run_id)
     else:

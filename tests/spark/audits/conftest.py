@@ -9,19 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import load_config
 from pipelines.lake.lake import Lake
-from pipelines.spark.rows import LOCAL_BYTES
 from tests.spark.audits.corpora import ALL, LOSSES, available
 from tests.verbs import CORPORA, SLICE, Ended, in_process, in_session
 
 Verb = Callable[..., Ended]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def processes(spark: SparkSession) -> None:
-    """Have little input folded by processes beside Spark, as a local session of a user does."""
-    spark.conf.set(LOCAL_BYTES, load_config().session.local_mb * 1_000_000)
 
 
 @pytest.fixture(scope="session")

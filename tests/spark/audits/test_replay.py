@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.base.blobs import shape
+from pipelines.base.blobs import rows_by_table, shape
 from pipelines.base.config import Config, load_config
 from pipelines.bronze.ingest import ingest
 from pipelines.cluster.premises import Premises
@@ -43,15 +43,15 @@ from pipelines.replay.partition_worker import (
     SESSION_WAKES,
     SHAPES,
     WAKES,
+    PartitionWorker,
     outcome_values,
 )
 from pipelines.replay.stage import replay_partitions, replayed
 from pipelines.replay.state import State
-from pipelines.replay.timeline import KEY, ORDER, Grounds, grounds, timeline
+from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
 from pipelines.replay.window import WHOLE, CarriedFiles, Window
 from pipelines.report.figures import COORDINATOR_APIS
 from pipelines.silver.parse import parse
-from pipelines.spark.rows import as_frame
 from schemas import gold, silver
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import NAME_FILES
@@ -60,9 +60,9 @@ from schemas.isr import ISR_TIMELINE
 from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
 from schemas.state import CARRIED, PARTITION
 from schemas.topics import METADATA_TOPIC
+from tests.states import DictStates
 from tests.verbs import SLICE
 
-DRIVERS = ("arrow", "stateful")
 pytestmark = pytest.mark.spark
 
 
@@ -88,6 +88,13 @@ def gold_content(lake: Lake) -> dict[str, tuple[int, str]]:
     return {spec.name: content(lake.read(spec)) for spec in gold_stage.ANSWERS if spec not in NAME_FILES}
 
 
+def frame(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
+    """Events of partitions, in no order."""
+    rows = read_in_tasks(lake, readings, shape(ROW_TYPES))
+    assert rows is not None
+    return rows
+
+
 def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake, config: Config):
     premises = collect_premises(audited, config.replay.settle_ms * 1000)
     folded: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -103,7 +110,7 @@ def test_spark_gives_what_a_plain_fold_gives(spark: SparkSession, audited: Lake,
     with staging(audited) as folder:
         ground = grounds(audited, premises, WHOLE, folder)
         # Who reads the partition, and what its leader wants its ISR to be, is nothing to the kernel.
-        rows = as_frame(audited.spark, timeline(audited, premises, ground, "T3"), shape(ROW_TYPES))
+        rows = frame(audited, timeline(audited, premises, ground, "T3"))
         events = rows.where(F.col("kind").isin(*RANK))
         ordered = events.orderBy(*KEY, *ORDER).select(*KEY, *EVENT_TYPES).collect()
     for row in ordered:
@@ -147,9 +154,8 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
             partitions.reading(SESSION_WAKES, fetch_events.wakes),
             ground.connections.reading(WATCHES, fetch_events.names),
         ]
-        rows = read_in_tasks(audited, readings, shape(fetch_events.ROW_TYPES))
-        assert rows is not None
-        events = as_frame(audited.spark, rows, shape(fetch_events.ROW_TYPES))
+        events = read_in_tasks(audited, readings, shape(fetch_events.ROW_TYPES))
+        assert events is not None
         ordered = events.orderBy(*session_worker.KEY_TYPES, *fetch_events.ORDER).collect()
     assert {NAMED, FETCH, BATCH} <= {row["kind"] for row in ordered}
     folded: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -206,7 +212,7 @@ def _value(value: Any, type_: str) -> Any:
     return tuple(value or ()) if type_.startswith("array") else value
 
 
-def test_two_drivers_give_the_same_and_go_on_from_the_same_folds(audited: Lake, config: Config):
+def test_the_operator_gives_what_a_plain_driver_gives_and_goes_on_from_the_same_folds(audited: Lake, config: Config):
     premises = collect_premises(audited, config.replay.settle_ms * 1000)
     instants = audited.read(silver.PRODUCE_REQUESTS).agg(
         F.unix_micros(F.min("handled_time")), F.unix_micros(F.max("handled_time"))
@@ -215,36 +221,47 @@ def test_two_drivers_give_the_same_and_go_on_from_the_same_folds(audited: Lake, 
     middle_us = (first_us + last_us) // 2_000_000 * 1_000_000
     brokers = list(premises.contexts.versions)
 
-    def replay(driver: str, ground: Grounds, window: Window) -> dict[str, list[dict[str, Any]]]:
-        settings = config.replay.model_copy(update={"driver": driver})
-        return collect_tables(replay_partitions(audited, premises, ground, settings, window))
+    def by_operator(ground: Grounds, window: Window) -> dict[str, list[dict[str, Any]]]:
+        folded = replay_partitions(audited, premises, ground, config.replay, window)
+        assert folded is not None
+        return collect_tables(folded)
+
+    def plainly(ground: Grounds, window: Window, states: Mapping[Any, bytes]) -> dict[str, list[dict[str, Any]]]:
+        """All events sorted on the driver, and the worker called once."""
+        events = frame(audited, timeline(audited, premises, ground, config.replay.evidence_tier_max, window)).toArrow()
+        indices = pc.sort_indices(events, [(name, "ascending", "at_start") for name in (*KEY, *ORDER)])
+        ordered = events.combine_chunks().take(indices).select([*KEY, *COLUMNS]).combine_chunks()
+        since_us = {broker: seal.sealed_us for broker, seal in window.seals.items()}
+        worker = PartitionWorker(premises.contexts, ground.evidence, window.until, since_us)
+        blobs = worker(iter(ordered.to_batches()), DictStates(states))
+        return rows_by_table((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
 
     with staging(audited) as folder:
         window = Window(until=dict.fromkeys(brokers, middle_us))
         ground = grounds(audited, premises, window, folder)
-        whole = {driver: replay(driver, ground, window) for driver in DRIVERS}
-        assert comparable(whole["arrow"]) == comparable(whole["stateful"])
-        assert all(whole["arrow"][name] for name in (OUTCOMES, WAKES, SESSION_WAKES, FOLDS, ISR_TIMELINE.name))
+        whole = by_operator(ground, window)
+        assert comparable(whole) == comparable(plainly(ground, window, {}))
+        assert all(whole[name] for name in (OUTCOMES, WAKES, SESSION_WAKES, FOLDS, ISR_TIMELINE.name))
 
         (spec,) = folder.tables({"carried": CARRIED.worker_schema})
-        open_requests = {row["request_id"] for row in whole["arrow"][OUTCOMES] if not row["final"]}
-        assert 0 < len(open_requests) < len(whole["arrow"][OUTCOMES])
-        for folds_of in DRIVERS:
-            folds = [
-                (PARTITION, row["cluster_id"], row["broker_id"], _name(row), row["pending"], None, None, row["frozen"])
-                for row in whole[folds_of][FOLDS]
-            ]
-            files = audited.write_rows(spec, rows_table(spec, folds))
-            stored = tuple(Stored(audited.path(spec) / file.path, file.size_bytes) for file in files)
-            window = Window(
-                seals=dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),
-                until=dict.fromkeys(brokers, last_us),
-                carried=(CarriedFiles(spec, stored, pc.scalar(True)),),
-            )
-            ground = grounds(audited, premises, window, folder)
-            gone_on = {driver: replay(driver, ground, window) for driver in DRIVERS}
-            assert comparable(gone_on["arrow"]) == comparable(gone_on["stateful"])
-            assert {row["request_id"] for row in gone_on["stateful"][OUTCOMES]} == open_requests
+        open_requests = {row["request_id"] for row in whole[OUTCOMES] if not row["final"]}
+        assert 0 < len(open_requests) < len(whole[OUTCOMES])
+        folds = [
+            (PARTITION, row["cluster_id"], row["broker_id"], _name(row), row["pending"], None, None, row["frozen"])
+            for row in whole[FOLDS]
+        ]
+        files = audited.write_rows(spec, rows_table(spec, folds))
+        stored = tuple(Stored(audited.path(spec) / file.path, file.size_bytes) for file in files)
+        window = Window(
+            seals=dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),
+            until=dict.fromkeys(brokers, last_us),
+            carried=(CarriedFiles(spec, stored, pc.scalar(True)),),
+        )
+        ground = grounds(audited, premises, window, folder)
+        gone_on = by_operator(ground, window)
+        states = {tuple(row[name] for name in KEY): row["frozen"] for row in whole[FOLDS]}
+        assert comparable(gone_on) == comparable(plainly(ground, window, states))
+        assert {row["request_id"] for row in gone_on[OUTCOMES]} == open_requests
 
 
 def _name(row: Mapping[str, Any]) -> str:
@@ -373,7 +390,7 @@ def test_other_files_that_overlap_in_another_order_give_the_same_gold(
 def test_evidence_above_a_tier_is_left_out(spark: SparkSession, audited: Lake):
     with staging(audited) as folder:
         ground = grounds(audited, Premises(), WHOLE, folder)
-        events = as_frame(spark, timeline(audited, Premises(), ground, "T1"), shape(ROW_TYPES))
+        events = frame(audited, timeline(audited, Premises(), ground, "T1"))
         kinds = {row["kind"] for row in events.select("kind").distinct().collect()}
     assert {"leader_start", "fetch", "produce"} <= kinds
     assert not kinds & {"initial_status", "progress"}

@@ -33,20 +33,20 @@ class Reads:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.files: set[str] = set()
         self.whole: list[Any] = []
-        read_in_tasks, facts = timeline.read_in_tasks, timeline.facts
+        fold, facts = stage.fold, timeline.facts
 
         def noted(lake: Lake, readings: Any, *others: Any) -> Any:
             for reading in readings:
                 if reading.spec.name not in OF_NO_HOUR and not self.whole:
                     files = lake.files(reading.spec, reading.where) if reading.files is None else reading.files
                     self.files |= {str(file.place) for file in files or ()}
-            return read_in_tasks(lake, readings, *others)
+            return fold(lake, readings, *others)
 
         def of(lake: Lake, premises: Any, only: Any = None) -> Any:
             self.whole.append(only)
             return facts(lake, premises, only)
 
-        monkeypatch.setattr(timeline, "read_in_tasks", noted)
+        monkeypatch.setattr(stage, "fold", noted)
         monkeypatch.setattr(stage, "facts", of)
 
 

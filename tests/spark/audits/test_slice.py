@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bench.contents import content_of, row_texts
 from pipelines.lake.lake import Lake
-from pipelines.spark.rows import LOCAL_BYTES
 from schemas import controllers as c
 from schemas import replicas as r
 from schemas import silver
 from schemas.audit import RULE_RESULTS
-from schemas.catalog import TABLES
-from tests.spark.audits.conftest import Verb
-from tests.verbs import SLICE
 
 
 def test_followers_do_as_predicted(slice_lake: Lake):
@@ -41,19 +33,3 @@ def test_controllers_break_no_rule(slice_lake: Lake):
         assert table.count() == table.select(*spec.keys).distinct().count() > 0
     completed = slice_lake.read(c.FAILOVERS).where("outcome = 'completed'")
     assert completed.where("taken_up_to_serving_ms >= 0").count() > 0
-
-
-def test_tasks_of_spark_give_what_processes_beside_it_give(
-    spark: SparkSession, verb: Verb, slice_lake: Lake, tmp_path: Path
-):
-    here = spark.conf.get(LOCAL_BYTES)
-    spark.conf.set(LOCAL_BYTES, "0")
-    try:
-        ended = verb(tmp_path, "audit", SLICE)
-    finally:
-        spark.conf.set(LOCAL_BYTES, str(here))
-    assert ended.code == 0, ended.err
-    compared = [spec for spec in TABLES if spec.layer in ("bronze", "silver", "gold")]
-    lakes = (slice_lake.root, tmp_path / "lake")
-    by_processes, by_tasks = ({s.full_name: content_of(row_texts(lake, s)) for s in compared} for lake in lakes)
-    assert by_tasks == by_processes

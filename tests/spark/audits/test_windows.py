@@ -14,12 +14,12 @@ from pipelines.base.config import load_config
 from pipelines.base.groups import values_of
 from pipelines.cluster.stage import collect_premises
 from pipelines.lake.lake import Lake
+from pipelines.lake.readings import read_in_tasks
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
 from pipelines.rules.facts.timeline import facts
 from pipelines.rules.partition_audit import GONE_ON_WITH, place
 from pipelines.rules.rule import Settings
 from pipelines.rules.worker import settings_of
-from pipelines.spark.rows import as_table
 from schemas.audit_facts import Fact
 from tests.spark.audits.corpora import ALL
 from tests.unit.rules.cut_runs import ends_us, run_by_run
@@ -32,9 +32,9 @@ def partitions(lake: Lake) -> list[tuple[list[Fact], Settings]]:
     """Facts of each partition of a lake of the kinds that a run goes on with, and its settings."""
     config = load_config()
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
-    rows = facts(lake, premises)
+    rows = read_in_tasks(lake, facts(lake, premises), shape(TYPES))
     assert rows is not None
-    table = as_table(rows, shape(TYPES)).select([*KEY, *FACT_TYPES]).combine_chunks()
+    table = rows.toArrow().select([*KEY, *FACT_TYPES]).combine_chunks()
     by_key: dict[tuple[str, str, int], list[Fact]] = defaultdict(list)
     for row in zip(*values_of(table.columns), strict=True):
         by_key[row[: len(KEY)]].append(Fact._make(row[len(KEY) :]))

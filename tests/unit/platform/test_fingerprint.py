@@ -79,7 +79,6 @@ def replay_fingerprint(grammar: str = "grammar", **overrides: Any) -> str:
         {"quality__enabled": False},
         {"quality__time_slack_ms": 5},
         {"session__driver_memory": "3g"},
-        {"replay__driver": "stateful"},
         {"ingest__timezone": "Europe/Berlin"},  # files that were read are not read again
     ],
 )

@@ -10,6 +10,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from pipelines.base.arrow_rows import arrow_schema, shaped
 from pipelines.lake.bounds import Bounds
+from pipelines.replay import carried_rows as carried_rows_module
 from pipelines.replay.batches import BATCH, ROLL, STABLE
 from pipelines.replay.carried_rows import (
     CARRIED_SCHEMA,
@@ -19,13 +20,13 @@ from pipelines.replay.carried_rows import (
     carried_rows,
     last_fetches,
     outcomes,
-    partition_events,
+    partition_states,
     wakes_left,
     wakes_to_carry,
     watches,
 )
 from pipelines.replay.connections import GONE_US, SHAPES, WATCHES
-from pipelines.replay.partition_worker import CARRIED, CARRIED_WAKE, KEY_TYPES, OUTCOME_TYPES, WAKE_TYPES
+from pipelines.replay.partition_worker import CARRIED_WAKE, KEY_TYPES, OUTCOME_TYPES, WAKE_TYPES
 from pipelines.replay.wakes import LOCAL_START
 from schemas.state import CONNECTION, OUTCOME, PARTITION, WAKE, WATCH
 
@@ -113,17 +114,16 @@ def test_an_outcome_comes_back_as_it_was() -> None:
     }
 
 
-def test_folds_and_wakes_come_before_all_events_of_their_partition() -> None:
+def test_folds_and_wakes_come_to_their_partition() -> None:
     folds = one(
         KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}, **PLACE, frozen=b"{}", pending=3
     )
     stored = carried_folds(folds, PARTITION)
     assert stored.to_pylist()[0]["name"] == "a-b-12"
-    event = partition_events(stored, CARRIED, "state").to_pylist()[0]
-    assert {name: event[name] for name in PLACE} == PLACE
-    assert (event["carried"], event["time_us"], event["rank"]) == (b"{}", -1, -1)
-    wake = partition_events(read_back(one(KEY_TYPES | WAKE_TYPES, **PLACE, wake=ROLL), WAKE), CARRIED_WAKE, "row")
-    assert b'"wake":"roll"' in wake.to_pylist()[0]["carried"].replace(b" ", b"")
+    assert partition_states(stored).to_pylist() == [{**PLACE, "frozen": b"{}"}]
+    wake = carried_rows_module.wakes(read_back(one(KEY_TYPES | WAKE_TYPES, **PLACE, wake=ROLL), WAKE)).to_pylist()[0]
+    assert b'"wake":"roll"' in wake["carried"].replace(b" ", b"")
+    assert (wake["kind"], wake["time_us"]) == (CARRIED_WAKE, -1)
 
 
 def test_a_fold_without_events_has_no_last_time() -> None:

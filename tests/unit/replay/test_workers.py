@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.tws_tester import TwsTester
 
 from pipelines.base.blobs import rows_by_table, shape
+from pipelines.base.groups import Key
 from pipelines.kafka.context import Contexts
 from pipelines.kafka.versions import rules_for
 from pipelines.replay import partition_worker as p
@@ -25,7 +24,6 @@ from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.judge import Tolerances
-from pipelines.replay.operator import StatefulPartitions
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
 from pipelines.replay.timeline import COLUMN_TYPES
@@ -35,6 +33,7 @@ from pipelines.replay.watches import Watch
 from schemas.events import PRODUCE, Event
 from schemas.gold import DELAYED_OPERATIONS
 from schemas.session_events import BATCH, FETCH, ROLL, Origin, SessionEvent
+from tests.states import DictStates
 from tests.unit.replay.cluster import TOPIC, Logged
 from tests.unit.replay.test_cluster_properties import (
     FOLLOWER_CONNECTION,
@@ -48,9 +47,9 @@ LIMITS = Tolerances(5_000, 100_000)
 CONTEXTS = Contexts({("c", 1): "3.9.1"})
 ORIGIN = Origin(1, 2, "client", 3, None)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: An event that brings a fold, and the columns of a watch where none is.
-CARRIED = Event(-1, p.CARRIED, -1)
+#: The columns of a watch where none is.
 NO_WATCH = (None,) * len(Watch._fields)
+SESSION_ROWS = w.KEY_TYPES | SESSION_TYPES
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -66,10 +65,9 @@ def batches(types: Mapping[str, str], rows: Iterable[Sequence[Any]], size: int =
     ]
 
 
-def tables(worker: Any, given_batches: list[pa.RecordBatch]) -> Rows:
-    return rows_by_table(
-        (row["table"], row["rows"]) for blob in worker(iter(given_batches)) for row in blob.to_pylist()
-    )
+def tables(worker: Any, given_batches: list[pa.RecordBatch], states: Mapping[Key, bytes] | None = None) -> Rows:
+    blobs = worker(iter(given_batches), DictStates(states))
+    return rows_by_table((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
 
 
 def comparable(operation: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,12 +95,10 @@ def of_partitions(
     rows = []
     for partition, events in sorted(logged.partitions.items()):
         key = ("c", TOPIC, partition, 1)
-        for fold in (folds or {}).get(p.FOLDS, []):
-            if fold["partition"] == partition:
-                rows.append((*key, *CARRIED, fold["frozen"], *NO_WATCH))
         rows += [(*key, *event, None, *NO_WATCH) for event in events if event.time_us >= since_us]
     worker = p.PartitionWorker(contexts, {}, sealed, {("c", 1): since_us})
-    return tables(worker, batches(p.KEY_TYPES | COLUMN_TYPES, rows))
+    states = {("c", TOPIC, fold["partition"], 1): fold["frozen"] for fold in (folds or {}).get(p.FOLDS, [])}
+    return tables(worker, batches(p.KEY_TYPES | COLUMN_TYPES, rows), states)
 
 
 @settings(max_examples=25, deadline=None)
@@ -153,39 +149,6 @@ def test_each_version_of_a_broker_has_its_own_rules(logged: Logged, upgraded_us:
         assert [{**row, "final": None} for row in rest[table]] == undecided
 
 
-class OfOneKey(StatefulPartitions):
-    """The operator as the tester calls it: with a key of one column."""
-
-    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
-        super().handleInitialState(key[0], initialState, timerValues)
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        return super().handleInputRows(key[0], rows, timerValues)
-
-
-@settings(max_examples=25, deadline=None)
-@given(clusters(), st.integers(1, UNTIL_MS * 1_000))
-def test_the_operator_goes_on_from_its_state(logged: Logged, sealed_us: int) -> None:
-    whole = of_partitions(logged, until_us=sealed_us)
-    last_us = UNTIL_MS * 10_000
-    expected = of_partitions(logged, since_us=sealed_us, until_us=last_us, folds=whole)
-    found: Rows = {}
-    for fold in whole[p.FOLDS]:
-        key = ("c", TOPIC, fold["partition"], 1)
-        events = [event for event in logged.partitions[fold["partition"]] if event.time_us >= sealed_us]
-        rows = [(*CARRIED, None, *NO_WATCH), *((*event, None, *NO_WATCH) for event in events)]
-        frame = pa.Table.from_batches(batches(COLUMN_TYPES, rows)).to_pandas()
-        operator = OfOneKey(p.PartitionWorker(CONTEXTS, {}, {("c", 1): last_us}))
-        state = pd.DataFrame({"topic": [TOPIC], "carried": [fold["frozen"]]})
-        blobs = TwsTester(operator, initialStatePandas=[(key, state)]).testInPandas(key, frame)
-        for table, some in rows_by_table(zip(blobs["table"], blobs["rows"], strict=True)).items():
-            found.setdefault(table, []).extend(some)
-    for rows_of in (found, expected):
-        for fold in rows_of.get(p.FOLDS, []):
-            del fold["frozen"]  # what is one object in it depends on how the rows came
-    assert found == {table: rows for table, rows in expected.items() if rows}
-
-
 @settings(max_examples=25, deadline=None)
 @given(clusters(), st.integers(1, UNTIL_MS * 1_000))
 def test_sessions(logged: Logged, sealed_us: int) -> None:
@@ -197,10 +160,9 @@ def test_sessions(logged: Logged, sealed_us: int) -> None:
 
     def fetches(given_events: list[SessionEvent], frozen: bytes | None = None) -> Rows:
         key = ("c", 1, FOLLOWER_CONNECTION)
-        rows = [] if frozen is None else [(*key, *SessionEvent(-1, w.CARRIED)[:-1], *ORIGIN, frozen)]
-        rows += [(*key, *event[:-1], *event.origin, None) for event in given_events]
-        types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
-        return tables(w.SessionWorker(LIMITS, {("c", 1): ((0, "3.9.1"),)}, {("c", 1): sealed_us}), batches(types, rows))
+        rows = [(*key, *event[:-1], *event.origin) for event in given_events]
+        worker = w.SessionWorker(LIMITS, {("c", 1): ((0, "3.9.1"),)}, {("c", 1): sealed_us})
+        return tables(worker, batches(SESSION_ROWS, rows), {} if frozen is None else {key: frozen})
 
     def values(rows: Rows) -> list[dict[str, Any]]:
         assert all(table_of(row) == table for table in OPERATION_SHAPES for row in rows[table])
@@ -228,10 +190,9 @@ def test_a_fetch_is_judged_by_the_version_that_took_it_up(monkeypatch: pytest.Mo
     monkeypatch.setattr(FetchSession, "observe", observe)
     monkeypatch.setattr(FetchSession, "finish", lambda session: [])
     events = [SessionEvent(time_us, FETCH, time_us, origin=ORIGIN) for time_us in (10, 20, 30)]
-    rows = [("c", 1, FOLLOWER_CONNECTION, *event[:-1], *event.origin, None) for event in events]
+    rows = [("c", 1, FOLLOWER_CONNECTION, *event[:-1], *event.origin) for event in events]
     eras = ((0, "2.3.1"), (20, "2.8.2"), (25, "3.9.1"))
-    types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
-    tables(w.SessionWorker(LIMITS, {("c", 1): eras}, {}), batches(types, rows))
+    tables(w.SessionWorker(LIMITS, {("c", 1): eras}, {}), batches(SESSION_ROWS, rows))
     assert seen == [(10, (2, 3, 1)), (20, (2, 8, 2)), (30, (3, 9, 1))]
 
 
@@ -245,13 +206,9 @@ def test_only_a_session_that_begins_after_the_seal_is_told_of_older_segments(mon
 
     monkeypatch.setattr(FetchSession, "observe", observe)
     events = [SessionEvent(time_us, kind, origin=ORIGIN) for time_us in (50, 150) for kind in (BATCH, ROLL)]
-    rows = [("c", 1, "carried", *SessionEvent(-1, w.CARRIED)[:-1], *ORIGIN, frozen)]
-    rows += [
-        ("c", 1, connection, *event[:-1], *event.origin, None) for connection in ("carried", "new") for event in events
-    ]
-    types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
+    rows = [("c", 1, connection, *event[:-1], *event.origin) for connection in ("carried", "new") for event in events]
     worker = w.SessionWorker(LIMITS, {}, {}, {("c", 1): 100})
-    tables(worker, batches(types, rows))
+    tables(worker, batches(SESSION_ROWS, rows), {("c", 1, "carried"): frozen})
     assert seen == [(BATCH, 150), (ROLL, 150), (ROLL, 50), (BATCH, 150), (ROLL, 150)]
 
 
@@ -292,8 +249,7 @@ def test_a_fetch_whose_line_stands_in_two_files_is_one() -> None:
         )
         for time_us, name, number in ((5, "z", 4), (10, "a", 6), (10, "a", 6), (10, "b", 5), (10, "b", 5))
     ]
-    rows = [("c", 1, FOLLOWER_CONNECTION, *event[:-1], *event.origin, None) for event in events]
-    types = w.KEY_TYPES | SESSION_TYPES | {"carried": "binary"}
-    judged = tables(w.SessionWorker(LIMITS, {("c", 1): ((0, "3.9.1"),)}, {}), batches(types, rows))
+    rows = [("c", 1, FOLLOWER_CONNECTION, *event[:-1], *event.origin) for event in events]
+    judged = tables(w.SessionWorker(LIMITS, {("c", 1): ((0, "3.9.1"),)}, {}), batches(SESSION_ROWS, rows))
     operation_ids = [row["operation_id"] for table in OPERATION_SHAPES for row in judged[table]]
     assert sorted(operation_ids) == ["a", "b", "z"]

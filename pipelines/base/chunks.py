@@ -1,0 +1,226 @@
+"""Rows of a fold on their way through Spark: sorted chunks, by bucket of their key. Pure.
+
+Row by row the shuffle and the sort of forty columns are what a fold of a large input pays for. So the tasks that read
+rows sort them in Arrow and give a row for each chunk: its bucket, its first key and order, and its rows as one value.
+Spark shuffles and sorts these few; who folds a bucket merges its chunks, which come in the order of their first rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, groupby, pairwise
+from typing import Any, Final
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
+
+from pipelines.base.arrow_rows import conformed
+from pipelines.base.blobs import Batches
+from pipelines.base.groups import begins
+from schemas.table import BINARY
+
+BUCKET: Final = "bucket"
+#: False of chunks of states, which come before those of a bucket's rows.
+IS_ROW: Final = "is_row"
+ROWS: Final = "rows"
+#: Column of a state behind its key: what an earlier run left, frozen.
+FROZEN: Final = "frozen"
+#: Rows of one chunk; who merges holds at least one chunk of each task that has rows of a bucket.
+CHUNK_ROWS: Final = 4_096
+#: Rows that a task sorts at a time.
+_SORTED_ROWS: Final = 200_000
+#: Rows that are merged at a time, and that a worker takes at a time.
+_MERGED_ROWS: Final = 32_768
+_BATCH_ROWS: Final = 10_000
+_PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT: Final = np.uint64(29)
+
+#: Values of some columns of a row, each with whether it is there: nulls come first, as in Spark.
+Place = tuple[tuple[bool, Any], ...]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Rows that a fold takes.
+
+    Args:
+        columns: of a row.
+        key: columns whose values are together in one group; they come first in what a worker gets.
+        order: columns that order the rows of a group.
+        taken: columns that a worker gets behind the key.
+    """
+
+    columns: StructType
+    key: tuple[str, ...]
+    order: tuple[str, ...]
+    taken: tuple[str, ...]
+
+    @cached_property
+    def chunk(self) -> StructType:
+        """Columns of a chunk: bucket, what it is of, key and order of its first row, rows."""
+        sorted_by = [self.columns[name] for name in self._sorted_by]
+        place = [StructField(BUCKET, IntegerType()), StructField(IS_ROW, BooleanType())]
+        return StructType([*place, *sorted_by, StructField(ROWS, BINARY)])
+
+    @cached_property
+    def state(self) -> StructType:
+        """Columns of a state: the key, and what an earlier run left of it, frozen."""
+        return StructType([*(self.columns[name] for name in self.key), StructField(FROZEN, BINARY)])
+
+    @cached_property
+    def _sorted_by(self) -> tuple[str, ...]:
+        return (*self.key, *(name for name in self.order if name not in self.key))
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        names = dict.fromkeys((*self._sorted_by, *self.taken))
+        return _arrow(StructType([self.columns[name] for name in names]))
+
+    def chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int]) -> Batches:
+        """The chunks of a task's rows, bucket by bucket.
+
+        Args:
+            buckets: names of the buckets.
+        """
+        return self._packed(batches, self._schema, self._sorted_by, buckets, is_row=True)
+
+    def state_chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int]) -> Batches:
+        """The same of states."""
+        return self._packed(batches, _arrow(self.state), self.key, buckets, is_row=False)
+
+    def _packed(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        sorted_by: Sequence[str],
+        buckets: Sequence[int],
+        is_row: bool,
+    ) -> Batches:
+        waiting: list[pa.RecordBatch] = []
+        for batch in chain(batches, [None]):
+            if batch is not None and batch.num_rows:
+                waiting.append(conformed(schema, batch))
+            if waiting and (batch is None or sum(each.num_rows for each in waiting) >= _SORTED_ROWS):
+                yield self._chunked(pa.Table.from_batches(waiting), sorted_by, buckets, is_row)
+                waiting = []
+
+    def _chunked(
+        self, table: pa.Table, sorted_by: Sequence[str], buckets: Sequence[int], is_row: bool
+    ) -> pa.RecordBatch:
+        names = table.schema.names
+        numbers = bucket_of([table.column(name) for name in self.key], len(buckets))
+        bucket = pa.array(np.asarray(buckets, np.int32)[numbers])
+        (whole,) = _sorted(table.append_column(BUCKET, bucket), (BUCKET, *sorted_by)).to_batches()
+        bounds = []
+        for begin, end in pairwise((*begins([whole.column(BUCKET)]), whole.num_rows)):
+            bounds += [(start, min(start + CHUNK_ROWS, end)) for start in range(begin, end, CHUNK_ROWS)]
+        firsts = whole.take(pa.array([begin for begin, _ in bounds]))
+        rows = whole.select(names)
+        values: dict[str, Any] = {name: firsts.column(name) for name in (BUCKET, *sorted_by)}
+        values[IS_ROW] = pa.array([is_row] * len(bounds))
+        values[ROWS] = pa.array([_stream(rows.slice(begin, end - begin)) for begin, end in bounds], pa.binary())
+        schema = _arrow(self.chunk)
+        columns = [values.get(field.name, pa.nulls(len(bounds), field.type)) for field in schema]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def buckets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Batches]:
+        """The rows of one bucket after the other, as `merged` gives them.
+
+        Args:
+            batches: chunks of rows, sorted by bucket, key and order.
+        """
+        rows = (
+            row
+            for batch in batches
+            for row in zip(*(batch.column(name) for name in (BUCKET, *self._sorted_by, ROWS)), strict=True)
+        )
+        for _, chunks in groupby(rows, key=lambda row: row[0].as_py()):
+            yield self.merged(
+                (_place(value.as_py() for value in chunk[1:-1]), chunk[-1].as_buffer()) for chunk in chunks
+            )
+
+    def place_of(self, chunk: Any) -> Place:
+        """The place of the first row of a chunk, a row of Spark's."""
+        return _place(chunk[name] for name in self._sorted_by)
+
+    def merged(self, chunks: Iterable[tuple[Place, Any]]) -> Batches:
+        """Rows of one bucket in their order, with the columns that a worker gets.
+
+        Args:
+            chunks: the place of each one's first row, and its rows; in the order of these places.
+        """
+        held: list[pa.Table] = []
+        limit = _MERGED_ROWS
+        for first, rows in chunks:
+            if sum(table.num_rows for table in held) >= limit:
+                table = _sorted(pa.concat_tables(held), self._sorted_by)
+                # What comes from now on is not before the first row of this chunk.
+                ready = self._rows_before(table, first)
+                yield from self._batches(table.slice(0, ready))
+                held = [table.slice(ready)]
+                limit = max(_MERGED_ROWS, 2 * (table.num_rows - ready))
+            with pa.ipc.open_stream(rows) as stream:
+                held.append(stream.read_all())
+        if held:
+            yield from self._batches(_sorted(pa.concat_tables(held), self._sorted_by))
+
+    def _rows_before(self, table: pa.Table, place: Place) -> int:
+        columns = [table.column(name) for name in self._sorted_by]
+        low, high = 0, table.num_rows
+        while low < high:
+            middle = (low + high) // 2
+            if _place(column[middle].as_py() for column in columns) < place:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _batches(self, table: pa.Table) -> Batches:
+        taken = (*self.key, *self.taken)
+        yield from table.select(list(taken)).combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
+
+
+def _arrow(columns: StructType) -> pa.Schema:
+    return to_arrow_schema(columns, timezone="UTC")
+
+
+def bucket_of(key: Sequence[pa.ChunkedArray], count: int) -> Any:
+    """Number of the bucket of each row, of so many: the same in each task, whatever its other rows."""
+    hashes = np.zeros(len(key[0]), np.uint64)
+    for column in key:
+        hashes = (hashes ^ _hashes(column)) * _PRIME
+        hashes ^= hashes >> _SHIFT
+    return (hashes % np.uint64(count)).astype(np.int64)
+
+
+def _hashes(column: pa.ChunkedArray) -> Any:
+    if pa.types.is_string(column.type):
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        texts = encoded.dictionary.to_pylist()
+        hashes = np.array([0 if text is None else crc32(text.encode()) + 1 for text in texts], np.uint64)
+        return hashes[encoded.indices.to_numpy()]
+    numbers = pc.fill_null(column.cast(pa.int64()), -(1 << 62)).to_numpy()
+    return numbers.view(np.uint64)
+
+
+def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    indices = pc.sort_indices(table, [(name, "ascending", "at_start") for name in names])
+    return table.combine_chunks().take(indices)
+
+
+def _place(values: Iterable[Any]) -> Place:
+    return tuple((value is not None, value) for value in values)
+
+
+def _stream(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_batch(rows)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

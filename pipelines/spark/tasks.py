@@ -1,0 +1,82 @@
+"""Work of Spark's tasks on Arrow batches: which task does what, and which bucket of keys comes to which task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import chain, count
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from pipelines.base.arrow_rows import conformed
+from pipelines.base.blobs import Batches
+
+#: A function for ``mapInArrow``.
+Work = Callable[[Batches], Batches]
+T = TypeVar("T")
+_WORD = 0xFFFFFFFF
+#: Seed of Spark's hash partitioning.
+_SEED = 42
+
+
+def in_tasks(
+    spark: SparkSession,
+    plan: Sequence[Sequence[T]],
+    make: Callable[[T], Iterator[pa.RecordBatch]],
+    columns: StructType,
+    then: Work | None = None,
+) -> DataFrame:
+    """What a function makes of the items of a plan, a task for each of its lists.
+
+    Args:
+        columns: of the batches.
+        then: what a task makes of all its batches; their columns are `columns`, then.
+    """
+
+    def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Task number n does the plan's n-th list. No shuffle has to bring it there.
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from chain.from_iterable(map(make, plan[number]))
+
+    schema = to_arrow_schema(columns, timezone="UTC")
+
+    def whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        made = numbered(batches) if then is None else then(numbered(batches))
+        # All that a task gives has to have one schema, and what items give may differ in what may be null.
+        return (conformed(schema, batch) for batch in made)
+
+    return spark.range(0, len(plan), 1, max(len(plan), 1)).mapInArrow(whole, columns)
+
+
+def buckets(spark: SparkSession) -> tuple[int, ...]:
+    """Names of as many buckets as a shuffle has partitions, one to each: by hash, two would share one."""
+    return _buckets(int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+
+
+@cache
+def _buckets(partitions: int) -> tuple[int, ...]:
+    names: dict[int, int] = {}
+    for name in count():
+        names.setdefault(_hash(name) % partitions, name)
+        if len(names) == partitions:
+            return tuple(names[partition] for partition in range(partitions))
+    raise AssertionError("numbers do not end")
+
+
+def _hash(value: int) -> int:
+    """Spark's hash of an integer, signed (Murmur3 of one word: ``Murmur3_x86_32.hashInt``)."""
+    word = _rotated(value * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
+    hashed = (_rotated(_SEED ^ word, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
+    hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & _WORD
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 & _WORD
+    hashed ^= hashed >> 16
+    return hashed - (_WORD + 1) if hashed >> 31 else hashed
+
+
+def _rotated(word: int, by: int) -> int:
+    return (word << by | word >> (32 - by)) & _WORD
