@@ -47,7 +47,10 @@ class Answer(Part):
 
 
 class Point(NamedTuple):
-    """A step before its line is looked up: `row` has `file_id`, `byte_offset` and `line_no`, or there is none."""
+    """A step before its line is looked up: `row` has `file_id`, `byte_offset` and `line_no`, or there is none.
+
+    A row without a file is of what a data directory holds, which has no time.
+    """
 
     time_us: int
     what: str
@@ -55,14 +58,18 @@ class Point(NamedTuple):
 
 
 def steps_of(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
-    """Steps in the order of time, each with its line."""
-    ordered = sorted(points, key=lambda step: step.time_us)
+    """Steps in the order of time, each with its line; those without a time come last."""
+    ordered = sorted(points, key=lambda step: (_is_stored(step), step.time_us))
     return tuple(_step(step, lines) for step in ordered)
 
 
+def _is_stored(point: Point) -> bool:
+    return point.row is not None and point.row["file_id"] is None
+
+
 def _step(point: Point, lines: Lines) -> Step:
-    if point.row is None or point.row["file_id"] is None:
-        return Step(time=iso_utc(point.time_us), what=point.what)
+    if point.row is None or _is_stored(point):
+        return Step(time=None if _is_stored(point) else iso_utc(point.time_us), what=point.what)
     return with_line(point.time_us, point.what, point.row, lines)
 
 

@@ -310,7 +310,11 @@ def _steps(result: Survivors) -> Iterable[Point]:
         log = candidate.log
         if log.row is not None:
             beyond = "" if log.end_max == log.end_min else ", and may go further"
-            yield Point(log.row["time"], f"The log of broker {log.replica_id} goes to {log.end_min}{beyond}.", log.row)
+            what = f"The log of broker {log.replica_id} goes to {log.end_min}{beyond}"
+            if log.row["file_id"] is None:
+                yield Point(log.row["time"], f"{what}: the segments of its data directory.", log.row)
+            else:
+                yield Point(log.row["time"], f"{what}.", log.row)
     acked = [batch for batch in result.acked if batch.acks == ALL and batch.is_sure]
     if acked:
         newest = max(acked, key=lambda batch: (batch.epoch, batch.start))

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from pipelines.inquiry.answer import Answer, Point, steps_of
+from pipelines.inquiry.render import as_text
 from pipelines.inquiry.shown import SHOWS, shows
 from schemas.catalog import TABLES
 
@@ -30,3 +32,12 @@ def test_a_produce_tells_its_own_partition_s_answer() -> None:
         "Broker 2, as leader, answers with REQUEST_TIMED_OUT a produce with acks=all of client p, its records from "
         "offset 12."
     )
+
+
+def test_what_a_data_directory_holds_has_no_time_and_comes_last() -> None:
+    points = [Point(0, "stored", {"time": 0, "file_id": None}), Point(1_700_000_000_000_000, "logged")]
+    steps = steps_of(points, {})
+    assert [(step.time, step.what) for step in steps] == [("2023-11-14T22:13:20.000Z", "logged"), (None, "stored")]
+    shown = as_text(Answer(title="x", steps=steps))
+    assert "no time       stored" in shown
+    assert "1970" not in shown
