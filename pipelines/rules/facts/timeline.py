@@ -111,7 +111,6 @@ def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list
         (ISR_TIMELINE, by_batch(history.isr_replay)),
         (CHECKPOINTS, partial(files.checkpoints, ids=ids)),
         (METADATA_RECORDS, by_batch(files.metadata, ids)),
-        (silver.TIER_EVENTS, by_batch(tier.events)),
     ]
     as_large_as_traffic = [
         (
@@ -152,7 +151,7 @@ def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list
         *(Reading(spec, spec.column_names, rows_of) for spec, rows_of in as_small_as_metadata),
         *(Reading(spec, tuple(columns.split()), rows_of) for spec, columns, rows_of in as_large_as_traffic),
         *_reads(lake, premises, since),
-        *_tier_reads(lake, premises),
+        *_tier(lake, premises),
     ]
     made = [about_replicas(reading, premises.future_logs) for reading in made]
     coarse = premises.contexts.coarse
@@ -182,8 +181,12 @@ def _reads(lake: Lake, premises: Premises, since: Since | None) -> list[Reading]
     return [Reading(silver.FETCH_REQUESTS, columns, make)] if connections else []
 
 
-def _tier_reads(lake: Lake, premises: Premises) -> list[Reading]:
-    """Reads from the remote tier beside those that failed; most often none did."""
+def _tier(lake: Lake, premises: Premises) -> list[Reading]:
+    """What was copied to the remote tier and read from it, where a read failed; most often none did.
+
+    Logs tell where they begin each time that they are loaded, with a tier or without: as facts, these lines alone would
+    have each partition judged whole.
+    """
     columns = ("cluster_id", "broker_id", "topic", "partition", "event", "offset", "time")
     failed = lake.rows(silver.TIER_EVENTS, *columns, where=pc.field("event") == "read_failed")
     if not len(failed):
@@ -192,7 +195,10 @@ def _tier_reads(lake: Lake, premises: Premises) -> list[Reading]:
     starts = lake.rows(silver.TIER_EVENTS, *columns, where=(pc.field("event") == "local_start") & is_later)
     failures = tier.failures(pa.concat_tables([failed, starts]))
     read = tuple(f"{_REQUEST} replica_id responses".split())
-    return [Reading(silver.FETCH_REQUESTS, read, partial(failures.reads, names=premises.topic_names))]
+    return [
+        Reading(silver.TIER_EVENTS, silver.TIER_EVENTS.column_names, by_batch(tier.events)),
+        Reading(silver.FETCH_REQUESTS, read, partial(failures.reads, names=premises.topic_names)),
+    ]
 
 
 def _elections_asked_for(lake: Lake) -> list[tuple[str, int]]:
