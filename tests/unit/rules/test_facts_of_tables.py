@@ -47,7 +47,7 @@ def fact_of(row: Mapping[str, Any]) -> Fact:
 
 def test_each_reading_has_the_columns_that_it_needs(tmp_path: Path):
     there: list[Reading] = readings(Lake(None, tmp_path), PREMISES)
-    assert len(there) == 16
+    assert len(there) == 15
     for spec, columns, rows_of, *_ in there:
         assert len(set(columns)) == len(columns)
         made = list(rows_of(pa.RecordBatch.from_pylist([], columns_schema(spec, columns))))
