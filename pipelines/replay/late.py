@@ -42,7 +42,9 @@ UNKNOWN_BROKER: Final = -1
 ORDER: Final = ("at_us", "rank", "until_us", "operation_id")
 # Ranks. Of timers that are due at one instant none was due before the other.
 _OPERATION, _TIMER, _ANSWER = range(3)
-_INSTANTS = {"at_us": "long", "rank": "int", "until_us": "long", "lowest_us": "long", "highest_us": "long"}
+_INSTANTS = {"at_us": "long", "rank": "int"} | dict.fromkeys(
+    ("until_us", "lowest_us", "highest_us", "handled_us"), "long"
+)
 #: Columns of operations, timers that ran and answers: `BROKER`, what an operation is, its instants.
 SHAPE = StructType([*DELAYED_OPERATIONS.worker_schema.fields, *shape(_INSTANTS).fields])
 _SCHEMA = to_arrow_schema(SHAPE, timezone="UTC")
@@ -83,6 +85,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
         "until_us": micros(rows["completed_time"]),
         "lowest_us": micros(rows["lowest_time"]),
         "highest_us": highest_us,
+        "handled_us": micros(rows["handled_time"]),
     }
     values = {name: rows[name] for name in rows.schema.names}
     return shaped(_SCHEMA, len(rows), {**values, **instants, "rank": _OPERATION})

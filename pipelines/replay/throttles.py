@@ -34,13 +34,13 @@ class Throttles(NamedTuple):
         """A late operation; one that a throttle held back is unobservable, up to its timer.
 
         Args:
-            operation: a row of ``gold.delayed_operations``; instants in microseconds.
+            operation: a row of ``gold.delayed_operations``, with ``handled_us`` and ``completed_us``.
             broker: cluster, and the one that answered.
         """
         waits = operation["operation"] == "fetch" and (operation["replica_id"] or -1) >= 0
         if operation["class"] != LATE or not waits or operation["cause"] == o.TIMER:
             return operation
-        expires_us = operation["handled_time"] + (operation["timeout_ms"] or 0) * 1000
+        expires_us = operation["handled_us"] + (operation["timeout_ms"] or 0) * 1000
         if operation["completed_us"] > expires_us + TICK_US + limits.late_us:
             return operation
         held = self._holds(broker, operation)
@@ -54,7 +54,7 @@ class Throttles(NamedTuple):
         topic, partition, time_us = (
             operation["closing_topic"],
             operation["closing_partition"],
-            operation["handled_time"],
+            operation["handled_us"],
         )
         if topic is None or not is_throttled(self.contexts, broker, topic, partition, time_us):
             return False

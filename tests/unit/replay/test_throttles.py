@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from pipelines.kafka.context import (
     DYNAMIC,
@@ -14,8 +17,11 @@ from pipelines.kafka.context import (
     ConfigLine,
     contexts_of,
 )
-from pipelines.replay.judge import Tolerances
+from pipelines.replay.judge import LATE, Tolerances
+from pipelines.replay.late import BROKER as LATE_BROKER
+from pipelines.replay.late import COLUMNS, operations, settler
 from pipelines.replay.throttles import Throttles, is_throttled, throttled_topics
+from schemas.gold import DELAYED_OPERATIONS
 
 BROKER = ("c", 1)
 SECOND = 1_000_000
@@ -48,7 +54,7 @@ def fetch(at: float, waited_ms: int = 400, replica: int = 3, topic: str = "t", *
         "known_bug": None,
         "replica_id": replica,
         "timeout_ms": 500,
-        "handled_time": handled_us,
+        "handled_us": handled_us,
         "completed_us": handled_us + waited_ms * 1000,
         "closing_topic": topic,
         "closing_partition": 0,
@@ -92,3 +98,17 @@ def test_what_no_throttle_explains_stays_late(operation: dict[str, Any]) -> None
 
 def test_without_a_line_that_tells_the_isr_it_is_not_known() -> None:
     assert judged(fetch(3, topic="all"))[:2] == ("unobservable", "isr_not_logged")
+
+
+def test_a_row_as_the_replay_leaves_it_is_judged() -> None:
+    """Instants of rows are timestamps, and those that are reckoned with microseconds beside them."""
+    at = datetime(2026, 11, 20, 12, 0, 6, tzinfo=UTC)
+    row: dict[str, Any] = dict.fromkeys(DELAYED_OPERATIONS.column_names)
+    row |= {"cluster_id": "c", "broker_id": 1, "operation_id": "f", "replica_id": 3, "timeout_ms": 500}
+    row |= {"operation": "fetch", "class": LATE, "cause": "bytes", "closing_topic": "t", "closing_partition": 0}
+    row |= {"handled_time": at, "lowest_time": at, "highest_time": at, "completed_time": at + timedelta(seconds=0.4)}
+    rows = pa.RecordBatch.from_pylist([row], to_arrow_schema(DELAYED_OPERATIONS.worker_schema, timezone="UTC"))
+    settled = settler(LIMITS, THROTTLES)(iter([operations(rows).select([*LATE_BROKER, *COLUMNS])]))
+    (blob,) = [blob for batch in settled for blob in batch.to_pylist()]
+    told = pa.ipc.open_stream(blob["rows"]).read_all().to_pylist()
+    assert [(each["operation_id"], each["class"]) for each in told] == [("f", LATE)]
