@@ -49,7 +49,7 @@ class Answer(Part):
 class Point(NamedTuple):
     """A step before its line is looked up: `row` has `file_id`, `byte_offset` and `line_no`, or there is none.
 
-    A row without a file is of what a data directory holds, which has no time.
+    What a data directory holds has no time: 0.
     """
 
     time_us: int
@@ -59,17 +59,13 @@ class Point(NamedTuple):
 
 def steps_of(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
     """Steps in the order of time, each with its line; those without a time come last."""
-    ordered = sorted(points, key=lambda step: (_is_stored(step), step.time_us))
+    ordered = sorted(points, key=lambda step: (step.time_us == 0, step.time_us))
     return tuple(_step(step, lines) for step in ordered)
 
 
-def _is_stored(point: Point) -> bool:
-    return point.row is not None and point.row["file_id"] is None
-
-
 def _step(point: Point, lines: Lines) -> Step:
-    if point.row is None or _is_stored(point):
-        return Step(time=None if _is_stored(point) else iso_utc(point.time_us), what=point.what)
+    if point.row is None or point.row["file_id"] is None:
+        return Step(time=iso_utc(point.time_us) if point.time_us else None, what=point.what)
     return with_line(point.time_us, point.what, point.row, lines)
 
 

@@ -68,7 +68,7 @@ FORGED = (
     "INFO [Broker id=1] Leader orders-0 with topic id Some(WCK8FkK8RbKFhwge5X0aNA) starts at leader epoch 7 "
     "from offset 0 with partition epoch 9, high watermark 0, ISR [1], adding replicas [] and removing replicas [] . "
     "Previous leader None and previous leader epoch was 6. (state.change.logger)",
-    "INFO Log for partition orders-0 is renamed to /d/orders-0.2b3c-delete and is scheduled for deletion "
+    f"INFO Log for partition orders-0 is renamed to /d/orders-0.{'2b3c' * 8}-delete and is scheduled for deletion "
     "(kafka.log.LogManager)",
     "INFO [Partition orders-0 broker=1] Shrinking ISR from 1,2,3 to 1. Leader: (highWatermark: 5, endOffset: 9). "
     "Out of sync replicas: (brokerId: 2, endOffset: 5) (brokerId: 3, endOffset: 5). (kafka.cluster.Partition)",
