@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.oracle import CORPORA, NAMES, ROOT, contents_of, differences, folder_of, read
+from bench.oracle import CORPORA, ROOT, contents_of, differences, folder_of, read
 from tests.verbs import Ended
 
 
@@ -17,7 +17,7 @@ def test_the_slice_in_one_run(audited_slice: tuple[Path, Ended]):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(read()))
 def test_an_input_whole_cut_and_with_a_late_file(name: str):
     if not folder_of(name).is_dir():
         pytest.skip(f"{CORPORA} is not beside this checkout")
