@@ -175,7 +175,7 @@ $(EXECUTORS)/packages: requirements.lock
 	rm -rf $(EXECUTORS) && mkdir -p $(EXECUTORS)
 	$(PYTHON) -m venv $(ENVIRONMENT)
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock \
-	    deltalake hdfs-native javaproperties msgspec obstore orjson pandas pyarrow pydantic
+	    deltalake hdfs-native javaproperties msgspec obstore orjson pandas protobuf pyarrow pydantic
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock --no-deps delta-spark
 	@touch $@
 

@@ -43,8 +43,12 @@ _HEAD_BYTES = 4096
 _HOSTS_SHOWN = 3
 #: The driver's file among those that are named by the numbers of tasks.
 _TOKEN = "driver"
-#: What the tasks of a run import beside the package, and the standard library does not have.
-_MODULES = ("pyarrow", "pandas", "orjson", "pydantic", "deltalake", "delta", "hdfs_native", "javaproperties", "obstore")
+#: What the tasks of a run import beside the package, and the standard library does not have. PySpark's messages of
+#: states need a protobuf that is at least as new as they are.
+_MODULES = (
+    *("pyarrow", "pandas", "msgspec", "orjson", "pydantic", "deltalake", "delta", "hdfs_native", "javaproperties"),
+    *("obstore", "pyspark.sql.streaming.proto.StateMessage_pb2"),
+)
 _OTHER_PYTHON = re.compile(r"Python in worker has different version[^\d]*(\d[\d.]*\d)")
 #: A program that ends at once, or is none of Python's: Spark has what it printed, or that it never answered.
 _BROKEN_PYTHON = re.compile(
