@@ -9,7 +9,7 @@ KILLS  ?= 50
 KAFKA    ?=
 SCENARIO ?= matrix
 RUN      ?=
-# Of `make bench`: folders of logs. `python -m bench.hours` makes large ones.
+# Of `make bench`: folders of logs. `python -m tests.bench.hours` makes large ones.
 INPUTS   ?= $(LOGS)
 # Rings of `make test` that run beside each other: where a query is planned, a core has nothing to do.
 LANES  ?= 2
@@ -202,13 +202,13 @@ NOTHING :=
 CORPUS = $(TESTBED)/corpora/$(SCENARIO)-$(subst $(NOTHING) ,-,$(strip $(KAFKA)))
 cluster: setup $(TESTBED_VENV)/stamps/packages
 	@test -n "$(strip $(KAFKA))" || { echo "make: say which release, as in make cluster KAFKA=3.6.2" >&2; exit 1; }
-	$(TESTBED_VENV)/bin/python -m testbed run $(KAFKA) --scenario $(SCENARIO) --corpus $(CORPUS) $(RUN)
-	$(BIN)/python -m testbed check $(CORPUS)
+	$(TESTBED_VENV)/bin/python -m tests.testbed run $(KAFKA) --scenario $(SCENARIO) --corpus $(CORPUS) $(RUN)
+	$(BIN)/python -m tests.testbed check $(CORPUS)
 
 test-cluster: setup $(TESTBED_VENV)/stamps/packages
-	$(TESTBED_VENV)/bin/python -m testbed run 2.6.3 --scenario brief --corpus $(TESTBED)/corpora/brief-2.6.3
-	$(TESTBED_VENV)/bin/python -m testbed run 4.1.2 --scenario brief --corpus $(TESTBED)/corpora/brief-4.1.2
-	$(BIN)/python -m testbed check $(TESTBED)/corpora/brief-2.6.3 $(TESTBED)/corpora/brief-4.1.2
+	$(TESTBED_VENV)/bin/python -m tests.testbed run 2.6.3 --scenario brief --corpus $(TESTBED)/corpora/brief-2.6.3
+	$(TESTBED_VENV)/bin/python -m tests.testbed run 4.1.2 --scenario brief --corpus $(TESTBED)/corpora/brief-4.1.2
+	$(BIN)/python -m tests.testbed check $(TESTBED)/corpora/brief-2.6.3 $(TESTBED)/corpora/brief-4.1.2
 
 check: $(STAMPS)/packages
 	$(BIN)/ruff check .
@@ -216,8 +216,8 @@ check: $(STAMPS)/packages
 	$(BIN)/mypy
 
 bench: setup
-	$(BIN)/python -m bench
-	$(BIN)/python -m bench.performance $(INPUTS)
+	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.performance $(INPUTS)
 
 # pip-tools lives in an environment of its own: it is not needed to build or run anything. It knows no dependency
 # groups, so they are handed to it as a list.
@@ -238,4 +238,4 @@ lock:
 
 clean:
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis highwater-lake highwater-slice highwater-report spark-warehouse
-	find highwater jobs pipelines schemas tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find highwater jobs pipelines schemas tests -name __pycache__ -type d -prune -exec rm -rf {} +

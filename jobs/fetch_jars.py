@@ -1,7 +1,7 @@
 """Jars that Spark needs beside its own: fetched from Maven Central once, so that sessions start without asking it.
 
-``conf/jars.lock`` says which (`bench/resolve_jars.py` writes it): a line is the folder, Maven's coordinates, bytes and
-SHA-256. A mirror is taken from ``HIGHWATER_MAVEN``, else from ``~/.m2/settings.xml``.
+``conf/jars.lock`` says which (`tests/bench/resolve_jars.py` writes it): a line is the folder, Maven's coordinates,
+bytes and SHA-256. A mirror is taken from ``HIGHWATER_MAVEN``, else from ``~/.m2/settings.xml``.
 """
 
 from __future__ import annotations

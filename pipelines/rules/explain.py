@@ -22,7 +22,7 @@ WITNESSES = (
     f"{WITNESSES_MIN} that are independent: lines of two brokers, or of two kinds; a line and a file; two requests "
     "with their responses. With fewer it is open: one misread line accuses nobody."
 )
-#: Findings of real corpora, made by ``python -m bench.rule_examples``.
+#: Findings of real corpora, made by ``python -m tests.bench.rule_examples``.
 EXAMPLES = "examples.json"
 
 

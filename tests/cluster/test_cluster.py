@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.contents import main as differing_tables
 from pipelines.spark.session_settings import local_cores
+from tests.bench.contents import main as differing_tables
 from tests.cluster.standalone import ARCHIVE, BARE_PYTHON, Done, command, standalone, submitted
 
 Tell = Callable[[str], None]

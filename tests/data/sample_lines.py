@@ -13,9 +13,9 @@ from pathlib import Path
 
 import orjson
 
-from bench.coverage import find_logs, read_records
 from pipelines.grammars.record import Record
 from pipelines.grammars.text_log import parse_text
+from tests.bench.coverage import find_logs, read_records
 
 SAMPLE = Path(__file__).parent / "text_lines.jsonl.gz"
 _MAX_LENGTH = 900

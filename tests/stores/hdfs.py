@@ -17,7 +17,7 @@ import orjson
 import pyspark
 import pytest
 
-from bench.resolve_jars import Jars, fetch, hadoop_version
+from tests.bench.resolve_jars import Jars, fetch, hadoop_version
 from tests.crash.commands import ROOT
 from tests.stores.servers import server
 

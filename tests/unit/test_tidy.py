@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("schemas", "pipelines", "jobs", "testbed")
+PACKAGES = ("schemas", "pipelines", "jobs", "tests/testbed")
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".lock", ".properties", ".sh", ".cfg", ".txt", ""}
 
 

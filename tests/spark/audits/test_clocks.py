@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.clocks import figures
 from pipelines.lake.lake import Lake
 from pipelines.timing.clocks.stage import Causes, causes_of
 from schemas.clocks import CLOCK_BOUNDS
+from tests.bench.clocks import figures
 
 
 @pytest.fixture(scope="session")

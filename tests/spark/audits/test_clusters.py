@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.contents import row_texts
 from schemas.catalog import TABLES
 from schemas.table import TableSpec
+from tests.bench.contents import row_texts
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE, Ended
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.cookbook import DOCUMENT, answered, questions, shown
 from pipelines.base.answers import plain_rows
 from pipelines.lake.contents import find_tables
 from pipelines.lake.duckdb_views import duckdb_script
 from pipelines.lake.views import query, register
 from schemas.catalog import BY_FULL_NAME
 from schemas.views import VIEWS
+from tests.bench.cookbook import DOCUMENT, answered, questions, shown
 from tests.spark.audits.conftest import Verb
 from tests.verbs import ROOT, Ended
 
@@ -66,7 +66,7 @@ def test_there_are_questions_for_each_of_its_readers() -> None:
 def test_spark_answers_as_the_document_says(registered: SparkSession) -> None:
     answers = [shown(query(registered, question.sql)) for question in QUESTIONS]
     assert answered(DOCUMENTED, answers) == DOCUMENTED, (
-        "if the answers are right, run `python -m bench.cookbook LAKE` on a lake of tests/data/slice"
+        "if the answers are right, run `python -m tests.bench.cookbook LAKE` on a lake of tests/data/slice"
     )
 
 

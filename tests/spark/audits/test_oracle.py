@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.oracle import CORPORA, ROOT, contents_of, differences, folder_of, read
+from tests.bench.oracle import CORPORA, ROOT, contents_of, differences, folder_of, read
 from tests.verbs import Ended
 
 
@@ -22,6 +22,6 @@ def test_an_input_whole_cut_and_with_a_late_file(name: str):
     if not folder_of(name).is_dir():
         pytest.skip(f"{CORPORA} is not beside this checkout")
     ways = [argument for way in read()[name] for argument in ("--way", way)]
-    command = [sys.executable, "-m", "bench.oracle", str(folder_of(name)), *ways]
+    command = [sys.executable, "-m", "tests.bench.oracle", str(folder_of(name)), *ways]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.hours import write_hour
 from pipelines.base.config import Config, load_config
 from pipelines.bronze.ingest import ingest
 from pipelines.gold import gold as gold_stage
@@ -19,6 +18,7 @@ from pipelines.silver.parse import parse
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.replicas import REPLICA_TRUNCATIONS
 from schemas.state import AUDITED
+from tests.bench.hours import write_hour
 from tests.spark.audits.test_incremental import content
 from tests.verbs import SLICE
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.faults import faults_of, judge
+from tests.bench.faults import faults_of, judge
 
 DONE: list[dict[str, Any]] = [
     {"t": 10.0, "what": "load"},

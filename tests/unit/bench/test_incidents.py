@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import incidents
+from tests.bench import incidents
 
 LAKE = Path(__file__).parents[2] / "data" / "lake"
 BLOCKS = incidents.blocks(incidents.DOCUMENT.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.releases import cluster_of, insert, lakes, typed_share, verdict_of
+from tests.bench.releases import cluster_of, insert, lakes, typed_share, verdict_of
 
 
 def corpus(folder: Path, name: str, text: str) -> Path:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bench.survivors import compared
-from bench.whatif import Fault, _faults, _quiet
 from pipelines.inquiry.survivors import ALL, ONE
 from pipelines.lake.contents import find_tables
 from pipelines.lake.reader import LakeReader
+from tests.bench.survivors import compared
+from tests.bench.whatif import Fault, _faults, _quiet
 
 LAKE = Path(__file__).parents[2] / "data" / "lake"
 

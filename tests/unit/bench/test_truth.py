@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.truth import LOSS, Place, Truth, judged, truth_of
+from tests.bench.truth import LOSS, Place, Truth, judged, truth_of
 
 LOST = Place(LOSS, "events", 0, 848, 849)
 

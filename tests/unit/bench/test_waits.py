@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bench.waits import TARGET, document
 from pipelines.kafka.waits import KIND_OF, WAITS
 from pipelines.replay.coordinators import GROUP_APIS
 from pipelines.report.figures import COORDINATOR_APIS
+from tests.bench.waits import TARGET, document
 
 
 def test_the_document_is_up_to_date() -> None:
-    assert TARGET.read_text(encoding="utf-8") == document(), "python -m bench.waits writes docs/waits.md anew"
+    assert TARGET.read_text(encoding="utf-8") == document(), "python -m tests.bench.waits writes docs/waits.md anew"
 
 
 def test_what_is_replayed_has_its_kind() -> None:

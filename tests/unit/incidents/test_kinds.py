@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from bench.incident_examples import EXAMPLES, START_US, Example, steady
-from bench.incident_kinds import DOCUMENT, document
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import BY_NAME, KINDS
 from pipelines.incidents.severities import SEVERITIES_OF
+from tests.bench.incident_examples import EXAMPLES, START_US, Example, steady
+from tests.bench.incident_kinds import DOCUMENT, document
 from tests.unit.incidents.test_questions import ask, line
 
 SIGNATURES = [signature for kind in KINDS for signature in kind.signatures]
@@ -58,7 +58,7 @@ def test_causes_are_kinds(kind: Kind) -> None:
 
 
 def test_the_document_is_the_kinds() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == document(), "run `python -m bench.incident_kinds`"
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "run `python -m tests.bench.incident_kinds`"
 
 
 def said(name: str, lines: Iterable[tuple[float, int, str, str, str]] = (), **rows: Any) -> list[str]:

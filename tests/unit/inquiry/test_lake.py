@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from bench import answers
 from jobs import cli
 from jobs.exit_codes import ExitCode
 from pipelines.inquiry.read_partition import cluster_of, partition_facts
 from pipelines.inquiry.survivors import survivors
 from pipelines.lake.contents import find_tables
 from pipelines.lake.reader import LakeReader
+from tests.bench import answers
 
 LAKE = Path(__file__).parents[2] / "data" / "lake"
 #: First lines that tell of the epochs in which broker 2 (unclean28) and broker 3 (kip101) led.
@@ -377,4 +377,4 @@ def test_a_lake_without_gold_names_the_remedy(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_the_document_s_examples_are_what_the_command_prints() -> None:
-    assert answers.main(["--check"]) == 0, "python -m bench.answers writes docs/answers.md anew"
+    assert answers.main(["--check"]) == 0, "python -m tests.bench.answers writes docs/answers.md anew"

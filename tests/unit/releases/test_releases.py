@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import inputs
 from pipelines.kafka.releases import NUMBERINGS, release_of, shown, value_of
 from pipelines.kafka.releases.numberings import BRANCHES, CONFLUENT
+from tests.bench import inputs
 
 #: Apache's own numbers of three, of every branch.
 RELEASES = sorted(".".join(map(str, (*branch, 1))) for branch in BRANCHES)
@@ -108,7 +108,7 @@ def test_any_text_is_of_a_known_branch_or_of_none(text: str):
 
 def test_the_document_has_the_table():
     text = inputs.DOCUMENT.read_text(encoding="utf-8")
-    assert text == inputs.written(text), "python -m bench.inputs writes docs/inputs.md anew"
+    assert text == inputs.written(text), "python -m tests.bench.inputs writes docs/inputs.md anew"
 
 
 def test_a_document_without_marks_is_not_written():

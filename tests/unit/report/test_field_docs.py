@@ -6,10 +6,10 @@ from typing import Literal
 
 import pytest
 
-from bench import report_fields
 from pipelines.base.values import Count, Part
 from pipelines.report.field_docs import descriptions, markdown, models, shown_fields
 from pipelines.report.model import Report
+from tests.bench import report_fields
 from tests.unit.report import sample
 
 
@@ -22,7 +22,7 @@ def test_every_field_is_described(model: type[Part]) -> None:
 
 def test_the_document_is_that_of_the_model() -> None:
     text = report_fields.DOCUMENT.read_text(encoding="utf-8")
-    assert text == report_fields.written(text), "python -m bench.report_fields writes docs/report_json.md anew"
+    assert text == report_fields.written(text), "python -m tests.bench.report_fields writes docs/report_json.md anew"
 
 
 def test_all_that_a_report_has_is_in_the_document() -> None:

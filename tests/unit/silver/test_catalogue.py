@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.catalogue import DOCUMENT, document, tables_of
 from pipelines.grammars.text_log import TEMPLATES
+from tests.bench.catalogue import DOCUMENT, document, tables_of
 
 
 def test_the_document_is_up_to_date() -> None:
-    assert DOCUMENT.read_text() == document(), "run `python -m bench.catalogue`"
+    assert DOCUMENT.read_text() == document(), "run `python -m tests.bench.catalogue`"
 
 
 def test_every_typed_template_names_a_table() -> None:

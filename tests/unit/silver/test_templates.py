@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.overlap import can_match
-from bench.templates import Logged, logged, reader_of
+from tests.bench.overlap import can_match
+from tests.bench.templates import Logged, logged, reader_of
 from tests.data.derive_templates import SOURCE, TABLE, rows
 
 #: Parts of texts that are put together from several constants; the whole text is in the grammars.

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from testbed.audited import Audited
-from testbed.check import table
-from testbed.compare import Check, compare
-from testbed.history import Fault, History, Produced
+from tests.testbed.audited import Audited
+from tests.testbed.check import table
+from tests.testbed.compare import Check, compare
+from tests.testbed.history import Fault, History, Produced
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from testbed.compare_metrics import compare_metrics, polls
-from testbed.settings import jmx_options
+from tests.testbed.compare_metrics import compare_metrics, polls
+from tests.testbed.settings import jmx_options
 
 URP = "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions"
 TOTAL = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.history import ACKS_LEADER, JMX, Ledger, read_history
-from testbed.pack import compare_replicas, pack, rewrite
-from testbed.replicas import batches, differing
-from testbed.truth import account, lost_rows, write_lost
+from tests.testbed.history import ACKS_LEADER, JMX, Ledger, read_history
+from tests.testbed.pack import compare_replicas, pack, rewrite
+from tests.testbed.replicas import batches, differing
+from tests.testbed.truth import account, lost_rows, write_lost
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.processes import PORTS, Interrupted, Process, StartError, bounded, free_ports
+from tests.testbed.processes import PORTS, Interrupted, Process, StartError, bounded, free_ports
 
 pytestmark = pytest.mark.unit
 

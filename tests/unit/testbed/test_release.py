@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.fetch import pom
-from testbed.log_settings import MINUTELY, log_settings
-from testbed.release import KRAFT, ZOOKEEPER, Release, mode_for
-from testbed.settings import FIRST_CONTROLLER, Layout, server_properties
+from tests.testbed.fetch import pom
+from tests.testbed.log_settings import MINUTELY, log_settings
+from tests.testbed.release import KRAFT, ZOOKEEPER, Release, mode_for
+from tests.testbed.settings import FIRST_CONTROLLER, Layout, server_properties
 
 pytestmark = pytest.mark.unit
 

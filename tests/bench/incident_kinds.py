@@ -1,0 +1,67 @@
+"""Writes docs/incident_kinds.md from the kinds and their examples: ``python -m tests.bench.incident_kinds``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines.incidents.incident import UNEXPLAINED
+from pipelines.incidents.kinds import KINDS
+from pipelines.incidents.severities import SEVERITIES_OF
+from schemas.incidents import SEVERITY_MEANINGS
+from tests.bench.incident_examples import EXAMPLES
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "incident_kinds.md"
+
+_HEAD = """# Kinds of incidents
+
+Made by `python -m tests.bench.incident_kinds`; a test compares. `gold.incidents` and `incidents` in report.json have
+one row per episode. Of what can cause a kind, the cause of an episode is one that is under way when it begins, has a
+broker or partition in common with it, and began last. Where one is to be expected and there is none, its sentence
+ends with "{unexplained}"
+
+## Severity
+
+{meanings}
+
+Incidents are listed by severity, and within one by weight: partitions times seconds, produces, or what is nearest. A
+chain stands where its worst part does. Whatever the severity, at most ten sentences and five texts of `also_logged` are
+on the first screen; lines that belong to each start and stop, or to what an incident tells already, are not among them.
+
+| kind | severity | when |
+|---|---|---|
+{table}
+"""
+
+
+def document() -> str:
+    """The whole text."""
+    head = _HEAD.format(
+        unexplained=UNEXPLAINED,
+        meanings="\n".join(f"- `{severity}`: {meaning}." for severity, meaning in SEVERITY_MEANINGS.items()),
+        table="\n".join(_severities()),
+    )
+    return "\n".join((head, *_sections()))
+
+
+def _severities() -> Iterator[str]:
+    for kind in KINDS:
+        for severity, when in SEVERITIES_OF[kind.name].items():
+            yield f"| [{kind.name}](#{kind.name}) | {severity} | {when} |"
+
+
+def _sections() -> Iterator[str]:
+    for kind in KINDS:
+        yield f"## {kind.name}\n"
+        yield f"{kind.meaning}\n"
+        yield f"> {EXAMPLES[kind.name].sentence}\n"
+        yield f"- Source: {kind.source}."
+        for signature in kind.signatures:
+            yield f"- Lines `{signature.name}`, {'/'.join(signature.levels)}: {signature.source}."
+        if kind.causes:
+            yield f"- Caused by: {', '.join(f'[{cause}](#{cause})' for cause in kind.causes)}."
+        yield ""
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document(), encoding="utf-8")

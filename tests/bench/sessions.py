@@ -1,0 +1,88 @@
+"""What each verb prints on a terminal of 80 columns: the examples of its --help, run where `logs` is the folder of the
+bundled logs.
+
+python -m tests.bench.sessions --markdown docs/sessions.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from jobs.demo import LOGS
+from jobs.help import EXAMPLES, GROUPS
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Of an output; the rest is counted.
+LINES_MAX = 24
+#: Those whose output is a script, a file, or what a shell makes of it.
+_LEFT_OUT = ("completion", "demo", "airflow")
+_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|.*\r(?!\n)")
+
+
+def session(line: str, folder: Path) -> tuple[str, int]:
+    """What a line of a shell prints on a terminal, and its exit code."""
+    command = line.replace("highwater", f"{sys.executable} -m jobs.cli", 1)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"}
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        ["sh", "-c", command], cwd=folder, env=environment, stdout=follower, stderr=subprocess.DEVNULL
+    )
+    os.close(follower)
+    printed = b""
+    while True:
+        try:
+            block = os.read(leader, 65536)
+        except OSError:  # the terminal is gone with whoever wrote to it
+            break
+        if not block:
+            break
+        printed += block
+    os.close(leader)
+    return _CONTROLS.sub("", printed.decode(errors="replace")).replace("\r\n", "\n"), process.wait()
+
+
+def document(folder: Path) -> str:
+    """A section for each verb."""
+    parts = [
+        "# Sessions\n",
+        "Made by `python -m tests.bench.sessions`: the examples of each `--help` on a terminal of 80 columns.",
+    ]
+    for title, verbs in GROUPS.items():
+        parts.append(f"\n## {title}")
+        for verb in verbs:
+            names = [verb, *(name for name in EXAMPLES if name.startswith(f"{verb} "))]
+            for name in names[1:] or names:
+                if verb not in _LEFT_OUT:
+                    parts.append(_section(EXAMPLES[name][0], folder))
+    return "\n".join(parts) + "\n"
+
+
+def _section(line: str, folder: Path) -> str:
+    printed, code = session(line, folder)
+    lines = [text.rstrip() for text in printed.replace(f"{folder.resolve()}/", "").rstrip().splitlines()]
+    wide = [text for text in lines if len(text) > 80 and " " in text[80:]]
+    if wide:
+        sys.stderr.write(f"{line}: {len(wide)} lines are wider than the terminal, as {wide[0]!r}\n")
+    more = [f"... {len(lines) - LINES_MAX} lines more"] if len(lines) > LINES_MAX else []
+    return "\n".join(["```", f"$ {line}", *lines[:LINES_MAX], *more, f"[{code}]", "```"])
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--markdown", type=Path, required=True)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="highwater-sessions-") as scratch:
+        (Path(scratch) / "logs").symlink_to(LOGS)
+        given.markdown.write_text(document(Path(scratch)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
