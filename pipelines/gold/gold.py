@@ -204,7 +204,9 @@ def _operations(
         lake.replace_files(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), run_id)
     else:
         since = made.operations.least("arrival_time")
-        if since is not None:
+        if since is None:
+            lake.stay(gold.DELAYED_OPERATIONS, run_id)
+        else:
             rows = _to_merge(made.operations, late)
             lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since}, run_id)
         lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
@@ -221,7 +223,9 @@ def _write_shares(lake: Lake, rows: DataFrame | None, whole: bool, run_id: str) 
     if whole:
         lake.create([spec])
         lake.replace_files(spec, lake.write_rows(spec, rows) if rows is not None else [], run_id)
-    elif rows is not None:
+    elif rows is None:
+        lake.stay(spec, run_id)
+    else:
         _merge(lake, spec, as_declared(spec, rows), "arrival_time", run_id)
 
 
@@ -300,6 +304,8 @@ def _merge(lake: Lake, spec: TableSpec, rows: DataFrame, by: str, run_id: str) -
     rows = rows.persist()
     # Without a bound each hour's merge would look through the whole of the largest gold table.
     first_us = rows.agg(F.unix_micros(F.min(by))).collect()[0][0]
-    if first_us is not None:
+    if first_us is None:
+        lake.stay(spec, run_id)
+    else:
         lake.merge(spec, rows, {by: instant(first_us)}, run_id)
     rows.unpersist()

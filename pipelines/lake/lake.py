@@ -149,6 +149,10 @@ class Lake(StoredTables):
         """Make the table hold no row; a commit even where it held none, for its stamp. Gives its Delta version then."""
         return self.replace_files(spec, [], stamp)
 
+    def stay(self, spec: TableSpec, stamp: str) -> int:
+        """Say by a commit that a table was looked at and is as it was; gives its Delta version then."""
+        return delta_commits.stay(self._existing(spec), stamp, self._fence)
+
     def append_made(
         self,
         spec: TableSpec,

@@ -20,7 +20,7 @@ import pytest
 from tests.dags.conftest import COMMAND, ROOT, Deployment, states
 from tests.dags.hours import write_hours
 
-CHAIN = ("ingest", "parse", "quality", "replay", "report", "gate")
+CHAIN = ("new_logs", "ingest", "parse", "quality", "replay", "report", "gate")
 LATE = "broker-3/logs/kafka-request.log.2026-11-20-15.gz"
 #: Only `audit` keeps the ledger of runs.
 LEDGER = "runs"
