@@ -338,11 +338,15 @@ def metrics(
 @highwater.command()
 @click.argument("rule", required=False)
 @click.option("--markdown", is_flag=True, help="All rules as the document docs/rules.md.")
-def explain(rule: str | None, markdown: bool) -> ExitCode:
+@click.option(
+    "--flow", is_flag=True, help="The steps of a run instead: what each reads, its key, its worker, its tables."
+)
+def explain(rule: str | None, markdown: bool, flow: bool) -> ExitCode:
     """Say what a finding of RULE means and what to do now, then how it is proven; without RULE list all rules."""
     from jobs.explain import explain as tell
+    from jobs.explain import explain_flow
 
-    return tell(RichConsole(), rule, markdown)
+    return explain_flow(RichConsole()) if flow else tell(RichConsole(), rule, markdown)
 
 
 @highwater.command()

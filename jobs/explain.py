@@ -1,4 +1,4 @@
-"""``highwater explain``: what the rules of correctness check."""
+"""``highwater explain``: what the rules of correctness check, and the way of the data."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pipelines.base.errors import InputError
 from pipelines.rules.explain import explain as explained
 from pipelines.rules.explain import rules_markdown
 from pipelines.rules.registry import BY_ID, RULES
+from schemas.flow import described, figure
 
 
 def explain(console: Console, rule_id: str | None, markdown: bool) -> ExitCode:
@@ -26,4 +27,12 @@ def explain(console: Console, rule_id: str | None, markdown: bool) -> ExitCode:
         console.result(explained(BY_ID[rule_id]))
     else:
         raise InputError(rule_id, "is no rule", f"choose one of {', '.join(sorted(BY_ID))}")
+    return ExitCode.CLEAN
+
+
+def explain_flow(console: Console) -> ExitCode:
+    """Print the steps of a run, first as a figure."""
+    console.result(figure())
+    console.result("")
+    console.result(described())
     return ExitCode.CLEAN

@@ -16,7 +16,7 @@ from pipelines.kafka.future_logs import DELETED
 from pipelines.lake.folds import collect_tables, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, read_in_tasks
-from schemas import bronze, silver
+from schemas import bronze, flow, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 
 _PLACE = ("cluster_id", "broker_id", "file_id", "byte_offset")
@@ -35,13 +35,13 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
     """
     rows = read_in_tasks(lake, _readings(), shape(pr.SHAPE))
     few = [] if rows is None else rows.toArrow().to_pylist()
-    return premises_of([*few, *_configs(lake)], settle_us)
+    return premises_of([*few, *config_lines(lake)], settle_us)
 
 
-def _configs(lake: Lake) -> list[dict[str, Any]]:
+def config_lines(lake: Lake) -> list[dict[str, Any]]:
     """One row per line that tells of settings."""
     reading = Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.told))
-    rows = Keyed(shape(configs.ROW_TYPES), tuple(configs.KEY_TYPES), configs.ORDER, configs.COLUMNS)
+    rows = Keyed(shape(configs.ROW_TYPES), flow.CONFIGS.key, configs.ORDER, configs.COLUMNS)
     folded = fold(lake, [reading], rows, configs.lines)
     if folded is None:
         return []

@@ -34,7 +34,7 @@ from pipelines.lake.readings import Reading, RowsOf
 from pipelines.lake.staged import Staged, staging
 from pipelines.lake.table_files import rows_table
 from schemas import controllers as c
-from schemas import gold, silver
+from schemas import flow, gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 from schemas.table import TableSpec
 
@@ -63,7 +63,7 @@ def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controller
     Needs ``gold.delayed_operations`` of the same audit, where there is any, for the instants at which leaders answered.
     """
     plan = plan_from(premises)
-    rows = Keyed(shape(e.SHAPE), w.KEY, (), ("kind", *d.ROW_TYPES))
+    rows = Keyed(shape(e.SHAPE), flow.CONTROLLERS.key, (), ("kind", *d.ROW_TYPES))
     folded = fold(lake, _readings(premises), rows, w.replayer(plan))
     with staging(lake) as folder:
         small = folder.tables(w.SMALL)

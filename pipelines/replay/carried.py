@@ -32,7 +32,7 @@ from pipelines.replay.carried_rows import LEFT_WAKES, Left, carried_folds, carri
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
 from pipelines.replay.stage import Replayed
 from pipelines.replay.window import CarriedFiles, Window
-from schemas import silver, state
+from schemas import flow, silver, state
 from schemas.state import ANCHORS, CARRIED, REPLAYS
 
 _BROKER = ("cluster_id", "broker_id")
@@ -137,7 +137,7 @@ def _earliest(
     since = min(earliest[broker] for broker in going_on)
     for broker, taken_up_us in _taken_up(lake, looked_at, since).items():
         earliest[broker] = min(earliest.get(broker, taken_up_us), taken_up_us)
-    for broker, silent_us in _silences(
+    for broker, silent_us in silence_starts(
         lake, looked_at, {broker: seals[broker].sealed_us for broker in going_on}
     ).items():
         earliest[broker] = min(earliest[broker], silent_us)
@@ -167,7 +167,7 @@ def _least(rows: pa.RecordBatch | pa.Table, time_us: pa.Array) -> pa.RecordBatch
     return one_batch(least)
 
 
-def _silences(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broker, int]) -> dict[Broker, int]:
+def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broker, int]) -> dict[Broker, int]:
     """By broker, the beginning of the earliest silence that requests in files end, if it lies before the seal."""
 
     def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -180,7 +180,7 @@ def _silences(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broker, in
     columns = ("file_id", *silences.KEY_TYPES, "arrival_time")
     written = pc.field("time") >= instant(min(sealed_us.values()) - GONE_US)
     reading = Reading(silver.FETCH_REQUESTS, columns, by_batch(fetches), written)
-    rows = Keyed(shape(silences.ROW_TYPES), tuple(silences.KEY_TYPES), silences.ORDER, tuple(silences.COLUMNS))
+    rows = Keyed(shape(silences.ROW_TYPES), flow.SILENCES.key, silences.ORDER, tuple(silences.COLUMNS))
     folded = fold(lake, [reading], rows, silences.SilenceWorker(sealed_us))
     if folded is None:
         return {}

@@ -23,7 +23,7 @@ from pipelines.lake.lake import Blobs, Lake
 from pipelines.lake.readings import Reading, RowsOf
 from pipelines.replay import follower_events as e
 from pipelines.replay.follower_worker import follower_worker
-from schemas import silver
+from schemas import flow, silver
 from schemas.table import TableSpec
 from schemas.topics import METADATA_TOPIC
 
@@ -35,7 +35,7 @@ def follower_blobs(lake: Lake, premises: Premises) -> Blobs:
     folded = None
     if lake.has_rows(silver.LEADER_AND_ISR):
         readings = [about_replicas(reading, premises.future_logs) for reading in _readings(premises.contexts)]
-        rows = Keyed(shape(e.SHAPE), e.KEY, e.ORDER, tuple(e.ROW_TYPES))
+        rows = Keyed(shape(e.SHAPE), flow.FOLLOWERS.key, e.ORDER, tuple(e.ROW_TYPES))
         folded = fold(lake, readings, rows, follower_worker(premises))
     return folded or lake.spark.createDataFrame([], BLOBS)
 

@@ -18,7 +18,7 @@ from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
 from pipelines.replay.throttles import Throttles, throttled_topics
 from pipelines.replay.unsettled import UNSETTLED
-from schemas import silver
+from schemas import flow, silver
 from schemas.gold import DELAYED_OPERATIONS
 
 _OF_ISR = ("cluster_id", "broker_id", "topic", "partition", "time", "isr")
@@ -49,7 +49,8 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     if spans:
         requests = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
         readings += [Reading(spec, _INSTANTS, by_batch(answers, spans), later) for spec in requests]
-    folded = fold(lake, readings, Keyed(SHAPE, BROKER, ORDER, COLUMNS), settler(limits, _throttles(lake, contexts)))
+    rows = Keyed(SHAPE, flow.LATE.key, ORDER, COLUMNS)
+    folded = fold(lake, readings, rows, settler(limits, _throttles(lake, contexts)))
     assert folded is not None
     return table_of(folded, DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema)
 

@@ -16,7 +16,7 @@ from pipelines.replay import share_worker as w
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.partition_worker import WAKES
 from pipelines.replay.window import Window
-from schemas import silver
+from schemas import flow, silver
 from schemas.shares import SHARE_OPERATIONS
 
 
@@ -50,5 +50,5 @@ def share_operations(
     ]
     contexts = premises.contexts
     worker = w.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse)
-    folded = fold(lake, readings, Keyed(shape(w.ROW_TYPES), tuple(w.KEY_TYPES), w.ORDER, tuple(w.COLUMNS)), worker)
+    folded = fold(lake, readings, Keyed(shape(w.ROW_TYPES), flow.SHARES.key, w.ORDER, tuple(w.COLUMNS)), worker)
     return None if folded is None else table_of(folded, SHARE_OPERATIONS.name, SHARE_OPERATIONS.worker_schema)

@@ -21,7 +21,7 @@ from pipelines.lake.folds import Folded, StatefullyFolded, fold, fold_on
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.lake.staged import Staged, staging
-from pipelines.replay import carried_rows, fetch_events, produce_worker, session_worker
+from pipelines.replay import carried_rows, fetch_events, produce_worker
 from pipelines.replay.connections import WATCHES
 from pipelines.replay.coordinators import counts_of
 from pipelines.replay.judge import Tolerances
@@ -37,7 +37,7 @@ from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
 from pipelines.replay.timeline import EVENTS, Grounds, grounds, timeline
 from pipelines.replay.unsettled import OPERATION_SHAPES
 from pipelines.replay.window import WHOLE, Window
-from schemas import silver
+from schemas import flow, silver
 from schemas.state import OUTCOME, PARTITION, SESSION, WAKE
 from schemas.table import TableSpec
 
@@ -97,11 +97,11 @@ def replayed(
         seals = _seals(lake, partitions, window, premises)
 
         def produces() -> Staged:
-            blobs = _produces(lake, partitions, limits, premises.contexts, window)
+            blobs = produce_blobs(lake, partitions, limits, premises.contexts, window)
             return folder.write(blobs, operation_tables) if blobs is not None else Staged(lake, operation_tables, [])
 
         def sessions() -> Staged | None:
-            blobs = _sessions(lake, ground, partitions, limits, premises, window, seals)
+            blobs = session_blobs(lake, ground, partitions, limits, premises, window, seals)
             if blobs is None:
                 return None
             (folds,) = folder.tables({FOLDS: SESSION_SHAPES[FOLDS]})
@@ -154,7 +154,9 @@ def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     return one_batch(least.rename_columns(_OPEN.names))
 
 
-def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Folded | None:
+def produce_blobs(
+    lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window
+) -> Folded | None:
     """Blobs of `OPERATION_SHAPES`; None where nobody waits for an append."""
     reader, waits = produce_worker.Reader(window.waiting, counts_of(contexts)), window.waiting.where("handled_time")
     readings = [
@@ -163,12 +165,12 @@ def _produces(lake: Lake, partitions: Staged, limits: Tolerances, contexts: Cont
         partitions.reading(OUTCOMES, produce_worker.outcomes),
         *window.carried_of(OUTCOME, carried_rows.outcomes),
     ]
-    types, key = produce_worker.ROW_TYPES, tuple(produce_worker.KEY_TYPES)
-    rows = Keyed(shape(types), key, produce_worker.ORDER, tuple(produce_worker.COLUMNS))
+    types, columns = produce_worker.ROW_TYPES, tuple(produce_worker.COLUMNS)
+    rows = Keyed(shape(types), flow.PRODUCES.key, produce_worker.ORDER, columns)
     return fold(lake, readings, rows, produce_worker.ProduceWorker(limits, contexts.eras, contexts.coarse))
 
 
-def _sessions(
+def session_blobs(
     lake: Lake,
     ground: Grounds,
     partitions: Staged,
@@ -192,6 +194,6 @@ def _sessions(
     since_us = {broker: seal.sessions_us for broker, seal in window.seals.items()}
     contexts = premises.contexts
     worker = SessionWorker(limits, contexts.eras, sealed_us, since_us, contexts.coarse, contexts.settings(REMOTE_WAIT))
-    types, key = fetch_events.ROW_TYPES, tuple(session_worker.KEY_TYPES)
-    rows = Keyed(shape(types), key, fetch_events.ORDER, tuple(fetch_events.EVENT_TYPES))
+    types, columns = fetch_events.ROW_TYPES, tuple(fetch_events.EVENT_TYPES)
+    rows = Keyed(shape(types), flow.FETCHES.key, fetch_events.ORDER, columns)
     return fold_on(lake, readings, folds, rows, worker)

@@ -39,10 +39,10 @@ from pipelines.replay.log_evidence import Evidences, evidences_of
 from pipelines.replay.partition_events import ROW_TYPES, Reader
 from pipelines.replay.partition_worker import KEY_TYPES
 from pipelines.replay.window import WHOLE, Window
-from schemas import bronze, silver
+from schemas import bronze, flow, silver
 from schemas.state import CARRIED, CONNECTION, EVIDENCE, WATCH
 
-KEY = tuple(KEY_TYPES)
+KEY = flow.PARTITIONS.key
 #: What a worker gets behind the key.
 COLUMN_TYPES = {name: data_type for name, data_type in ROW_TYPES.items() if name not in (*KEY_TYPES, "rank")}
 COLUMNS = tuple(COLUMN_TYPES)
@@ -93,12 +93,14 @@ def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging) -> 
     carried = _carried_evidence(lake, window)
     connected, leaderships = concurrently(
         [
-            partial(_written, lake, folder, connections.SHAPES, lambda: _connections(lake, premises, window, carried)),
-            partial(_written, lake, folder, broker_lines.SHAPES, lambda: _brokers(lake, premises, window)),
+            partial(
+                _written, lake, folder, connections.SHAPES, lambda: connection_blobs(lake, premises, window, carried)
+            ),
+            partial(_written, lake, folder, broker_lines.SHAPES, lambda: leadership_blobs(lake, premises, window)),
         ]
     )
     evidences = evidences_of(connected.few_rows, premises, carried, window.seals)
-    return Grounds(connected, leaderships, evidences, _apart(lake, premises, connected, window))
+    return Grounds(connected, leaderships, evidences, clocks_apart(lake, premises, connected, window))
 
 
 def _written(
@@ -108,7 +110,7 @@ def _written(
     return Staged(lake, tables, []) if rows is None else folder.write(rows, tables)
 
 
-def _connections(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> Folded | None:
+def connection_blobs(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> Folded | None:
     """Blobs of `pipelines.replay.connections.SHAPES`; None without request logs.
 
     Then of no change of an ISR there is known when it was due, so nobody asks where brokers were silent.
@@ -132,7 +134,7 @@ def _connections(lake: Lake, premises: Premises, window: Window, carried: Eviden
     }
     worker = ConnectionWorker(window.until, premises.topic_names, last_lines, _serving(lake))
     columns = tuple(name for name in types if name not in (*connections.KEY_TYPES, "rank"))
-    rows = Keyed(shape(types), tuple(connections.KEY_TYPES), connection_rows.ORDER, columns)
+    rows = Keyed(shape(types), flow.CONNECTIONS.key, connection_rows.ORDER, columns)
     return fold(lake, readings, rows, worker)
 
 
@@ -145,7 +147,7 @@ def _serving(lake: Lake) -> frozenset[Broker]:
     return frozenset((row["cluster_id"], row["broker_id"]) for row in rows)
 
 
-def _apart(lake: Lake, premises: Premises, connected: Staged, window: Window) -> Apart:
+def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: Window) -> Apart:
     """How far clocks of followers that serve consumers are from those of their leaders."""
     serving = _serving(lake)
     if not serving:
@@ -155,8 +157,8 @@ def _apart(lake: Lake, premises: Premises, connected: Staged, window: Window) ->
         connected.reading(connections.ANSWERS, follower_reads.told),
         Reading(silver.FETCH_REQUESTS, follower_reads.SHOWN_COLUMNS, shown, window.sealed.where("handled_time")),
     ]
-    key, columns = tuple(follower_clocks.KEY_TYPES), tuple(follower_clocks.TOLD_TYPES)
-    rows = Keyed(shape(follower_reads.TOLD_ROW_TYPES), key, follower_clocks.ORDER, columns)
+    columns = tuple(follower_clocks.TOLD_TYPES)
+    rows = Keyed(shape(follower_reads.TOLD_ROW_TYPES), flow.APART.key, follower_clocks.ORDER, columns)
     folded = fold(lake, readings, rows, apart_by_partition)
     return {} if folded is None else apart_of(collect_tables(folded)[APART])
 
@@ -174,7 +176,7 @@ def _carried_evidence(lake: Lake, window: Window) -> Evidences:
     return evidences
 
 
-def _brokers(lake: Lake, premises: Premises, window: Window) -> Folded | None:
+def leadership_blobs(lake: Lake, premises: Premises, window: Window) -> Folded | None:
     """Blobs of `pipelines.replay.broker_lines.SHAPES`; None where no line tells of a leadership."""
     readings = [
         Reading(silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
@@ -185,8 +187,9 @@ def _brokers(lake: Lake, premises: Premises, window: Window) -> Folded | None:
     readings = [about_replicas(reading, premises.future_logs) for reading in readings]
     silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
     worker = broker_lines.BrokerWorker(silent, window.sealed)
-    types, key = broker_lines.ROW_TYPES, tuple(broker_lines.KEY_TYPES)
-    return fold(lake, readings, Keyed(shape(types), key, broker_lines.ORDER, tuple(broker_lines.LINE_TYPES)), worker)
+    columns = tuple(broker_lines.LINE_TYPES)
+    rows = Keyed(shape(broker_lines.ROW_TYPES), flow.LEADERSHIPS.key, broker_lines.ORDER, columns)
+    return fold(lake, readings, rows, worker)
 
 
 def timeline(

@@ -20,11 +20,11 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
 from pipelines.rules.facts import files, history, tier, traffic
 from pipelines.rules.facts.coarse import in_seconds
-from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER, TYPES, fact
+from pipelines.rules.facts.columns import FACT_TYPES, ORDER, TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
 from pipelines.rules.going_on import Since, new_and_old, parts, states
 from schemas import audit_facts as a
-from schemas import silver
+from schemas import flow, silver
 from schemas.data_files import DATA_FILES
 from schemas.gold import DELAYED_OPERATIONS
 from schemas.isr import ISR_TIMELINE
@@ -37,7 +37,7 @@ _REQUEST = f"{_LINE} connection correlation_id client_id partitions"
 
 
 #: Facts as the rules take them.
-FACTS = Keyed(shape(TYPES), KEY, ORDER, tuple(FACT_TYPES))
+FACTS = Keyed(shape(TYPES), flow.RULES.key, ORDER, tuple(FACT_TYPES))
 #: Cluster, topic, partition.
 Partition = tuple[str, str, int]
 #: Tables whose rows become facts.

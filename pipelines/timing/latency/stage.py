@@ -17,7 +17,7 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch
 from pipelines.timing.latency import blame
 from pipelines.timing.latency.phases import TABLES, columns_of, phases
-from schemas import gold
+from schemas import flow, gold
 
 _SECOND_US = 1_000_000
 
@@ -47,7 +47,7 @@ def write_replica_blame(lake: Lake, config: LatencyConfig, since: datetime | Non
     where = None if first is None else pc.field("arrival_time") >= first
     rows_of = by_batch(blame.blamed, config.interval_s)
     reading = Reading(gold.DELAYED_OPERATIONS, blame.OPERATION_COLUMNS, rows_of, where)
-    rows = Keyed(shape(blame.ROW_TYPES), tuple(blame.KEY_TYPES), blame.ORDER, blame.ORDER)
+    rows = Keyed(shape(blame.ROW_TYPES), flow.BLAME.key, blame.ORDER, blame.ORDER)
     folded = fold(lake, [reading], rows, blame.BlameWorker(config.interval_s, config.slow_ms))
     files = [] if folded is None else lake.write_blobs(folded, [gold.REPLICA_BLAME])
     if first is None:
