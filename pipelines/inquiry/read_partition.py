@@ -91,7 +91,7 @@ def partition_facts(
         is_whole=len(acked) <= ACKED_MAX,
         has_answers=bool(acked) or (bool(epochs) and all(tenure.leader in seen.last_line_us for tenure in epochs)),
         unplaced=unplaced(reader, place),
-        replicas=tuple(_last(leaderships, "replicas") or (metadata or {}).get("replicas") or ()),
+        replicas=tuple((metadata or {}).get("replicas") or _last(leaderships, "replicas") or ()),
         isr=tuple(isr or ()),
         eligible=tuple((metadata or {}).get("elr") or ()),
         leader=metadata["leader"] if metadata else _last_leader(leaderships),

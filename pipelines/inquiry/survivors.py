@@ -126,7 +126,8 @@ def survivors(facts: PartitionFacts) -> Survivors:
     acked = with_committed(facts)
     last = logs.get(facts.tenures[-1].leader) if facts.tenures else None
     standing, gone = _standing(acked, last)
-    replicas = sorted({*facts.replicas, *logs})
+    # A broker that the partition was moved away from is not elected, whatever its log holds.
+    replicas = sorted({*facts.replicas, *facts.isr} if facts.replicas else logs)
     candidates = (_candidate(logs.get(replica, ReplicaLog(replica)), standing, facts) for replica in replicas)
     return Survivors(facts, tuple(acked), tuple(candidates), gone)
 

@@ -125,5 +125,8 @@ KIND = Kind(
     meaning="Another node became the active controller, or the same one again: until then none was.",
     source="kafka.controller.KafkaController.elect; org.apache.kafka.controller.QuorumController.claim and renounce",
     detect=detect,
-    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "session_expired"),
+    causes=(
+        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "controller_renounced"),
+        "session_expired",
+    ),
 )

@@ -100,6 +100,14 @@ def test_a_replica_of_which_nothing_is_told_cannot_be_shown() -> None:
     assert "If broker 2 is elected: cannot be shown: no line tells how far its log goes." in told.sentences
 
 
+def test_a_broker_that_the_partition_was_moved_away_from_is_no_candidate() -> None:
+    marks = [Mark(0, 1, LEADS, 1, 0, ROW), Mark(0, 2, FOLLOWS, 3, 20, ROW)]
+    ids = [candidate.log.replica_id for candidate in survivors(facts(marks, [])).candidates]
+    assert ids == [1, 2]
+    untold = survivors(facts(marks, [], replicas=(), isr=()))
+    assert [candidate.log.replica_id for candidate in untold.candidates] == [1, 3]
+
+
 def test_where_a_release_logs_no_answers_the_leader_s_high_watermark_decides() -> None:
     marks = [
         Mark(0, 1, LEADS, 1, 0, ROW),
