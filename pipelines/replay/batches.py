@@ -22,6 +22,7 @@ from schemas.events import Event
 _SETTLE_US = 1_000_000
 #: A fetch that was answered later than this after it was read had found nothing.
 _PARKED_US = 1_000
+ACKS_ALL = -1
 #: Instants computed from two lines can contradict each other by as much: two ticks of the log's clock.
 _CLOCK_US = 2_000
 #: Segments begun while the broker followed that are kept until it leads: the high watermark lags by few.
@@ -39,6 +40,8 @@ class Batch:
     producer: str | None = None
     control: bool = False
     estimated: bool = False
+    #: When its request was answered without error, with acks=all: the high watermark had passed it.
+    acked_us: int | None = None
     committed_lowest_us: int | None = None
     committed_highest_us: int | None = None
     unstable: bool = False
@@ -136,9 +139,9 @@ class BatchLog:
         base = event.offset if event.offset is not None and not estimated else counted
         if shown is not None and estimated:
             base = shown.base_offset
-        batch = Batch(
-            base, event.size_bytes, event.earliest_us, event.time_us, event.producer, bool(event.control), estimated
-        )
+        acked_us = event.completed_us if event.acks == ACKS_ALL and event.error_code == 0 else None
+        instants = event.earliest_us, event.time_us
+        batch = Batch(base, event.size_bytes, *instants, event.producer, bool(event.control), estimated, acked_us)
         if verified:
             batch.end_offset, batch.carriers = base + 1, [(event.time_us, "")]
             self._inferred.append(batch)
@@ -276,16 +279,18 @@ class BatchLog:
         """The high watermark certainly passed every batch whose base offset lies below `base_below` by then."""
         while self.uncommitted and self.uncommitted[0].base_offset < base_below:
             batch = self.uncommitted.popleft()
-            batch.committed_lowest_us = min(batch.committed_lowest_us or highest_us, highest_us)
-            batch.committed_highest_us = highest_us
+            # The line of the fetch that moved the high watermark may be late: the answer came after the move.
+            passed_us = highest_us if batch.acked_us is None else min(highest_us, batch.acked_us)
+            batch.committed_lowest_us = min(batch.committed_lowest_us or passed_us, passed_us)
+            batch.committed_highest_us = passed_us
             if batch.base_offset >= self._started_at:  # else it was passed before the epoch began
-                self._check(max(batch.committed_lowest_us, self._since_us), highest_us)
+                self._check(max(batch.committed_lowest_us, self._since_us), passed_us)
             first_open = self._first_open()
             batch.unstable = first_open is not None and first_open <= batch.base_offset
             if batch.carriers is None:
                 yield self._wake(batch)
             if batch.control and batch.producer is not None:
-                yield from self._stable(batch, highest_us)
+                yield from self._stable(batch, passed_us)
 
     def _check(self, lowest_us: int, highest_us: int) -> None:
         """An append, or a move of the high watermark, has the fetches of the partition checked."""

@@ -11,7 +11,8 @@ from tests.unit.replay.histories import MS, context, fetch, leader_end, leader_s
 def appended(
     ms: float, base: int | None, *, size: int = 100, records: int | None = None, producer: str | None = None
 ) -> Event:
-    return produce(ms, base)._replace(size_bytes=size, records=records, producer=producer)
+    """An append with acks=1: its answer tells nothing of the high watermark."""
+    return produce(ms, base, acks=1)._replace(size_bytes=size, records=records, producer=producer)
 
 
 def marker(ms: float, producer: str) -> Event:
@@ -38,9 +39,18 @@ def test_a_batch_passes_the_log_end_when_appended_and_the_high_watermark_when_it
     assert (batch.committed_lowest_us, batch.committed_highest_us) == (19_900, 20_000)
 
 
-def test_acks_1_is_committed_like_any_other():
-    history = [leader_start(0, [1, 2]), produce(10, 0, acks=1), fetch(20, 2, 1)]
-    assert of_kind(BATCH, wakes(history))[0].committed_highest_us == 20_000
+def test_an_answer_to_acks_all_comes_after_the_high_watermark_has_passed_though_the_line_of_the_fetch_is_late():
+    history = [leader_start(0, [1, 2]), produce(10, 0, answered_ms=17), produce(11, 1, answered_ms=30), fetch(20, 2, 2)]
+    first, second = of_kind(BATCH, wakes(history))
+    assert (first.committed_lowest_us, first.committed_highest_us) == (17_000, 17_000)
+    assert (second.committed_lowest_us, second.committed_highest_us) == (19_900, 20_000)
+
+
+def test_a_marker_that_is_answered_has_moved_the_last_stable_offset():
+    ended = marker(30, "t")._replace(acks=-1, completed_us=33 * MS)
+    history = [leader_start(0, [1, 2]), appended(10, 0, producer="t"), fetch(20, 2, 1), ended, fetch(40, 2, 2)]
+    (stable,) = of_kind(STABLE, wakes(history))
+    assert (stable.appended_lowest_us, stable.appended_highest_us) == (33_000, 33_000)
 
 
 def test_what_a_leader_did_not_commit_before_it_stepped_down_never_is():
