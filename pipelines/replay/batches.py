@@ -45,7 +45,9 @@ class Batch:
     committed_lowest_us: int | None = None
     committed_highest_us: int | None = None
     unstable: bool = False
-    #: First offset beyond it, for an append that no request shows.
+    #: It was appended some time after its request was handled.
+    deferred: bool = False
+    #: First offset beyond it, for an append whose instant followers tell better.
     end_offset: int = 0
     #: What proves it, where no request shows when it was appended: (completed, connection), the earliest first.
     carriers: list[tuple[int, str]] | None = None
@@ -126,11 +128,11 @@ class BatchLog:
         """No batch of the transaction that the event belongs to lies here yet."""
         return event.producer is not None and not event.control and event.producer not in self._open
 
-    def appended(self, event: Event, verified: bool = False, placed: int | None = None) -> int:
+    def appended(self, event: Event, deferred: bool = False, placed: int | None = None) -> int:
         """Records were appended; returns their base offset, or the best estimate of it.
 
         Args:
-            verified: only once the transaction's coordinator had been asked, so followers tell better when.
+            deferred: some time after the request was handled, so followers tell better when.
             placed: where a marker lies, as far as the offsets around it tell.
         """
         estimated = event.offset is None or event.offset < 0
@@ -142,9 +144,8 @@ class BatchLog:
         acked_us = event.completed_us if event.acks == ACKS_ALL and event.error_code == 0 else None
         instants = event.earliest_us, event.time_us
         batch = Batch(base, event.size_bytes, *instants, event.producer, bool(event.control), estimated, acked_us)
-        if verified:
-            batch.end_offset, batch.carriers = base + 1, [(event.time_us, "")]
-            self._inferred.append(batch)
+        if deferred:
+            self._defer(batch, event.time_us)
         self._begin_segment(batch)
         self._insert(batch)
         self._check(max(event.earliest_us, self._since_us), event.time_us)
@@ -158,15 +159,27 @@ class BatchLog:
                 self._ended[event.producer] = (self._open.pop(event.producer, None), base)
                 # The producer's next transaction may have been taken up before, and appended after its marker.
                 beyond = [
-                    other.base_offset
+                    other
                     for other in self.uncommitted
                     if other.producer == event.producer and not other.control and other.base_offset > base
                 ]
                 if beyond:
-                    self._open[event.producer] = min(beyond)
+                    first = min(beyond, key=lambda other: other.base_offset)
+                    self._open[event.producer] = first.base_offset
+                    if first.appended_highest_us < batch.appended_lowest_us and first.acked_us is not None:
+                        # It had to be verified: offsets tell that it was appended after the marker.
+                        first.appended_lowest_us = batch.appended_lowest_us
+                        self._defer(first, max(first.acked_us, batch.appended_highest_us))
             else:
                 self._open.setdefault(event.producer, base)
         return base
+
+    def _defer(self, batch: Batch, latest_us: int) -> None:
+        """Between the instants that are known only followers tell when it was appended."""
+        batch.deferred, batch.appended_highest_us, batch.end_offset = True, latest_us, batch.base_offset + 1
+        if batch.carriers is None:
+            batch.carriers = [(latest_us, "")]
+            self._inferred.append(batch)
 
     def rolled(self, event: Event, leads: bool, moves_high_watermark: bool) -> None:
         """A new segment begins. What is read from before it is old once the end that counts lies in it
@@ -255,7 +268,7 @@ class BatchLog:
     def _shown_by(self, event: Event) -> Batch | None:
         """The append that followers proved before the line of its request came: the request replaces it."""
         for batch in self._inferred:
-            if not batch.estimated:
+            if batch.deferred or not batch.estimated:
                 continue
             if event.offset is not None and event.offset >= 0:
                 fits = batch.base_offset <= event.offset < batch.end_offset

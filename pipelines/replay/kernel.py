@@ -215,9 +215,8 @@ def _produce(state: State, event: Event) -> None:
         elif base is not None:
             state.required.append(base, event.earliest_us, _latest_us(state, event))
         if state.leads is not False:
-            append = _append(state, event)
-            verified = state.context.rules.verifies_transactions and state.log.begins_transaction(event)
-            base = state.log.appended(append, verified, placed)
+            append, deferred = _append(state, event)
+            base = state.log.appended(append, deferred, placed)
             current_leadership(state).appended(base, append)
     if event.acks != -1:
         advance(state, event)
@@ -257,22 +256,25 @@ def _latest_us(state: State, event: Event) -> int:
     return max(event.time_us, event.completed_us or 0) if may_wait else event.time_us
 
 
-def _append(state: State, event: Event) -> Event:
-    """The request with the instants between which its records were appended.
+def _append(state: State, event: Event) -> tuple[Event, bool]:
+    """The request with the instants between which its records were appended; and whether that is after it was handled.
 
-    A group coordinator with threads of its own gathers records, and appends them when its timer fires
-    (``CoordinatorRuntime.append``, group.coordinator.append.linger.ms); so its request is handled before.
+    A coordinator with threads of its own gathers records, and one of them appends when the timer has fired, or what is
+    queued has been done; so its request is handled before (``CoordinatorRuntime.append``,
+    group.coordinator.append.linger.ms, share.coordinator.append.linger.ms). No line tells how busy that thread is.
     """
+    answered_us = max(event.time_us, event.completed_us or 0)
     linger_ms = state.context.append_linger_ms
     if state.context.rules.verifies_transactions and state.log.begins_transaction(event):
-        return event._replace(time_us=max(event.time_us, event.completed_us or 0))
+        return event._replace(time_us=answered_us), True
     if linger_ms is None or event.records is None or event.control:
-        return event
+        return event, False
     lowest_us, highest_us = expiry_interval_us(event.earliest_us, event.time_us, linger_ms)
     joins = event.earliest_us <= state.gathering_us
     if not joins:
         state.gathering_us = highest_us
-    return event._replace(time_us=highest_us, earliest_us=event.earliest_us if joins else lowest_us)
+    lowest_us = event.earliest_us if joins else lowest_us
+    return event._replace(time_us=max(highest_us, answered_us), earliest_us=lowest_us), True
 
 
 def _logged_base_offset(state: State, event: Event) -> int | None:

@@ -41,6 +41,13 @@ def test_without_a_time_it_appends_when_it_has_nothing_else_to_do():
     assert batches(appended(10, None, records=1), fetch(40, 2, 1), linger_ms=-1) == [(9_900, 11_000)]
 
 
+def test_its_thread_may_be_busy_and_followers_tell_until_when():
+    written = appended(10, None, records=1)._replace(completed_us=30_000)
+    assert batches(written, fetch(28, 2, 1), linger_ms=-1) == [(9_900, 30_000)]
+    follower = carried(fetch(28, 2, 1, chain="a#1"), dequeued=15, completed=25)
+    assert batches(written, follower, linger_ms=-1) == [(15_000, 25_000)]
+
+
 @pytest.mark.parametrize(
     ("version", "told", "expected"),
     [
@@ -76,6 +83,16 @@ def test_who_carried_it_out_proves_it_to_the_others():
 def test_the_next_one_is_not_verified_again():
     events = [transactional(10, 0, 30), fetch(28, 2, 1), transactional(40, 1, 60), fetch(58, 2, 2)]
     assert batches(*events, version="3.6.0") == [(39_900, 40_000), (9_900, 30_000)]
+
+
+def test_a_produce_that_is_handled_before_the_marker_below_it_was_verified_until_then():
+    """Transactions v2 (KIP-890): the next transaction begins before the marker of the last one has come."""
+    events = [transactional(10, 0, 15), fetch(14, 2, 1), transactional(20, 2, 50), ending(30), fetch(45, 2, 3)]
+    assert batches(*events, version="4.0.0")[-1] == (29_900, 50_000)
+
+
+def ending(ms: float) -> Event:
+    return appended(ms, None, size=78, records=1, producer="t")._replace(control=True)
 
 
 def epoch_1(ms: float) -> Event:
