@@ -71,6 +71,9 @@ class BatchLog:
         self.uncommitted: deque[Batch] = deque()
         self._open: dict[str, int] = {}
         self._ended: dict[str, tuple[int | None, int]] = {}
+        #: Whose transactions began here: an earlier one of theirs has ended here, or the log began with this leader.
+        self._begin_here: set[str] = set()
+        self._leads_from: int | None = None
         self._inferred: list[Batch] = []
         self._last: Batch | None = None
         self._since_us = 0
@@ -90,6 +93,7 @@ class BatchLog:
             self.open_ended = event.offset is None
             # Transactions that are open already are not known: a consumer's responses tell their offset.
             self._open, self._ended, self._last = {}, {}, None
+            self._begin_here, self._leads_from = set(), event.offset
             self._take_up_rolls(event)
         self.leader_epoch = event.leader_epoch
         self._since_us = event.time_us
@@ -345,14 +349,16 @@ class BatchLog:
         del self._ended[marker.producer or ""]
         first_open = self._first_open()
         if first_open is None or first_open > (marker.base_offset if ended[0] is None else ended[0]):
+            began_here = marker.producer in self._begin_here or self._leads_from == 0
             yield Wake(
                 STABLE,
                 first_open if first_open is not None else 1 << 62,
-                transaction_offset=ended[0],
+                transaction_offset=ended[0] if began_here else None,
                 appended_lowest_us=marker.committed_lowest_us,
                 appended_highest_us=highest_us,
                 leader_epoch=self.leader_epoch,
             )
+        self._begin_here.add(marker.producer or "")
 
     def _wake(self, batch: Batch) -> Wake:
         lowest_us, highest_us = batch.appended_lowest_us, batch.appended_highest_us

@@ -37,7 +37,7 @@ class Wake(NamedTuple):
         leader_epoch: of the leadership.
         carrier: connection of the fetch that first carried it out, where only that proves the append (inferred).
         without_carrier_us: appended_highest_us as the other fetches prove it; None if none does.
-        transaction_offset: where the transaction that ended began (stable); None if an earlier leader's log has it.
+        transaction_offset: where the transaction that ended began (stable); None if an earlier log may have it.
     """
 
     kind: str

@@ -91,6 +91,23 @@ def test_a_transaction_holds_what_lies_above_it_until_its_marker_is_replicated()
     assert stable.base_offset > 3
 
 
+def test_where_a_transaction_began_is_known_if_an_earlier_leader_cannot_have_its_begin():
+    history = [
+        leader_start(0, [1, 2], offset=5),
+        appended(10, 5, producer="t"),
+        marker(20, "t"),
+        fetch(30, 2, 7),
+        appended(40, 7, producer="t"),
+        marker(50, "t"),
+        fetch(60, 2, 9),
+    ]
+    assert [wake.transaction_offset for wake in of_kind(STABLE, wakes(history))] == [None, 7]
+    (first,) = of_kind(
+        STABLE, wakes([leader_start(0, [1, 2]), appended(10, 0, producer="t"), marker(20, "t"), fetch(30, 2, 2)])
+    )
+    assert first.transaction_offset == 0
+
+
 def test_of_two_open_transactions_the_older_one_holds():
     history = [
         leader_start(0, [1, 2]),
