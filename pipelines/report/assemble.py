@@ -27,7 +27,14 @@ from pipelines.report.figures import (
     share_of,
     to_ms,
 )
-from pipelines.report.measures import Latency, OperationsByKind, PhaseTimes, RequestLatency, TotalQuantiles
+from pipelines.report.measures import (
+    Latency,
+    OperationsByKind,
+    PhaseTimes,
+    RequestLatency,
+    ThrottledClient,
+    TotalQuantiles,
+)
 from pipelines.report.model import (
     Broker,
     ClusterVerdict,
@@ -114,6 +121,14 @@ def assemble(
         blame=blame(rows, PRODUCE),
         blame_coordinator=blame(rows, COORDINATOR),
         share_members=share_members(rows)[:MEMBERS_MAX],
+        throttled=tuple(
+            ThrottledClient(
+                **{name: row[name] for name in ("cluster_id", "client_id", "api", "requests")},
+                throttle_ms_total=round(row["total"], 3),
+                throttle_ms_max=round(row["longest"], 3),
+            )
+            for row in rows.throttled
+        ),
         timeline=timeline(rows),
         provenance=Provenance(
             run_id=run.run_id,

@@ -82,6 +82,7 @@ class Collected:
         holes: rows of gold.holes; ``is_inside``: of the window.
         share_members: a row per member of a share group and cause.
         locks_expired: a row per member whose locks on records had run out.
+        throttled: a row per client and API that quotas held back, the longest first.
     """
 
     groups: Rows
@@ -110,6 +111,7 @@ class Collected:
     holes: Rows = field(default_factory=list)
     share_members: Rows = field(default_factory=list)
     locks_expired: Rows = field(default_factory=list)
+    throttled: Rows = field(default_factory=list)
 
     def groups_of(self, kind: str) -> Rows:
         """Counts of the operations of one kind."""

@@ -329,6 +329,26 @@ class ShareMember(Part):
     by_cause: dict[Text, Count]
 
 
+class ThrottledClient(Part):
+    """*(extra)* How long quotas held back the requests of one API of a client.
+
+    Attributes:
+        cluster_id: its cluster.
+        client_id: the client; null where requests do not name it.
+        api: of its requests.
+        requests: how many of them a quota throttled.
+        throttle_ms_total, throttle_ms_max: their throttle times, as brokers log them: added up, and the longest. Since
+            2.0 a client is told to wait so long, and its connection is muted; before, the response waited.
+    """
+
+    cluster_id: Text
+    client_id: Text | None
+    api: Text
+    requests: Count
+    throttle_ms_total: float
+    throttle_ms_max: float
+
+
 class Blame(Part):
     """The last replica to acknowledge, of operations of one kind that were answered without error: a row per broker.
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from pipelines.base.values import Count, Instant, Part, Share, Text
 from pipelines.report.detail import Detail
-from pipelines.report.measures import Blame, Interval, Latency, OperationsByKind, ShareMember
+from pipelines.report.measures import Blame, Interval, Latency, OperationsByKind, ShareMember, ThrottledClient
 
 SCHEMA_VERSION: Literal[1] = 1
 CLEAN: Literal["clean"] = "clean"
@@ -375,6 +375,7 @@ class Report(Part):
         blame_coordinator: *(extra)* whom coordinators' requests waited for.
         slow_ms: *(extra)* what counts as slow in ``blame`` and ``timeline``.
         share_members: *(extra)* what members of share groups were given and gave back, the first 100 by their groups.
+        throttled: *(extra)* clients whose requests quotas held back, the 100 that were held back longest.
         notes: *(extra)* what is left out, and how figures are meant.
         problems: *(extra)* input problems, one message each.
         clusters: *(extra)* the verdict of each cluster that the report is of: in a window, of those with logs of it.
@@ -406,4 +407,5 @@ class Report(Part):
     problems: tuple[Text, ...]
     clusters: tuple[ClusterVerdict, ...] = ()
     share_members: tuple[ShareMember, ...] = ()
+    throttled: tuple[ThrottledClient, ...] = ()
     detail: Detail | None = Field(default=None, exclude=True, repr=False)

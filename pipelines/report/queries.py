@@ -26,6 +26,8 @@ from pipelines.report.tiers import Node
 from schemas.gold import CLASSES
 
 WORST_MAX = 10
+#: Clients, by API, that quotas held back.
+THROTTLED_MAX = 100
 #: Classes of a fetch that are worth a look.
 _WORTH_A_LOOK = ("contradicted", "late", "jitter")
 #: Quantiles of a total: its median, then its tail.
@@ -197,6 +199,20 @@ def latency(where: str) -> str:
             FROM gold_request_phases WHERE {where}
         )
         GROUP BY kind
+    """
+
+
+def throttled(where: str) -> str:
+    """The clients and APIs that quotas held back longest in all.
+
+    Args:
+        where: of `of_window`.
+    """
+    return f"""
+        SELECT cluster_id, client_id, api, count(*) AS requests, fsum(throttle_time_ms) AS total,
+            max(throttle_time_ms) AS longest
+        FROM gold_request_phases WHERE throttle_time_ms > 0 AND {where}
+        GROUP BY cluster_id, client_id, api ORDER BY total DESC, cluster_id, client_id, api LIMIT {THROTTLED_MAX}
     """
 
 

@@ -16,6 +16,11 @@ from pipelines.report.summary import costs, covered, gaps, has_several, rules_te
 
 #: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
 ID_SHOWN = 8
+#: Kinds of incidents in which partitions, or the cluster, could not do what they are for.
+OUTAGES = (
+    *("partitions_without_leader", "partitions_under_min_isr", "leader_not_fenced"),
+    *("controller_changed", "controller_renounced", "quorum_unreachable"),
+)
 #: Observations shown of one rule.
 OBSERVATIONS_SHOWN_MAX = 2
 
@@ -207,6 +212,53 @@ def _shares(report: Report) -> Iterator[str]:
         yield f"  and {len(report.share_members) - SHOWN_MAX} more members, see the report"
 
 
+def _throttled(report: Report) -> Iterator[str]:
+    """Clients whose requests quotas held back."""
+    if not report.throttled:
+        yield "throttled: no request was held back by a quota"
+        return
+    yield "throttled: requests that quotas held back (Kafka's ThrottleTimeMs):"
+    yield from table(
+        ("client", "request", "requests", "in all ms", "longest ms"),
+        [
+            (row.client_id or "-", row.api, count(row.requests), ms(row.throttle_ms_total), ms(row.throttle_ms_max))
+            for row in report.throttled[:SHOWN_MAX]
+        ],
+        left={0, 1},
+    )
+    if len(report.throttled) > SHOWN_MAX:
+        yield f"  and {len(report.throttled) - SHOWN_MAX} more, see the report"
+
+
+def _outages(report: Report) -> Iterator[str]:
+    """When partitions, or the cluster, could not do what they are for."""
+    outages = sorted(
+        (incident for incident in report.incidents if incident.kind in OUTAGES), key=lambda row: row.start_time
+    )
+    if not outages:
+        yield "outages: none that these logs show"
+        return
+    yield from wrapped(
+        "outages: partitions without leader or enough in-sync replicas, and times without an active controller:"
+    )
+    yield from table(
+        ("what", "from", "to", "brokers", "partitions"),
+        [
+            (
+                incident.kind,
+                incident.start_time,
+                incident.end_time or "the end of the logs",
+                ", ".join(map(str, incident.broker_ids)) or "-",
+                count(incident.partitions),
+            )
+            for incident in outages[:SHOWN_MAX]
+        ],
+        left={0, 1, 2, 3},
+    )
+    if len(outages) > SHOWN_MAX:
+        yield f"  and {len(outages) - SHOWN_MAX} more, see the report"
+
+
 def _latency(report: Report) -> Iterator[str]:
     kinds = [(KIND_LABELS.get(name, name.upper()), kind) for name, kind in report.latency.by_kind.items()]
     rows = [
@@ -268,4 +320,6 @@ SECTIONS: Mapping[str, Callable[[Report], Iterator[str]]] = {
     "accuracy": _accuracy,
     "latency": _latency,
     "shares": _shares,
+    "throttled": _throttled,
+    "outages": _outages,
 }

@@ -5,7 +5,7 @@ let picture = null;
 const SECTIONS = [
   ["incidents", drawIncidents, true], ["findings", drawFindings, true], ["operations", drawOperations, true], ["blame", drawBlame, true], ["matrix", drawMatrix, true], ["parts", drawParts, true], ["latency", drawLatency, true],
   ["partitions", drawPartitions, true], ["requests", drawRequests, true], ["moves", drawFailovers, true], ["restarts", drawRestarts, true], ["clients", drawClients, true],
-  ["rules", drawRules, false], ["logs", drawLogs, false],
+  ["readers", drawReaders, false], ["rules", drawRules, false], ["logs", drawLogs, false],
 ];
 
 function drawSections(all) {

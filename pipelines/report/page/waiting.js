@@ -62,6 +62,24 @@ function drawLatency(place, state) {
     ...PHASES.map((name, at) => duration(name, (row) => (row.kind === "other" ? null : row.phases_us[at] / row.requests / 1000), { hint: "Mean, ms", rare: true })),
   ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "p99", wide: true, note: "Milliseconds from arrival to response sent, as the brokers' own figures give them; phases are means. " + about() }));
 }
+// Of the whole report: readers by where they read, members of share groups, clients that quotas held back.
+function drawReaders(place) {
+  const worth = (value) => (value === null ? "-" : value);
+  const causes = (row) => Object.entries(row.by_cause).map(([cause, number]) => cause + " " + count(number)).join(", ");
+  const sums = (names) => names.map((name) => number(name.replace("_", " "), (row) => row[name], count, { rare: true }));
+  const part = (title, columns, rows, note) => (rows.length ? [h("h3", null, title), table(columns, { rows, wide: true, note })] : null);
+  put(place, part("Readers, of the whole report", [
+    column("reader", (row) => row.reader), column("reads from", (row) => row.read_from, worth), number("min.bytes", (row) => row.min_bytes, worth), column("isolation", (row) => row.isolation_level, worth), number("fetches", (row) => row.observed), number("waited", (row) => row.parked),
+    number("within 5 ms", (row) => row.within_ms["5"], share, { hint: "Of those that waited" }), ...sums(["jitter", "late", "unobservable"]), column("answered by", (row) => row.observed, (value, row) => causes(row), { long: true }),
+  ], DATA.operations.fetch.groups),
+  part("Members of share groups, of the whole report", [
+    column("group", (row) => row.group_id, worth), column("client", (row) => row.client_id, worth), column("member", (row) => row.member_id, worth), number("fetches", (row) => row.fetches), number("waited", (row) => row.waited), number("delivered", (row) => row.delivered), number("again", (row) => row.redelivered), ...sums(["accepted", "released", "rejected", "renewed", "refused"]),
+    number("locks that ran out", (row) => row.locks_expired), column("answered by", (row) => row.fetches, (value, row) => causes(row), { long: true }),
+  ], DATA.share_members, "Records that members were given and gave back (KIP-932). Again: they had been delivered before. Refused: their acknowledgement failed. Locks: records that were delivered again as the member's lock on them had run out."),
+  part("Throttled by quotas, of the whole report", [
+    column("client", (row) => row.client_id, worth), column("request", (row) => row.api), number("requests", (row) => row.requests), number("in all, ms", (row) => row.throttle_ms_total, ms), number("longest, ms", (row) => row.throttle_ms_max, ms),
+  ], DATA.throttled));
+}
 function drawPartitions(place, state) {
   const rows = (range) => partitionRows(range);
   const worst = (map) => [...map].sort((one, other) => other[1] - one[1]).slice(0, 3).map(([node], at) => [at ? " " : "", nodeChip(node)]);

@@ -34,7 +34,17 @@ def test_sections_are_printed_instead_of_the_text_and_all_of_them_below_it() -> 
     assert printed(report, "text", ["accuracy"]).startswith("acks=all produces: 1,000")
     assert printed(report, "text", SECTION_NAMES).startswith(summary_text(report))
     names = {name: printed(report, "text", [name]).split(":")[0].split(" ")[0] for name in SECTIONS}
-    assert list(names.values()) == ["broker", "coverage", "violations", "rules,", "acks=all", "latency", "share"]
+    assert list(names.values()) == [
+        "broker",
+        "coverage",
+        "violations",
+        "rules,",
+        "acks=all",
+        "latency",
+        "share",
+        "throttled",
+        "outages",
+    ]
 
 
 def test_a_rule_with_nothing_to_judge_is_named_apart() -> None:

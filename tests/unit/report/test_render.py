@@ -43,6 +43,7 @@ def test_json_has_the_contracts_names_in_order() -> None:
         *("rules", "incidents", "violations", "observations", "open_cases", "topics", "operations", "latency"),
         *("slow_ms", "blame", "blame_coordinator", "timeline", "provenance", "notes", "problems", "clusters"),
         "share_members",
+        "throttled",
     ]
     assert (document["schema_version"], document["verdict"], document["tier"]) == (1, "clean", "T1")
     assert keys(document["brokers"][0]) == [

@@ -1,10 +1,13 @@
-"""Members of share groups in the report."""
+"""Members of share groups, clients that quotas held back, and outages in the report."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from pipelines.base.config import load_config
+from pipelines.report.assemble import assemble
+from pipelines.report.model import RunInfo
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.sections import sections_text
 from pipelines.report.shares import share_members
@@ -42,3 +45,23 @@ def test_members_have_the_sums_of_their_causes_and_the_locks_that_they_lost() ->
     assert "workers  client-b" in sections_text(report, ["shares"])
     assert "| workers | client-a | a | 7 |" in render_markdown(report).replace("\\-", "-")
     assert "## Share groups" not in render_markdown(sample.report())
+
+
+def test_clients_that_quotas_held_back_are_listed() -> None:
+    rows = [
+        {"cluster_id": "c", "client_id": "p-1", "api": "PRODUCE", "requests": 3, "total": 1234.5678, "longest": 900.0}
+    ]
+    run = RunInfo(run_id="r", code_version="1", config_hash="c", rules_fingerprint="f")
+    (client,) = assemble(replace(collected(), throttled=rows), load_config(), run).throttled
+    assert (client.requests, client.throttle_ms_total, client.throttle_ms_max) == (3, 1234.568, 900.0)
+    report = sample.report(throttled=(client,))
+    assert "p-1     PRODUCE" in sections_text(report, ["throttled"])
+    assert "| PRODUCE | 3 |" in render_markdown(report)
+    assert sections_text(sample.report(), ["throttled"]) == "throttled: no request was held back by a quota"
+
+
+def test_outages_are_listed_in_order_of_time() -> None:
+    kinds = ("controller_changed", "isr_shrunk", "partitions_without_leader")
+    report = sample.report(incidents=tuple(sample.incident(kind=kind, incident_id=kind) for kind in kinds))
+    text = sections_text(report, ["outages"])
+    assert [kind for kind in kinds if kind in text] == ["controller_changed", "partitions_without_leader"]
