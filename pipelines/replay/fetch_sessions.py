@@ -348,6 +348,8 @@ class FetchSession:
             below, began = event.base_offset or 0, event.transaction_offset
             if position.stable_offset is not None and began is not None and began > position.stable_offset:
                 return  # it began behind the one that holds the last stable offset back
+            if position.stable_offset is not None and began is None and self._waits_on(key, event):
+                return  # so did it, or an earlier leader's log has another one that is open
             if position.stable_offset is not None and below > position.stable_offset:
                 position.stable_offset = None
             freed = [entry for entry in position.unstable if entry.base_offset < below]
@@ -365,6 +367,14 @@ class FetchSession:
             self._end(key, event, o.HIGH_WATERMARK)
         elif event.kind == s.LEADER_END:
             self._end(key, event, self._cause_of_end())
+
+    def _waits_on(self, key: Key, event: SessionEvent) -> bool:
+        """A fetch of the partition went on waiting: the last stable offset did not move."""
+        moved_us = event.latest_us or event.time_us
+        return any(
+            key in asked.active and (asked.fetch.completed_us or 0) > moved_us + _ORDER_SLACK_US
+            for asked in self._asked
+        )
 
     def _fence(self, key: Key, event: SessionEvent) -> None:
         """The leader leads on in a newer epoch, and has no fetch checked for it (``Partition.makeLeader``): whoever

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import os
 import sys
 import tempfile
 from collections import defaultdict
@@ -186,7 +187,7 @@ def cluster_of(files: Iterable[Mapping[str, Any]], corpora: Sequence[Path]) -> d
     ids: dict[Path, set[str]] = defaultdict(set)
     for row in files:
         for corpus in corpora:
-            if Path(row["path"]).is_relative_to(corpus.absolute()):
+            if Path(row["path"]).is_relative_to(os.path.abspath(corpus)):
                 ids[corpus].add(row["cluster_id"])
     for corpus in corpora:
         if len(ids[corpus]) != 1:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewTopic,
+    ResourcePatternType,
     ResourceType,
 )
 
 from tests.testbed.cluster import Cluster
 from tests.testbed.release import KRAFT
+from tests.testbed.security import ADMIN, client_settings, tool_settings
 
 T = TypeVar("T")
 ATTEMPTS = 5
@@ -42,7 +48,8 @@ class Admin:
         self._client = self._connect()
 
     def _connect(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self._cluster.layout.bootstrap, "log_level": 0})
+        access = client_settings(ADMIN) if self._cluster.secured else {}
+        return AdminClient({"bootstrap.servers": self._cluster.layout.bootstrap, "log_level": 0} | access)
 
     @property
     def _oldest(self) -> tuple[int, ...]:
@@ -82,14 +89,70 @@ class Admin:
         arguments = [*self._zookeeper, "--alter", *entity, "--add-config", text]
         self._cluster.tool("kafka.admin.ConfigCommand", arguments)
 
-    def reassign(self, topic: str, partition: int, replicas: list[int]) -> None:
-        """Begin to move a partition; returns when the controller has accepted it."""
-        plan = {"version": 1, "partitions": [{"topic": topic, "partition": partition, "replicas": replicas}]}
+    @property
+    def _bootstrap(self) -> list[str]:
+        """What a tool needs to speak to the brokers."""
+        at = ["--bootstrap-server", self._cluster.layout.bootstrap]
+        if not self._cluster.secured:
+            return at
+        file = self._cluster.folder / "tool.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in tool_settings().items()))
+        return [*at, "--command-config", str(file)]
+
+    def allow(self, user: str) -> None:
+        """Let a user do everything."""
+        kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
+        every = [
+            AclBinding(
+                kind, "*", ResourcePatternType.LITERAL, f"User:{user}", "*", AclOperation.ALL, AclPermissionType.ALLOW
+            )
+            for kind in kinds
+        ]
+        self._again(lambda: [f.result() for f in self._client.create_acls(every).values()])
+
+    def configure(self, kind: str, name: str, settings: Mapping[str, object]) -> None:
+        """Change settings of a broker, a client's quotas or a group's settings; None takes one away (2.6 and later)."""
+        added = ",".join(f"{key}={value}" for key, value in settings.items() if value is not None)
+        gone = ",".join(key for key, value in settings.items() if value is None)
+        changes = [*(("--add-config", added) if added else ()), *(("--delete-config", gone) if gone else ())]
+        arguments = [*self._bootstrap, "--alter", "--entity-type", kind, "--entity-name", name, *changes]
+        package = "kafka.admin" if self._tools < (4, 2) else "org.apache.kafka.tools"
+        self._cluster.tool(f"{package}.ConfigCommand", arguments)
+
+    def use_share_groups(self) -> None:
+        """Switch share groups on, where the release does not do so by itself (4.1: a preview)."""
+        if self._oldest < (4, 2):
+            arguments = [*self._bootstrap, "upgrade", "--feature", "share.version=1"]
+            self._cluster.tool("org.apache.kafka.tools.FeatureCommand", arguments)
+
+    @property
+    def _tools(self) -> tuple[int, ...]:
+        return min(self._cluster.nodes[node].release.tools for node in self._cluster.brokers).numbers
+
+    def reassign(
+        self,
+        topic: str,
+        partition: int,
+        replicas: list[int],
+        directories: Sequence[Path] = (),
+        directory_rate: int | None = None,
+    ) -> None:
+        """Begin to move a partition; returns when the controller has accepted it.
+
+        Args:
+            directories: where each replica is to lie; none: where its broker likes.
+            directory_rate: bytes per second at which replicas move between directories of a broker.
+        """
+        moved: dict[str, object] = {"topic": topic, "partition": partition, "replicas": replicas}
+        if directories:
+            moved["log_dirs"] = list(map(str, directories))
         file = self._cluster.folder / "reassignment.json"
-        file.write_text(json.dumps(plan))
-        at = self._zookeeper if self._oldest < (2, 6) else ["--bootstrap-server", self._cluster.layout.bootstrap]
+        file.write_text(json.dumps({"version": 1, "partitions": [moved]}))
+        at = self._zookeeper if self._oldest < (2, 6) else self._bootstrap
         package = "kafka.admin" if self._oldest < (3, 7) else "org.apache.kafka.tools.reassign"
-        arguments = [*at, "--reassignment-json-file", str(file), "--execute"]
+        rate = [] if directory_rate is None else ["--replica-alter-log-dirs-throttle", str(directory_rate)]
+        more = ["--additional", *rate] if directories else []
+        arguments = [*at, "--reassignment-json-file", str(file), "--execute", *more]
         self._cluster.tool(f"{package}.ReassignPartitionsCommand", arguments)
 
     def raise_metadata_version(self, version: str) -> None:

@@ -9,13 +9,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    AcknowledgeType,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    ShareConsumer,
+    TopicPartition,
+)
 
 from tests.testbed.history import ACKS_ALL, Ledger
+from tests.testbed.security import APP, client_settings
+
+ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 
 #: Records in a transaction, and the share of transactions that are aborted.
 TRANSACTION_RECORDS = 20
 ABORTED_SHARE = 0.3
+#: Of the answers to a member that now and then holds records.
+HELD_SHARE = 0.12
 JOIN_S = 40.0
 SWEEP_S = 60.0
 
@@ -30,6 +43,8 @@ class Writer:
         rate: records per second.
         acks: all or 1.
         transactional: in transactions, some of them aborted.
+        size: bytes of a record at most.
+        user: as whom, where the cluster has users.
     """
 
     name: str
@@ -37,24 +52,45 @@ class Writer:
     rate: float
     acks: str = ACKS_ALL
     transactional: bool = False
+    size: int = 300
+    user: str = APP
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A consumer in a group of its own."""
+    """A consumer in a group of its own; one with a rack reads from a follower there."""
 
     name: str
     topic: str
     fetch_min_bytes: int = 1
     fetch_wait_ms: int = 500
     isolation: str = "read_uncommitted"
+    rack: str = ""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a share group.
+
+    Attributes:
+        name: client id.
+        explicit: it acknowledges record by record, and releases and rejects some.
+        holds_s: so long it now and then keeps records before it acknowledges them.
+    """
+
+    name: str
+    group: str
+    topic: str
+    explicit: bool = True
+    holds_s: float = 0
 
 
 class Clients:
     """Threads that write and read until they are stopped."""
 
-    def __init__(self, bootstrap: str, ledger: Ledger, seed: int) -> None:
+    def __init__(self, bootstrap: str, ledger: Ledger, seed: int, secured: bool = False) -> None:
         self._bootstrap = bootstrap
+        self._secured = secured
         self.ledger = ledger
         self._seed = seed
         self._stopped = threading.Event()
@@ -69,6 +105,10 @@ class Clients:
     def read(self, reader: Reader) -> None:
         """Start a consumer."""
         self._spawn(lambda: self._consume(reader))
+
+    def share(self, member: Member) -> None:
+        """Start a member of a share group."""
+        self._spawn(lambda: self._work(member))
 
     def leave(self, topic: str) -> None:
         """Nobody writes to or reads from this topic any more."""
@@ -97,9 +137,10 @@ class Clients:
         """Sleep, at most until all is stopped."""
         self._stopped.wait(seconds)
 
-    def settings(self, name: str, **more: Any) -> dict[str, Any]:
+    def settings(self, name: str, user: str = APP, **more: Any) -> dict[str, Any]:
         """Settings of a client."""
-        return {"bootstrap.servers": self._bootstrap, "client.id": name, "log_level": 0} | more
+        access = client_settings(user) if self._secured else {}
+        return {"bootstrap.servers": self._bootstrap, "client.id": name, "log_level": 0} | access | more
 
     def random(self, name: str) -> random.Random:
         """Chances of one client."""
@@ -118,13 +159,15 @@ class Clients:
         thread.start()
 
     def _consume(self, reader: Reader) -> None:
-        settings = {
+        settings: dict[str, Any] = {
             "group.id": f"g-{reader.name}",
             "fetch.min.bytes": reader.fetch_min_bytes,
             "fetch.wait.max.ms": reader.fetch_wait_ms,
             "isolation.level": reader.isolation,
             "auto.offset.reset": "earliest",
         }
+        if reader.rack:
+            settings["client.rack"] = reader.rack
         consumer = Consumer(self.settings(reader.name, **settings))
         consumer.subscribe([reader.topic])
         while self.go_on(reader.topic):
@@ -137,6 +180,31 @@ class Clients:
                 continue
             place = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
             self.ledger.client("consume", **row, **place, key=_key(message))
+        consumer.close()
+
+    def _work(self, member: Member) -> None:
+        """What a member of a share group does with what it is given."""
+        mode = "explicit" if member.explicit else "implicit"
+        settings = {"group.id": member.group, "share.acknowledgement.mode": mode}
+        consumer = ShareConsumer(self.settings(member.name, **settings))
+        consumer.subscribe([member.topic])
+        chance = self.random(member.name)
+        while self.go_on(member.topic):
+            try:
+                given = [message for message in consumer.poll(0.5) if not message.error()]
+                if given and member.holds_s and chance.random() < HELD_SHARE:
+                    self.pause(member.holds_s)
+                for message in given:
+                    done = chance.choices((ACCEPT, RELEASE, REJECT), (88, 9, 3))[0] if member.explicit else ACCEPT
+                    if member.explicit:
+                        consumer.acknowledge(message, done)
+                    place = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
+                    self.ledger.client("share", client=member.name, t=time.time(), **place, done=done.name)
+                if given and member.explicit:
+                    consumer.commit_sync(5)
+            except KafkaException as error:
+                self.ledger.client("share_err", client=member.name, t=time.time(), error=str(error))
+                self.pause(0.5)
         consumer.close()
 
 
@@ -166,7 +234,7 @@ class _Production:
         settings["acks"] = self._writer.acks
         if self._writer.transactional:
             settings["transactional.id"] = f"tx-{self._writer.name}"
-        producer = Producer(self._clients.settings(self._writer.name, **settings))
+        producer = Producer(self._clients.settings(self._writer.name, self._writer.user, **settings))
         if self._writer.transactional:
             producer.init_transactions(30)
         return producer
@@ -176,7 +244,7 @@ class _Production:
         if writer.transactional and place == 0:
             self._producer.begin_transaction()
         key = f"{writer.name}-{self._number}"
-        size = self._random.randint(30, 300)
+        size = self._random.randint(30, writer.size)
         self._producer.produce(
             writer.topic, key=key, value=self._random.randbytes(size), on_delivery=self._answered(key, time.time())
         )
@@ -218,15 +286,19 @@ class _Production:
             self._clients.pause(1)
 
 
-def sweep(bootstrap: str, partitions: dict[str, int], ledger: Ledger) -> None:
+def sweep(clients: Clients, partitions: dict[str, int]) -> None:
     """Read whatever is in topics, aborted transactions too, into the ledger.
 
     Raises:
         RuntimeError: a partition's end is not reached in time.
     """
-    settings = {"bootstrap.servers": bootstrap, "client.id": "sweep", "group.id": "g-sweep", "log_level": 0}
-    reading = {"isolation.level": "read_uncommitted", "enable.auto.commit": False, "enable.partition.eof": True}
-    consumer = Consumer(settings | reading)
+    ledger = clients.ledger
+    reading: dict[str, Any] = {
+        "isolation.level": "read_uncommitted",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    }
+    consumer = Consumer(clients.settings("sweep", **{"group.id": "g-sweep"}, **reading))
     try:
         left = set()
         for place in [TopicPartition(topic, n) for topic, count in partitions.items() for n in range(count)]:

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.base.java import find_java, java_remedy
-from tests.testbed.fetch import class_path, release_jars, zookeeper_jars
+from tests.testbed.fetch import class_path, further_jar, release_jars, zookeeper_jars
 from tests.testbed.history import JMX
 from tests.testbed.log_settings import HOURLY, log_option, log_settings
 from tests.testbed.processes import Process, StartError, free_ports
 from tests.testbed.release import KRAFT, ZOOKEEPER, Release
+from tests.testbed.security import node_settings
 from tests.testbed.settings import FIRST_CONTROLLER, Layout, jmx_options, server_properties, zookeeper_properties
 
 TOOL_TIMEOUT_S = 60
@@ -56,6 +57,9 @@ class Cluster:
         *,
         brokers: int = 3,
         controllers: int = 0,
+        directories: int = 1,
+        secured: bool = False,
+        jar: str = "",
         tier: str = "T1",
         rotation: str = HOURLY,
         jmx: bool = False,
@@ -64,7 +68,10 @@ class Cluster:
         self.mode = mode
         self.tier = tier
         self.rotation = rotation
+        self.secured = secured
+        self._directories = directories
         self._jars = jars
+        self._jar = jar
         self._processes: dict[int, Process] = {}
         self._zookeeper: Process | None = None
         self._watcher: Process | None = None
@@ -152,6 +159,8 @@ class Cluster:
             log_option(release, str(log_file)),
         ]
         path = class_path(release_jars(release, self._jars))
+        if self._jar:
+            path += f":{class_path(further_jar(release, self._jar, self._jars))}"
         command = [self._java, *options, "-cp", path, "kafka.Kafka", str(settings)]
         self._processes[node] = Process(command, home / "console.txt")
 
@@ -209,12 +218,34 @@ class Cluster:
         """Leader of the KRaft quorum by the files in which its nodes keep it; None before the first election."""
         best: tuple[int, int] | None = None
         for node in self.controllers:
-            file = self.home(node) / "data" / "__cluster_metadata-0" / "quorum-state"
-            if file.is_file():
+            for file in (self.home(node) / "data").glob("**/__cluster_metadata-0/quorum-state"):
                 state = json.loads(file.read_text() or "{}")
                 if state.get("leaderId", -1) >= 0:
                     best = max(best or (-1, -1), (state["leaderEpoch"], state["leaderId"]))
         return best[1] if best else None
+
+    @property
+    def store(self) -> Path:
+        """Folder that stands for the remote store."""
+        return self.folder / "store"
+
+    def hide_store(self, hidden: bool) -> None:
+        """Take the remote store away, or bring it back with what it had."""
+        away = self.folder / "store-away"
+        if hidden:
+            self.store.rename(away)
+        else:
+            shutil.rmtree(self.store, ignore_errors=True)
+            away.rename(self.store)
+
+    def directories(self, node: int) -> list[Path]:
+        """The log directories of a node."""
+        data = self.home(node) / "data"
+        return [data] if self._directories == 1 else [data / f"d{n + 1}" for n in range(self._directories)]
+
+    def other_directory(self, node: int, topic: str, partition: int) -> Path:
+        """A log directory of a node that a partition does not lie in."""
+        return next(place for place in self.directories(node) if not (place / f"{topic}-{partition}").is_dir())
 
     def tool(self, class_name: str, arguments: Sequence[str]) -> str:
         """Run one of Kafka's command line tools: what it prints.
@@ -243,10 +274,12 @@ class Cluster:
     def _configure(self, node: int) -> Path:
         """Write a node's settings as they are to be at its next start."""
         home = self.home(node)
-        for folder in ("logs", "data"):
-            (home / folder).mkdir(parents=True, exist_ok=True)
+        for folder in (home / "logs", *self.directories(node)):
+            folder.mkdir(parents=True, exist_ok=True)
         wanted = self.nodes[node]
-        text = server_properties(wanted.release, wanted.mode, self.layout, node, str(home / "data"), wanted.extra)
+        access = node_settings() if self.secured else {}
+        data = ",".join(map(str, self.directories(node)))
+        text = server_properties(wanted.release, wanted.mode, self.layout, node, data, access | wanted.extra)
         settings = home / "server.properties"
         settings.write_text(text)
         return settings

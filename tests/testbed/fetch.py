@@ -14,7 +14,7 @@ TIMEOUT_S = 600
 NO_MAVEN = "there is no mvn; install Maven 3 (apt install maven, brew install maven) to fetch releases of Kafka"
 
 _DEPENDENCY = """<dependency>
-  <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+  <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>{kind}
   <exclusions>{exclusions}</exclusions>
 </dependency>
 """
@@ -30,6 +30,13 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 class FetchError(Exception):
     """Jars cannot be had."""
+
+
+def further_jar(release: Release, artifact: str, folder: Path) -> Path:
+    """Folder with an artifact of a release that no broker has by itself: ``artifact:classifier``."""
+    name, _, classifier = artifact.partition(":")
+    place = f"org.apache.kafka:{name}:{release}:{classifier}"
+    return _jars(f"kafka-{release}-{name}-{classifier}", [place], ("*:*",), folder)
 
 
 def release_jars(release: Release, folder: Path) -> Path:
@@ -57,14 +64,16 @@ def class_path(jars: Path) -> str:
 
 
 def pom(name: str, artifacts: Sequence[str], excluded: Sequence[str]) -> str:
-    """A project that depends on artifacts, each ``group:artifact:version``."""
+    """A project that depends on artifacts, each ``group:artifact:version``, or with ``:classifier`` behind it."""
     left_out = "".join(
         _EXCLUSION.format(group=group, artifact=artifact) for group, artifact in (text.split(":") for text in excluded)
     )
     dependencies = ""
     for text in artifacts:
-        group, artifact, version = text.split(":")
-        dependencies += _DEPENDENCY.format(group=group, artifact=artifact, version=version, exclusions=left_out)
+        group, artifact, version, *classifier = text.split(":")
+        kind = f"<classifier>{classifier[0]}</classifier>" if classifier else ""
+        place = {"group": group, "artifact": artifact, "version": version, "kind": kind}
+        dependencies += _DEPENDENCY.format(**place, exclusions=left_out)
     return _POM.format(name=name, dependencies=dependencies)
 
 

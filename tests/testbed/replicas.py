@@ -31,9 +31,9 @@ def batches(segment: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def read_logs(data: Path) -> dict[Place, Log]:
-    """The logs of users' topics in a data directory."""
+    """The logs of users' topics in a data directory, or in those that lie in it."""
     logs: dict[Place, Log] = {}
-    for folder in sorted(data.iterdir()):
+    for folder in sorted([*data.iterdir(), *data.glob("d[0-9]/*")]):
         named = _FOLDER.fullmatch(folder.name)
         if named is None or not folder.is_dir() or named[1].startswith("__"):
             continue

@@ -12,6 +12,8 @@ HOST = "127.0.0.1"
 LAG_TIME_MAX_MS = 3000
 ZOOKEEPER_SESSION_MS = 8000
 KRAFT_SESSION_MS = 7000
+LISTENER = "PLAINTEXT"
+CONTROLLER_LISTENER = "CONTROLLER"
 BROKER = "broker"
 CONTROLLER = "controller"
 COMBINED = "broker,controller"
@@ -141,21 +143,21 @@ def _zookeeper(layout: Layout, node: int) -> dict[str, object]:
 def _kraft(layout: Layout, node: int) -> dict[str, object]:
     listeners = []
     if node in layout.ports:
-        listeners.append(f"PLAINTEXT://{HOST}:{layout.ports[node]}")
+        listeners.append(f"{LISTENER}://{HOST}:{layout.ports[node]}")
     if node in layout.quorum_ports:
-        listeners.append(f"CONTROLLER://{HOST}:{layout.quorum_ports[node]}")
+        listeners.append(f"{CONTROLLER_LISTENER}://{HOST}:{layout.quorum_ports[node]}")
     values: dict[str, object] = {
         "node.id": node,
         "process.roles": role_of(layout, node),
         "controller.quorum.voters": layout.voters,
-        "controller.listener.names": "CONTROLLER",
+        "controller.listener.names": CONTROLLER_LISTENER,
         "listeners": ",".join(listeners),
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
         "broker.session.timeout.ms": KRAFT_SESSION_MS,
     }
     if node in layout.ports:
         values["advertised.listeners"] = listeners[0]
-        values["inter.broker.listener.name"] = "PLAINTEXT"
+        values["inter.broker.listener.name"] = LISTENER
     return values
 
 

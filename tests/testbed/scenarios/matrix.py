@@ -11,9 +11,14 @@ PAYMENTS = [[2, 1, 3], [3, 2, 1]]
 SCRATCH = [[1, 2], [2, 3]]
 
 
-def begin_load(run: Run) -> None:
+Assignment = list[list[int]]
+
+
+def begin_load(
+    run: Run, orders: Assignment = ORDERS, payments: Assignment = PAYMENTS, scratch: Assignment = SCRATCH
+) -> None:
     """Three topics with their clients: orders, payments (in transactions where there are any) and scratch."""
-    for topic, assignment in (("orders", ORDERS), ("payments", PAYMENTS), ("scratch", SCRATCH)):
+    for topic, assignment in (("orders", orders), ("payments", payments), ("scratch", scratch)):
         run.admin.create(topic, assignment)
     run.wait(2)
     transactional = run.request.releases[0].has_transactions

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.testbed.admin import Admin
-from tests.testbed.clients import Clients, Reader, Writer, sweep
+from tests.testbed.clients import Clients, Member, Reader, Writer, sweep
 from tests.testbed.cluster import Cluster, fresh
 from tests.testbed.history import Ledger
 from tests.testbed.log_settings import HOURLY
@@ -45,7 +46,17 @@ class Request:
 class Run:
     """What a scenario works with."""
 
-    def __init__(self, request: Request, *, controllers: int = 0, rotation: str = HOURLY) -> None:
+    def __init__(
+        self,
+        request: Request,
+        *,
+        brokers: int = 3,
+        controllers: int = 0,
+        directories: int = 1,
+        rotation: str = HOURLY,
+        secured: bool = False,
+        jar: str = "",
+    ) -> None:
         self.request = request
         self.random = random.Random(request.seed)
         fresh(request.run)
@@ -54,13 +65,17 @@ class Run:
             request.jars,
             request.releases[0],
             request.mode,
+            brokers=brokers,
             controllers=controllers,
+            directories=directories,
+            secured=secured,
+            jar=jar,
             tier=request.tier,
             rotation=rotation,
             jmx=request.jmx,
         )
         self.ledger = Ledger(request.run)
-        self.clients = Clients(self.cluster.layout.bootstrap, self.ledger, request.seed)
+        self.clients = Clients(self.cluster.layout.bootstrap, self.ledger, request.seed, secured)
 
     def begin(self) -> None:
         """Start all nodes that are brokers, and all controllers where there is no ZooKeeper."""
@@ -71,10 +86,7 @@ class Run:
 
     def load(self, writers: list[Writer], readers: list[Reader]) -> None:
         """Start the clients."""
-        for writer in writers:
-            self.clients.write(writer)
-        for reader in readers:
-            self.clients.read(reader)
+        self.load_more(writers, readers)
         request = self.request
         self.note(
             "load",
@@ -87,12 +99,24 @@ class Run:
             controller=self.admin.controller(),
         )
 
+    def load_more(self, writers: list[Writer], readers: list[Reader]) -> None:
+        """Start further clients."""
+        for writer in writers:
+            self.clients.write(writer)
+        for reader in readers:
+            self.clients.read(reader)
+
+    def share(self, members: list[Member]) -> None:
+        """Start members of share groups."""
+        for member in members:
+            self.clients.share(member)
+
     def end(self) -> None:
         """Stop the clients, read what is there, stop the nodes."""
         self.clients.stop()
         self.note("end", controller=self.admin.controller())
         self.in_sync()
-        sweep(self.cluster.layout.bootstrap, self.admin.partitions(), self.ledger)
+        sweep(self.clients, self.admin.partitions())
         self.note("stop")
         self.cluster.stop()
         self.close()
@@ -116,7 +140,7 @@ class Run:
 
     def kill(self, broker: int, role: str = "broker") -> None:
         """SIGKILL."""
-        self.note("kill", broker=broker, role=role)
+        self.note("kill", broker=broker, role=role, **self._kind(broker))
         self.cluster.kill(broker)
 
     def terminate(self, broker: int) -> None:
@@ -128,9 +152,11 @@ class Run:
     def start(self, broker: int) -> None:
         """Start a node again, as it is configured by now."""
         node = self.cluster.nodes[broker]
-        more = {} if broker in self.cluster.brokers else {"controller_only": True}
-        self.note("start", broker=broker, version=str(node.release), mode=node.mode, **more)
+        self.note("start", broker=broker, version=str(node.release), mode=node.mode, **self._kind(broker))
         self.cluster.start(broker)
+
+    def _kind(self, node: int) -> dict[str, bool]:
+        return {} if node in self.cluster.brokers else {"controller_only": True}
 
     def restart(self, broker: int, seconds: float = 2) -> None:
         """A controlled restart, with a while between."""
@@ -146,6 +172,11 @@ class Run:
         """Change a setting of a topic."""
         self.note("alter_config", topic=topic, config={setting: value})
         self.admin.alter(topic, {setting: value})
+
+    def configure(self, kind: str, name: str, settings: Mapping[str, object]) -> None:
+        """Change settings of brokers, quotas of clients or settings of groups; None takes one away."""
+        self.note("configure", kind=kind, name=name, settings=dict(settings))
+        self.admin.configure(kind, name, settings)
 
     def reassign(self, topic: str, partition: int, replicas: list[int]) -> None:
         """Move a partition."""

@@ -243,16 +243,17 @@ def ended(ms: float, began: int | None) -> SessionEvent:
     return SessionEvent(at, s.STABLE, at + MS, topic="t", partition=0, **offsets)
 
 
-def test_who_waits_below_where_the_leadership_began_waits_for_a_transaction_of_before():
+@pytest.mark.parametrize("began", [9, None])
+def test_who_waits_below_where_the_leadership_began_waits_for_a_transaction_of_before(began: int | None):
     """All of it was committed, and it found nothing to read: only that transaction's marker moves the offset."""
     (fetch,) = replay(
         leads(1, 9),
-        asked(10, ("t", 0, 5), answered_ms=60.5, isolation=1, size=100),
+        asked(10, ("t", 0, 5), answered_ms=160.5, isolation=1, size=100),
         readable(20, "t", 0, 9),
-        ended(30, 9),
-        ended(60, None),
+        ended(30, began),
+        ended(160, None),
     )
-    assert (fetch.cause, interval(fetch)) == (o.BYTES, (60, 61))
+    assert (fetch.cause, interval(fetch)) == (o.BYTES, (160, 161))
 
 
 @pytest.mark.parametrize(("version", "cause"), [("3.9.1", o.BEYOND_END), ("3.7.2", o.TIMER)])
