@@ -110,7 +110,7 @@ QUALITY = Step(
 
 CONFIGS = Step(
     *("replay", "configs", "Settings of brokers and topics, line by line."),
-    stage="cluster.stage.config_lines",
+    stage="cluster.stage.config_fold",
     worker="cluster.configs.lines",
     reads="silver.broker_configs",
     by="file_id byte_offset scope entity",
@@ -123,6 +123,7 @@ PREMISES = Step(
     reads="configs.lines bronze.log_files silver.broker_lifecycle silver.controller_events silver.metadata_records "
     "silver.topics silver.fetch_requests silver.requests silver.fetcher_events silver.future_logs "
     "silver.leader_and_isr silver.line_counts",
+    by="kind",
 )
 SILENCES = Step(
     *("replay", "silences", "Which connection was silent before new files went on with it."),
@@ -143,7 +144,7 @@ WINDOW = Step(
 
 CONNECTIONS = Step(
     *("replay", "connections", "Fetches of a connection in their order: what a follower had when it asked."),
-    stage="replay.timeline.connection_blobs",
+    stage="replay.timeline.connection_fold",
     worker="replay.connections.ConnectionWorker",
     reads="bronze.log_lines silver.fetch_requests silver.replica_fetches state.carried",
     by=_CONNECTION,
@@ -152,7 +153,7 @@ CONNECTIONS = Step(
 )
 LEADERSHIPS = Step(
     *("replay", "leaderships", "What a broker's own lines say of the partitions that it leads, and of their ISRs."),
-    stage="replay.timeline.leadership_blobs",
+    stage="replay.timeline.leadership_fold",
     worker="replay.broker_lines.BrokerWorker",
     reads="silver.leader_and_isr silver.isr_changes silver.fetcher_events silver.broker_lifecycle",
     by=_BROKER,
@@ -183,7 +184,7 @@ PARTITIONS = Step(
 )
 PRODUCES = Step(
     *("replay", "produces", "All partitions of a request together: when its produce was satisfied, and answered."),
-    stage="replay.stage.produce_blobs",
+    stage="replay.stage.produce_fold",
     worker="replay.produce_worker.ProduceWorker",
     reads="partitions.outcomes silver.produce_requests silver.requests state.carried",
     by=f"{_BROKER} operation_id",
@@ -191,7 +192,7 @@ PRODUCES = Step(
 )
 FETCHES = Step(
     *("replay", "fetches", "Fetches of a session, and what woke each: which waited, for what, and until when."),
-    stage="replay.stage.session_blobs",
+    stage="replay.stage.session_fold",
     worker="replay.session_worker.SessionWorker",
     reads="partitions.session_wakes connections.watches silver.fetch_requests state.carried",
     by=_CONNECTION,
@@ -208,7 +209,7 @@ LATE = Step(
 )
 SHARES = Step(
     *("replay", "shares", "Requests of members of share groups (KIP-932)."),
-    stage="replay.share_stage.share_operations",
+    stage="replay.share_stage.share_fold",
     worker="replay.share_worker.ShareWorker",
     reads="partitions.wakes silver.requests",
     by=_BROKER,
@@ -216,7 +217,7 @@ SHARES = Step(
 )
 FOLLOWERS = Step(
     *("replay", "followers", "Did each follower truncate where its version says, and what did its fetcher do."),
-    stage="replay.followers_stage.follower_blobs",
+    stage="replay.followers_stage.follower_fold",
     worker="replay.follower_worker.follower_worker",
     reads="silver.leader_and_isr silver.truncations silver.high_watermarks silver.fetcher_events "
     "silver.replica_fetches silver.requests silver.appends",
@@ -241,7 +242,7 @@ PHASES = Step(
 )
 BLAME = Step(
     *("replay", "blame", "Which replica operations waited for, by interval."),
-    stage="timing.latency.stage.write_replica_blame",
+    stage="timing.latency.stage.replica_blame",
     worker="timing.latency.blame.BlameWorker",
     reads="gold.delayed_operations",
     by="cluster_id kind interval_us",
@@ -260,14 +261,14 @@ CARRIED = Step(
 
 CONTROLLERS = Step(
     *("replay", "controllers", "Legal transitions, fail-overs, procedures of controllers, partitions without leader."),
-    stage="controllers.stage.replay_controllers",
+    stage="controllers.stage.replay_of_controllers",
     worker="controllers.worker.replayer",
     reads="silver.leader_and_isr silver.partition_states silver.replica_states silver.isr_changes "
     "silver.controller_events silver.broker_lifecycle silver.metadata_records silver.replica_fetches "
     "gold.delayed_operations",
     by="cluster_id key_topic key_partition",
-    gives="gold.controller_transitions gold.failovers gold.controller_procedures gold.availability controllers.cases "
-    "controllers.elections controllers.procedures controllers.counts controllers.errors",
+    gives="gold.controller_transitions gold.failovers gold.controller_procedures gold.availability "
+    "controllers.controller_cases controllers.elections controllers.procedures controllers.counts controllers.errors",
 )
 RULES = Step(
     *("replay", "rules", "Every rule over the facts of a partition, in their order."),
@@ -292,8 +293,8 @@ FINDINGS = Step(
     *("replay", "findings", "Cases of one cause become a finding with its lines; each rule gets its result."),
     stage="gold.audit_stage.audit",
     worker="rules.findings.findings_of",
-    reads="rules.cases controllers.cases bronze.log_files bronze.log_lines bronze.data_files silver.produce_requests "
-    f"silver.requests {_DATA_DIR} gold.violations gold.evidence state.expiries",
+    reads="rules.cases controllers.controller_cases bronze.log_files bronze.log_lines bronze.data_files "
+    f"silver.produce_requests silver.requests {_DATA_DIR} gold.violations gold.evidence state.expiries",
     gives="gold.violations gold.evidence gold.rule_results",
 )
 CLOCKS = Step(

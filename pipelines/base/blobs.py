@@ -51,6 +51,12 @@ def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"table": table, "row_count": batch.num_rows, "rows": blob}], BLOB_SCHEMA)
 
 
+def packed(table: str, batches: Iterable[pa.RecordBatch]) -> Batches:
+    """Rows of one table as blobs."""
+    for batch in batches:
+        yield pack(table, batch)
+
+
 def unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
     """The rows in blobs of one table."""
     for batch in batches:

@@ -1,16 +1,18 @@
-"""Rows of a fold on their way through Spark: sorted chunks, by bucket of their key. Pure.
+"""Rows of folds on their way through Spark: sorted chunks, by bucket of their key. Pure.
 
 Row by row the shuffle and the sort of forty columns are what a fold of a large input pays for. So the tasks that read
-rows sort them in Arrow and give a row for each chunk: its bucket, its first key and order, and its rows as one value.
-Spark shuffles and sorts these few; who folds a bucket merges its chunks, which come in the order of their first rows.
+rows sort them in Arrow and give a row for each chunk: its bucket, its place and its rows as one value. A place is bytes
+that sort as the fold's number and the key and order of the chunk's first row do, so chunks of several folds are alike
+and one query takes them all. Spark shuffles and sorts these few; who folds a bucket merges the chunks of each fold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, groupby, pairwise
+from itertools import chain, pairwise
+from struct import pack, unpack
 from typing import Any, Final
 from zlib import crc32
 
@@ -18,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from pipelines.base.arrow_rows import conformed
 from pipelines.base.blobs import Batches
@@ -26,9 +28,11 @@ from pipelines.base.groups import begins
 from schemas.table import BINARY
 
 BUCKET: Final = "bucket"
-#: False of chunks of states, which come before those of a bucket's rows.
-IS_ROW: Final = "is_row"
+#: Sorts chunks of a bucket: by fold, states before rows, then as the fold sorts what is first in the chunk.
+PLACE: Final = "place"
 ROWS: Final = "rows"
+#: Columns of a chunk, whatever the fold.
+CHUNK: Final = StructType([StructField(BUCKET, IntegerType()), StructField(PLACE, BINARY), StructField(ROWS, BINARY)])
 #: Column of a state behind its key: what an earlier run left, frozen.
 FROZEN: Final = "frozen"
 #: Rows of one chunk; who merges holds at least one chunk of each task that has rows of a bucket.
@@ -40,9 +44,11 @@ _MERGED_ROWS: Final = 32_768
 _BATCH_ROWS: Final = 10_000
 _PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
-
-#: Values of some columns of a row, each with whether it is there: nulls come first, as in Spark.
-Place = tuple[tuple[bool, Any], ...]
+#: A place begins with the number of the fold and with what the chunk holds.
+_STATE: Final = b"\0"
+_ROW: Final = b"\1"
+_PREFIX_BYTES: Final = 2
+_SMALLEST: Final = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -62,13 +68,6 @@ class Keyed:
     taken: tuple[str, ...]
 
     @cached_property
-    def chunk(self) -> StructType:
-        """Columns of a chunk: bucket, what it is of, key and order of its first row, rows."""
-        sorted_by = [self.columns[name] for name in self._sorted_by]
-        place = [StructField(BUCKET, IntegerType()), StructField(IS_ROW, BooleanType())]
-        return StructType([*place, *sorted_by, StructField(ROWS, BINARY)])
-
-    @cached_property
     def state(self) -> StructType:
         """Columns of a state: the key, and what an earlier run left of it, frozen."""
         return StructType([*(self.columns[name] for name in self.key), StructField(FROZEN, BINARY)])
@@ -82,17 +81,18 @@ class Keyed:
         names = dict.fromkeys((*self._sorted_by, *self.taken))
         return _arrow(StructType([self.columns[name] for name in names]))
 
-    def chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int]) -> Batches:
+    def chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int], fold: int = 0) -> Batches:
         """The chunks of a task's rows, bucket by bucket.
 
         Args:
             buckets: names of the buckets.
+            fold: number of the fold among those of the query, below 256.
         """
-        return self._packed(batches, self._schema, self._sorted_by, buckets, is_row=True)
+        return self._packed(batches, self._schema, self._sorted_by, buckets, bytes([fold]) + _ROW)
 
-    def state_chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int]) -> Batches:
+    def state_chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int], fold: int = 0) -> Batches:
         """The same of states."""
-        return self._packed(batches, _arrow(self.state), self.key, buckets, is_row=False)
+        return self._packed(batches, _arrow(self.state), self.key, buckets, bytes([fold]) + _STATE)
 
     def _packed(
         self,
@@ -100,18 +100,18 @@ class Keyed:
         schema: pa.Schema,
         sorted_by: Sequence[str],
         buckets: Sequence[int],
-        is_row: bool,
+        prefix: bytes,
     ) -> Batches:
         waiting: list[pa.RecordBatch] = []
         for batch in chain(batches, [None]):
             if batch is not None and batch.num_rows:
                 waiting.append(conformed(schema, batch))
             if waiting and (batch is None or sum(each.num_rows for each in waiting) >= _SORTED_ROWS):
-                yield self._chunked(pa.Table.from_batches(waiting), sorted_by, buckets, is_row)
+                yield self._chunked(pa.Table.from_batches(waiting), sorted_by, buckets, prefix)
                 waiting = []
 
     def _chunked(
-        self, table: pa.Table, sorted_by: Sequence[str], buckets: Sequence[int], is_row: bool
+        self, table: pa.Table, sorted_by: Sequence[str], buckets: Sequence[int], prefix: bytes
     ) -> pa.RecordBatch:
         names = table.schema.names
         numbers = bucket_of([table.column(name) for name in self.key], len(buckets))
@@ -122,38 +122,19 @@ class Keyed:
             bounds += [(start, min(start + CHUNK_ROWS, end)) for start in range(begin, end, CHUNK_ROWS)]
         firsts = whole.take(pa.array([begin for begin, _ in bounds]))
         rows = whole.select(names)
-        values: dict[str, Any] = {name: firsts.column(name) for name in (BUCKET, *sorted_by)}
-        values[IS_ROW] = pa.array([is_row] * len(bounds))
-        values[ROWS] = pa.array([_stream(rows.slice(begin, end - begin)) for begin, end in bounds], pa.binary())
-        schema = _arrow(self.chunk)
-        columns = [values.get(field.name, pa.nulls(len(bounds), field.type)) for field in schema]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+        places = zip(*(firsts.column(name).to_pylist() for name in sorted_by), strict=True)
+        columns = [
+            firsts.column(BUCKET),
+            pa.array([prefix + place_of(place) for place in places], pa.binary()),
+            pa.array([_stream(rows.slice(begin, end - begin)) for begin, end in bounds], pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=_arrow(CHUNK))
 
-    def buckets(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Batches]:
-        """The rows of one bucket after the other, as `merged` gives them.
-
-        Args:
-            batches: chunks of rows, sorted by bucket, key and order.
-        """
-        rows = (
-            row
-            for batch in batches
-            for row in zip(*(batch.column(name) for name in (BUCKET, *self._sorted_by, ROWS)), strict=True)
-        )
-        for _, chunks in groupby(rows, key=lambda row: row[0].as_py()):
-            yield self.merged(
-                (_place(value.as_py() for value in chunk[1:-1]), chunk[-1].as_buffer()) for chunk in chunks
-            )
-
-    def place_of(self, chunk: Any) -> Place:
-        """The place of the first row of a chunk, a row of Spark's."""
-        return _place(chunk[name] for name in self._sorted_by)
-
-    def merged(self, chunks: Iterable[tuple[Place, Any]]) -> Batches:
+    def merged(self, chunks: Iterable[tuple[bytes, Any]]) -> Batches:
         """Rows of one bucket in their order, with the columns that a worker gets.
 
         Args:
-            chunks: the place of each one's first row, and its rows; in the order of these places.
+            chunks: of rows, not of states: place and rows of each, in the order of their places.
         """
         held: list[pa.Table] = []
         limit = _MERGED_ROWS
@@ -161,7 +142,7 @@ class Keyed:
             if sum(table.num_rows for table in held) >= limit:
                 table = _sorted(pa.concat_tables(held), self._sorted_by)
                 # What comes from now on is not before the first row of this chunk.
-                ready = self._rows_before(table, first)
+                ready = self._rows_before(table, first[_PREFIX_BYTES:])
                 yield from self._batches(table.slice(0, ready))
                 held = [table.slice(ready)]
                 limit = max(_MERGED_ROWS, 2 * (table.num_rows - ready))
@@ -170,12 +151,12 @@ class Keyed:
         if held:
             yield from self._batches(_sorted(pa.concat_tables(held), self._sorted_by))
 
-    def _rows_before(self, table: pa.Table, place: Place) -> int:
+    def _rows_before(self, table: pa.Table, place: bytes) -> int:
         columns = [table.column(name) for name in self._sorted_by]
         low, high = 0, table.num_rows
         while low < high:
             middle = (low + high) // 2
-            if _place(column[middle].as_py() for column in columns) < place:
+            if place_of(column[middle].as_py() for column in columns) < place:
                 low = middle + 1
             else:
                 high = middle
@@ -214,8 +195,38 @@ def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.combine_chunks().take(indices)
 
 
-def _place(values: Iterable[Any]) -> Place:
-    return tuple((value is not None, value) for value in values)
+def place_of(values: Iterable[Any]) -> bytes:
+    """Bytes that sort as values do, of one column after the other: nulls first, numbers, texts by their bytes.
+
+    Raises:
+        TypeError: a value is none of these.
+    """
+    return b"".join(map(_sortable, values))
+
+
+def _sortable(value: Any) -> bytes:
+    if value is None:
+        return b"\0"
+    if isinstance(value, str):
+        # A zero within a text sorts behind the end of a shorter one.
+        return b"\1" + value.encode().replace(b"\0", b"\0\xff") + b"\0\0"
+    if isinstance(value, int):
+        return b"\1" + (value - _SMALLEST).to_bytes(8)
+    if isinstance(value, float):
+        # The order of floats is that of their bits, but for the negative ones; -0.0 is 0.0.
+        bits: int = unpack(">q", pack(">d", value + 0.0))[0]
+        return b"\1" + ((bits if bits >= 0 else bits ^ ~_SMALLEST) - _SMALLEST).to_bytes(8)
+    raise TypeError(f"rows of a fold are not sorted by {type(value).__name__}")
+
+
+def fold_of(place: bytes) -> int:
+    """Number of the fold that a chunk is of."""
+    return place[0]
+
+
+def is_of_states(place: bytes) -> bool:
+    """Whether a chunk holds states and not rows."""
+    return place[1:2] == _STATE
 
 
 def _stream(rows: pa.RecordBatch) -> bytes:

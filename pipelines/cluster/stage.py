@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
 
-from pipelines.base.blobs import shape
+from pipelines.base.blobs import packed, shape
 from pipelines.base.chunks import Keyed
 from pipelines.cluster import configs
 from pipelines.cluster import premises as p
 from pipelines.cluster import rows as pr
 from pipelines.cluster.premises import EVENTS, LEADER_CHANGE, Premises, premises_of
 from pipelines.kafka.future_logs import DELETED
-from pipelines.lake.folds import collect_tables, fold
+from pipelines.lake.folds import Fold, collect_tables, fold
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, read_in_tasks
+from pipelines.lake.readings import Reading, by_batch
 from schemas import bronze, flow, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 
@@ -25,6 +26,8 @@ _OF_REPLICA = ("cluster_id", "broker_id", "topic", "partition")
 _OF_THREADS = ("cluster_id", "broker_id", "connection", "client_id")
 OF_CHAINS = (*_OF_THREADS, "correlation_id", "time")
 _OF_BROKER = pc.field("broker_id").is_valid()
+#: Rows as they are.
+_FEW = "few"
 
 
 def collect_premises(lake: Lake, settle_us: int) -> Premises:
@@ -33,21 +36,18 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
     Args:
         settle_us: see `premises_of`.
     """
-    rows = read_in_tasks(lake, _readings(), shape(pr.SHAPE))
-    few = [] if rows is None else rows.toArrow().to_pylist()
-    return premises_of([*few, *config_lines(lake)], settle_us)
-
-
-def config_lines(lake: Lake) -> list[dict[str, Any]]:
-    """One row per line that tells of settings."""
-    reading = Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.told))
-    rows = Keyed(shape(configs.ROW_TYPES), flow.CONFIGS.key, configs.ORDER, configs.COLUMNS)
-    folded = fold(lake, [reading], rows, configs.lines)
-    if folded is None:
-        return []
+    rows = Keyed(shape(pr.SHAPE), flow.PREMISES.key, (), tuple(name for name in pr.SHAPE if name != "kind"))
+    folded = fold(lake, config_fold(), Fold(_readings(), rows, partial(packed, _FEW)))
+    tables = {} if folded is None else collect_tables(folded)
     # Each task has told the first of its own.
-    first = configs.first_of_alike(map(configs.says_of, collect_tables(folded)[configs.LINES]))
-    return [_config(*says, *line) for says, line in first]
+    first = configs.first_of_alike(map(configs.says_of, tables.get(configs.LINES, ())))
+    return premises_of([*tables.get(_FEW, ()), *(_config(*says, *line) for says, line in first)], settle_us)
+
+
+def config_fold() -> Fold:
+    """Gives one row per line that tells of settings."""
+    rows = Keyed(shape(configs.ROW_TYPES), flow.CONFIGS.key, configs.ORDER, configs.COLUMNS)
+    return Fold([Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.told))], rows, configs.lines)
 
 
 def _config(

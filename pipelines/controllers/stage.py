@@ -28,10 +28,10 @@ from pipelines.controllers.partition_work import of_registrations
 from pipelines.controllers.plan import active_controllers, plan_from
 from pipelines.controllers.procedure_steps import Step, procedure
 from pipelines.kafka.controller_rows import NOWHERE
-from pipelines.lake.folds import fold
+from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf
-from pipelines.lake.staged import Staged, staging
+from pipelines.lake.staged import Beside, Staged, Staging
 from pipelines.lake.table_files import rows_table
 from schemas import controllers as c
 from schemas import flow, gold, silver
@@ -57,20 +57,25 @@ class Controllers(NamedTuple):
     errors: dict[tuple[str, str], str]
 
 
-def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controllers:
-    """Write the tables of `schemas.controllers`, in one query.
+def replay_of_controllers(
+    lake: Lake, premises: Premises, folder: Staging, stamp: str, given: list[Controllers]
+) -> Beside:
+    """Gives the tables of `schemas.controllers`, and what it gives beside them to a list.
 
     Needs ``gold.delayed_operations`` of the same audit, where there is any, for the instants at which leaders answered.
     """
-    plan = plan_from(premises)
+
+    def commit(made: Staged) -> None:
+        given.append(_committed(lake, premises, made, stamp))
+
     rows = Keyed(shape(e.SHAPE), flow.CONTROLLERS.key, (), ("kind", *d.ROW_TYPES))
-    folded = fold(lake, _readings(premises), rows, w.replayer(plan))
-    with staging(lake) as folder:
-        small = folder.tables(w.SMALL)
-        files = Staged(lake, small, [])
-        if folded is not None:
-            files = folder.write(folded, [*w.GOLD, *small])
-        small_rows = {name: files.few_rows(name) for name in w.SMALL}
+    replay = Fold(_readings(premises), rows, w.replayer(plan_from(premises)))
+    return Beside(replay, [*w.GOLD, *folder.tables(w.SMALL)], commit)
+
+
+def _committed(lake: Lake, premises: Premises, files: Staged, stamp: str) -> Controllers:
+    plan = plan_from(premises)
+    small_rows = {name: files.few_rows(name) for name in w.SMALL}
     cases, checked = small_rows[w.CASES], Counter[tuple[str, str]]()
     for row in small_rows[w.COUNTS]:
         checked[row["cluster_id"], row["rule_id"]] += row["checked"]

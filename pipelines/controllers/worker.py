@@ -29,7 +29,7 @@ from schemas.table import INT, LONG, STRING, column, structs
 OF_CLUSTER: Final = ("", -1)
 #: Columns of the key, before those of a row.
 KEY: Final = ("cluster_id", "key_topic", "key_partition")
-CASES: Final = "cases"
+CASES: Final = "controller_cases"
 ELECTIONS: Final = "elections"
 PROCEDURES: Final = "procedures"
 COUNTS: Final = "counts"

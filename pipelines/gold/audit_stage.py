@@ -10,11 +10,12 @@ from pipelines.base.config import AuditConfig
 from pipelines.base.threads import concurrently
 from pipelines.bronze.quarantine import quarantined
 from pipelines.cluster.premises import CLOCK_SET_BACK, UNKNOWN_CLUSTER, Premises
-from pipelines.controllers.stage import replay_controllers
+from pipelines.controllers.stage import Controllers, replay_of_controllers
 from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.batches import small_rows
 from pipelines.lake.clusters import ClusterFile, clusters_of, latest
 from pipelines.lake.lake import Lake
+from pipelines.lake.staged import Beside, staging
 from pipelines.lake.table_files import rows_table
 from pipelines.replay.carried import Plan
 from pipelines.rules.assumptions import File, doubts
@@ -34,23 +35,29 @@ from schemas.table import TableSpec
 
 
 def audit(
-    lake: Lake, premises: Premises, config: AuditConfig, stamp: str, todo: Plan, seals: Mapping[Broker, Seal]
+    lake: Lake,
+    premises: Premises,
+    config: AuditConfig,
+    stamp: str,
+    todo: Plan,
+    seals: Mapping[Broker, Seal],
+    beside: Sequence[Beside] = (),
 ) -> int:
     """Ask all rules and write what they found.
 
     Args:
         todo: what the run replays, and `seals` up to where that is final.
+        beside: what goes with the rules in their query.
 
     Returns:
         The Delta version of ``state.audited`` with what the next run goes on from.
     """
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
-    controllers, of_partitions = concurrently(
-        [
-            lambda: replay_controllers(lake, premises, stamp),
-            lambda: find_cases(lake, premises, config, rules, todo, seals),
-        ]
-    )
+    replays: list[Controllers] = []
+    with staging(lake) as folder:
+        others = [*beside, replay_of_controllers(lake, premises, folder, stamp, replays)]
+        of_partitions = find_cases(lake, premises, config, rules, todo, seals, folder, others)
+    (controllers,) = replays
     asked = {rule.rule_id for rule in rules}
     of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
     known = _known(lake)

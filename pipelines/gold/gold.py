@@ -29,27 +29,27 @@ from pipelines.lake.bounds import instant
 from pipelines.lake.digests import drop_outdated
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
-from pipelines.lake.staged import Staged, as_declared, remove_staging
+from pipelines.lake.staged import Beside, Staged, as_declared, remove_staging
 from pipelines.metrics.stage import write_broker_metrics
 from pipelines.replay.anchors import keep_anchors
 from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
-from pipelines.replay.followers_stage import follower_blobs
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late_stage import settled
-from pipelines.replay.share_stage import share_operations
 from pipelines.replay.stage import replayed
+from pipelines.replay.unsettled import UNSETTLED
 from pipelines.silver.parse import parsed_by
 from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.timing.clocks.stage import write_clock_bounds
-from pipelines.timing.latency.stage import has_requests, once, request_phases, write_replica_blame
+from pipelines.timing.latency.stage import has_requests, once, replica_blame, request_phases
 from schemas import bronze, clocks, controllers, gold, incidents, metrics, replicas, shares, silver
 from schemas.audit import TABLES as AUDIT_TABLES
 from schemas.catalog import TABLES
 from schemas.checks import PURGATORY_CHECKS
 from schemas.data_files import DATA_FILES
 from schemas.isr import ISR_TIMELINE
+from schemas.shares import SHARE_OPERATIONS
 from schemas.state import AUDITED, CARRIED, REPLAYS
 from schemas.table import TableSpec
 
@@ -121,7 +121,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     replay = ExitStack()
     before = lake.stamp(REPLAYS)
     last = Stamp.from_json(before) if before is not None and inputs else None
-    rest: list[tuple[Mapping[Broker, Seal], Callable[[], int]]] = []
+    rest: list[tuple[Mapping[Broker, Seal], Callable[[], int], list[Beside]]] = []
 
     def operations() -> None:
         rest.append(_operations(lake, config, premises, todo, run_id, replay))
@@ -131,9 +131,6 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
             _phases_anew(lake, premises.has_overlapping_request_logs, run_id)
         elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
             _merge_phases(lake, new, run_id)
-
-    def followers() -> None:
-        lake.replace_blobs(follower_blobs(lake, premises), FOLLOWER_TABLES, run_id)
 
     def checks() -> None:
         blobs = checked_blobs(lake, premises) if config.replay.evidence_tier_max == "T3" else None
@@ -146,14 +143,14 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     with lake.settings(ONE_TASK_A_TABLE if in_process else {}), replay:
         if last is not None and last.inputs == inputs:
             version = last.carried_version
-            rest.append((last.seals, lambda: version))
+            rest.append((last.seals, lambda: version, []))
         else:
-            concurrently([operations, phases, followers, checks])
-        ((seals, carry),) = rest
+            concurrently([operations, phases, checks])
+        ((seals, carry, beside),) = rest
         carried, audited, _ = concurrently(
             [
                 carry,
-                lambda: audit(lake, premises, config.audit, run_id, todo, seals),
+                lambda: audit(lake, premises, config.audit, run_id, todo, seals, beside),
                 lambda: write_clock_bounds(lake, premises.contexts.coarse, run_id),
             ]
         )
@@ -177,33 +174,37 @@ def _gather(lake: Lake, spec: TableSpec) -> None:
 
 def _operations(
     lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str, stack: ExitStack
-) -> tuple[Mapping[Broker, Seal], Callable[[], int]]:
+) -> tuple[Mapping[Broker, Seal], Callable[[], int], list[Beside]]:
     """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
 
     Args:
         stack: closed when that is done, too.
 
     Returns:
-        Up to where the replay is final, and what is left to do, which gives the version of ``state.carried``.
+        Up to where the replay is final; what is left to do, which gives the version of ``state.carried``; and folds
+        that go beside those of the rules.
     """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
-        for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME, *shares.TABLES):
+        for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME, *shares.TABLES, *FOLLOWER_TABLES):
             lake.empty(spec, run_id)
-        return {}, lambda: lake.empty(CARRIED, run_id)
+        return {}, lambda: lake.empty(CARRIED, run_id), []
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
-    made_anew = (gold.DELAYED_OPERATIONS, ISR_TIMELINE) if todo.whole else (ISR_TIMELINE,)
+    made_anew = (gold.DELAYED_OPERATIONS, SHARE_OPERATIONS, ISR_TIMELINE) if todo.whole else (ISR_TIMELINE,)
     made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew))
     files = made.operations.files(gold.DELAYED_OPERATIONS.name)
     late = settled(lake, made.operations, limits, premises.contexts)
     since = None
-    _write_shares(lake, share_operations(lake, premises, made.partitions, limits, todo.window), todo.whole, run_id)
+    for spec in FOLLOWER_TABLES:
+        lake.replace_files(spec, made.ground.tables.files(spec.name), run_id)
     if todo.whole:
         if late is not None:
             files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
         lake.replace_files(gold.DELAYED_OPERATIONS, files, run_id)
+        lake.replace_files(SHARE_OPERATIONS, made.operations.files(SHARE_OPERATIONS.name), run_id)
         lake.replace_files(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), run_id)
     else:
-        since = made.operations.least("arrival_time")
+        _merge_shares(lake, made.operations, run_id)
+        since = made.operations.least("arrival_time", gold.DELAYED_OPERATIONS.name, UNSETTLED)
         if since is None:
             lake.stay(gold.DELAYED_OPERATIONS, run_id)
         else:
@@ -211,22 +212,17 @@ def _operations(
             lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since}, run_id)
         lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
 
-    def rest() -> int:
-        write_replica_blame(lake, config.latency, since, run_id)
-        return write_carried(lake, todo.window, made, run_id)
-
-    return made.seals, rest
+    blame = replica_blame(lake, config.latency, since, run_id)
+    return made.seals, partial(write_carried, lake, todo.window, made, run_id), [blame]
 
 
-def _write_shares(lake: Lake, rows: DataFrame | None, whole: bool, run_id: str) -> None:
-    spec = shares.SHARE_OPERATIONS
-    if whole:
-        lake.create([spec])
-        lake.replace_files(spec, lake.write_rows(spec, rows) if rows is not None else [], run_id)
-    elif rows is None:
-        lake.stay(spec, run_id)
+def _merge_shares(lake: Lake, operations: Staged, run_id: str) -> None:
+    since = operations.least("arrival_time", SHARE_OPERATIONS.name)
+    if since is None:
+        lake.stay(SHARE_OPERATIONS, run_id)
     else:
-        _merge(lake, spec, as_declared(spec, rows), "arrival_time", run_id)
+        rows = as_declared(SHARE_OPERATIONS, operations.rows(SHARE_OPERATIONS.name))
+        lake.merge(SHARE_OPERATIONS, rows, {"arrival_time": since}, run_id)
 
 
 def _provisional_us(todo: Plan) -> int:

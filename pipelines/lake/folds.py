@@ -3,110 +3,144 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
-from itertools import chain
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, groupby
+from typing import Any, NamedTuple, cast
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import StructType
 
 from pipelines.base.blobs import BLOBS, Batches, rows_by_table, unpack
-from pipelines.base.chunks import BUCKET, IS_ROW, ROWS, Keyed
+from pipelines.base.chunks import BUCKET, CHUNK, PLACE, ROWS, Keyed, fold_of, is_of_states
 from pipelines.base.groups import Key, States
 from pipelines.lake.lake import Blobs, Lake
-from pipelines.lake.readings import Reading, read_in_tasks
+from pipelines.lake.readings import Part, Reading, parts_in_tasks
 from pipelines.spark.tasks import Work, buckets
 
 #: A worker that goes on from states.
 StatefulWork = Callable[[Batches, States], Batches]
 
 
-class Folded:
-    """Blobs that a fold gives (`pipelines.base.blobs.BLOBS`); nothing is done before somebody asks for them.
+class Fold(NamedTuple):
+    """Rows of a key that come to one worker, in their order.
 
-    Args:
-        chunks: of the rows (`Keyed.chunk`).
+    Attributes:
+        sources: what makes the rows.
         rows: how they are keyed.
         worker: takes the sorted rows of whole keys (`base.groups.groups`) and gives blobs; what it holds is as large as
-            what it keeps of one key.
+            what it keeps of one key. With states it takes those of the keys, too.
+        states: what makes the states that earlier runs left (`Keyed.state`); None of a worker without.
     """
 
-    def __init__(self, chunks: DataFrame, rows: Keyed, worker: Work) -> None:
+    sources: Sequence[Reading]
+    rows: Keyed
+    worker: Work | StatefulWork
+    states: Sequence[Reading] | None = None
+
+
+class Folding(NamedTuple):
+    """A fold without its sources, as its tasks need it."""
+
+    rows: Keyed
+    worker: Work | StatefulWork
+    is_stateful: bool
+
+
+class Folded:
+    """Blobs that folds give (`pipelines.base.blobs.BLOBS`); nothing is done before somebody asks for them.
+
+    Spark's operator for arbitrary state drives them where one of them goes on from states.
+
+    Args:
+        chunks: of the rows and states of all folds (`pipelines.base.chunks.CHUNK`).
+    """
+
+    def __init__(self, chunks: DataFrame, folds: Sequence[Folding]) -> None:
         self._chunks = chunks
-        self._rows = rows
-        self._worker = worker
+        self._folds = tuple(folds)
 
     def mapInArrow(self, work: Work, columns: StructType) -> DataFrame:  # noqa: N802
         """What a function for ``mapInArrow`` makes of the blobs, in the tasks that fold."""
-        rows, worker = self._rows, self._worker
+        # Not a number of partitions: one that is named is not coalesced by adaptive execution.
+        in_order = self._chunks.repartition(BUCKET).sortWithinPartitions(BUCKET, PLACE)
+        folds = self._folds
+        if any(fold.is_stateful for fold in folds):
+            return in_order.groupBy(BUCKET).transformWithState(Buckets(folds, work), columns, "append", "none")
 
         def folded(batches: Batches) -> Batches:
-            return work(chain.from_iterable(map(worker, rows.buckets(batches))))
+            rows = (
+                row
+                for batch in batches
+                for row in zip(*(batch.column(name) for name in (BUCKET, PLACE, ROWS)), strict=True)
+            )
+            of_buckets = (
+                _folded(folds, ((place.as_py(), rows.as_buffer()) for _, place, rows in chunks), {})
+                for _, chunks in groupby(rows, key=lambda row: row[0].as_py())
+            )
+            return work(chain.from_iterable(of_buckets))
 
-        return _in_order(self._chunks, rows).mapInArrow(folded, columns)
+        return in_order.mapInArrow(folded, columns)
 
 
-class StatefullyFolded:
-    """The same of a worker that goes on from states: Spark's operator for arbitrary state drives it.
+def _folded(
+    folds: Sequence[Folding], chunks: Iterable[tuple[bytes, Any]], states: Mapping[int, MappedStates]
+) -> Batches:
+    """Blobs of one bucket.
 
     Args:
-        chunks: of the rows and of the states.
+        chunks: place and rows of each, in the order of their places.
+        states: of the folds that have some, by number.
     """
-
-    def __init__(self, chunks: DataFrame, rows: Keyed, worker: StatefulWork) -> None:
-        self._chunks = chunks
-        self._rows = rows
-        self._worker = worker
-
-    def mapInArrow(self, work: Work, columns: StructType) -> DataFrame:  # noqa: N802
-        """What a function for ``mapInArrow`` makes of the blobs of each bucket, which is a small thing."""
-        buckets_ = _in_order(self._chunks, self._rows).groupBy(BUCKET)
-        return buckets_.transformWithState(Buckets(self._rows, self._worker, work), columns, "append", "none")
+    for number, of_fold in groupby(chunks, key=lambda chunk: fold_of(chunk[0])):
+        rows, worker, is_stateful = folds[number]
+        if is_stateful:
+            merged = rows.merged(_without_states(of_fold, states[number]))
+            yield from cast(StatefulWork, worker)(merged, states[number])
+        else:
+            yield from cast(Work, worker)(rows.merged(of_fold))
 
 
-def _in_order(chunks: DataFrame, rows: Keyed) -> DataFrame:
-    """All chunks of a bucket in one partition, in the order of their first rows."""
-    # Not a number of partitions: one that is named is not coalesced by adaptive execution.
-    return chunks.repartition(BUCKET).sortWithinPartitions(*rows.chunk.names[:-1])
+def _without_states(chunks: Iterable[tuple[bytes, Any]], states: MappedStates) -> Iterator[tuple[bytes, Any]]:
+    for place, rows in chunks:
+        if not is_of_states(place):
+            yield place, rows
+            continue
+        with pa.ipc.open_stream(rows) as stream:
+            for batch in stream:
+                states.put(batch)
 
 
 class Buckets(StatefulProcessor):
-    """Spark's operator for arbitrary state, as the driver of a fold.
+    """Spark's operator for arbitrary state, as the driver of folds.
 
-    A key of the operator is a bucket of keys; its state is a map from the key to the frozen fold of an earlier run.
-    States come as the first rows of their bucket and not as ``initialState``: with that PySpark 4.2 hands the rows of
-    a key over in pieces that it holds in memory. What is given of a bucket it holds, too, so that is small: the files
-    that `work` has written.
+    A key of the operator is a bucket of keys; its state is, for each fold, a map from the key to the frozen fold of an
+    earlier run. States come as the first rows of their bucket and not as ``initialState``: with that PySpark 4.2 hands
+    the rows of a key over in pieces that it holds in memory. What is given of a bucket it holds, too, so that is small:
+    the files that `work` has written.
     """
 
-    def __init__(self, rows: Keyed, worker: StatefulWork, work: Work) -> None:
-        self._rows = rows
-        self._worker = worker
+    def __init__(self, folds: Sequence[Folding], work: Work) -> None:
+        self._folds = folds
         self._work = work
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state."""
-        self._states = MappedStates(handle.getMapState("folds", "key string", "frozen binary"))
+        """Name the states."""
+        self._states = {
+            number: MappedStates(handle.getMapState(f"folds{number}", "key string", "frozen binary"))
+            for number, fold in enumerate(self._folds)
+            if fold.is_stateful
+        }
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Fold the chunks of a bucket, in their order."""
-        chunks = ((self._rows.place_of(row), pa.py_buffer(row[ROWS])) for row in self._without_states(rows))
-        for batch in self._work(self._worker(self._rows.merged(chunks), self._states)):
+        chunks = ((bytes(row[PLACE]), pa.py_buffer(row[ROWS])) for row in rows)
+        for batch in self._work(_folded(self._folds, chunks, self._states)):
             yield from (Row(**values) for values in batch.to_pylist())
-
-    def _without_states(self, rows: Iterator[Row]) -> Iterator[Row]:
-        for row in rows:
-            if row[IS_ROW]:
-                yield row
-                continue
-            with pa.ipc.open_stream(row[ROWS]) as stream:
-                for states in stream:
-                    self._states.put(states)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -145,34 +179,25 @@ class MappedStates:
         return bytes(value[0])
 
 
-def fold(lake: Lake, sources: Sequence[Reading], rows: Keyed, worker: Work) -> Folded | None:
-    """What a worker makes of the rows of all sources; None where no table has rows."""
-    chunks = read_in_tasks(lake, sources, rows.columns, (_packer(lake.spark, rows), rows.chunk))
-    return None if chunks is None else Folded(chunks, rows, worker)
-
-
-def fold_on(
-    lake: Lake, sources: Sequence[Reading], states: Sequence[Reading], rows: Keyed, worker: StatefulWork
-) -> StatefullyFolded | None:
-    """What a worker makes of the rows of all sources and of the states that earlier runs left (`Keyed.state`)."""
+def fold(lake: Lake, *folds: Fold) -> Folded | None:
+    """What workers make of the rows of all sources, in one query; None where no table has rows."""
     names = buckets(lake.spark)
-    parts = [
-        read_in_tasks(lake, sources, rows.columns, (_packer(lake.spark, rows), rows.chunk)),
-        read_in_tasks(lake, states, rows.state, (lambda batches: rows.state_chunks(batches, names), rows.chunk)),
-    ]
-    chunks = [part for part in parts if part is not None]
-    return StatefullyFolded(reduce(DataFrame.unionByName, chunks), rows, worker) if chunks else None
+    parts: list[Part] = []
+    for number, (sources, rows, _, states) in enumerate(folds):
+        parts.append(Part(sources, rows.columns, partial(rows.chunks, buckets=names, fold=number)))
+        parts.append(Part(states or (), rows.state, partial(rows.state_chunks, buckets=names, fold=number)))
+    chunks = parts_in_tasks(lake, parts, CHUNK)
+    return None if chunks is None else Folded(chunks, [_folding(fold) for fold in folds])
 
 
 def fold_frame(frame: DataFrame, rows: Keyed, worker: Work) -> Folded:
     """What a worker makes of rows that a query gives."""
-    chunks = frame.mapInArrow(_packer(frame.sparkSession, rows), rows.chunk)
-    return Folded(chunks, rows, worker)
+    chunks = frame.mapInArrow(partial(rows.chunks, buckets=buckets(frame.sparkSession)), CHUNK)
+    return Folded(chunks, [Folding(rows, worker, is_stateful=False)])
 
 
-def _packer(spark: SparkSession, rows: Keyed) -> Work:
-    names = buckets(spark)
-    return lambda batches: rows.chunks(batches, names)
+def _folding(fold: Fold) -> Folding:
+    return Folding(fold.rows, fold.worker, fold.states is not None)
 
 
 def _as_they_are(batches: Batches) -> Batches:

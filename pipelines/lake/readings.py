@@ -7,8 +7,9 @@ number of tables: a task reads the columns that it needs, as Arrow has them, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -48,6 +49,19 @@ class Reading(NamedTuple):
     digest: str | None = None
 
 
+class Part(NamedTuple):
+    """Readings whose rows have one shape.
+
+    Attributes:
+        shape: columns of the rows.
+        work: what a task makes of all its rows of them; nothing if None.
+    """
+
+    readings: Sequence[Reading]
+    shape: StructType
+    work: Work | None = None
+
+
 def read_in_tasks(
     lake: Lake, readings: Sequence[Reading], shape: StructType, then: tuple[Work, StructType] | None = None
 ) -> DataFrame | None:
@@ -57,20 +71,35 @@ def read_in_tasks(
         shape: columns of the rows.
         then: what a task makes of all its rows, and the columns of that.
     """
-    readings = digested(lake, readings, shape)
+    work, columns = then or (None, shape)
+    return parts_in_tasks(lake, [Part(readings, shape, work)], columns)
+
+
+def parts_in_tasks(lake: Lake, parts: Sequence[Part], columns: StructType) -> DataFrame | None:
+    """What tasks make of all parts, in one query; None where no table has rows.
+
+    Args:
+        columns: of what they make.
+    """
     there = [
-        reading for reading in readings if reading.files or (reading.files is None and lake.has_rows(reading.spec))
+        (number, reading)
+        for number, part in enumerate(parts)
+        for reading in digested(lake, part.readings, part.shape)
+        if reading.files or (reading.files is None and lake.has_rows(reading.spec))
     ]
     if not there:
         return None
-    listed = {number: _files(lake, reading) for number, reading in enumerate(there)}
-    plain = {number: files for number, files in listed.items() if files}
+    works = [part.work for part in parts]
+    listed = [_files(lake, reading) for _, reading in there]
     # What only Delta can read comes through it.
-    work, columns = then or (None, shape)
-    parts = [_of_rows(lake, there[number], columns, work) for number, files in listed.items() if files is None]
-    if plain or not parts:
-        parts.append(_of_files(lake, there, plain, columns, work))
-    return reduce(DataFrame.unionByName, parts)
+    frames = [
+        _of_rows(lake, reading, columns, works[number])
+        for (number, reading), files in zip(there, listed, strict=True)
+        if files is None
+    ]
+    if any(listed) or not frames:
+        frames.append(_of_files(lake, there, [files or () for files in listed], works, columns))
+    return reduce(DataFrame.unionByName, frames)
 
 
 def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> list[AddedFile]:
@@ -105,26 +134,36 @@ def _files(lake: Lake, reading: Reading) -> Sequence[Stored] | None:
 
 def _of_files(
     lake: Lake,
-    readings: Sequence[Reading],
-    files: Mapping[int, Sequence[Stored]],
-    shape: StructType,
-    then: Work | None,
+    readings: Sequence[tuple[int, Reading]],
+    files: Sequence[Sequence[Stored]],
+    works: Sequence[Work | None],
+    columns: StructType,
 ) -> DataFrame:
     sized = [
         ((number, piece), piece.size_bytes)
-        for number, of_table in files.items()
-        for piece in pieces_to_read(readings[number].spec, of_table, readings[number].where)
+        for number, ((_, reading), of_table) in enumerate(zip(readings, files, strict=True))
+        for piece in pieces_to_read(reading.spec, of_table, reading.where)
     ]
     # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
-    plan = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
+    tasks = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
-    def work(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
-        number, piece = item
-        spec, columns, rows_of, where, *_ = readings[number]
-        for rows in read_pieces(spec, piece, columns, where):
-            yield from rows_of(rows)
+    def part_of(item: tuple[int, Piece]) -> int:
+        return readings[item[0]][0]
 
-    return in_tasks(lake.spark, plan, work, shape, then)
+    plan = [[(part, tuple(items)) for part, items in groupby(sorted(task, key=part_of), key=part_of)] for task in tasks]
+
+    def rows_of_pieces(items: Sequence[tuple[int, Piece]]) -> Iterator[pa.RecordBatch]:
+        for number, piece in items:
+            spec, names, rows_of, where, *_ = readings[number][1]
+            for rows in read_pieces(spec, piece, names, where):
+                yield from rows_of(rows)
+
+    def make(of_part: tuple[int, tuple[tuple[int, Piece], ...]]) -> Iterator[pa.RecordBatch]:
+        part, items = of_part
+        rows, work = rows_of_pieces(items), works[part]
+        return rows if work is None else work(rows)
+
+    return in_tasks(lake.spark, plan, make, columns)
 
 
 def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:

@@ -6,10 +6,10 @@ Spark analyses, prints and ships to tasks anew at each step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import orjson
@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Blobs, Lake
 from pipelines.lake.parquet import Stored, read_files
 from pipelines.lake.readings import Reading, RowsOf
@@ -90,20 +91,33 @@ class Staging:
 
         Args:
             shapes: columns by table.
-            bounded_by: columns of which each file's least value is noted.
+            bounded_by: columns of which each file's least value is noted, where a table has them.
         """
         return [
-            TableSpec(self.layer, name, "", tuple(columns), keys=(), bounded_by=bounded_by)
+            TableSpec(self.layer, name, "", tuple(columns), (), bounded_by=tuple(set(bounded_by) & set(columns.names)))
             for name, columns in shapes.items()
         ]
 
-    def write(self, blobs: Blobs, specs: Sequence[TableSpec]) -> Staged:
-        """Write the rows in blobs (`pipelines.base.blobs`), in one query.
+    def written(self, blobs: Blobs | None, specs: Sequence[TableSpec]) -> Staged:
+        """The rows in blobs (`pipelines.base.blobs`) as files, written in one query; none if None.
 
         Args:
             specs: of `tables`; or tables of the lake, for a later commit.
         """
-        return Staged(self._lake, specs, self._lake.write_blobs(blobs, specs))
+        return Staged(self._lake, specs, [] if blobs is None else self._lake.write_blobs(blobs, specs))
+
+
+class Beside(NamedTuple):
+    """A fold that goes with others in one query.
+
+    Attributes:
+        tables: of the lake, that it gives rows of.
+        commit: takes their files.
+    """
+
+    fold: Fold
+    tables: Sequence[TableSpec]
+    commit: Callable[[Staged], None]
 
 
 @contextmanager

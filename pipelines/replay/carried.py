@@ -21,7 +21,7 @@ from pipelines.base.fingerprint import RULES, components_changed
 from pipelines.cluster.premises import REQUEST_FILE, Premises
 from pipelines.kafka.seals import CONFIGURATION, OF_ANCHOR, Broker, Seal, Stamp, Start, seal_us, starts
 from pipelines.lake.bounds import Bounds, instant
-from pipelines.lake.folds import collect_tables, fold
+from pipelines.lake.folds import Fold, collect_tables, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks, write_in_tasks
 from pipelines.lake.staged import Staged
@@ -181,7 +181,7 @@ def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broke
     written = pc.field("time") >= instant(min(sealed_us.values()) - GONE_US)
     reading = Reading(silver.FETCH_REQUESTS, columns, by_batch(fetches), written)
     rows = Keyed(shape(silences.ROW_TYPES), flow.SILENCES.key, silences.ORDER, tuple(silences.COLUMNS))
-    folded = fold(lake, [reading], rows, silences.SilenceWorker(sealed_us))
+    folded = fold(lake, Fold([reading], rows, silences.SilenceWorker(sealed_us)))
     if folded is None:
         return {}
     earliest: dict[Broker, int] = {}
@@ -241,22 +241,19 @@ def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) ->
     waiting = Bounds({broker: seal.waiting_us for broker, seal in replayed.seals.items()})
     # Partitions of brokers without a seal are never final.
     left = Left(frozenset(window.until), sessions, waiting)
-    partitions, connections = replayed.partitions, replayed.ground.connections
+    partitions, ground = replayed.partitions, replayed.ground.tables
     of_outcomes = partial(_rows, of_rows=left.outcomes, kind=state.OUTCOME)
     of_carried_outcomes = partial(_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME)
     readings = [
         partitions.reading(partition_worker.FOLDS, by_batch(carried_folds, state.PARTITION)),
         partitions.reading(partition_worker.OUTCOMES, by_batch(of_outcomes)),
         *window.carried_of(state.OUTCOME, by_batch(of_carried_outcomes)),
+        replayed.operations.reading(session_worker.FOLDS, by_batch(carried_folds, state.SESSION)),
+        ground.reading(LAST_FETCHES, by_batch(carried_rows, state.CONNECTION)),
+        ground.reading(WATCHES, by_batch(partial(_rows, of_rows=left.watches, kind=state.WATCH))),
     ]
-    driver_rows = [_evidences(window, replayed)]
-    if replayed.sessions is not None:
-        readings += [
-            replayed.sessions.reading(session_worker.FOLDS, by_batch(carried_folds, state.SESSION)),
-            connections.reading(LAST_FETCHES, by_batch(carried_rows, state.CONNECTION)),
-            connections.reading(WATCHES, by_batch(partial(_rows, of_rows=left.watches, kind=state.WATCH))),
-        ]
-        driver_rows.append(pa.Table.from_batches([carried_rows(_wakes(lake, window, partitions, left), state.WAKE)]))
+    wakes = carried_rows(_wakes(lake, window, partitions, left), state.WAKE)
+    driver_rows = [_evidences(window, replayed), pa.Table.from_batches([wakes])]
     files = write_in_tasks(lake, CARRIED, readings)
     table = pa.concat_tables([some.cast(CARRIED.arrow_schema) for some in driver_rows])
     return lake.replace_files(CARRIED, [*files, *lake.write_rows(CARRIED, table)], stamp)

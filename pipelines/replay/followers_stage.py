@@ -12,14 +12,14 @@ from operator import or_
 
 import pyarrow.compute as pc
 
-from pipelines.base.blobs import BLOBS, shape
+from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.replicas import about_replicas
 from pipelines.kafka.context import Contexts
 from pipelines.kafka.versions import rule_of
-from pipelines.lake.folds import fold
-from pipelines.lake.lake import Blobs, Lake
+from pipelines.lake.folds import Fold
+from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf
 from pipelines.replay import follower_events as e
 from pipelines.replay.follower_worker import follower_worker
@@ -30,14 +30,13 @@ from schemas.topics import METADATA_TOPIC
 _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 
 
-def follower_blobs(lake: Lake, premises: Premises) -> Blobs:
-    """Rows of `pipelines.replay.follower_worker.SPECS`, as blobs, lazily; none where no leadership is in the lake."""
-    folded = None
-    if lake.has_rows(silver.LEADER_AND_ISR):
-        readings = [about_replicas(reading, premises.future_logs) for reading in _readings(premises.contexts)]
-        rows = Keyed(shape(e.SHAPE), flow.FOLLOWERS.key, e.ORDER, tuple(e.ROW_TYPES))
-        folded = fold(lake, readings, rows, follower_worker(premises))
-    return folded or lake.spark.createDataFrame([], BLOBS)
+def follower_fold(lake: Lake, premises: Premises) -> Fold:
+    """Gives rows of `pipelines.replay.follower_worker.SPECS`; none where no leadership is in the lake."""
+    readings = _readings(premises.contexts) if lake.has_rows(silver.LEADER_AND_ISR) else []
+    readings = [about_replicas(reading, premises.future_logs) for reading in readings]
+    return Fold(
+        readings, Keyed(shape(e.SHAPE), flow.FOLLOWERS.key, e.ORDER, tuple(e.ROW_TYPES)), follower_worker(premises)
+    )
 
 
 def _readings(contexts: Contexts) -> list[Reading]:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pipelines.base.arrow_rows import dicts
 from pipelines.base.chunks import Keyed
 from pipelines.kafka.context import Contexts
-from pipelines.lake.folds import fold, table_of
+from pipelines.lake.folds import Fold, fold, table_of
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch
 from pipelines.lake.staged import Staged
@@ -49,8 +49,8 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     if spans:
         requests = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
         readings += [Reading(spec, _INSTANTS, by_batch(answers, spans), later) for spec in requests]
-    rows = Keyed(SHAPE, flow.LATE.key, ORDER, COLUMNS)
-    folded = fold(lake, readings, rows, settler(limits, _throttles(lake, contexts)))
+    rows, worker = Keyed(SHAPE, flow.LATE.key, ORDER, COLUMNS), settler(limits, _throttles(lake, contexts))
+    folded = fold(lake, Fold(readings, rows, worker))
     assert folded is not None
     return table_of(folded, DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.context import SHARE_WRITE_TIMEOUT
-from pipelines.lake.folds import fold, table_of
+from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.lake.staged import Staged
@@ -17,13 +15,10 @@ from pipelines.replay.judge import Tolerances
 from pipelines.replay.partition_worker import WAKES
 from pipelines.replay.window import Window
 from schemas import flow, silver
-from schemas.shares import SHARE_OPERATIONS
 
 
-def share_operations(
-    lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: Window
-) -> DataFrame | None:
-    """Rows of ``gold.share_operations``; None where no member of a share group asked for anything.
+def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: Window) -> Fold:
+    """Gives rows of ``gold.share_operations``; none where no member of a share group asked for anything.
 
     What members had locked before the window is not known in it.
 
@@ -32,15 +27,16 @@ def share_operations(
         limits: what is explained and what is late.
         window: which part of silver.
     """
-    if not lake.has_rows(silver.REQUESTS):
-        return None
+    contexts = premises.contexts
+    worker = w.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse)
+    rows = Keyed(shape(w.ROW_TYPES), flow.SHARES.key, w.ORDER, tuple(w.COLUMNS))
     ids = few_rows(
         lake,
         Reading(silver.REQUESTS, w.TOPIC_COLUMNS, by_batch(w.shared_topics), digest="topics of share groups"),
         shape({"cluster_id": "string", "topic_id": "string"}),
     )
     if not ids.num_rows:
-        return None
+        return Fold([], rows, worker)
     places = ((row["cluster_id"], row["topic_id"]) for row in ids.to_pylist())
     topics = frozenset((place[0], premises.topic_names[place]) for place in places if place in premises.topic_names)
     reader = w.Reader(window.waiting, topics, premises.topic_names)
@@ -48,7 +44,4 @@ def share_operations(
         partitions.reading(WAKES, reader.wakes),
         Reading(silver.REQUESTS, w.REQUEST_COLUMNS, reader.requests, window.waiting.where("handled_time")),
     ]
-    contexts = premises.contexts
-    worker = w.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse)
-    folded = fold(lake, readings, Keyed(shape(w.ROW_TYPES), flow.SHARES.key, w.ORDER, tuple(w.COLUMNS)), worker)
-    return None if folded is None else table_of(folded, SHARE_OPERATIONS.name, SHARE_OPERATIONS.worker_schema)
+    return Fold(readings, rows, worker)

@@ -13,15 +13,14 @@ from pipelines.base.arrow_rows import one_batch
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.base.config import ReplayConfig
-from pipelines.base.threads import concurrently
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.context import REMOTE_WAIT, Contexts
 from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.folds import Folded, StatefullyFolded, fold, fold_on
+from pipelines.lake.folds import Fold, Folded, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.lake.staged import Staged, staging
-from pipelines.replay import carried_rows, fetch_events, produce_worker
+from pipelines.replay import carried_rows, fetch_events, produce_worker, share_worker
 from pipelines.replay.connections import WATCHES
 from pipelines.replay.coordinators import counts_of
 from pipelines.replay.judge import Tolerances
@@ -32,10 +31,10 @@ from pipelines.replay.partition_worker import (
     SHAPES,
     PartitionWorker,
 )
-from pipelines.replay.session_worker import FOLDS, SessionWorker
 from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
+from pipelines.replay.session_worker import SessionWorker
+from pipelines.replay.share_stage import share_fold
 from pipelines.replay.timeline import EVENTS, Grounds, grounds, timeline
-from pipelines.replay.unsettled import OPERATION_SHAPES
 from pipelines.replay.window import WHOLE, Window
 from schemas import flow, silver
 from schemas.state import OUTCOME, PARTITION, SESSION, WAKE
@@ -52,15 +51,14 @@ class Replayed(NamedTuple):
 
     Attributes:
         partitions: tables of `pipelines.replay.partition_worker.SHAPES`.
-        sessions: tables of `pipelines.replay.session_worker.SHAPES`; None where there are no fetches.
-        operations: tables of `pipelines.replay.unsettled.OPERATION_SHAPES`: those of the window, and of requests that
-            it may have changed.
+        operations: tables of `pipelines.replay.session_worker.SHAPES`, which are those of
+            `pipelines.replay.unsettled.OPERATION_SHAPES` and the folds of sessions, and of `share_worker.SHAPES`. The
+            operations are those of the window, and of requests that it may have changed.
         seals: up to where the replay is final, by broker.
         ground: what it began with.
     """
 
     partitions: Staged
-    sessions: Staged | None
     operations: Staged
     seals: Mapping[Broker, Seal]
     ground: Grounds
@@ -87,41 +85,32 @@ def replayed(
             of_gold = {spec.name: spec for spec in into}
             return [of_gold.get(spec.name, spec) for spec in folder.tables(shapes, *bounded_by)]
 
-        operation_tables = tables(OPERATION_SHAPES, "arrival_time", "highest_time")
         ground = grounds(lake, premises, window, folder)
-        partitioned, partition_tables = replay_partitions(lake, premises, ground, config, window), tables(SHAPES)
-        partitions = Staged(lake, partition_tables, [])
-        if partitioned is not None:
-            partitions = folder.write(partitioned, partition_tables)
+        partitioned = replay_partitions(lake, premises, ground, config, window)
+        partitions = folder.written(partitioned, tables(SHAPES))
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
         seals = _seals(lake, partitions, window, premises)
-
-        def produces() -> Staged:
-            blobs = produce_blobs(lake, partitions, limits, premises.contexts, window)
-            return folder.write(blobs, operation_tables) if blobs is not None else Staged(lake, operation_tables, [])
-
-        def sessions() -> Staged | None:
-            blobs = session_blobs(lake, ground, partitions, limits, premises, window, seals)
-            if blobs is None:
-                return None
-            (folds,) = folder.tables({FOLDS: SESSION_SHAPES[FOLDS]})
-            return folder.write(blobs, [*operation_tables, folds])
-
-        of_requests, of_fetches = concurrently([produces, sessions])
-        operations = of_requests if of_fetches is None else of_requests + of_fetches
-        yield Replayed(partitions, of_fetches, operations, seals, ground)
+        folded = fold(
+            lake,
+            produce_fold(partitions, limits, premises.contexts, window),
+            session_fold(lake, ground, partitions, limits, premises, window, seals),
+            share_fold(lake, premises, partitions, limits, window),
+        )
+        of_shares = tables(share_worker.SHAPES, "arrival_time")
+        operations = folder.written(folded, [*tables(SESSION_SHAPES, "arrival_time", "highest_time"), *of_shares])
+        yield Replayed(partitions, operations, seals, ground)
 
 
 def replay_partitions(
     lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: Window = WHOLE
-) -> StatefullyFolded | None:
+) -> Folded | None:
     """Blobs of `pipelines.replay.partition_worker.SHAPES`: what the kernel gives, partition by partition."""
     wakes = window.carried_of(WAKE, by_batch(carried_rows.wakes))
     folds = window.carried_of(PARTITION, by_batch(carried_rows.partition_states))
     events = timeline(lake, premises, ground, config.evidence_tier_max, window, wakes)
     since_us = {broker: seal.sealed_us for broker, seal in window.seals.items()}
     worker = PartitionWorker(premises.contexts, ground.evidence, window.until, since_us)
-    return fold_on(lake, events, folds, EVENTS, worker)
+    return fold(lake, Fold(events, EVENTS, worker, folds))
 
 
 def _seals(lake: Lake, partitions: Staged, window: Window, premises: Premises) -> dict[Broker, Seal]:
@@ -154,10 +143,8 @@ def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     return one_batch(least.rename_columns(_OPEN.names))
 
 
-def produce_blobs(
-    lake: Lake, partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window
-) -> Folded | None:
-    """Blobs of `OPERATION_SHAPES`; None where nobody waits for an append."""
+def produce_fold(partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Fold:
+    """Gives `pipelines.replay.unsettled.OPERATION_SHAPES`."""
     reader, waits = produce_worker.Reader(window.waiting, counts_of(contexts)), window.waiting.where("handled_time")
     readings = [
         Reading(silver.PRODUCE_REQUESTS, produce_worker.PRODUCE_COLUMNS, reader.produces, waits),
@@ -167,10 +154,10 @@ def produce_blobs(
     ]
     types, columns = produce_worker.ROW_TYPES, tuple(produce_worker.COLUMNS)
     rows = Keyed(shape(types), flow.PRODUCES.key, produce_worker.ORDER, columns)
-    return fold(lake, readings, rows, produce_worker.ProduceWorker(limits, contexts.eras, contexts.coarse))
+    return Fold(readings, rows, produce_worker.ProduceWorker(limits, contexts.eras, contexts.coarse))
 
 
-def session_blobs(
+def session_fold(
     lake: Lake,
     ground: Grounds,
     partitions: Staged,
@@ -178,22 +165,22 @@ def session_blobs(
     premises: Premises,
     window: Window,
     seals: Mapping[Broker, Seal],
-) -> StatefullyFolded | None:
-    """Blobs of `SESSION_SHAPES`; None where there are no fetches."""
-    if not lake.has_rows(silver.FETCH_REQUESTS):
-        return None
+) -> Fold:
+    """Gives `SESSION_SHAPES`; nothing where there are no fetches."""
     reader = fetch_events.Reader(window.sessions)
     where = window.sessions.where("dequeued_time")
     readings = [
         Reading(silver.FETCH_REQUESTS, fetch_events.FETCH_COLUMNS, reader.fetches, where),
         partitions.reading(SESSION_WAKES, fetch_events.wakes),
-        ground.connections.reading(WATCHES, fetch_events.names),
+        ground.tables.reading(WATCHES, fetch_events.names),
     ]
     folds = window.carried_of(SESSION, by_batch(carried_rows.session_states))
+    if not lake.has_rows(silver.FETCH_REQUESTS):
+        readings, folds = [], []
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
     since_us = {broker: seal.sessions_us for broker, seal in window.seals.items()}
     contexts = premises.contexts
     worker = SessionWorker(limits, contexts.eras, sealed_us, since_us, contexts.coarse, contexts.settings(REMOTE_WAIT))
     types, columns = fetch_events.ROW_TYPES, tuple(fetch_events.EVENT_TYPES)
     rows = Keyed(shape(types), flow.FETCHES.key, fetch_events.ORDER, columns)
-    return fold_on(lake, readings, folds, rows, worker)
+    return Fold(readings, rows, worker, folds)

@@ -6,20 +6,18 @@ connection (`pipelines.replay.connections`) and by broker (`pipelines.replay.bro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import pyarrow.compute as pc
-from pyspark.sql.types import StructType
 
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
-from pipelines.base.threads import concurrently
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.replicas import about_replicas
 from pipelines.kafka.seals import Broker
-from pipelines.lake.folds import Folded, collect_tables, fold
+from pipelines.lake.folds import Fold, collect_tables, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows
 from pipelines.lake.staged import Staged, Staging
@@ -34,6 +32,8 @@ from pipelines.replay import (
 from pipelines.replay.connections import ConnectionWorker
 from pipelines.replay.coordinators import counts_of
 from pipelines.replay.follower_clocks import APART, Apart, apart_by_partition, apart_of
+from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
+from pipelines.replay.followers_stage import follower_fold
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.log_evidence import Evidences, evidences_of
 from pipelines.replay.partition_events import ROW_TYPES, Reader
@@ -76,47 +76,37 @@ class Grounds(NamedTuple):
     """What the replay of partitions and fetches begins with.
 
     Attributes:
-        connections: tables of `pipelines.replay.connections.SHAPES`.
-        leaderships: events of leaderships and ISRs (`pipelines.replay.broker_lines.SHAPES`).
+        tables: `pipelines.replay.connections.SHAPES`, events of leaderships and ISRs (`broker_lines.SHAPES`), and files
+            of `FOLLOWER_TABLES` for the caller to commit.
         evidence: of each broker's log.
         apart: how far clocks of followers that serve consumers are from those of their leaders.
     """
 
-    connections: Staged
-    leaderships: Staged
+    tables: Staged
     evidence: Evidences
     apart: Apart
 
 
 def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging) -> Grounds:
-    """Fold what is logged by connection and by broker, side by side."""
+    """Fold what is logged by connection, by broker, and by partition of all its followers."""
     carried = _carried_evidence(lake, window)
-    connected, leaderships = concurrently(
-        [
-            partial(
-                _written, lake, folder, connections.SHAPES, lambda: connection_blobs(lake, premises, window, carried)
-            ),
-            partial(_written, lake, folder, broker_lines.SHAPES, lambda: leadership_blobs(lake, premises, window)),
-        ]
-    )
-    evidences = evidences_of(connected.few_rows, premises, carried, window.seals)
-    return Grounds(connected, leaderships, evidences, clocks_apart(lake, premises, connected, window))
+    lake.create(FOLLOWER_TABLES)
+    folds = [
+        connection_fold(lake, premises, window, carried),
+        leadership_fold(premises, window),
+        follower_fold(lake, premises),
+    ]
+    shapes = {**connections.SHAPES, **broker_lines.SHAPES}
+    made = folder.written(fold(lake, *folds), [*folder.tables(shapes), *FOLLOWER_TABLES])
+    evidences = evidences_of(made.few_rows, premises, carried, window.seals)
+    return Grounds(made, evidences, clocks_apart(lake, premises, made, window))
 
 
-def _written(
-    lake: Lake, folder: Staging, shapes: Mapping[str, StructType], blobs: Callable[[], Folded | None]
-) -> Staged:
-    tables, rows = folder.tables(shapes), blobs()
-    return Staged(lake, tables, []) if rows is None else folder.write(rows, tables)
-
-
-def connection_blobs(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> Folded | None:
-    """Blobs of `pipelines.replay.connections.SHAPES`; None without request logs.
+def connection_fold(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> Fold:
+    """Gives `pipelines.replay.connections.SHAPES`; nothing without request logs.
 
     Then of no change of an ISR there is known when it was due, so nobody asks where brokers were silent.
     """
-    if not lake.has_rows(silver.FETCH_REQUESTS):
-        return None
     reader = connection_rows.Reader(window.sealed, window.sessions, premises.topic_names)
     fetched = _earlier(window.sealed.where("handled_time"), window.sessions.where("dequeued_time"))
     readings = [
@@ -135,7 +125,7 @@ def connection_blobs(lake: Lake, premises: Premises, window: Window, carried: Ev
     worker = ConnectionWorker(window.until, premises.topic_names, last_lines, _serving(lake))
     columns = tuple(name for name in types if name not in (*connections.KEY_TYPES, "rank"))
     rows = Keyed(shape(types), flow.CONNECTIONS.key, connection_rows.ORDER, columns)
-    return fold(lake, readings, rows, worker)
+    return Fold(readings if lake.has_rows(silver.FETCH_REQUESTS) else [], rows, worker)
 
 
 def _serving(lake: Lake) -> frozenset[Broker]:
@@ -159,7 +149,7 @@ def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: Wind
     ]
     columns = tuple(follower_clocks.TOLD_TYPES)
     rows = Keyed(shape(follower_reads.TOLD_ROW_TYPES), flow.APART.key, follower_clocks.ORDER, columns)
-    folded = fold(lake, readings, rows, apart_by_partition)
+    folded = fold(lake, Fold(readings, rows, apart_by_partition))
     return {} if folded is None else apart_of(collect_tables(folded)[APART])
 
 
@@ -176,8 +166,8 @@ def _carried_evidence(lake: Lake, window: Window) -> Evidences:
     return evidences
 
 
-def leadership_blobs(lake: Lake, premises: Premises, window: Window) -> Folded | None:
-    """Blobs of `pipelines.replay.broker_lines.SHAPES`; None where no line tells of a leadership."""
+def leadership_fold(premises: Premises, window: Window) -> Fold:
+    """Gives `pipelines.replay.broker_lines.SHAPES`."""
     readings = [
         Reading(silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
         Reading(silver.ISR_CHANGES, broker_lines.CHANGE_COLUMNS, broker_lines.isr_changes),
@@ -188,8 +178,9 @@ def leadership_blobs(lake: Lake, premises: Premises, window: Window) -> Folded |
     silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
     worker = broker_lines.BrokerWorker(silent, window.sealed)
     columns = tuple(broker_lines.LINE_TYPES)
-    rows = Keyed(shape(broker_lines.ROW_TYPES), flow.LEADERSHIPS.key, broker_lines.ORDER, columns)
-    return fold(lake, readings, rows, worker)
+    return Fold(
+        readings, Keyed(shape(broker_lines.ROW_TYPES), flow.LEADERSHIPS.key, broker_lines.ORDER, columns), worker
+    )
 
 
 def timeline(
@@ -223,10 +214,10 @@ def timeline(
         },
     )
     readings = [
-        ground.leaderships.reading(broker_lines.EVENTS, as_they_are),
-        ground.connections.reading(connections.FETCHES, reader.fetches),
-        ground.connections.reading(connections.WATCHES, reader.watches),
-        ground.connections.reading(connections.ANSWERS, partial(follower_reads.replicated, ground.apart, sealed)),
+        ground.tables.reading(broker_lines.EVENTS, as_they_are),
+        ground.tables.reading(connections.FETCHES, reader.fetches),
+        ground.tables.reading(connections.WATCHES, reader.watches),
+        ground.tables.reading(connections.ANSWERS, partial(follower_reads.replicated, ground.apart, sealed)),
         Reading(silver.ISR_CHANGES, _CHANGE_COLUMNS, reader.isr_lines, sealed.where("time")),
         Reading(silver.SEGMENT_ROLLS, (*KEY, "time", "duration_ms", "base_offset"), reader.rolls, sealed.where("time")),
         Reading(

@@ -14,7 +14,7 @@ from pipelines.base.arrow_rows import is_in
 from pipelines.lake.batches import small_rows
 from pipelines.lake.bounds import instant
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, RowsOf, as_they_are, by_batch, read_in_tasks
+from pipelines.lake.readings import Reading, RowsOf, as_they_are, by_batch, few_rows
 from pipelines.rules.findings import Found
 from pipelines.rules.rule import Ref
 from schemas import bronze, silver
@@ -236,7 +236,7 @@ def _paths(lake: Lake, register: TableSpec, rows: Iterable[Mapping[str, Any]]) -
 def _rows(
     lake: Lake, spec: TableSpec, columns: Sequence[str], where: pc.Expression, rows_of: RowsOf = as_they_are
 ) -> list[dict[str, Any]]:
-    """Rows of a table that the driver can hold, looked for by tasks."""
+    """Rows of a table that the driver can hold."""
     shape = StructType([spec.worker_schema[name] for name in columns])
-    rows = read_in_tasks(lake, [Reading(spec, tuple(columns), rows_of, where)], shape)
-    return [] if rows is None else list(rows.toArrow().to_pylist())
+    rows: list[dict[str, Any]] = few_rows(lake, Reading(spec, tuple(columns), rows_of, where), shape).to_pylist()
+    return rows

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from pipelines.base.config import AuditConfig
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.folds import Folded, fold
+from pipelines.lake.folds import Fold, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading
-from pipelines.lake.staged import Staged, staging
+from pipelines.lake.staged import Beside, Staging
 from pipelines.replay.carried import Plan
-from pipelines.rules.facts.timeline import FACTS, TABLES, Partition, facts, facts_since
+from pipelines.rules.facts.timeline import FACTS, TABLES, facts, facts_since
 from pipelines.rules.going_on import fingerprint_of, left_by, since_of
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
@@ -49,6 +49,8 @@ def find_cases(
     rules: Sequence[Rule],
     todo: Plan,
     seals: Mapping[Broker, Seal],
+    folder: Staging,
+    beside: Sequence[Beside],
 ) -> Found:
     """Ask all rules of all partitions; findings are few by nature and come to the driver, cut to `CASES_MAX` a rule.
 
@@ -56,28 +58,33 @@ def find_cases(
 
     Args:
         seals: up to where this run's replay is final.
+        folder: for files of the query.
+        beside: what goes with it.
     """
     fingerprint = fingerprint_of(lake, config, rules)
     since = since_of(lake, premises, todo, fingerprint, TABLES)
     left = left_by(lake, todo, seals, fingerprint, since, TABLES)
 
-    def judged(sources: Sequence[Reading], windows: Windows | None) -> Folded | None:
+    def judged(sources: Sequence[Reading], windows: Windows | None) -> Fold:
         ask = auditor(premises.contexts, rules, config.clock_skew_max_ms * 1000, left.windows, windows)
-        return fold(lake, sources, FACTS, ask)
+        return Fold(sources, FACTS, ask)
 
-    with staging(lake) as folder:
-        specs = [*folder.tables(SHAPES), AUDITED]
-        audits: list[Staged] = []
-        again: list[Partition] | None = None
-        if since is not None and (folded := judged(facts_since(lake, premises, since), since.windows)):
-            audits.append(folder.write(folded, specs))
+    specs = [*folder.tables(SHAPES), AUDITED]
+    windows = None if since is None else since.windows
+    first = judged(facts(lake, premises) if since is None else facts_since(lake, premises, since), windows)
+    folded = fold(lake, first, *(other.fold for other in beside))
+    audits = [folder.written(folded, [*specs, *(spec for other in beside for spec in other.tables)])]
+    for other in beside:
+        other.commit(audits[0])
+    if since is not None:
+        again = None
+        if audits[0].files(RESULTS):
             again = [(row["cluster_id"], row["topic"], row["partition"]) for row in audits[0].few_rows(AGAIN)]
-        if again != [] and (folded := judged(facts(lake, premises, again), None)):
-            audits.append(folder.write(folded, specs))
-        files = [file for staged in audits for file in staged.files(AUDITED.name)]
-        version = lake.replace_files(AUDITED, files, left.to_json())
-        tables = {name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}
-    return _found(tables, version)
+        if again != []:
+            audits.append(folder.written(fold(lake, judged(facts(lake, premises, again), None)), specs))
+    files = [file for staged in audits for file in staged.files(AUDITED.name)]
+    version = lake.replace_files(AUDITED, files, left.to_json())
+    return _found({name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}, version)
 
 
 def _found(tables: Mapping[str, list[dict[str, Any]]], version: int) -> Found:

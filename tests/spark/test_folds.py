@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pipelines.base.blobs import Tables, shape
 from pipelines.base.chunks import Keyed
 from pipelines.base.groups import States, groups
-from pipelines.lake.folds import collect_tables, fold, fold_frame, fold_on, table_of
+from pipelines.lake.folds import Fold, collect_tables, fold, fold_frame, table_of
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, as_they_are
 from pipelines.lake.table_files import rows_table
@@ -69,7 +69,7 @@ READ = Reading(VISITS, VISITS.column_names, as_they_are)
 
 
 def test_a_fold_gives_what_a_plain_fold_gives(lake: Lake) -> None:
-    folded = fold(lake, [READ], ROWS, worker)
+    folded = fold(lake, Fold([READ], ROWS, worker))
     assert folded is not None
     assert in_order(collect_tables(folded)["seen"]) == in_order(plain({}))
     assert in_order(table_of(folded, "seen", SEEN).toArrow().to_pylist()) == in_order(plain({}))
@@ -78,7 +78,7 @@ def test_a_fold_gives_what_a_plain_fold_gives(lake: Lake) -> None:
 
 
 def test_the_operator_gives_what_a_plain_fold_gives(lake: Lake) -> None:
-    folded = fold_on(lake, [READ], [], ROWS, worker)
+    folded = fold(lake, Fold([READ], ROWS, worker, []))
     assert folded is not None
     assert in_order(collect_tables(folded)["seen"]) == in_order(plain({}))
 
@@ -93,19 +93,38 @@ def test_the_operator_goes_on_from_the_states_of_keys(lake: Lake) -> None:
     def states(read: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield read.rename_columns(["topic", "partition", "frozen"])
 
-    folded = fold_on(lake, [READ], [Reading(FROZEN, FROZEN.column_names, states)], ROWS, worker)
+    folded = fold(lake, Fold([READ], ROWS, worker, [Reading(FROZEN, FROZEN.column_names, states)]))
     assert folded is not None
     assert in_order(collect_tables(folded)["seen"]) == in_order(plain(STATES))
-    alone = fold_on(lake, [], [Reading(FROZEN, FROZEN.column_names, states)], ROWS, worker)
+    alone = fold(lake, Fold([], ROWS, worker, [Reading(FROZEN, FROZEN.column_names, states)]))
     assert alone is not None
     seen = {(row["topic"], row["partition"]): row["left"] for row in collect_tables(alone)["seen"]}
     assert seen == STATES
 
 
+def test_folds_of_one_query_come_apart(lake: Lake) -> None:
+    """Of three folds one goes on from states, and one has nothing to read."""
+    largest = Keyed(ROWS.columns, ("topic",), ("value",), ("value",))
+
+    def most(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = Tables({"most": shape({"topic": "string", "value": "long"})})
+        for (topic,), values in groups(batches, 1, lambda columns: columns[0]):
+            tables.add("most", (topic, max(values)))
+        yield from tables.rest()
+
+    folded = fold(lake, Fold([], ROWS, worker), Fold([READ], largest, most), Fold([READ], ROWS, worker, []))
+    assert folded is not None
+    rows = collect_tables(folded)
+    assert in_order(rows["seen"]) == in_order(plain({}))
+    assert {row["topic"]: row["value"] for row in rows["most"]} == {
+        topic: max(value for of_topic, _, value in VALUES if of_topic == topic) for topic, *_ in VALUES
+    }
+
+
 def test_nothing_to_read_is_nothing_to_fold(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path)
-    assert fold(lake, [READ], ROWS, worker) is None
-    assert fold_on(lake, [READ], [], ROWS, worker) is None
+    assert fold(lake, Fold([READ], ROWS, worker)) is None
+    assert fold(lake, Fold([READ], ROWS, worker, [])) is None
 
 
 def test_each_bucket_has_a_partition_of_its_own(spark: SparkSession) -> None:

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.context import Contexts
-from pipelines.lake.folds import collect_tables
+from pipelines.lake.folds import collect_tables, fold
 from pipelines.lake.lake import Lake
-from pipelines.replay.followers_stage import follower_blobs
+from pipelines.replay.followers_stage import follower_fold
 from schemas import replicas as r
 from schemas import silver
 from schemas.table import TableSpec
@@ -41,7 +41,7 @@ def test_up_to_2_5_trace_lines_tell_the_high_watermark(spark: SparkSession, lake
         lake.create([spec])
         values = [tuple(row[name] for name in spec.column_names) for of, row in rows if of is spec]
         lake.append_once(spec, spark.createDataFrame(values, spec.schema), "run")
-    tables = collect_tables(follower_blobs(lake, Premises(Contexts({("c", 3): "0.10.2.2"}))))
+    tables = collect_tables(fold(lake, follower_fold(lake, Premises(Contexts({("c", 3): "0.10.2.2"})))))
     first, lost = sorted(tables[r.REPLICA_TRUNCATIONS.name], key=lambda row: row["sequence"])
     assert not tables[r.FETCHER_TIMELINE.name]
     assert (first["class"], first["missing"]) == ("unobservable", "own_high_watermark")
@@ -51,4 +51,4 @@ def test_up_to_2_5_trace_lines_tell_the_high_watermark(spark: SparkSession, lake
 
 
 def test_an_empty_lake(spark: SparkSession, lake: Lake):
-    assert not collect_tables(follower_blobs(lake, Premises()))
+    assert fold(lake, follower_fold(lake, Premises())) is None

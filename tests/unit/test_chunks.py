@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +26,7 @@ ROWS = Keyed(
     ("value", "isr"),
 )
 SCHEMA = to_arrow_schema(ROWS.columns, timezone="UTC")
-CHUNKS = to_arrow_schema(ROWS.chunk, timezone="UTC")
+CHUNKS = to_arrow_schema(c.CHUNK, timezone="UTC")
 BUCKETS = (12, 6, 2, 0)
 TOPICS = st.none() | st.text("aäZz~\U00010000￿", max_size=3)
 A_ROW = st.tuples(TOPICS, st.none() | st.integers(-2, 2), st.none() | st.integers(0, 9), st.none() | st.just([1, 2]))
@@ -40,13 +42,15 @@ def batch(rows: Sequence[Row]) -> pa.RecordBatch:
 def shuffled(of_tasks: Sequence[Iterator[pa.RecordBatch]]) -> pa.Table:
     """What Spark does with chunks: sorts them by bucket and place."""
     table = pa.Table.from_batches([chunk for chunks in of_tasks for chunk in chunks], CHUNKS)
-    return table.sort_by([(name, "ascending") for name in CHUNKS.names[:-1]]) if not table.num_rows else _sorted(table)
-
-
-def _sorted(table: pa.Table) -> pa.Table:
     rows = table.to_pylist()
-    places = [tuple((row[name] is not None, row[name]) for name in CHUNKS.names[:-1]) for row in rows]
-    return table.take(sorted(range(len(rows)), key=places.__getitem__))
+    in_order = sorted(range(len(rows)), key=lambda number: (rows[number]["bucket"], rows[number]["place"]))
+    return table.take(pa.array(in_order, pa.int64()))
+
+
+def merged(chunks: pa.Table) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The rows of one bucket after the other."""
+    for _, of_bucket in groupby(chunks.to_pylist(), key=itemgetter("bucket")):
+        yield ROWS.merged((chunk["place"], chunk["rows"]) for chunk in of_bucket)
 
 
 def plain(rows: Sequence[Row]) -> dict[tuple[Any, ...], list[tuple[int, Any]]]:
@@ -75,7 +79,7 @@ def test_all_rows_of_a_key_come_in_their_order(rows: list[Any], tasks: int, size
 def check(numbered: list[Row], tasks: int) -> None:
     read = [ROWS.chunks(iter([batch(numbered[task::tasks])]), BUCKETS) for task in range(tasks)]
     found: dict[tuple[Any, ...], list[Any]] = {}
-    for bucket in ROWS.buckets(shuffled(read).to_batches(max_chunksize=2)):
+    for bucket in merged(shuffled(read)):
         for key, values in groups(bucket, 2, lambda columns: zip(*columns, strict=True)):
             assert key not in found
             found[key] = list(values)
@@ -108,8 +112,31 @@ def test_states_come_before_the_rows_of_their_bucket() -> None:
     table = shuffled([rows, ROWS.state_chunks(iter([states]), BUCKETS)])
     kinds: dict[int, list[bool]] = defaultdict(list)
     for row in table.to_pylist():
-        kinds[row["bucket"]].append(row["is_row"])
+        kinds[row["bucket"]].append(not c.is_of_states(row["place"]))
     assert all(of_bucket == sorted(of_bucket) and False in of_bucket for of_bucket in kinds.values())
+
+
+VALUES = st.none() | st.text(max_size=4) | st.sampled_from(["\0", "a\0", "a\0b", "\0\xff"])
+
+
+NUMBERS = st.none() | st.integers(-(1 << 63), (1 << 63) - 1)
+FLOATS = st.none() | st.floats(allow_nan=False)
+
+
+@given(*[st.tuples(VALUES, NUMBERS, FLOATS, VALUES) for _ in range(2)])
+def test_places_sort_as_values_do(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
+    plainly = [
+        [(value is not None, value.encode() if isinstance(value, str) else value) for value in values]
+        for values in (first, second)
+    ]
+    assert (c.place_of(first) < c.place_of(second)) == (plainly[0] < plainly[1])
+    assert (c.place_of(first) == c.place_of(second)) == (first == second)
+
+
+def test_chunks_of_folds_come_apart() -> None:
+    rows = [("z", 1, 0, None, 0), ("a", 0, 0, None, 1)]
+    table = shuffled([ROWS.chunks(iter([batch(rows)]), (0,), number) for number in (200, 7)])
+    assert [c.fold_of(place) for place in table["place"].to_pylist()] == [7, 200]
 
 
 def test_what_is_merged_at_a_time_does_not_grow_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +148,7 @@ def test_what_is_merged_at_a_time_does_not_grow_with_a_key(monkeypatch: pytest.M
     held: list[int] = []
     sort = c._sorted
     monkeypatch.setattr(c, "_sorted", lambda rows, names: held.append(rows.num_rows) or sort(rows, names))
-    bucket = next(ROWS.buckets(table.to_batches(max_chunksize=3)))
+    bucket = next(merged(table))
     values = [value for part in bucket for value in part.column("value").to_pylist()]
     assert values == sorted(values)
     assert len(values) == 20_000

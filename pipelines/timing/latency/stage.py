@@ -12,9 +12,10 @@ from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.base.config import LatencyConfig
 from pipelines.lake.bounds import instant
-from pipelines.lake.folds import fold
+from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch
+from pipelines.lake.staged import Beside, Staged
 from pipelines.timing.latency import blame
 from pipelines.timing.latency.phases import TABLES, columns_of, phases
 from schemas import flow, gold
@@ -37,8 +38,8 @@ def has_requests(lake: Lake) -> bool:
     return any(lake.has_rows(spec) for spec in TABLES)
 
 
-def write_replica_blame(lake: Lake, config: LatencyConfig, since: datetime | None, run_id: str) -> None:
-    """Make rows of ``gold.replica_blame`` anew, of intervals that operations since an instant fall into; None: all."""
+def replica_blame(lake: Lake, config: LatencyConfig, since: datetime | None, run_id: str) -> Beside:
+    """Makes rows of ``gold.replica_blame`` anew, of intervals that operations since an instant fall into; None: all."""
     first = None
     if since is not None:
         length_us = config.interval_s * _SECOND_US
@@ -48,9 +49,13 @@ def write_replica_blame(lake: Lake, config: LatencyConfig, since: datetime | Non
     rows_of = by_batch(blame.blamed, config.interval_s)
     reading = Reading(gold.DELAYED_OPERATIONS, blame.OPERATION_COLUMNS, rows_of, where)
     rows = Keyed(shape(blame.ROW_TYPES), flow.BLAME.key, blame.ORDER, blame.ORDER)
-    folded = fold(lake, [reading], rows, blame.BlameWorker(config.interval_s, config.slow_ms))
-    files = [] if folded is None else lake.write_blobs(folded, [gold.REPLICA_BLAME])
-    if first is None:
-        lake.replace_files(gold.REPLICA_BLAME, files, run_id)
-    else:
-        lake.replace_part(gold.REPLICA_BLAME, files, pc.field("interval_start") >= first, run_id)
+    spec = gold.REPLICA_BLAME
+
+    def commit(made: Staged) -> None:
+        files = made.files(spec.name)
+        if first is None:
+            lake.replace_files(spec, files, run_id)
+        else:
+            lake.replace_part(spec, files, pc.field("interval_start") >= first, run_id)
+
+    return Beside(Fold([reading], rows, blame.BlameWorker(config.interval_s, config.slow_ms)), [spec], commit)

@@ -147,12 +147,12 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
     with staging(audited) as folder:
         ground = grounds(audited, premises, WHOLE, folder)
         blobs = replay_partitions(audited, premises, ground, config.replay)
-        partitions = folder.write(blobs, folder.tables({SESSION_WAKES: SHAPES[SESSION_WAKES]}))
+        partitions = folder.written(blobs, folder.tables({SESSION_WAKES: SHAPES[SESSION_WAKES]}))
         reader = fetch_events.Reader(WHOLE.sessions)
         readings = [
             Reading(silver.FETCH_REQUESTS, fetch_events.FETCH_COLUMNS, reader.fetches),
             partitions.reading(SESSION_WAKES, fetch_events.wakes),
-            ground.connections.reading(WATCHES, fetch_events.names),
+            ground.tables.reading(WATCHES, fetch_events.names),
         ]
         events = read_in_tasks(audited, readings, shape(fetch_events.ROW_TYPES))
         assert events is not None
@@ -351,7 +351,7 @@ def test_the_number_of_shuffle_partitions_changes_no_row(
         with replayed(audited, config.replay, premises) as again:
             limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
             operations = again.operations.rows(gold.DELAYED_OPERATIONS.name)
-            late = settled(audited, again.operations, limits)
+            late = settled(audited, again.operations, limits, premises.contexts)
             assert late is not None
             assert content(operations.unionByName(late)) == content(audited.read(gold.DELAYED_OPERATIONS))
             assert content(again.partitions.rows(ISR_TIMELINE.name)) == content(audited.read(ISR_TIMELINE))
