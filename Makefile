@@ -171,7 +171,7 @@ EXECUTORS := build/executors
 ENVIRONMENT := $(EXECUTORS)/environment
 executors: dist/highwater-executors.tar.gz
 
-$(EXECUTORS)/packages: requirements.lock
+$(EXECUTORS)/packages: requirements.lock Makefile
 	rm -rf $(EXECUTORS) && mkdir -p $(EXECUTORS)
 	$(PYTHON) -m venv $(ENVIRONMENT)
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --constraint requirements.lock \

@@ -21,7 +21,7 @@ def test_an_audit_asks_few_queries(tmp_path: Path) -> None:
     conf.write_text("\n".join(["[session.spark]", *lines]), encoding="utf-8")
     done = in_process(tmp_path, "audit", SLICE, "--conf", conf)
     assert done.code == 0, done.err
-    logged = [line for path in events.rglob("*") if path.is_file() for line in path.read_text().splitlines()]
+    logged = [line for path in events.rglob("events_*") for line in path.read_text(encoding="utf-8").splitlines()]
     asked = [event for event in map(json.loads, logged) if event["Event"].endswith(_STARTED)]
     described = [event["description"] for event in asked]
     assert 5 < len(described) <= QUERIES_MAX, "\n".join(described)
