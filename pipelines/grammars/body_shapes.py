@@ -116,9 +116,9 @@ _BODIES: Final[dict[str, tuple[str, str]]] = {
     ),
     "TXN_OFFSET_COMMIT": (
         "transactionalId=text groupId=text producerId producerEpoch generationId|generationIdOrMemberEpoch:3+ "
-        "memberId:3+=text groupInstanceId*:3+=text topics[name=text partitions[partitionIndex committedOffset "
-        "committedLeaderEpoch:2+ committedMetadata*=text]]",
-        "throttleTimeMs topics[name=text partitions[partitionIndex errorCode]]",
+        "memberId:3+=text groupInstanceId*:3+=text topics[name:0-5=text topicId:6+=text partitions[partitionIndex "
+        "committedOffset committedLeaderEpoch:2+ committedMetadata*=text]]",
+        "throttleTimeMs topics[name:0-5=text topicId:6+=text partitions[partitionIndex errorCode]]",
     ),
     "JOIN_GROUP": (
         "groupId=text sessionTimeoutMs rebalanceTimeoutMs:1+ memberId=text groupInstanceId*:5+=text protocolType=text "

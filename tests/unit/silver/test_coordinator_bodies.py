@@ -128,6 +128,12 @@ def test_requests_that_no_corpus_has_in_json():
     request = {**ids, "groupId": "g", "generationId": 1, "memberId": "m", "groupInstanceId": None, "topics": []}
     found = with_bodies(line, "TXN_OFFSET_COMMIT", 3, request, {"throttleTimeMs": 0, "topics": offsets})
     assert said(found) == {**expected, "records": 1}
+    by_id = [{"topicId": "pYw1lI-pSgG8EvTmDLoXTg", "partitions": offsets[0]["partitions"]}]
+    asked = [{"committedOffset": 4, "committedLeaderEpoch": -1, "committedMetadata": ""} | {"partitionIndex": 0}]
+    request["topics"] = [{"topicId": by_id[0]["topicId"], "partitions": asked}]
+    request["generationIdOrMemberEpoch"] = request.pop("generationId")
+    found = with_bodies(line, "TXN_OFFSET_COMMIT", 6, request, {"throttleTimeMs": 0, "topics": by_id})
+    assert said(found) == {**expected, "records": 1}, "KIP-1319, 4.4"
     nothing = ("instanceId", "rackId", "subscribedTopicNames", "serverAssignor", "topicPartitions")
     request = {"groupId": "g", "memberId": "m", "memberEpoch": 1, "rebalanceTimeoutMs": -1} | dict.fromkeys(nothing)
     answer = {"memberId": "m", "memberEpoch": 1, "heartbeatIntervalMs": 5, "assignment": None, "errorMessage": None}
