@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.replay import outcome as o
 from pipelines.replay.fetch_rules import FetchOutcome
-from pipelines.replay.judge import Tolerances, judge
+from pipelines.replay.judge import Tolerances, columns, judge
 
 #: Causes that are an error of the response: it is what it is.
 _ERRORS = (o.ERROR, o.SESSION_ERROR, o.REMOTE_ERROR)
@@ -41,7 +41,6 @@ def fetch_operation(outcome: FetchOutcome, limits: Tolerances) -> dict[str, Any]
     )
     topic, partition = outcome.closing or (None, None)
     is_remote, read_from = outcome.cause in _REMOTE, "follower" if outcome.followed else "leader"
-    lowest_us, highest_us, residual_us = outcome.lowest_us, outcome.highest_us, judgement.residual_us
     return {
         "operation": "fetch",
         "api": "FETCH",
@@ -68,12 +67,7 @@ def fetch_operation(outcome: FetchOutcome, limits: Tolerances) -> dict[str, Any]
         if predicted is None
         else (predicted,),
         "succeeded": not fetch.error_codes,
-        "lowest_time": lowest_us,
-        "highest_time": highest_us,
-        "interval_width_ms": None if lowest_us is None or highest_us is None else (highest_us - lowest_us) / 1000,
-        "residual_ms": None if residual_us is None else residual_us / 1000,
-        "class": judgement.operation_class,
-        "class_reason": judgement.reason,
+        **columns(outcome.lowest_us, outcome.highest_us, judgement),
         "cause": outcome.cause,
         "closing_topic": topic,
         "closing_partition": partition,

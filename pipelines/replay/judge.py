@@ -5,7 +5,7 @@ Pure. Instants are microseconds on the leader's clock.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipelines.replay import outcome as o
 
@@ -38,6 +38,18 @@ class Judgement(NamedTuple):
     operation_class: str
     reason: str | None
     residual_us: int | None
+
+
+def columns(lowest_us: int | None, highest_us: int | None, judgement: Judgement) -> dict[str, Any]:
+    """A prediction and what became of it, as gold's tables of operations have them."""
+    return {
+        "lowest_time": lowest_us,
+        "highest_time": highest_us,
+        "interval_width_ms": None if lowest_us is None or highest_us is None else (highest_us - lowest_us) / 1000,
+        "residual_ms": None if judgement.residual_us is None else judgement.residual_us / 1000,
+        "class": judgement.operation_class,
+        "class_reason": judgement.reason,
+    }
 
 
 def residual_us(lowest_us: int, highest_us: int, completed_us: int) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.cluster.premises import Premises
@@ -16,19 +19,22 @@ from pipelines.replay.partition_worker import WAKES
 from pipelines.replay.window import Window
 from schemas import flow, silver
 
+#: A lock lasts 30 s by default, and no longer than a minute unless group.share.max.record.lock.duration.ms allows it.
+LOCKED_US: Final = 600_000_000
+
 
 def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: Window) -> Fold:
     """Gives rows of ``gold.share_operations``; none where no member of a share group asked for anything.
 
-    What members had locked before the window is not known in it.
+    What members had locked before the window their requests tell, which are read from `LOCKED_US` before it on.
 
     Args:
         partitions: tables of `pipelines.replay.partition_worker.SHAPES`.
         limits: what is explained and what is late.
         window: which part of silver.
     """
-    contexts = premises.contexts
-    worker = w.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse)
+    contexts, since_us = premises.contexts, window.waiting.instants
+    worker = w.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse, since_us)
     rows = Keyed(shape(w.ROW_TYPES), flow.SHARES.key, w.ORDER, tuple(w.COLUMNS))
     ids = few_rows(
         lake,
@@ -39,9 +45,10 @@ def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Toler
         return Fold([], rows, worker)
     places = ((row["cluster_id"], row["topic_id"]) for row in ids.to_pylist())
     topics = frozenset((place[0], premises.topic_names[place]) for place in places if place in premises.topic_names)
-    reader = w.Reader(window.waiting, topics, premises.topic_names)
+    before = replace(window.waiting, instants={broker: us - LOCKED_US for broker, us in since_us.items()})
+    reader = w.Reader(before, topics, premises.topic_names)
     readings = [
         partitions.reading(WAKES, reader.wakes),
-        Reading(silver.REQUESTS, w.REQUEST_COLUMNS, reader.requests, window.waiting.where("handled_time")),
+        Reading(silver.REQUESTS, w.REQUEST_COLUMNS, reader.requests, before.where("handled_time")),
     ]
     return Fold(readings, rows, worker)

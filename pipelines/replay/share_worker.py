@@ -25,7 +25,7 @@ from pipelines.lake.bounds import Bounds
 from pipelines.replay import outcome as o
 from pipelines.replay import share_partition as p
 from pipelines.replay.coarse import is_coarse
-from pipelines.replay.judge import Tolerances, judge
+from pipelines.replay.judge import Tolerances, columns, judge
 from pipelines.replay.partition_events import operation_ids
 from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
 from pipelines.replay.share_partition import Available, Group, SharePartition
@@ -161,14 +161,20 @@ class ShareWorker:
         limits: how they are judged.
         write_timeouts: share.coordinator.write.timeout.ms of each (cluster, broker) that tells it.
         coarse: spans in which times are whole seconds.
+        since_us: by broker, requests that were handled before only tell what members had locked.
     """
 
     def __init__(
-        self, limits: Tolerances, write_timeouts: Mapping[tuple[str, int], History], coarse: Spans | None = None
+        self,
+        limits: Tolerances,
+        write_timeouts: Mapping[tuple[str, int], History],
+        coarse: Spans | None = None,
+        since_us: Mapping[tuple[str, int], int] | None = None,
     ) -> None:
         self._limits = limits
         self._write_timeouts = write_timeouts
         self._coarse = coarse or {}
+        self._since_us = since_us or {}
 
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `SHAPES`."""
@@ -188,8 +194,10 @@ class ShareWorker:
                     if request["operation_id"] == seen:
                         continue  # a line can stand in two overlapping files
                     seen = request["operation_id"]
-                    tables.add_named(SHARE_OPERATIONS.name, self._operation(broker, request, partitions))
-                    yield from tables.take()
+                    operation = self._operation(broker, request, partitions)
+                    if request["handled_time"] >= self._since_us.get(broker, 0):
+                        tables.add_named(SHARE_OPERATIONS.name, operation)
+                        yield from tables.take()
         yield from tables.rest()
 
     def _operation(self, broker: tuple[str, int], request: Row, partitions: Mapping[Place, SharePartition]) -> Row:
@@ -227,7 +235,6 @@ class ShareWorker:
             proven_early=False,
             limits=self._limits,
         )
-        residual_us = judgement.residual_us
         place = last[1] if last is not None and cause in (p.RECORDS, p.RELEASED, p.LOCK_TIMEOUT) else (None, None)
         return {
             "cluster_id": broker[0],
@@ -241,12 +248,7 @@ class ShareWorker:
             "cause": cause,
             "closing_topic": place[0],
             "closing_partition": place[1],
-            "lowest_time": lowest_us,
-            "highest_time": highest_us,
-            "interval_width_ms": None if lowest_us is None or highest_us is None else (highest_us - lowest_us) / 1000,
-            "residual_ms": None if residual_us is None else residual_us / 1000,
-            "class": judgement.operation_class,
-            "class_reason": judgement.reason,
+            **columns(lowest_us, highest_us, judgement),
             **counts,
             "locks_expired": [
                 {"member_id": member, "records": records} for member, records in sorted(expired.items(), key=str)

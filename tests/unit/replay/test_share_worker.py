@@ -72,11 +72,12 @@ def request(
     return BROKER | {"time_us": until, "rank": 1, "kind": "request", "request": orjson.dumps(values).decode()}
 
 
-def replay(*rows: dict[str, Any], timeouts: History = ()) -> list[dict[str, Any]]:
+def replay(*rows: dict[str, Any], timeouts: History = (), since_ms: float = 0) -> list[dict[str, Any]]:
     names = (*KEY_TYPES, *COLUMNS)
     ordered = sorted(rows, key=lambda row: (row["time_us"], row["rank"]))
     table = pa.Table.from_pylist(ordered, pa.schema([SCHEMA.field(name) for name in names]))
-    worker = ShareWorker(Tolerances(5 * MS, 100 * MS), {("c", 1): timeouts} if timeouts else {})
+    of_broker = {("c", 1): timeouts} if timeouts else {}
+    worker = ShareWorker(Tolerances(5 * MS, 100 * MS), of_broker, since_us={("c", 1): round(since_ms * MS)})
     blobs = worker(iter(table.combine_chunks().to_batches()))
     return [row for blob in blobs for batch in unpack([blob]) for row in batch.to_pylist()]
 
@@ -113,6 +114,14 @@ def test_released_records_are_delivered_again_and_so_are_those_whose_lock_ran_ou
     assert row["locks_expired"] == [{"member_id": "m1", "records": 2}]
     renewed = request(3_000, 3_001, api="SHARE_ACKNOWLEDGE", acknowledged=((5, 6, [p.RENEW]),))
     assert replay(*begin, renewed, late)[-1]["locks_expired"] == []
+
+
+def test_what_members_had_locked_before_the_window_is_known_in_it():
+    first = request(0, 30, acquired=((5, 6, 1),))
+    again = request(3_000, LOCK_MS + 31, member="m2", acquired=((5, 6, 2),))
+    (row,) = replay(committed(20, 5), first, again, since_ms=1_000)
+    assert (row["cause"], row["member_id"]) == (p.LOCK_TIMEOUT, "m2")
+    assert row["locks_expired"] == [{"member_id": "m1", "records": 2}]
 
 
 def test_who_acknowledges_too_late_has_lost_the_lock():
