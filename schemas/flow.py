@@ -347,10 +347,10 @@ STEPS = (
 )
 #: Tables that no step gives, and who keeps each: they are about the lake, and not about what is in the logs.
 OF_THE_LAKE = {
-    "gold.runs": "jobs.run_ledger",
-    "state.digests": "pipelines.lake.digests",
-    "state.expiries": "pipelines.upkeep.expiry",
-    "state.upgrades": "pipelines.upkeep.upgrade",
+    "gold.runs": "jobs/run_ledger.py",
+    "state.digests": "pipelines/lake/digests.py",
+    "state.expiries": "pipelines/upkeep/expiry.py",
+    "state.upgrades": "pipelines/upkeep/upgrade.py",
 }
 
 
