@@ -44,6 +44,8 @@ REPLAY, GRAMMAR, SETTINGS, RULES = "replay", "grammar", "settings", "rules"
 _COMPONENTS: Final = (REPLAY, GRAMMAR, SETTINGS)
 #: Of a lake whose tables an upgrade has made anew: nothing is gone on from.
 TABLES: Final = "tables"
+#: Modules, and data that they read.
+_CODE: Final = (".py", ".toml")
 #: The package of a wheel, which has all others in it.
 _PACKAGE: Final = "highwater"
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -109,14 +111,15 @@ def run_id(inputs: str, config_hash: str) -> str:
 
 
 def code_hash(sources: Mapping[str, bytes]) -> str:
-    """Hash of Python modules by what they do.
+    """Hash of Python modules by what they do, and of other files by what they hold.
 
     Args:
-        sources: by name of the module.
+        sources: by name of the file.
     """
     digest = sha256()
     for name, source in sorted(sources.items()):
-        digest.update(f"{name}\0{_tree(source)}\0".encode())
+        what = _tree(source) if name.endswith(".py") else sha256(source).hexdigest()
+        digest.update(f"{name}\0{what}\0".encode())
     return digest.hexdigest()
 
 
@@ -146,7 +149,7 @@ def package_hash() -> str:
 
 def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
-        if entry.name.endswith(".py"):
+        if entry.name.endswith(_CODE):
             yield f"{name}/{entry.name}", entry.read_bytes()
         elif entry.is_dir():
             yield from _modules(entry, f"{name}/{entry.name}")
@@ -154,8 +157,9 @@ def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
 
 @lru_cache
 def _hash_of(places: tuple[str, ...]) -> str:
-    """Hash of modules, and of all that lie in folders."""
-    paths = {path for place in places for path in (_ROOT / place, *(_ROOT / place).rglob("*.py")) if path.is_file()}
+    """Hash of modules and their data, and of all that lie in folders."""
+    files_in = {path for place in places for path in (_ROOT / place, *(_ROOT / place).rglob("*"))}
+    paths = {path for path in files_in if path.name.endswith(_CODE)}
     return code_hash({path.relative_to(_ROOT).as_posix(): path.read_bytes() for path in paths})
 
 

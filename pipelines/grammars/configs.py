@@ -140,36 +140,11 @@ TEMPLATES = (
         _dump,
     ),
     Template(
-        "configs.other_dump",
-        r"\w*Config values:",
-        "AbstractConfig.logAll of clients, groups and plug-ins",
-        loggers=(*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
-    ),
-    Template(
-        "configs.unused",
-        r"(?:The configuration .*|These configurations .* were supplied but are not used yet\.|.* is deprecated "
-        r".*|The new '.*' rebalance protocol .*|Share groups and .*|.* has multiple entries; .*|Configuration .*)",
-        "AbstractConfig.logUnused, KafkaConfig.validateValues",
-        loggers=(*_DUMP, "LogConfig", "ProducerConfig", "ConsumerConfig", "AdminClientConfig"),
-    ),
-    Template(
         "configs.log_created",
         rf"Created log for partition ({PARTITION}) in (.*?) with properties \{{(.*)\}}\.?",
         "LogManager.getOrCreateLog; overrides only since 2.8.1",
         _created_log,
         loggers=("LogManager",),
-    ),
-    Template(
-        "configs.log_manager",
-        r"(?:Reconfigure .* from .* to .*|(?!Created log).*message\.format\.version.*)",
-        "LogManager, message format versions to 3.x",
-        loggers=("LogManager",),
-    ),
-    _handlers(
-        "configs.notification",
-        r"(?:Processing config change notification\(s\)\.\.\.|Purging config change notification .*|Version [12] "
-        r"config change notification .*)",
-        "DynamicConfigManager.processAllConfigChanges, 0.9; ConfigChangedNotificationHandler: what it cannot read",
     ),
     _handlers(
         "configs.override",
@@ -191,12 +166,6 @@ TEMPLATES = (
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterTopicConfigs, ZooKeeper",
         _all_overrides("topic"),
     ),
-    Template(
-        "configs.topic_object",
-        r"Updating topic [\w.-]+ with new configuration .*",
-        "AdminManager.alterTopicConfigs, up to 2.7: printed as an object; DynamicConfigManager has the values",
-        loggers=("AdminManager",),
-    ),
     _publisher(
         "configs.cluster",
         r"Updating (?:cluster|brokers with new) configuration : ?(?P<values>.*)",
@@ -209,11 +178,6 @@ TEMPLATES = (
         "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
         _all_overrides("broker_dynamic"),
     ),
-    _publisher(
-        "configs.other_entity",
-        r"Updating (?:client metrics|group) .* with new configuration : ?.*",
-        "DynamicConfigPublisher.onMetadataUpdate, 3.8 and later",
-    ),
     Template(
         "configs.replayed",
         r"(?:Replayed ConfigRecord for )?ConfigResource\(type=(?P<kind>\w+), name='(?P<entity>[^']*)'\)(?: which|:) "
@@ -221,27 +185,5 @@ TEMPLATES = (
         "ConfigurationControlManager.replay(ConfigRecord)",
         _replayed,
         loggers=("ConfigurationControlManager",),
-    ),
-    Template(
-        "configs.validation_error",
-        r"(?:Unknown server error validating Alter Configs|Skipping unsupported config .* for resource .* during "
-        r"replay|(?:Generating cluster-level|Removing broker-level) min\.insync\.replicas .*)",
-        "ConfigurationControlManager.validateAlterConfig",
-        loggers=("ConfigurationControlManager",),
-    ),
-    Template(
-        "configs.topic_property",
-        r"(?:Setting .* on broker -?\d+ for topic: .*|Removing .* from broker -?\d+ for topic .*|Topic configuration "
-        r".*|Log configuration .*|.*message\.format\.version.*|Disabling remote log on the topic: .*)",
-        "TopicConfigHandler: throttles and message formats",
-        loggers=("TopicConfigHandler",),
-    ),
-    Template(
-        "configs.reconfigured",
-        r"(?:Reconfiguring .*, updated configs: .*|Reconfigure .*|Per-broker configs of .*|Cluster default configs "
-        r"could not .*|Dynamic .*|Failed to update broker configuration .*|Files will not be reloaded .*|.*: "
-        r"(?:Set|HashSet)\(.*\))",
-        "DynamicBrokerConfig: the publishers above have the values",
-        loggers=("DynamicBrokerConfig",),
     ),
 )

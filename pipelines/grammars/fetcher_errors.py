@@ -174,20 +174,10 @@ TEMPLATES = (
         _partition_error,
     ),
     _thread(
-        "fetcher.oversized_unnamed",
-        r"Replication is failing due to a message that is greater than replica\.fetch\.max\.bytes\. .*",
-        "ReplicaFetcherThread.warnIfMessageOversized, 0.9: of which partition it does not say",
-    ),
-    _thread(
         "fetcher.response_error",
         rf"Error in (?:response for fetch request|fetch to broker -?\d+, request) {_FETCH_REQUEST}",
         "AbstractFetcherThread.processFetchRequest; 'in fetch to broker' up to 1.1",
         _response_error,
-    ),
-    _thread(
-        "fetcher.response_error_unnamed",
-        r"Error in fetch kafka\.server\.ReplicaFetcherThread\$FetchRequest@[0-9a-f]+(?:\. Possible cause: .*)?",
-        "AbstractFetcherThread.processFetchRequest, up to 0.10.1: the partitions are not printed",
     ),
     _thread(
         "fetcher.delayed",
@@ -208,19 +198,9 @@ TEMPLATES = (
         "AbstractFetcherThread, 3.5 and later; DEBUG",
     ),
     _thread(
-        "fetcher.endpoint_close",
-        r"(?:Failed to initiate shutdown of|Failed to close|Fail to close leader endpoint) .*",
-        "ReplicaFetcherThread.initiateShutdown / awaitShutdown",
-    ),
-    _thread(
         "fetcher.disk_error",
         r"Disk error while replicating data for .*",
         "ReplicaFetcherThread.processPartitionData, up to 1.0; FATAL",
         lifecycle_event("log_dir_failure"),
-    ),
-    _manager(
-        "fetcher.manager_shutdown",
-        r"(?:shutting down|shutdown completed|Resizing fetcher thread pool size from \d+ to \d+)",
-        "AbstractFetcherManager.closeAllFetchers / resizeThreadPool",
     ),
 )

@@ -128,19 +128,6 @@ TEMPLATES = (
         "AbstractFetcherManager.addFetcherForPartitions, up to 2.0",
         _added_old,
     ),
-    Template(
-        "fetcher.copy_begun",
-        rf"Beginning/resuming copy of partition {PARTITION} from offset -?\d+\. Including this partition, there are "
-        r"\d+ remaining partitions to copy by this thread\.",
-        "ReplicaAlterLogDirsThread.selectPartitionToFetch, LocalLeaderEndPoint since 3.5",
-        loggers=("LocalLeaderEndPoint", "ReplicaAlterLogDirsThread"),
-    ),
-    Template(
-        "fetcher.copy_failed",
-        r"(?:Error when getting EpochEndOffset|Failed to build fetch) for .*",
-        "LocalLeaderEndPoint, 3.5 and later: the next round tries again",
-        loggers=("LocalLeaderEndPoint",),
-    ),
     _move(
         "fetcher.copying",
         r"Added log dir fetcher for partitions with initial offsets (?P<states>.*)",

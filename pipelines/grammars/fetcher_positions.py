@@ -51,28 +51,4 @@ TEMPLATES = (
         "ReplicaFetcherThread.processPartitionData, 3.3 and later; TRACE",
         _position,
     ),
-    _thread(
-        "fetcher.sending",
-        r"(?:Sending fetch request|Issuing (?:to broker|fetch to broker)) .*",
-        "AbstractFetcherThread.processFetchRequest; TRACE: the leader's log has the request",
-    ),
-    _thread(
-        "fetcher.idle",
-        r"There are no active partitions\. Back off for \d+ ms before sending a fetch request",
-        "AbstractFetcherThread.maybeFetch; TRACE",
-    ),
-    _thread(
-        "fetcher.epoch_request",
-        r"(?:Sending offset for leader epoch request|Received leaderEpoch response|Build leaderEpoch request|Receive "
-        r"leaderEpoch response|Skipping leaderEpoch request since|Error when sending leader epoch request "
-        r"for|Ignoring epoch offsets for partition) .*",
-        "RemoteLeaderEndPoint.fetchEpochEndOffsets; DEBUG",
-    ),
-    Template(
-        "fetcher.epoch_request",
-        r"(?:Sending offset for leader epoch request|Received leaderEpoch response|Skipping leaderEpoch request "
-        r"since|Error when sending leader epoch request for) .*",
-        "RemoteLeaderEndPoint.fetchEpochEndOffsets, 3.3 and later; DEBUG",
-        loggers=("RemoteLeaderEndPoint",),
-    ),
 )

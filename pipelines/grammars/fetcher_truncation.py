@@ -81,12 +81,6 @@ TEMPLATES = (
         _out_of_range,
     ),
     _thread(
-        "fetcher.truncation_not_allowed_unnamed",
-        r"(?:Exiting|Halting) because log truncation is not allowed for topic \S+, [Cc]urrent leader -?\d+'s latest "
-        r"offset -?\d+ is less than replica -?\d+'s latest offset -?\d+",
-        "ReplicaFetcherThread.handleOffsetOutOfRange, up to 0.10.0: of which partition it does not say; FATAL",
-    ),
-    _thread(
         "fetcher.truncation_not_allowed",
         rf"(?:Exiting|Halting) because log truncation is not allowed for partition {TP}, [Cc]urrent leader(?: "
         r"-?\d+)?'s latest offset (?P<offset>-?\d+) is less than replica(?: -?\d+)?'s latest offset "

@@ -215,9 +215,4 @@ TEMPLATES = (
         "Partition.handleAlterPartitionError, 3.3 and later",
         _replaced,
     ),
-    _partition(
-        "partition.isr_in_flight",
-        r"ISR update in-flight, not (?:adding new in-sync replica|removing out-of-sync replicas) .*",
-        "Partition.maybeExpandIsr / maybeShrinkIsr, 2.7 to 3.0",
-    ),
 )

@@ -46,17 +46,6 @@ TEMPLATES = (
         "ReplicationControlManager.generateLeaderAndIsrUpdates: a count only",
         _event("other"),
     ),
-    replication(
-        "controller_kraft.partitions_listed",
-        r"\w+(?:\[-?\d+(?::[\w-]{22})?\])?: changing partition\(s\): .*",
-        "ReplicationControlManager.generateLeaderAndIsrUpdates; DEBUG",
-    ),
-    replication(
-        "controller_kraft.heartbeats_forgotten",
-        r"Removing heartbeat tracker entry for (?:broker -?\d+ at previous epoch -?\d+\. Current epoch is "
-        r"-?\d+|unknown broker -?\d+ at epoch -?\d+\.)",
-        "ReplicationControlManager, 4.0 and later: a broker that is back, or gone for good",
-    ),
     _cluster(
         "controller_kraft.broker_registered",
         r"(?:Replayed initial RegisterBrokerRecord for broker|Replayed RegisterBrokerRecord (?:modifying the "
@@ -96,23 +85,6 @@ TEMPLATES = (
         "ClusterControlManager.replay(UnfenceBrokerRecord), 2.8 to 3.2",
         _event("broker_unfenced"),
     ),
-    _cluster(
-        "controller_kraft.registration",
-        r"(?:No previous registration found for broker|Registering a new incarnation of broker|Amending registration "
-        r"of broker) .*",
-        "ClusterControlManager.registerBroker, 3.7 and later: the replayed record follows",
-    ),
-    _cluster(
-        "controller_kraft.controller_registered",
-        r"Replayed RegisterControllerRecord conta(?:in|n)ing .*",
-        "ClusterControlManager.replay(RegisterControllerRecord), 3.7 and later",
-    ),
-    _cluster(
-        "controller_kraft.registration_unchanged",
-        r"(?:Ignoring no-op registration change for .*|Broker -?\d+ registered with .*|Received an unclean shutdown "
-        r"request)",
-        "ClusterControlManager",
-    ),
     _heartbeats(
         "controller_kraft.unfence_granted",
         r"The request from broker (?P<subject_broker_id>-?\d+) to unfence has been granted because it has caught up "
@@ -139,12 +111,5 @@ TEMPLATES = (
         r"offset .*",
         "BrokerHeartbeatManager.calculateNextBrokerState",
         _event("controlled_shutdown"),
-    ),
-    _heartbeats(
-        "controller_kraft.heartbeat",
-        r"(?:Updated the controlled shutdown offset for broker .*|The request from broker -?\d+ to (?:unfence|shut "
-        r"down) can ?not yet be granted .*|Broker -?\d+ is in controlled shutdown state, but can not shut down "
-        r"because .*|Registered .*|Broker -?\d+ .*)",
-        "BrokerHeartbeatManager; DEBUG",
     ),
 )

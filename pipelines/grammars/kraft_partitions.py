@@ -17,7 +17,7 @@ from pipelines.grammars.printed import PARTITION_CHANGE, fields, split
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.states import topic_fact
 from pipelines.grammars.typed import TP, controller_event, event_fact, node, typed
-from pipelines.grammars.values import PARTITION, i32, optional_i32, optional_ints, partition_of, topic_id_of
+from pipelines.grammars.values import i32, optional_i32, optional_ints, partition_of, topic_id_of
 
 _ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
 
@@ -135,11 +135,6 @@ TEMPLATES = (
         _partition_created,
     ),
     replication(
-        "controller_kraft.partition_created_by_id",
-        r"(?:Created|Modified) partition [\w-]{22}:\d+(?: with|:) .*\.",
-        "ReplicationControlManager.replay(PartitionRecord), 2.8, a preview: the topic's name is not printed",
-    ),
-    replication(
         "controller_kraft.partition_changed",
         rf"(?:UNCLEAN )?partition change for {TP}(?: with topic ID (?P<topic_id>[\w-]+))?: (?P<diff>.*)",
         "PartitionRegistration.maybeLogPartitionChange, 3.0 and later; DEBUG, UNCLEAN at INFO",
@@ -153,11 +148,6 @@ TEMPLATES = (
         _assignment_changed,
     ),
     replication(
-        "controller_kraft.partition_replayed",
-        r"Replayed partition change .* for topic .*",
-        "ReplicationControlManager.replay(PartitionChangeRecord); DEBUG: 'partition change for' has the values",
-    ),
-    replication(
         "controller_kraft.alter_partition_rejected",
         rf"Rejecting {_REQUEST} request from {_NODE} for {TP} because .*",
         "ReplicationControlManager.validateAlterPartitionData",
@@ -168,11 +158,6 @@ TEMPLATES = (
         rf"Rejecting {_REQUEST} request for unknown partition {TP}\.",
         "ReplicationControlManager.alterPartition",
         controller_event("other"),
-    ),
-    replication(
-        "controller_kraft.alter_partition_unknown_topic",
-        rf"Rejecting {_REQUEST} request for unknown topic ID .*",
-        "ReplicationControlManager.alterPartition",
     ),
     replication(
         "controller_kraft.reassigned",
@@ -203,26 +188,10 @@ TEMPLATES = (
         controller_event("unclean_election"),
     ),
     replication(
-        "controller_kraft.clean_election",
-        r"(?:Setting new leader for topicId .*|Failed to find a new leader with current state: .*|Try to elect last "
-        r"known leader for .*|A partition will have an empty ISR\. .*)",
-        "PartitionChangeBuilder; DEBUG and TRACE",
-    ),
-    replication(
         "controller_kraft.unclean_triggered",
         rf"Triggering unclean leader election for offline partition {TP}\.",
         "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
         controller_event("unclean_election"),
-    ),
-    replication(
-        "controller_kraft.unclean_not_triggered",
-        rf"Cannot trigger unclean leader election for offline partition {PARTITION}.*",
-        "ReplicationControlManager.maybeTriggerUncleanLeaderElectionForLeaderlessPartitions, 4.0 and later",
-    ),
-    replication(
-        "controller_kraft.elrs_removed",
-        r"Removed ELRs from \d+ partitions of topic .*\.",
-        "ReplicationControlManager.replay(ClearElrRecord), 4.0 and later",
     ),
     replication(
         "controller_kraft.replication_error",
@@ -239,11 +208,5 @@ TEMPLATES = (
         r"directories: \[(?:[\w-]{22}(?:, )?)*\]",
         "ReplicationControlManager.handleDirectoriesOffline, 3.7 and later",
         controller_event("log_dir_failed"),
-    ),
-    replication(
-        "controller_kraft.directories",
-        r"(?:Directories .* in broker -?\d+ marked cordoned|AssignReplicasToDirs(?:Request)? .*|Broker -?\d+ assigned "
-        r"partition .*)",
-        "ReplicationControlManager.handleAssignReplicasToDirs / handleDirectoriesOffline, 3.7 and later",
     ),
 )

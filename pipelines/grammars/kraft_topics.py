@@ -73,11 +73,6 @@ TEMPLATES = (
         _topics_created,
     ),
     replication(
-        "controller_kraft.topics_validated",
-        r"Validate-only CreateTopics result\(s\): .*",
-        "ReplicationControlManager.createTopics, 3.1 and later",
-    ),
-    replication(
         "controller_kraft.topics_deleted",
         r"DeleteTopics result\(s\): (?P<results>.*)",
         "ReplicationControlManager.deleteTopics, 4.1 and later",

@@ -77,19 +77,4 @@ TEMPLATES = (
         "LeaderEpochFileCache.assign, 0.11 to 1.1",
         typed("leader_epochs", action="assigned", detail=logged),
     ),
-    _epochs(
-        "log.epoch_looked_up",
-        r"Processed (?:end offset request for epoch|offset for epoch request for partition) .*",
-        "LeaderEpochFileCache.endOffsetFor; DEBUG to 2.8, TRACE later",
-    ),
-    _epochs(
-        "log.epoch_out_of_order",
-        r"Received (?:leader epoch assignment|a PartitionLeaderEpoch assignment) .*",
-        "LeaderEpochFileCache.assign, up to 2.6",
-    ),
-    _epochs(
-        "log.epochs_cleared_old",
-        r"Cleared (?:latest|earliest) .* entries from epoch cache based on passed offset .*",
-        "LeaderEpochFileCache.clearAndFlushLatest / clearAndFlushEarliest, 0.11 to 1.1",
-    ),
 )

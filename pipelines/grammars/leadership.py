@@ -16,7 +16,6 @@ from pipelines.grammars.states import state_of, topic_fact
 from pipelines.grammars.typed import TP, lifecycle_event, node, typed, with_topic_id
 from pipelines.grammars.values import (
     INT_LIST,
-    PARTITION,
     i32,
     i64,
     ints,
@@ -124,24 +123,6 @@ TEMPLATES = (
         _named_id,
     ),
     _state_change(
-        "leadership.kraft_kept",
-        rf"Skipped the become-(?:leader|follower) state change for (?P<tp>{PARTITION}|\$\{{?tp\}}?) with topic id .* "
-        r"because this partition is already a local (?:leader|follower)\.",
-        "ReplicaManager.applyLocalLeadersDelta, 3.0 to 3.2 (a string without interpolation: the names are literal)",
-    ),
-    _state_change(
-        "leadership.kraft_follower_kept",
-        r"Skipped the become-follower state change after marking its partition as follower for partition .* with id "
-        r".* and partition state .*\.",
-        "ReplicaManager.applyLocalFollowersDelta, 3.0 to 3.2",
-    ),
-    _state_change(
-        "leadership.storage_error",
-        r"Skipped the become-(?:leader|follower) state change (?:with correlation id|for) .* (?:since the replica for "
-        r"the partition is offline due to|due to(?: a)?) (?:disk|storage) error .*",
-        "ReplicaManager.makeLeaders / makeFollowers / applyLocal...Delta",
-    ),
-    _state_change(
         "leadership.created",
         rf"Creating new partition {TP} with topic id (?P<id>[\w-]+)\.(?:A topic with the same name .*)?",
         "ReplicaManager.getOrCreatePartition, KRaft",
@@ -167,50 +148,15 @@ TEMPLATES = (
         _named_id,
     ),
     _state_change(
-        "leadership.id_removed",
-        rf"Updating PartitionFetchState for {PARTITION} to remove log topic ID .*",
-        "ReplicaManager.becomeLeaderOrFollower, 3.1 and later",
-    ),
-    _state_change(
-        "leadership.id_mismatch",
-        rf"Topic I[dD] in memory: .* does not match the topic I[dD] for partition {PARTITION} .*",
-        "ReplicaManager.becomeLeaderOrFollower / Partition.checkOrSetTopicId",
-    ),
-    _state_change(
         "leadership.fetch_not_started",
         rf"Unable to start fetching {TP} with topic ID (?P<id>{_ID}) (?:because|from leader|due to) .*",
         "ReplicaManager.applyLocalFollowersDelta, KRaft",
         _named_id,
     ),
     _state_change(
-        "leadership.recovering",
-        rf"The topic partition {PARTITION} was marked as RECOVERING\. .*",
-        "Partition.makeLeader, 3.2 and later (KIP-704)",
-    ),
-    _state_change(
-        "leadership.zookeeper_exception",
-        r"A ZooKeeper client exception has occurred.*",
-        "Partition.makeLeader / makeFollower, 2.7 and later",
-    ),
-    _state_change(
-        "leadership.transitioning",
-        r"Transitioning \d+ partition\(s\) to local (?:leaders|followers)\.",
-        "ReplicaManager.applyLocalLeadersDelta / applyLocalFollowersDelta, KRaft",
-    ),
-    _state_change(
         "leadership.deleting",
         r"Deleting \d+ partition\(s\)\.",
         "ReplicaManager.applyDelta, KRaft: which ones the log manager says, when it renames their directories",
         lifecycle_event("stopping_replicas"),
-    ),
-    _state_change(
-        "leadership.delete_failed",
-        rf"Unable to delete (?:stray )?replica {PARTITION} because .*",
-        "ReplicaManager.stopPartitions, KRaft",
-    ),
-    _state_change(
-        "leadership.strays",
-        r"While handling full LeaderAndIsr request from KRaft controller .*",
-        "ReplicaManager.becomeLeaderOrFollower, 3.6 and later, migration",
     ),
 )

@@ -29,13 +29,6 @@ TEMPLATES = (
         _event("version"),
         loggers=("AppInfoParser",),
     ),
-    Template(
-        "lifecycle.version_details",
-        r"(?:Kafka commitId ?: .*|Kafka startTimeMs: -?\d+|App info .* unregistered|Error (?:while "
-        r"loading|registering|unregistering) .*)",
-        "AppInfoParser",
-        loggers=("AppInfoParser",),
-    ),
     _zk_server("lifecycle.starting", r"starting", "KafkaServer.startup", _event("starting", "zookeeper")),
     _kraft_server("lifecycle.starting", r"Starting broker", "BrokerServer.startup", _event("starting", "kraft")),
     _zk_server("lifecycle.started", r"started", "KafkaServer.startup", _event("started", "zookeeper")),
@@ -44,12 +37,6 @@ TEMPLATES = (
         r"Kafka Server started",
         "KafkaRaftServer.startup",
         _event("started", "kraft"),
-        loggers=("KafkaRaftServer",),
-    ),
-    Template(
-        "lifecycle.raft_server",
-        r".*Rewriting .*meta\.properties",
-        "KafkaRaftServer.initializeLogDirs, 3.7 and later",
         loggers=("KafkaRaftServer",),
     ),
     _zk_server(
@@ -78,27 +65,6 @@ TEMPLATES = (
         r".*|Proceeding to do an unclean shutdown .*|Notifying KRaft of controlled shutdown)",
         "KafkaServer.controlledShutdown",
         _event("controlled_shutdown", "zookeeper"),
-    ),
-    _zk_server(
-        "lifecycle.controlled_shutdown_step",
-        r"(?:Retrying controlled shutdown.*|Remaining partitions to move.*|Error (?:code )?from controller: .*|Error "
-        r"during controlled shutdown, .*|Broker registration for controller .*|No (?:zk )?controller .*|ZkBroker "
-        r"currently has a KRaft controller\. .*|Timed out waiting for the controller .*|Got unexpected exception "
-        r"waiting for .*)",
-        "KafkaServer.controlledShutdown",
-    ),
-    _zk_server(
-        "lifecycle.connecting",
-        r"(?:Connecting to zookeeper on .*|Created zookeeper path .*)",
-        "KafkaServer.initZkClient",
-    ),
-    _zk_server("lifecycle.cluster", r"Cluster ID = ?.*", "KafkaServer.startup"),
-    _zk_server(
-        "lifecycle.migration",
-        r"(?:Starting up additional components for ZooKeeper migration|Start RaftManager|Finished catching up on "
-        r"KRaft metadata log, .*|Rewriting .*|Deleting local metadata log from .*|Successfully deleted local metadata "
-        r"log\. .*|(?:Start|End) processing .*|Caution! .*|Fail to read .*|Failed to generate broker\.id due to.*)",
-        "KafkaServer.startup",
     ),
     Template(
         "lifecycle.fatal",
@@ -134,30 +100,6 @@ TEMPLATES = (
         "LoggingFaultHandler.handleFault, 3.3 and later",
         _event("state_change"),
         loggers=("LoggingFaultHandler", "ProcessTerminatingFaultHandler"),
-    ),
-    _kraft_server(
-        "lifecycle.persister",
-        r"(?:Using no.op .*|Unknown (?:persister|share group DLQ manager) .*)",
-        "BrokerServer, share groups (KIP-932)",
-    ),
-    Template(
-        "lifecycle.waiting",
-        r"(?:Waiting for .*|Finished waiting for .*|Received a fatal error while waiting for .*)",
-        "FutureUtils.waitWithLogging, 3.4 and later",
-        loggers=(*_KRAFT_SERVER, "ControllerServer"),
-    ),
-    Template(
-        "lifecycle.controller_server",
-        r"(?:Starting controller|shutting down|shut down completed)",
-        "ControllerServer",
-        loggers=("ControllerServer",),
-    ),
-    Template(
-        "lifecycle.shared_server",
-        r"(?:Starting SharedServer|Stopping SharedServer|SharedServer .*|Completed SharedServer startup\.|Unable to "
-        r"install metadata publishers|Got exception while starting SharedServer)",
-        "SharedServer, 3.4 and later",
-        loggers=("SharedServer",),
     ),
     _kraft_server(
         "lifecycle.controlled_shutdown_wait",
@@ -199,18 +141,6 @@ TEMPLATES = (
         _event("controlled_shutdown", "kraft"),
     ),
     _lifecycle(
-        "lifecycle.recovery",
-        r"The broker is (?:in RECOVERY|STARTING|RUNNING|in PENDING_CONTROLLED_SHUTDOWN state, still waiting for the "
-        r"active controller|SHUTTING_DOWN)\..*",
-        "BrokerLifecycleManager.BrokerHeartbeatResponseHandler: no change of state",
-    ),
-    _lifecycle(
-        "lifecycle.heartbeat",
-        r"(?:Unable to (?:register|send) .*|Broker -?\d+ sent a heartbeat request but received error .*|Sending "
-        r"broker .*|Scheduling next communication .*|Delaying communication .*|Unexpected broker state .*|The next .*)",
-        "BrokerLifecycleManager",
-    ),
-    _lifecycle(
         "lifecycle.heartbeat_fatal",
         r"Shutting down because .*",
         "BrokerLifecycleManager.RegistrationTimeoutEvent / OfflineDirBrokerFailureEvent",
@@ -228,12 +158,6 @@ TEMPLATES = (
         "ZooKeeperClient.ZooKeeperClientWatcher",
         _event("zookeeper_expired", "zookeeper"),
     ),
-    _zookeeper_client(
-        "lifecycle.zookeeper_client",
-        r"(?:Initializing a new session to .*|Waiting until connected\.|Closing\.|Closed\.|Error when recreating "
-        r"ZooKeeper, .*|Uncaught error in handler .*|Received event: .*|Auth failed.*|Session (?:re)?established.*)",
-        "ZooKeeperClient",
-    ),
     Template(
         "lifecycle.zookeeper_connected",
         r"zookeeper state changed \(SyncConnected\)",
@@ -249,43 +173,11 @@ TEMPLATES = (
         loggers=("ZkClient",),
     ),
     Template(
-        "lifecycle.zookeeper_state",
-        r"(?:zookeeper state changed "
-        r"\((?:Disconnected|NoSyncConnected|AuthFailed|ConnectedReadOnly|SaslAuthenticated|Closed)\)|Waiting for "
-        r"keeper state \w+|(?:Starting|Terminate) ZkClient event thread\.)",
-        "org.I0Itec.zkclient, up to 1.0",
-        loggers=("ZkClient", "ZkEventThread"),
-    ),
-    Template(
-        "lifecycle.zookeeper_reregistration",
-        r"(?:re-registering broker info in ZK for broker -?\d+|done re-registering broker|Subscribing to "
-        r"/brokers/topics path to watch for new topics)",
-        "KafkaHealthcheck.SessionExpireListener, up to 1.0",
-        loggers=("KafkaHealthcheck$SessionExpireListener", "KafkaHealthcheck"),
-    ),
-    Template(
-        "lifecycle.znodes",
-        r"(?:Creating /.*|Stat of the created znode at .*|Result of znode .*|Successfully created /controller_epoch "
-        r".*|Updated broker \d+ at path .*|Error while (?:creating|deleting) ephemeral .*|Was not possible to create "
-        r"the ephemeral .*|The ephemeral node at .*|Conditional update of path .*|Checker method .*|Try to create "
-        r".*|Added .*|Ignoring partition reassignment .*|KRaft controller .*|Successfully registered KRaft controller "
-        r".*|The ZK controller epoch changed .*|ZooKeeper had an error .*|Performing .* migration update.*|Setting "
-        r"entity configs .*|I wrote this conflicted ephemeral node .*)",
-        "KafkaZkClient, ZkUtils",
-        loggers=("KafkaZkClient", "ZKCheckedEphemeral", "ZkUtils", "KafkaZkClient$CheckedEphemeral"),
-    ),
-    Template(
         "lifecycle.signal",
         r"Terminating process due to signal \S+",
         "LoggingSignalHandler.register",
         _event("signal"),
         loggers=("LoggingSignalHandler", "Kafka"),
-    ),
-    Template(
-        "lifecycle.signal_handlers",
-        r"Registered signal handlers for .*",
-        "LoggingSignalHandler.register",
-        loggers=("LoggingSignalHandler",),
     ),
     Template(
         "lifecycle.log_dir_failure",
@@ -300,25 +192,5 @@ TEMPLATES = (
         "QuorumState.durableTransitionTo / memoryTransitionTo, KRaft",
         _event("state_change", "kraft"),
         loggers=("QuorumState",),
-    ),
-    Template(
-        "lifecycle.quorum_state_attempt",
-        r"(?:Attempting durable transition to .*|Cannot (?:transition|become) .*|Not transitioning .*)",
-        "QuorumState, KRaft",
-        loggers=("QuorumState",),
-    ),
-    Template(
-        "lifecycle.meta_properties",
-        r"(?:No meta\.properties file under dir .*|Failed to (?:create|write|read) meta\.properties .*)",
-        "BrokerMetadataCheckpoint.read",
-        loggers=("BrokerMetadataCheckpoint",),
-    ),
-    Template(
-        "lifecycle.metadata_published",
-        r"(?:The topicId does not exist in .*|Publishing (?:initial )?metadata at offset .*|Publishing delta "
-        r".*|Updating metadata\.version to .*|Feature .* has been updated to version .*|Error "
-        r"(?:publishing|updating|starting|initializing|handling|with|loading|deleting) .*|Found stray log dir .*)",
-        "BrokerMetadataPublisher, KRaft",
-        loggers=("BrokerMetadataPublisher",),
     ),
 )

@@ -10,7 +10,7 @@ from pipelines.grammars.printed import Forms, fields
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.states import topic_fact
 from pipelines.grammars.typed import TP, lifecycle_event, log_dir, typed
-from pipelines.grammars.values import PARTITION, i64, partition_of, topic_id_of
+from pipelines.grammars.values import i64, partition_of, topic_id_of
 
 #: ``Log.toString``; the topic id since 3.0.
 _LOG: Forms = dict.fromkeys(
@@ -118,24 +118,12 @@ TEMPLATES = (
         typed("high_watermarks", source="loaded", log_dir=log_dir),
         loggers=("Log",),
     ),
-    Template(
-        "log.remains_loaded",
-        rf"Completed load of log {PARTITION}\.[0-9a-f]{{32}}-delete with \d+ log segments and log end offset -?\d+ in "
-        r"\d+ ms",
-        "Log.loadSegments, 0.10.2 to 1.0, of a folder whose replica was deleted before the broker restarted: nobody's",
-        loggers=("Log",),
-    ),
     _manager("log.loading", r"Loading logs(?: from log dirs .*)?\.?", "LogManager.loadLogs", _loading),
     _manager(
         "log.loading",
         r"(?:Loaded \d+ logs in \d+ms(?: \(unclean log dirs = .*\))?\.?|Logs loading complete(?: in \d+ ms)?\.)",
         "LogManager.loadLogs",
         _loading,
-    ),
-    _manager(
-        "log.cleaner_deprecated",
-        r"The config `log\.cleaner\.enable` is deprecated .*",
-        "LogManager, 4.1 and later",
     ),
     _manager(
         "log.recovery",
@@ -165,23 +153,6 @@ TEMPLATES = (
         _deleted,
     ),
     _manager(
-        "log.marked_stray",
-        rf"Log for partition {PARTITION} is marked as stray and renamed to .*",
-        "LogManager.asyncDelete, 3.7 and later",
-    ),
-    _manager("log.deleted", rf"Deleted log for partition {PARTITION} in .*\.", "LogManager.deleteLogs"),
-    _manager(
-        "log.directory_created",
-        r"Log directory .* not found, creating it\.",
-        "LogManager.createAndValidateLogDirs",
-    ),
-    _manager(
-        "log.stray",
-        r"(?:Loaded stray log: .*|Log in .* marked stray and renamed to .*|Found stray log dir .*|The topicId does "
-        r"not exist in .*, treat it as a stray log)",
-        "LogManager.loadLog / isStrayReplica, 3.0 and later",
-    ),
-    _manager(
         "log.abandoned_future",
         rf"Attempting to recover abandoned future log for {TP} at (?P<future>\w*Log\(.*?\))(?: and removing "
         r"(?P<current>\w*Log\(.*\)))?",
@@ -189,53 +160,10 @@ TEMPLATES = (
         _promoted,
     ),
     _manager(
-        "log.abandoned_future",
-        r"Successfully recovered abandoned future log for .*",
-        "LogManager.recoverAbandonedFutureLogs, 3.7 and later",
-    ),
-    _manager(
         "log.replaced_by_future",
         rf"Attempting to replace current log (?P<current>\w*Log\(.*\)|null) with (?P<future>\w*Log\(.*\)|null) for "
         rf"{TP}",
         "LogManager.replaceCurrentWithFutureLog",
         _promoted,
-    ),
-    _manager(
-        "log.replaced_by_future",
-        r"The current replica is successfully replaced with the future replica for .*",
-        "LogManager.replaceCurrentWithFutureLog",
-    ),
-    _manager(
-        "log.broker_epoch",
-        r"(?:Unable to read the broker epoch in .*|Found different broker epochs in .*|No meta\.properties file found "
-        r"in .*)",
-        "LogManager.loadLogs, 3.7 and later",
-    ),
-    _manager(
-        "log.manager_scheduled",
-        r"(?:Starting log (?:cleanup with a period|flusher with a default period) of -?\d+ ms\.|Starting the log "
-        r"cleaner)",
-        "LogManager.startup",
-    ),
-    _manager(
-        "log.manager_shutdown",
-        r"(?:Shutting down\.|Shutdown complete\.|Flushing and closing logs at .*|Updating (?:recovery points|log "
-        r"start offsets) at .*|Writing clean shutdown marker at .*)",
-        "LogManager.shutdown",
-    ),
-    _manager(
-        "log.manager_housekeeping",
-        r"(?:The cleaning for partition .* is aborted.*|Beginning log cleanup\.\.\.|Garbage collecting .*|Log cleanup "
-        r"completed\. .*|Checking for dirty logs to flush\.\.\.|Checking if flush is needed on .*|Loading log "
-        r".*|(?:Compaction|Cleaning) for partition .* is resumed|Resizing recovery thread pool size "
-        r".*|(?:Adding|Removing) log recovery metrics)",
-        "LogManager, mostly DEBUG",
-    ),
-    _manager(
-        "log.manager_error",
-        r"(?:There was an error in one of the threads during .*|Error (?:while|occurred while|flushing) .*|Exception "
-        r"(?:while|in) .*|Failed to (?:schedule|create|lock) .*|Resetting the recovery checkpoint to 0|Disk error "
-        r"while .*)",
-        "LogManager",
     ),
 )

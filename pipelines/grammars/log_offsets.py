@@ -73,11 +73,6 @@ TEMPLATES = (
         typed("truncations", log_dir=log_dir, source="below_high_watermark"),
     ),
     _log(
-        "log.future_below_high_watermark",
-        rf"Truncating future {PARTITION} to offset -?\d+ below high watermark -?\d+",
-        "UnifiedLog.truncateTo, 4.x: a log being moved between directories",
-    ),
-    _log(
         "log.truncated",
         r"Truncating to offset (?P<offset>-?\d+)",
         "Log.truncateTo, 1.1 and later",

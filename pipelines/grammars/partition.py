@@ -9,7 +9,7 @@ from pipelines.grammars.grammar import Context, Template
 from pipelines.grammars.printed import items
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.typed import TP, node, typed
-from pipelines.grammars.values import INT_LIST, OFFSET, PARTITION, i32, i64, offset_of, optional_i64
+from pipelines.grammars.values import OFFSET, PARTITION, i32, i64, offset_of, optional_i64
 
 #: ``replica 1: (offset=5 segment=[0:12])`` where an end offset is printed whole, ``broker 1: 5`` where it is a number.
 _REPLICA_OFFSET = re.compile(rf"(?:replica|broker) (\d+): (?:{OFFSET}|(-?\d+))", re.ASCII)
@@ -98,11 +98,6 @@ TEMPLATES = (
         _progress(acked=lambda match, _: [{"replica_id": i32(match[1]), "log_end_offset": None}]),
     ),
     _partition(
-        "partition.acks_satisfied",
-        rf"\d+ acks satisfied (?:for {PARTITION} )?with acks = -1",
-        "Partition.checkEnoughReplicasReachOffset up to 1.1: a count without offset",
-    ),
-    _partition(
         "partition.log_loaded",
         rf"Log loaded for partition {TP} with initial high watermark (?P<high_watermark>-?\d+)",
         "Partition.createLog, 2.4 and later",
@@ -122,62 +117,5 @@ TEMPLATES = (
         rf"\[{offset_of('high_watermark')}\]",
         "Replica.highWatermark_= up to 2.3",
         typed("high_watermarks", source="set"),
-    ),
-    _replica(
-        "partition.replica_log_end_offset_set",
-        rf"Setting log end offset for replica -?\d+ for partition {PARTITION} to \[{OFFSET}\]",
-        "Replica.logEndOffset_= up to 2.0: 'Recorded replica' says the same",
-    ),
-    _replica(
-        "partition.replica_state",
-        r"(?:Reset state of replica to|Updated state of replica to|Updated HW of replica to) .*",
-        "Replica.resetReplicaState / updateFetchState, 2.4 and later: a reset follows every epoch start",
-    ),
-    _partition(
-        "partition.no_checkpoint",
-        rf"No checkpointed highwatermark is found for partition {PARTITION}",
-        "Partition.createLog",
-    ),
-    _replica(
-        "partition.replica_loaded",
-        rf"Replica loaded for partition {PARTITION} with initial high watermark -?\d+",
-        "Replica, 0.11 to 2.3: logged for each replica, remote ones with 0, so it cannot be told whose it is",
-    ),
-    _replica(
-        "partition.replica_log_start_offset_set",
-        rf"Setting log start offset for (?:remote|local) replica -?\d+ for partition {PARTITION} to \[-?\d+\]",
-        "Replica.logStartOffset_= 0.11 to 2.3",
-    ),
-    _partition(
-        "partition.log_exists",
-        r"(?:(?:Future )?(?:Unified)?Log already exists\.|Leader does not have a local log)",
-        "Partition.createLogIfNotExists, 2.2 and later",
-    ),
-    _partition(
-        "partition.lagging",
-        rf"Lagging replicas (?:for partition {PARTITION} )?are {INT_LIST}",
-        "Partition.getOutOfSyncReplicas up to 2.3: the shrink that follows names them",
-    ),
-    _partition(
-        "partition.not_assigned",
-        r"Leader -?\d+ failed to record follower -?\d+'s position -?\d+, and last sent high watermark since the "
-        r"replica is not recognized to be one of the assigned replicas .*",
-        "Partition.updateFollowerFetchState, 3.3 and later",
-    ),
-    _partition(
-        "partition.replica_gone",
-        r"The replica state of replica ID:\[-?\d+\] doesn't exist in the leader node\. .*",
-        "Partition.isReplicaIsrEligible, 3.6 and later",
-    ),
-    _partition(
-        "partition.unexpected_offset",
-        rf"Unexpected offset in append to {PARTITION}\. First offset .*",
-        "Partition.appendRecordsToFollowerOrFutureReplica",
-    ),
-    _partition(
-        "partition.future_log",
-        r"(?:Current log directory .* is same as requested log dir .*|Skipping creation of log because there are "
-        r"potentially offline log directories .*)",
-        "Partition.maybeCreateFutureReplica / createLogInAssignedDirectoryId",
     ),
 )

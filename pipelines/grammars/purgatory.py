@@ -81,11 +81,6 @@ TEMPLATES = (
         _satisfied,
     ),
     _fetch(
-        "fetch.older_segments",
-        r"Satisfying fetch .* immediately since it is fetching older segments\.",
-        "DelayedFetch.tryComplete, case F; DEBUG: of which partition the line does not say",
-    ),
-    _fetch(
         "fetch.leadership_lost",
         r"(?P<detail>Broker (?:is no longer the leader(?: or follower)? of|no longer has a replica of|no longer "
         rf"knows? of)(?: partition)?) {_TP}, satisfy (?P<operation>.*) immediately",
@@ -105,12 +100,6 @@ TEMPLATES = (
         "DelayedFetch.tryComplete, case E, 2.1 and later; DEBUG",
         _satisfied,
     ),
-    _fetch(
-        "fetch.epoch_unknown",
-        rf"Could not obtain last offset for leader epoch for partition {_TP}, epochEndOffset=.*",
-        "DelayedFetch.tryComplete, 2.7 and later; DEBUG",
-    ),
-    _fetch("fetch.quota", r"(?:Satisfying|Completing) fetch .* (?:quota|throttl).*", "DelayedFetch.tryComplete; DEBUG"),
     _purgatory(
         "purgatory.unblocked",
         r"Request key TopicPartitionOperationKey[\[(](?:topic=)?(?P<topic>[\w.-]+),\s?(?:partition=)?"
@@ -125,30 +114,12 @@ TEMPLATES = (
         "DelayedOperationPurgatory.checkAndComplete, where the key prints its label; DEBUG",
         _unblocked,
     ),
-    _purgatory(
-        "purgatory.unblocked_other",
-        r"Request key .* unblocked \d+ "
-        r"(?:DeleteRecords|ElectLeader|ElectPreferredLeader|RemoteFetch|RemoteListOffsets"
-        r"|ShareFetch|Heartbeat|Rebalance|topic|AlterAcls) operations",
-        "DelayedOperationPurgatory.checkAndComplete: deletes, heartbeats, rebalances, topics; DEBUG",
-    ),
-    _purgatory(
-        "purgatory.purged",
-        r"(?:Begin purging watch lists|Purged \d+ elements from watch lists\.)",
-        "DelayedOperationPurgatory.advanceClock; DEBUG: no effect on what completes",
-    ),
     Template(
         "replica_manager.unblocked",
         r"Request key (?P<topic>[\w.-]+)-(?P<partition>\d+) unblocked (?P<unblocked>\d+) "
         r"(?P<operation>produce|fetch)r? requests\.",
         "ReplicaManager.tryCompleteDelayedProduce / tryCompleteDelayedFetch, up to 2.3; DEBUG",
         _unblocked,
-        loggers=("ReplicaManager",),
-    ),
-    Template(
-        "replica_manager.unblocked_other",
-        r"Request key .* unblocked \d+ (?:DeleteRecordsRequest|ElectLeader|ElectPreferredLeader)\.",
-        "ReplicaManager.tryCompleteDelayedDeleteRecords / tryCompleteElection; DEBUG",
         loggers=("ReplicaManager",),
     ),
 )

@@ -9,7 +9,7 @@ from pipelines.grammars.grammar import Context, Template
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.states import COLON_STATE, equals_state
 from pipelines.grammars.typed import TP, controller_event, epoch, node, typed
-from pipelines.grammars.values import INT_LIST, PARTITION, ints, partition_of
+from pipelines.grammars.values import INT_LIST, ints, partition_of
 
 _transition = partial(typed, "partition_states", controller_epoch=epoch)
 _moved_to = _transition(succeeded=True)
@@ -108,34 +108,6 @@ TEMPLATES = (
         _held,
     ),
     _state_change(
-        "state_machines.sent_summary",
-        r"Sending (?:LeaderAndIsr request to broker -?\d+ with \d+ become-leader and \d+ become-follower "
-        rf"partitions|UpdateMetadata request to brokers {INT_LIST} for \d+ partitions|StopReplica request (?:\(delete "
-        r"= \w+\) )?for \d+ replicas to broker -?\d+)",
-        "AbstractControllerBrokerRequestBatch, 2.6 and later: counts only",
-    ),
-    _state_change(
-        "state_machines.sent_stop_replica",
-        rf"[Ss]ending StopReplica request \w+\(.*\) to broker -?\d+ for partition {PARTITION}",
-        "AbstractControllerBrokerRequestBatch.sendStopReplicaRequests; TRACE",
-    ),
-    _state_change(
-        "state_machines.reassignment_sent",
-        r"(?:[Ss]ent LeaderAndIsr request|Failed to send LeaderAndIsr request) .*for partition being reassigned "
-        rf"{PARTITION}",
-        "KafkaController.updateLeaderEpochAndSendRequest",
-    ),
-    _state_change(
-        "state_machines.response",
-        r"[Rr]eceived response .* for (?:a )?request .*",
-        "RequestSendThread.doWork; TRACE",
-    ),
-    _state_change(
-        "state_machines.response_error",
-        r"Received error \w+ in (?:UpdateMetadata|LeaderAndIsr) response .* from broker -?\d+",
-        "KafkaController.processUpdateMetadataResponseReceived / processLeaderAndIsrResponseReceived",
-    ),
-    _state_change(
         "state_machines.replicas_offline",
         r"Mark replicas .* on broker (?P<subject_broker_id>-?\d+) as offline",
         "KafkaController.processLeaderAndIsrResponseReceived: a log directory of that broker failed",
@@ -152,17 +124,5 @@ TEMPLATES = (
         rf"[Ee]ncountered error while electing leader for partition {TP} due to: .*",
         "PartitionStateMachine.electLeaderForPartition, up to 1.0",
         controller_event("election", controller_epoch=epoch),
-    ),
-    _state_change(
-        "state_machines.election_aborted",
-        rf"[Aa]borted leader election for partition {TP} since the LeaderAndIsr path was already written by another "
-        r"controller\. This probably means that the current controller -?\d+ went through a soft failure and another "
-        r"controller was elected with epoch -?\d+\.",
-        "PartitionStateMachine.electLeaderForPartition, up to 1.0: the failure that follows is the fact",
-    ),
-    _state_change(
-        "state_machines.election_started",
-        rf"[Ss]tarted leader election for partition {PARTITION}",
-        "PartitionStateMachine.electLeaderForPartition, up to 1.0",
     ),
 )

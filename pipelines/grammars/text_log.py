@@ -25,8 +25,6 @@ from pipelines.grammars import (
     leadership,
     leadership_requests,
     lifecycle,
-    log_cleaner,
-    log_maintenance,
     log_manager,
     log_offsets,
     partition,
@@ -35,7 +33,6 @@ from pipelines.grammars import (
     state_machines,
     tier,
     zk_controller,
-    zk_controller_steps,
     zk_topics,
 )
 from pipelines.grammars.grammar import Grammar, Template, simple_name
@@ -68,16 +65,14 @@ TEMPLATES: tuple[Template, ...] = (
     *log_manager.TEMPLATES,
     *configs.TEMPLATES,
     *tier.TEMPLATES,
-    *log_maintenance.TEMPLATES,
     *zk_controller.TEMPLATES,
     *zk_topics.TEMPLATES,
-    *zk_controller_steps.TEMPLATES,
     *kraft_partitions.TEMPLATES,
     *kraft_topics.TEMPLATES,
     *kraft_brokers.TEMPLATES,
     *kraft_quorum.TEMPLATES,
     *lifecycle.TEMPLATES,
-    *log_cleaner.TEMPLATES,
+    *known.TEMPLATES,
 )
 
 _by_logger: dict[str, list[Template]] = defaultdict(list)

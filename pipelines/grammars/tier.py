@@ -11,7 +11,7 @@ from functools import partial
 from pipelines.grammars.grammar import Context, Template
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.typed import TP, typed
-from pipelines.grammars.values import PARTITION, i64, partition_of
+from pipelines.grammars.values import i64, partition_of
 
 #: ``RLMTask`` up to 3.8, then one task for each thing to do.
 _TASKS = ("RemoteLogManager", *(f"RemoteLogManager$RLM{name}Task" for name in ("", "Copy", "Expiration")))
@@ -76,13 +76,6 @@ TEMPLATES = (
         "TierStateMachine.buildRemoteLogAuxState, INFO since 3.8, DEBUG of ReplicaFetcherTierStateMachine before; the "
         "partition as ``Partition.toString`` has it",
         typed("tier_events", event="local_start", reason="rebuilt from the tier"),
-        loggers=("TierStateMachine", "ReplicaFetcherTierStateMachine"),
-    ),
-    Template(
-        "tier.rebuilding",
-        rf"(?:Built the leader epoch cache and producer snapshots from remote tier for {PARTITION}, .*|Unable to build "
-        r"the .*)",
-        "TierStateMachine.buildRemoteLogAuxState",
         loggers=("TierStateMachine", "ReplicaFetcherTierStateMachine"),
     ),
 )

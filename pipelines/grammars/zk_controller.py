@@ -12,7 +12,7 @@ from pipelines.grammars.grammar import Context, Template
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.typed import TP, node, typed
 from pipelines.grammars.typed import controller_event as _event
-from pipelines.grammars.values import INT_LIST, PARTITION, i32, ints, partition_of
+from pipelines.grammars.values import INT_LIST, i32, ints, partition_of
 
 _CONTROLLER = ("KafkaController",)
 _BROKER_LISTENER = ("ReplicaStateMachine$BrokerChangeListener",)
@@ -161,14 +161,6 @@ TEMPLATES = (
         "OfflinePartitionLeaderSelector.selectLeader, up to 1.0",
         _selected,
     ),
-    _selectors(
-        "controller_zk.selecting",
-        rf"(?:Some broker in ISR is alive for {PARTITION}\. Select -?\d+ from ISR [-\d,]* to be the leader\.|No "
-        rf"broker in ISR is alive for {PARTITION}\. Pick the leader from .*|Partition {PARTITION} : current leader = "
-        rf"-?\d+, new leader = -?\d+|Current leader -?\d+ for partition {PARTITION} is not the preferred replica\. "
-        r".*|I should never have been asked .*)",
-        "PartitionLeaderSelector, up to 1.0",
-    ),
     _controller(
         "controller_zk.new_leader_and_isr",
         rf"New leader and ISR for partition {TP} is (?P<state>\{{.*\}})",
@@ -193,11 +185,6 @@ TEMPLATES = (
         rf"Failed to update ISR (?:to .* )?for partition {TP}(?:, bad ZK version\.?)?",
         "KafkaController.processAlterIsr / processAlterPartition",
         _event("other"),
-    ),
-    _controller(
-        "controller_zk.isr_retained",
-        rf"Retaining last ISR -?\d+ of partition {PARTITION} since unclean leader election is disabled",
-        "KafkaController.removeReplicaFromIsr, up to 1.0: the ISR that follows says it",
     ),
     _controller(
         "controller_zk.isr_rejected",
@@ -234,13 +221,6 @@ TEMPLATES = (
         "ZookeeperLeaderElector.elect, up to 1.0",
         _event("controller_elected"),
         loggers=("ZookeeperLeaderElector",),
-    ),
-    Template(
-        "controller_zk.elector_step",
-        r"(?:A leader has been elected but just resigned.*|Broker -?\d+ (?:has been|was) elected as leader.*|Error "
-        r"while electing or becoming leader on broker -?\d+)",
-        "ZookeeperLeaderElector.elect, up to 0.10: the winner says it itself",
-        loggers=("ZookeeperLeaderElector", "ZookeeperLeaderElector$LeaderChangeListener"),
     ),
     Template(
         "controller_zk.elector",

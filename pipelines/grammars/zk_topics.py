@@ -10,7 +10,7 @@ from pipelines.grammars.printed import ASSIGNMENT, fields, items, mapping, parti
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.states import topic_fact
 from pipelines.grammars.typed import TP, controller_event, event_fact
-from pipelines.grammars.values import INT_LIST, PARTITION, i32, ints, partition_of, topic_id_of
+from pipelines.grammars.values import INT_LIST, i32, ints, partition_of, topic_id_of
 
 _CONTROLLER = ("KafkaController",)
 _TOPIC_LISTENER = ("PartitionStateMachine$TopicChangeListener",)
@@ -130,18 +130,6 @@ TEMPLATES = (
         "TopicDeletionManager.completeDeleteTopic",
         _topics_deleted,
     ),
-    _deletion(
-        "controller_zk.topic_deletion_step",
-        r"(?:Initializing manager with initial deletions: .*|(?:Delete topic|Topic deletion) callback invoked for "
-        r".*|Deletion started for replicas .*|Waiting for signal to start or continue topic deletion|Not retrying "
-        r"deletion of topic .* at this time since it is marked ineligible for deletion|Retrying delet(?:e topic "
-        r"for|ion of) topic .* since replicas .* were not successfully deleted|Removing .* since delete topic is "
-        r"disabled|Deletion failed for replicas .*|Halted deletion of topics .*|Deletion successfully completed for "
-        r"replicas .*|Retrying deletion of topics .*|Dead Replicas .*|Handling deletion for topics .*|Deletion of "
-        r"topic .* \(re\)started|Topics? .* ineligible for deletion.*|Deletion for replicas .*|Topic deletion "
-        r"callback .*|Partition deletion callback .*)",
-        "TopicDeletionManager",
-    ),
     Template(
         "controller_zk.topic_created",
         r"Creating topic (?P<topic>[\w.-]+) with configuration (?P<config>\{.*?\}) and initial partition assignment "
@@ -156,13 +144,6 @@ TEMPLATES = (
         "AdminZkClient.addPartitions",
         _topic_created,
         loggers=("AdminZkClient",),
-    ),
-    Template(
-        "controller_zk.admin",
-        r"(?:Topic update .*|Updated path .* for replica assignment|Deleting zk node .* is empty\.|Topic creation "
-        r".*|Topic deletion .*)",
-        "AdminZkClient, AdminUtils up to 1.0 (which names no topic); mostly DEBUG",
-        loggers=("AdminZkClient", "AdminUtils"),
     ),
     _controller(
         "controller_zk.reassignment",
@@ -200,39 +181,5 @@ TEMPLATES = (
         rf"Remov(?:ed|ing) partition {TP} from the list of reassigned partitions in zookeeper",
         "KafkaController.removePartitionFromReassignedPartitions, up to 2.3",
         _reassignment,
-    ),
-    _controller(
-        "controller_zk.reassignment_failed",
-        rf"(?:Error handling reassignment of partition {PARTITION} to replicas [\d,]* as it was never "
-        rf"created|Ignoring request to reassign partition {PARTITION} that doesn't exist\.)",
-        "KafkaController.onPartitionReassignment, up to 2.3: nothing changes",
-    ),
-    _deletion_listener(
-        "controller_zk.topics_step",
-        r"(?:Delete topics listener fired for topics .*|Ignoring request to delete non-existing topics .*|Removing .* "
-        r"since delete topic is disabled)",
-        "DeleteTopicsListener, up to 0.10",
-    ),
-    Template(
-        "controller_zk.partitions_listener",
-        r"(?:(?:Partition modification|Add Partition) triggered .* for path .*|New partitions to be added .*|Skipping "
-        r"adding partitions .*|Error while handling add partitions .*)",
-        "PartitionModificationsListener, up to 0.10: the creation of partitions follows",
-        loggers=("PartitionStateMachine$PartitionModificationsListener", "PartitionStateMachine"),
-    ),
-    Template(
-        "controller_zk.reassignment_listener",
-        r"(?:Partitions reassigned listener fired .*|Reassigned partitions isr change listener fired .*|Skipping "
-        r"reassignment of partition .*|Error handling reassignment of partition .*|Error while handling partition "
-        r"reassignment)",
-        "PartitionsReassignedListener, up to 0.10: what the controller makes of it follows",
-        loggers=("PartitionsReassignedListener", "ReassignedPartitionsIsrChangeListener"),
-    ),
-    _controller(
-        "controller_zk.reassignments",
-        r"(?:Partitions being reassigned: .*|Partitions already reassigned: .*|Resuming reassignment of partitions: "
-        r".*|Removing partitions .* from the list of reassigned partitions .*|No more partitions need to be "
-        r"reassigned\. .*|Failed reassignment through zk .*|Failed to complete reassignment .*)",
-        "KafkaController",
     ),
 )

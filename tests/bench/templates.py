@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,6 +96,9 @@ def logged() -> Iterator[Logged]:
         yield Logged(logger, first, last, int(releases), level, plain)
 
 
+_WORD = re.compile(r"[A-Za-z]{3,}")
+
+
 @cache
 def _candidates(name: str) -> tuple[Template, ...]:
     outer = name.partition("$")[0]
@@ -112,6 +115,11 @@ def _candidates(name: str) -> tuple[Template, ...]:
     )
 
 
+def _strange(text: str, template: Template) -> int:
+    """How many words of a text are not in a pattern."""
+    return len(set(_WORD.findall(text)) - set(_WORD.findall(template.pattern)))
+
+
 def reader_of(entry: Logged) -> str | None:
     """Id of the template that reads a text, or of the logger that is known as a whole; None if nothing knows it."""
     first_line = entry.text.partition("\n")[0]
@@ -122,9 +130,12 @@ def reader_of(entry: Logged) -> str | None:
         candidates = _candidates(simple_name(entry.logger))
         if not beginning:  # a text that begins with a value: so does its template, if there is one
             candidates = tuple(sorted(candidates, key=lambda template: bool(literal_prefix(template.pattern))))
+        reading = []
         for template in candidates:
             prefix = literal_prefix(template.pattern)
             length = min(len(beginning), len(prefix))
             if beginning[:length] == prefix[:length] and can_match(template.pattern, text):
-                return template.id
+                reading.append(template)
+        if reading:  # a value may stand for anything: the one with most of its words
+            return min(reading, key=partial(_strange, text)).id
     return known_logger(entry.logger)
