@@ -11,10 +11,8 @@ from typing import Any
 import orjson
 
 from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
-from pipelines.rules.legal.silence import SILENT
-from pipelines.rules.legal.ways import WAYS
-from pipelines.rules.meaning import MEANINGS
 from pipelines.rules.rule import WITNESSES_MIN, Rule
+from pipelines.rules.texts import TEXTS, WAYS
 
 WIDTH = 100
 #: What a violation takes, where the rule does not say why one witness suffices.
@@ -56,18 +54,18 @@ def _lines(rule: Rule) -> Iterator[str]:
     for name, text in facts[3:]:
         yield from _hanging(f"  {name}: ", text)
     yield from ("", "looks alike and is legal:")
-    for way, reason in SILENT[rule.rule_id].items():
-        yield from _hanging(f"  {way.way_id}: ", reason)
+    for way, reason in TEXTS[rule.rule_id].silent.items():
+        yield from _hanging(f"  {way}: ", reason)
     yield ""
     yield from _example(rule)
 
 
 def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
     """What it means comes first, how it is proven last."""
-    meaning = MEANINGS[rule.rule_id]
+    texts = TEXTS[rule.rule_id]
     return (
-        ("what it means for your data", meaning.data),
-        ("what to do now", meaning.act),
+        ("what it means for your data", texts.data),
+        ("what to do now", texts.act),
         ("guarantee", rule.guarantee),
         ("source", rule.source),
         ("versions", rule.versions),
@@ -144,8 +142,8 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
     for rule in rules:
         yield f"| [{rule.rule_id}](#{rule.rule_id}) | {rule.tier} | {rule.guarantee} |"
     yield from _WAYS
-    for way in WAYS:
-        yield f"| {way.way_id} | {way.what} | {way.source} |"
+    for name, way in WAYS.items():
+        yield f"| {name} | {way.what} | {way.source} |"
     for rule in rules:
         yield from ("", f"## {rule.rule_id}")
         for name, text in _facts(rule):
@@ -154,8 +152,8 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
         for severity, text in rule.shows:
             yield f"- *{severity}*: {text}"
         yield from ("", "Looks alike and is legal:", "")
-        for way, reason in SILENT[rule.rule_id].items():
-            yield f"- [{way.way_id}](#legal-ways): {reason}"
+        for name, reason in TEXTS[rule.rule_id].silent.items():
+            yield f"- [{name}](#legal-ways): {reason}"
         bugs = known_bugs(rule)
         if bugs:
             yield from ("", "Known bugs with this signature:", "")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pipelines.incidents.incident import UNEXPLAINED
 from pipelines.incidents.kinds import KINDS
-from pipelines.incidents.severities import SEVERITIES_OF
 from schemas.incidents import SEVERITY_MEANINGS
 from tests.bench.incident_examples import EXAMPLES
+from tests.bench.incident_severities import SEVERITIES_OF
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "incident_kinds.md"
 

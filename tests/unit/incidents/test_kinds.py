@@ -11,9 +11,9 @@ from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import BY_NAME, KINDS
-from pipelines.incidents.severities import SEVERITIES_OF
 from tests.bench.incident_examples import EXAMPLES, START_US, Example, steady
 from tests.bench.incident_kinds import DOCUMENT, document
+from tests.bench.incident_severities import SEVERITIES_OF
 from tests.unit.incidents.test_questions import ask, line
 
 SIGNATURES = [signature for kind in KINDS for signature in kind.signatures]

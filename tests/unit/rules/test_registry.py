@@ -8,7 +8,6 @@ import pytest
 
 from pipelines.rules.explain import examples, explain, known_bugs, rules_markdown
 from pipelines.rules.findings import IMPLIED
-from pipelines.rules.meaning import MEANINGS
 from pipelines.rules.registry import BY_ID, RULES
 from pipelines.rules.rule import Rule
 from schemas.audit_facts import HISTORY_RANK, RANK
@@ -55,10 +54,6 @@ def test_the_document_is_what_the_rules_say() -> None:
     assert (ROOT / "docs" / "rules.md").read_text() == rules_markdown(RULES), (
         "run `highwater explain --markdown > docs/rules.md`"
     )
-
-
-def test_every_rule_has_its_meaning() -> None:
-    assert set(MEANINGS) == set(BY_ID)
 
 
 def test_what_is_implied_are_rules() -> None:

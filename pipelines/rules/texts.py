@@ -1,0 +1,47 @@
+"""What rules say in words (``texts.toml``): what a finding means, what to do now, which legal ways look alike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Final
+
+import msgspec
+
+
+class LegalWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What Kafka does of itself, or is told to do, that looks like a fault.
+
+    Attributes:
+        what: what Kafka does.
+        source: class and method, KIP, JIRA or documentation.
+    """
+
+    what: str
+    source: str
+
+
+class RuleTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What ``highwater explain`` says of a rule beside what the rule itself does.
+
+    Attributes:
+        data: what a finding means for records and clients.
+        act: what to do now: the first that a person on call asks.
+        silent: by legal way that makes what it looks at, why it is silent; a way not listed does not touch it.
+    """
+
+    data: str
+    act: str
+    silent: dict[str, str]
+
+
+class _Texts(msgspec.Struct, forbid_unknown_fields=True):
+    ways: dict[str, LegalWay]
+    rules: dict[str, RuleTexts]
+
+
+_TEXTS: Final = msgspec.toml.decode(files(__package__).joinpath("texts.toml").read_bytes(), type=_Texts)
+#: By short name.
+WAYS: Final[Mapping[str, LegalWay]] = _TEXTS.ways
+#: By rule id.
+TEXTS: Final[Mapping[str, RuleTexts]] = _TEXTS.rules
