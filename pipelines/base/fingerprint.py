@@ -159,7 +159,7 @@ def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
 def _hash_of(places: tuple[str, ...]) -> str:
     """Hash of modules and their data, and of all that lie in folders."""
     files_in = {path for place in places for path in (_ROOT / place, *(_ROOT / place).rglob("*"))}
-    paths = {path for path in files_in if path.name.endswith(_CODE)}
+    paths = {path for path in files_in if path.name.endswith(_CODE) and path.is_file()}
     return code_hash({path.relative_to(_ROOT).as_posix(): path.read_bytes() for path in paths})
 
 

@@ -112,6 +112,7 @@ def fingerprints() -> dict[str, str]:
     ("module", "changed"),
     [
         ("pipelines/grammars/values.py", {"grammar", "all"}),
+        ("pipelines/grammars/known.toml", {"grammar", "all"}),
         ("pipelines/replay/kernel.py", {"replay", "all"}),
         ("pipelines/replay/wait.py", {"replay", "all"}),
         ("schemas/events.py", {"replay", "all"}),
