@@ -211,19 +211,20 @@ def reassignments() -> str:
 
 
 def errors(gap_s: int) -> str:
-    """Episodes of produces that were answered with an error, by broker and error."""
+    """Episodes of produces that were answered with an error, by broker and error; one that two files hold is one."""
     return f"""
         WITH answers AS (
             SELECT cluster_id, broker_id, completed_time AS time, p.error_code AS error_code,
-                p.topic || '-' || p.partition AS partition, client_id, file_id, byte_offset
+                p.topic || '-' || p.partition AS partition, client_id, file_id, byte_offset,
+                (connection, correlation_id, client_id) AS request
             FROM (
-                SELECT cluster_id, broker_id, completed_time, client_id, file_id, byte_offset, unnest(partitions) AS p
+                SELECT *, unnest(partitions) AS p
                 FROM silver_produce_requests
             ) WHERE p.error_code <> 0 AND completed_time IS NOT NULL
         )
         {_episodes("answers", ("cluster_id", "broker_id", "error_code"), str(gap_s))}
         SELECT cluster_id, broker_id, 'PRODUCE' AS api, error_code, min(time) AS first_time, max(time) AS last_time,
-            count(DISTINCT (file_id, byte_offset)) AS answers, list_sort(list(DISTINCT partition)) AS partitions,
+            count(DISTINCT (request, time)) AS answers, list_sort(list(DISTINCT partition)) AS partitions,
             list_sort(list(DISTINCT client_id) FILTER (client_id IS NOT NULL)) AS client_ids,
             arg_min(file_id, (time, byte_offset)) AS file_id, arg_min(byte_offset, (time, byte_offset)) AS byte_offset
         FROM episodes GROUP BY cluster_id, broker_id, error_code, episode

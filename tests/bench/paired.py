@@ -5,7 +5,7 @@
 Each folder of logs is audited by this checkout and by one of the commit, in turn, in processes and lakes of their own,
 with this environment. CPU seconds are those of the whole process tree (the kernel gives orphans to the measuring
 process, which waits for all), and ratios are pair by pair, since the speed of a machine drifts; the table has medians.
-What a first audit does once for a machine, such as its archive of classes, is done before the pairs.
+The first folder is audited once by each before the pairs: what is done once for a machine is done then.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         before = Path(folder) / "checkout"
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", before, given.commit], check=True)
         try:
+            for checkout in (before, ROOT):
+                measured(checkout, str(Path(given.logs[0]).resolve()))
             rows = [_row(before, str(Path(logs).resolve()), given.pairs) for logs in given.logs]
         finally:
             subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", before], check=True)
@@ -98,8 +100,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _row(before: Path, logs: str, pairs: int) -> list[str]:
-    for checkout in (before, ROOT):
-        measured(checkout, logs)
     taken = [(measured(before, logs), measured(ROOT, logs)) for _ in range(pairs)]
     cells = [Path(logs).name]
     for which in (0, 1):
