@@ -22,7 +22,7 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 
-from tests.bench.figures import markdown
+from tests.bench.figures import insert, markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 _HEADS = ("input", "CPU s before", "CPU s now", "ratio", "wall s before", "wall s now", "ratio")
@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("commit")
     parser.add_argument("logs", nargs="+")
     parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--markdown", type=Path, metavar="DOCUMENT", help="put the table there, between its marks")
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.measure:
@@ -95,7 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows = [_row(before, str(Path(logs).resolve()), given.pairs) for logs in given.logs]
         finally:
             subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", before], check=True)
-    print("\n".join(markdown(_HEADS, rows)))
+    table = markdown(_HEADS, rows)
+    print("\n".join(table))
+    if given.markdown:
+        insert(given.markdown, table, "paired")
     return 0
 
 
