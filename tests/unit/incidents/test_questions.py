@@ -121,3 +121,25 @@ def test_a_reassignment_is_unfinished_whose_last_state_moves_replicas() -> None:
     )
     (row,) = dicts(connection.sql(questions.reassignments()).to_arrow_table())
     assert (row["partition"], row["adding"], row["byte_offset"]) == (0, [4], 10)
+
+
+def test_a_produce_that_two_files_hold_is_refused_once() -> None:
+    refused = [
+        {"topic": "orders", "partition": 0, "error_code": 19},
+        {"topic": "orders", "partition": 1, "error_code": 19},
+    ]
+    rows = [
+        ("c", 1, START + timedelta(seconds=number), "p", f"c{number}", number, file, number * 100, refused)
+        for file in ("kafka-request.log", "kafka-request.log.1")
+        for number in range(3)
+    ]
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(
+        "CREATE TABLE silver_produce_requests (cluster_id varchar, broker_id integer, completed_time timestamptz, "
+        "client_id varchar, connection varchar, correlation_id integer, file_id varchar, byte_offset bigint, "
+        "partitions STRUCT(topic varchar, partition integer, error_code integer)[])"
+    )
+    connection.executemany("INSERT INTO silver_produce_requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    (row,) = dicts(connection.sql(questions.errors(10)).to_arrow_table())
+    assert (row["answers"], row["partitions"]) == (3, ["orders-0", "orders-1"])
