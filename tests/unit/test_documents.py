@@ -1,0 +1,76 @@
+"""Commands in documents can be given: their verbs, options, modules and targets are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from jobs.cli import highwater
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+#: In code of its own: a line of a block, or a span that begins with the command.
+_COMMAND = re.compile(r"(?:^ *(?:\$ |    )(?:\S+/)?|`)highwater ((?:\\\n|[^\n`])+)", re.MULTILINE)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_MODULE = re.compile(r"python -m (tests(?:\.\w+)+)")
+_TARGET = re.compile(r"(?:`|^    |^\$ )make ([a-z][a-z0-9-]*)", re.MULTILINE)
+
+
+def _read(document: Path) -> str:
+    # What was is told in the versions' words.
+    return "" if document.name == "CHANGELOG.md" else document.read_text(encoding="utf-8")
+
+
+def _given(text: str) -> Iterator[str]:
+    """Commands of a document, without ``highwater``; of alternatives each."""
+    for match in _COMMAND.finditer(text):
+        command = re.sub(r"\s+#.*|  +\S.*|\\\n", " ", match[1]).replace("[", " ").replace("]", " ")
+        verb, *others = command.split(" | ")
+        yield verb
+        yield from (other for other in others if other.split()[:1] and other.split()[0] in highwater.commands)
+
+
+def _problems(text: str) -> list[str]:
+    problems = []
+    for given in _given(text):
+        command: click.Command = highwater
+        words = given.split()
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            names = words.pop(0).split("|")
+            found = [command.commands.get(name) for name in names]
+            if None in found:
+                problems.append(f"no verb: highwater {given}")
+                break
+            command = next(filter(None, found))
+        options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        options |= {"--help", "--version", "--debug"}
+        # A group's examples have options of its verbs.
+        if not isinstance(command, click.Group):
+            problems += [f"no {name}: highwater {given}" for name in _OPTION.findall(given) if name not in options]
+    return problems
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_have_verbs_and_options_that_are_there(document: Path) -> None:
+    assert _problems(_read(document)) == []
+
+
+def test_what_is_not_there_is_found() -> None:
+    assert _problems("    highwater audit LOGS --nosuch") == ["no --nosuch: highwater audit LOGS --nosuch"]
+    assert _problems("run `highwater nosuch`") == ["no verb: highwater nosuch"]
+    assert len(list(_given((ROOT / "README.md").read_text(encoding="utf-8")))) > 30
+
+
+def test_modules_and_targets_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for document in DOCUMENTS:
+        text = _read(document)
+        for module in _MODULE.findall(text):
+            place = ROOT / module.replace(".", "/")
+            assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), f"{document.name}: {module}"
+        for target in _TARGET.findall(text):
+            assert re.search(rf"^{target}\b.*:", makefile, re.MULTILINE), f"{document.name}: make {target}"
