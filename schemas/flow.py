@@ -188,7 +188,7 @@ PRODUCES = Step(
     worker="replay.produce_worker.ProduceWorker",
     reads="partitions.outcomes silver.produce_requests silver.requests state.carried",
     by=f"{_BROKER} operation_id",
-    gives="gold.delayed_operations produces.unsettled_operations",
+    gives="gold.delayed_operations produces.undecided_operations",
 )
 FETCHES = Step(
     *("replay", "fetches", "Fetches of a session, and what woke each: which waited, for what, and until when."),
@@ -196,13 +196,13 @@ FETCHES = Step(
     worker="replay.session_worker.SessionWorker",
     reads="partitions.session_wakes connections.watches silver.fetch_requests state.carried",
     by=_CONNECTION,
-    gives="gold.delayed_operations fetches.unsettled_operations fetches.folds",
+    gives="gold.delayed_operations fetches.undecided_operations fetches.folds",
 )
 LATE = Step(
     *("replay", "late", "Operations that are late by themselves, held against what their broker did meanwhile."),
     stage="replay.late_stage.settled",
     worker="replay.late.settler",
-    reads=f"produces.unsettled_operations fetches.unsettled_operations {_REQUESTS} silver.leader_and_isr "
+    reads=f"produces.undecided_operations fetches.undecided_operations {_REQUESTS} silver.leader_and_isr "
     "silver.isr_changes",
     by=_BROKER,
     gives="gold.delayed_operations",

@@ -38,7 +38,7 @@ from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late_stage import settled
 from pipelines.replay.stage import replayed
-from pipelines.replay.unsettled import UNSETTLED
+from pipelines.replay.undecided import UNDECIDED
 from pipelines.silver.parse import parsed_by
 from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.timing.clocks.stage import write_clock_bounds
@@ -204,7 +204,7 @@ def _operations(
         lake.replace_files(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), run_id)
     else:
         _merge_shares(lake, made.operations, run_id)
-        since = made.operations.least("arrival_time", gold.DELAYED_OPERATIONS.name, UNSETTLED)
+        since = made.operations.least("arrival_time", gold.DELAYED_OPERATIONS.name, UNDECIDED)
         if since is None:
             lake.stay(gold.DELAYED_OPERATIONS, run_id)
         else:

@@ -54,7 +54,7 @@ def advance(
         oldest = min(oldest, state.waiting[0].base_offset)
     for follower in leadership.followers.values():
         follower.forget_below(oldest)
-    leadership.told.forget_below(oldest)
+    leadership.answered.forget_below(oldest)
 
 
 def _complete_waiting(
@@ -160,11 +160,11 @@ def _bound_by_told(leadership: Leadership, operation: PartitionOutcome) -> bool:
     assert operation.base_offset is not None
     if operation.missing == o.NO_BASE_OFFSET:
         return False  # counted: what was told may be of what lies before
-    told_us = leadership.told.passed_us(operation.base_offset, operation.dequeued_us)
+    answered_us = leadership.answered.passed_us(operation.base_offset, operation.dequeued_us)
     shown_us = operation.lowest_us or operation.highest_us
-    if told_us is None or (shown_us is not None and told_us >= shown_us - CLOCK_TICK_US):
+    if answered_us is None or (shown_us is not None and answered_us >= shown_us - CLOCK_TICK_US):
         return False  # what moved it completes fetches before produces, so the lines of both tell better
-    operation.lowest_us, operation.highest_us = operation.handled_us, max(told_us, operation.handled_us)
+    operation.lowest_us, operation.highest_us = operation.handled_us, max(answered_us, operation.handled_us)
     return True
 
 

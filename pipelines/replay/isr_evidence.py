@@ -153,32 +153,32 @@ class IsrEvidence:
 
     def standing_at(self, replica_id: int, time_us: int) -> str | None:
         """What the controller's last line before an instant, or the first one shortly after it, said of a broker."""
-        standings = self.standing.get(replica_id, ())
-        at = bisect_right(standings, (time_us + _STANDING_EARLY_US, "~")) - 1
-        return standings[at][1] if at >= 0 else None
+        fencings = self.standing.get(replica_id, ())
+        at = bisect_right(fencings, (time_us + _STANDING_EARLY_US, "~")) - 1
+        return fencings[at][1] if at >= 0 else None
 
     def may_join(self, replica_id: int, time_us: int) -> bool | None:
         """The leader may propose the replica at that instant; None where the log leaves that open."""
-        standings = self.standing.get(replica_id, ())
-        at = bisect_right(standings, (time_us - _STANDING_LATE_US, "~"))
-        states = {state == UNFENCED for _, state in standings[max(at - 1, 0) : self._until(replica_id, time_us)]}
+        fencings = self.standing.get(replica_id, ())
+        at = bisect_right(fencings, (time_us - _STANDING_LATE_US, "~"))
+        states = {state == UNFENCED for _, state in fencings[max(at - 1, 0) : self._until(replica_id, time_us)]}
         if at == 0:
             return None
         return states.pop() if len(states) == 1 else None
 
     def barred_between(self, replica_id: int, from_us: int, until_us: int) -> bool:
         """At some instant in between the replica certainly could not join."""
-        standings = self.standing.get(replica_id, ())
-        for at, (since_us, state) in enumerate(standings):
-            ends_us = standings[at + 1][0] if at + 1 < len(standings) else until_us
+        fencings = self.standing.get(replica_id, ())
+        for at, (since_us, state) in enumerate(fencings):
+            ends_us = fencings[at + 1][0] if at + 1 < len(fencings) else until_us
             if state != UNFENCED and max(since_us, from_us) + _STANDING_LATE_US < min(ends_us, until_us):
                 return True
         return False
 
     def joins_from(self, replica_id: int, time_us: int) -> Span | None:
         """(possibly, certainly) from when on a replica that cannot join at an instant can; None if never."""
-        standings = self.standing.get(replica_id, ())
-        for since_us, state in standings[bisect_left(standings, (time_us - _STANDING_LATE_US, "")) :]:
+        fencings = self.standing.get(replica_id, ())
+        for since_us, state in fencings[bisect_left(fencings, (time_us - _STANDING_LATE_US, "")) :]:
             if state == UNFENCED:
                 return max(time_us, since_us - _STANDING_EARLY_US), max(time_us, since_us + _STANDING_LATE_US)
         return None

@@ -17,7 +17,7 @@ from pipelines.lake.staged import Staged
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
 from pipelines.replay.throttles import Throttles, throttled_topics
-from pipelines.replay.unsettled import UNSETTLED
+from pipelines.replay.undecided import UNDECIDED
 from schemas import flow, silver
 from schemas.gold import DELAYED_OPERATIONS
 
@@ -31,11 +31,11 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
 
     Args:
-        unsettled: tables of `pipelines.replay.unsettled.OPERATION_SHAPES`.
+        unsettled: tables of `pipelines.replay.undecided.OPERATION_SHAPES`.
         limits: what is explained and what is late.
         contexts: settings of brokers and topics.
     """
-    undecided = unsettled.few_rows(UNSETTLED, *BROKER, "class", "highest_time", "completed_time")
+    undecided = unsettled.few_rows(UNDECIDED, *BROKER, "class", "highest_time", "completed_time")
     if not undecided:
         return None
     spans = spans_of_late(undecided)
@@ -43,7 +43,7 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     later = pc.field("time") >= min(row["highest_time"] for row in undecided)
     expired = ("handled_time", "completed_time", "max_wait_ms")
     readings = [
-        unsettled.reading(UNSETTLED, by_batch(operations)),
+        unsettled.reading(UNDECIDED, by_batch(operations)),
         Reading(silver.FETCH_REQUESTS, (*BROKER, "time", *expired), by_batch(timers), later),
     ]
     if spans:

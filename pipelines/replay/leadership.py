@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipelines.kafka.versions import Rules
-from pipelines.replay.told import ToldHighWatermarks
+from pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
 from schemas.events import Event
 
 #: A follower's fetch waits at most this long by default (replica.fetch.wait.max.ms): how far the time of its last
@@ -86,7 +86,7 @@ class Leadership:
         leader_epoch: epoch; None where its start is not in the log.
         isr: committed ISR, leader included; None where no line has told it.
         end_offset: a lower bound of the log end offset: beyond the base offset of the last append.
-        told: high watermarks that followers were told.
+        answered: high watermarks in answers to followers.
     """
 
     broker_id: int
@@ -98,7 +98,7 @@ class Leadership:
     end_offset: int = 0
     high_watermark: int = 0
     followers: dict[int, Follower] = field(default_factory=dict)
-    told: ToldHighWatermarks = field(default_factory=ToldHighWatermarks)
+    answered: AnsweredHighWatermarks = field(default_factory=AnsweredHighWatermarks)
 
     def follower(self, replica_id: int) -> Follower:
         known = self.followers.get(replica_id)
@@ -159,7 +159,7 @@ class Leadership:
     def fetched(self, event: Event) -> bool:
         """A follower's fetch was read (``Replica.updateFetchStateOrThrow``); True if its log end offset moved."""
         assert event.replica_id is not None
-        self.told.note(event)
+        self.answered.note(event)
         follower = self.follower(event.replica_id)
         sequence = event.sequence or 0
         if event.chain == follower.chain and sequence <= follower.sequence:

@@ -9,8 +9,8 @@ from typing import Any
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.seals import Broker, Seal
 from pipelines.replay import connections as c
+from pipelines.replay.fencing import KRAFT, fencings
 from pipelines.replay.isr_evidence import Gap, IsrEvidence, Span, continued
-from pipelines.replay.standing import KRAFT, standings
 
 Evidences = dict[Broker, IsrEvidence]
 Rows = Sequence[Mapping[str, Any]]
@@ -47,7 +47,7 @@ def evidences_of(
             last_us[_broker(row)] = row["until_us"]
         else:
             silences[_broker(row)].append((row["since_us"], row["until_us"]))
-    standing = standings(premises)
+    standing = fencings(premises)
     brokers = {(file.cluster_id, file.broker_id) for file in premises.files if file.broker_id is not None}
     evidences: Evidences = {}
     for broker in brokers | logged.keys() | last_us.keys() | standing.keys():

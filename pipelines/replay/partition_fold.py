@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipelines.kafka.context import Context
+from pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
 from pipelines.replay.batches import Batch, BatchLog
 from pipelines.replay.freeze import Freezer
 from pipelines.replay.isr import IsrWatch
@@ -17,11 +18,10 @@ from pipelines.replay.isr_rules import Expected, IsrRules
 from pipelines.replay.kernel import finish, give_up, step
 from pipelines.replay.leadership import Follower, Leadership
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.pending_operations import PendingOperations
 from pipelines.replay.replica_log import ReplicaLog
 from pipelines.replay.required import Marker, RequiredOffsets
-from pipelines.replay.settling import Settling
 from pipelines.replay.state import State
-from pipelines.replay.told import ToldHighWatermarks
 from pipelines.replay.wakes import Wake
 from schemas.events import Event
 
@@ -94,11 +94,11 @@ FREEZER: Final = Freezer(
         State,
         Leadership,
         Follower,
-        ToldHighWatermarks,
+        AnsweredHighWatermarks,
         BatchLog,
         ReplicaLog,
         Batch,
-        Settling,
+        PendingOperations,
         RequiredOffsets,
         Marker,
         PartitionOutcome,

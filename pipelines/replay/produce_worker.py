@@ -23,7 +23,7 @@ from pipelines.replay.judge import Tolerances
 from pipelines.replay.operations import produce_operation
 from pipelines.replay.partition_events import operation_ids
 from pipelines.replay.partition_worker import OUTCOME_TYPES
-from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
+from pipelines.replay.undecided import OPERATION_SHAPES, table_of
 
 KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int", "operation_id": "string"}
 _INSTANTS: Final = ("arrival_us", "handled_us", "completed_us", "line_us")

@@ -9,9 +9,9 @@ from pipelines.kafka.context import Context
 from pipelines.replay.batches import BatchLog
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
+from pipelines.replay.pending_operations import PendingOperations
 from pipelines.replay.replica_log import ReplicaLog
 from pipelines.replay.required import RequiredOffsets
-from pipelines.replay.settling import Settling
 from pipelines.replay.wakes import Wake
 from schemas.events import Event
 
@@ -37,7 +37,7 @@ class State:
     leadership: Leadership | None = None
     leads: bool | None = None
     waiting: list[PartitionOutcome] = field(default_factory=list)
-    decided: Settling = field(default_factory=Settling)
+    decided: PendingOperations = field(default_factory=PendingOperations)
     required: RequiredOffsets = field(default_factory=RequiredOffsets)
     log: BatchLog = field(default_factory=BatchLog)
     replica: ReplicaLog = field(default_factory=ReplicaLog)

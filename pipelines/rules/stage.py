@@ -15,7 +15,7 @@ from pipelines.lake.readings import Reading
 from pipelines.lake.staged import Beside, Staging
 from pipelines.replay.carried import Plan
 from pipelines.rules.facts.timeline import FACTS, TABLES, facts, facts_since
-from pipelines.rules.going_on import fingerprint_of, left_by, since_of
+from pipelines.rules.incremental import fingerprint_of, left_by, since_of
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
 from pipelines.rules.worst import Case, WorstCases

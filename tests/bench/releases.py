@@ -32,7 +32,7 @@ from pipelines.lake.lake import Lake
 from schemas import gold
 from schemas.audit import RULE_RESULTS, VIOLATIONS
 from schemas.bronze import LOG_FILES
-from tests.bench import told
+from tests.bench import broker_lives
 from tests.bench.figures import closeness, fetch_closeness, insert, markdown, percent
 from tests.bench.truth import Judgement, Truth, judged, truth_of
 
@@ -148,7 +148,7 @@ def results_of(lake: Lake, corpora: Sequence[Path]) -> list[Result]:
     if not asked:
         raise ValueError(f"{lake.root}: no rule was asked, the audit is not whole")
     doubtful = {row["cluster_id"] for row in asked if row["doubts"] or row["error"] is not None}
-    seen = told.collect(lake)
+    seen = broker_lives.collect(lake)
     results = []
     for corpus in corpora:
         cluster_id = clusters[corpus]
@@ -172,7 +172,7 @@ def results_of(lake: Lake, corpora: Sequence[Path]) -> list[Result]:
                 open_cases=severities.count("open"),
                 truth=truth,
                 judgement=judged(truth, owned),
-                differs=told.differences(corpus, rows, seen.get(cluster_id, told.NOTHING)),
+                differs=broker_lives.differences(corpus, rows, seen.get(cluster_id, broker_lives.NOTHING)),
             )
         )
     return results

@@ -62,7 +62,7 @@ SPARK_SHELLS = {
     "pipelines.spark.tasks",
     "pipelines.gold.audit_stage",
     "pipelines.rules.evidence_stage",
-    "pipelines.rules.going_on",
+    "pipelines.rules.incremental",
     "pipelines.rules.holes_stage",
     "pipelines.rules.stage",
     "pipelines.rules.facts.timeline",

@@ -22,7 +22,7 @@ from pipelines.rules.facts import files, history, tier, traffic
 from pipelines.rules.facts.coarse import in_seconds
 from pipelines.rules.facts.columns import FACT_TYPES, ORDER, TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
-from pipelines.rules.going_on import Since, new_and_old, parts, states
+from pipelines.rules.incremental import Since, new_and_old, parts, states
 from schemas import audit_facts as a
 from schemas import flow, silver
 from schemas.data_files import DATA_FILES

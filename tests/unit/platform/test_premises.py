@@ -27,8 +27,8 @@ from pipelines.cluster.premises import (
 from pipelines.controllers.plan import active_controllers, plan_from
 from pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
 from pipelines.kafka.controller_rows import EventRow, Ref
+from pipelines.replay.fencing import fencings
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
-from pipelines.replay.standing import standings
 
 COLUMNS = (
     *("event", "mode", "kafka_version", "detail", "scope", "entity", "settings", "line_no", "controller_epoch"),
@@ -172,7 +172,7 @@ def test_how_brokers_stood_with_a_controller_of_kraft() -> None:
         row(EVENT, 32, event="controller_elected"),
     ]
     standing = ((1, FENCED), (9, UNFENCED), (30, SHUTTING_DOWN))
-    assert standings(premises_of(rows[::-1], 0)) == {("c", 1): {2: standing}}
+    assert fencings(premises_of(rows[::-1], 0)) == {("c", 1): {2: standing}}
 
 
 def test_a_controller_of_zookeeper_registers_brokers_that_may_join_at_once() -> None:
@@ -181,7 +181,7 @@ def test_a_controller_of_zookeeper_registers_brokers_that_may_join_at_once() -> 
         row(EVENT, 1, event="broker_registered", subject_broker_id=2),
         row(EVENT, 2, event="broker_failed", subject_broker_id=2),
     ]
-    assert standings(premises_of(rows, 0)) == {("c", 1): {2: ((1, UNFENCED), (2, FENCED))}}
+    assert fencings(premises_of(rows, 0)) == {("c", 1): {2: ((1, UNFENCED), (2, FENCED))}}
 
 
 def test_a_digest_is_of_what_was_told_of_a_broker_before_an_instant() -> None:

@@ -17,7 +17,7 @@ from pipelines.replay.coordinators import BY_DEFAULT
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.partition_events import operation_ids
 from pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES
-from pipelines.replay.unsettled import OPERATION_SHAPES
+from pipelines.replay.undecided import OPERATION_SHAPES
 from schemas import silver
 from schemas.topics import GROUP_TOPIC
 from tests.unit.replay.rows import batch_of

@@ -27,7 +27,7 @@ from pipelines.replay.judge import Tolerances
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
 from pipelines.replay.timeline import COLUMN_TYPES
-from pipelines.replay.unsettled import OPERATION_SHAPES, table_of
+from pipelines.replay.undecided import OPERATION_SHAPES, table_of
 from pipelines.replay.wakes import Wake
 from pipelines.replay.watches import Watch
 from schemas.events import PRODUCE, Event

@@ -26,10 +26,10 @@ _OF_ZOOKEEPER = {
 }
 
 #: (from when, `FENCED`, `SHUTTING_DOWN` or `UNFENCED`), in time order.
-Standing = tuple[tuple[int, str], ...]
+Fencing = tuple[tuple[int, str], ...]
 
 
-def standings(premises: Premises) -> dict[Broker, dict[int, Standing]]:
+def fencings(premises: Premises) -> dict[Broker, dict[int, Fencing]]:
     """By broker beside which a controller writes, and by replica: how it stood."""
     by_broker: dict[Broker, dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for cluster_id, row in sorted(premises.events, key=lambda event: (event[1].time_us, event[1].ref.byte_offset)):

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from schemas.events import Event
 
 
-class ToldHighWatermarks:
+class AnsweredHighWatermarks:
     """What one leadership told, as far as operations wait for it."""
 
     def __init__(self) -> None:

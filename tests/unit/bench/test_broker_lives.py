@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench.told import Ended, Seen, differences
+from tests.bench.broker_lives import Ended, Seen, differences
 
 FAULTS = [
     {"t": 100.0, "what": "load", "version": "2.1.1", "mode": "zk"},

@@ -15,11 +15,11 @@ from pipelines.replay.timer_order import expired_late
 from schemas.gold import DELAYED_OPERATIONS
 
 #: Name of the table of those that are not settled.
-UNSETTLED: Final = "unsettled_operations"
+UNDECIDED: Final = "undecided_operations"
 #: Columns of both tables, by name.
-OPERATION_SHAPES = {DELAYED_OPERATIONS.name: DELAYED_OPERATIONS.schema, UNSETTLED: DELAYED_OPERATIONS.schema}
+OPERATION_SHAPES = {DELAYED_OPERATIONS.name: DELAYED_OPERATIONS.schema, UNDECIDED: DELAYED_OPERATIONS.schema}
 
 
 def table_of(operation: Mapping[str, Any]) -> str:
     """Name of the table that a row of ``gold.delayed_operations`` goes to."""
-    return UNSETTLED if operation["class"] == LATE or expired_late(operation) else DELAYED_OPERATIONS.name
+    return UNDECIDED if operation["class"] == LATE or expired_late(operation) else DELAYED_OPERATIONS.name

@@ -17,7 +17,7 @@ _UNFOLLOWED_US: Final = 3_600_000_000
 _NEVER_US: Final = 1 << 62
 
 
-class Settling:
+class PendingOperations:
     """Decided operations by the instant from which they can be given away.
 
     An operation waits `settle_us` of log time for the batch that follows its own, because lines come late. One that

@@ -11,7 +11,7 @@ from pipelines.base.arrow_rows import arrow_schema
 from pipelines.base.blobs import rows_by_table
 from pipelines.kafka.context import Contexts
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
-from pipelines.rules.going_on import Left
+from pipelines.rules.incremental import Left
 from pipelines.rules.partition_audit import place
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.worker import AGAIN, RESULTS, auditor
