@@ -28,7 +28,7 @@ from pipelines.lake.staged import Staged
 from pipelines.lake.table_files import rows_table
 from pipelines.replay import partition_worker, session_worker, silences
 from pipelines.replay.anchors import pinned, pinned_runs_of, rows_of_anchors
-from pipelines.replay.carried_rows import LEFT_WAKES, Left, carried_folds, carried_rows, wakes_left, wakes_to_carry
+from pipelines.replay.carried_rows import LEFT_WAKES, OpenRows, carried_folds, carried_rows, wakes_left, wakes_to_carry
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
 from pipelines.replay.stage import Replayed
 from pipelines.replay.window import CarriedFiles, Window
@@ -240,7 +240,7 @@ def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) ->
     sessions = Bounds({broker: seal.sessions_us for broker, seal in replayed.seals.items()})
     waiting = Bounds({broker: seal.waiting_us for broker, seal in replayed.seals.items()})
     # Partitions of brokers without a seal are never final.
-    left = Left(frozenset(window.until), sessions, waiting)
+    left = OpenRows(frozenset(window.until), sessions, waiting)
     partitions, ground = replayed.partitions, replayed.ground.tables
     of_outcomes = partial(_rows, of_rows=left.outcomes, kind=state.OUTCOME)
     of_carried_outcomes = partial(_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME)
@@ -263,7 +263,7 @@ def _rows(rows: pa.RecordBatch, of_rows: Callable[[pa.RecordBatch], pa.RecordBat
     return carried_rows(of_rows(rows), kind)
 
 
-def _wakes(lake: Lake, window: Window, partitions: Staged, left: Left) -> pa.Table:
+def _wakes(lake: Lake, window: Window, partitions: Staged, left: OpenRows) -> pa.Table:
     readings = [
         partitions.reading(partition_worker.WAKES, left.wakes),
         *window.carried_of(state.WAKE, left.carried_wakes),

@@ -114,7 +114,7 @@ def _loaded(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class Left:
+class OpenRows:
     """What of a replay's rows the next one goes on from; goes to the tasks that read them.
 
     Args:

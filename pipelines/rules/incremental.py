@@ -49,7 +49,7 @@ _SLACK_US: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Left(NamedTuple):
+class AuditedStamp(NamedTuple):
     """What a run left with its commit of ``state.audited``.
 
     Attributes:
@@ -72,7 +72,7 @@ class Left(NamedTuple):
         return json.dumps([self.fingerprint, windows, self.versions, self.closed], separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> Left:
+    def from_json(cls, text: str) -> AuditedStamp:
         """What `to_json` gives; earlier versions of highwater had the closed days in the fingerprint."""
         fingerprint, rows, versions, *closed = json.loads(text)
         windows = {(cluster_id, broker_id): us for cluster_id, broker_id, us, _ in rows}
@@ -80,7 +80,7 @@ class Left(NamedTuple):
         return cls(fingerprint, windows, ended, versions, *(closed or [{}]))
 
 
-class Since(NamedTuple):
+class Resume(NamedTuple):
     """What a run goes on from.
 
     Attributes:
@@ -109,7 +109,9 @@ def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> st
     return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def since_of(lake: Lake, premises: Premises, todo: Plan, fingerprint: str, tables: Iterable[TableSpec]) -> Since | None:
+def since_of(
+    lake: Lake, premises: Premises, todo: Plan, fingerprint: str, tables: Iterable[TableSpec]
+) -> Resume | None:
     """What the last run left to go on from; None where all is judged anew.
 
     Args:
@@ -120,7 +122,7 @@ def since_of(lake: Lake, premises: Premises, todo: Plan, fingerprint: str, table
     stamp = None if version is None else dict(lake.stamps(AUDITED)).get(version)
     if version is None or stamp is None or not lake.keeps(AUDITED, version):
         return None
-    left = Left.from_json(stamp)
+    left = AuditedStamp.from_json(stamp)
     state = lake.files(AUDITED, version=version)
     windows = {
         broker: us
@@ -141,7 +143,7 @@ def since_of(lake: Lake, premises: Premises, todo: Plan, fingerprint: str, table
         if files is None or lake.files(spec) is None:
             return None
         added[spec.name] = files
-    return Since(tuple(state), windows, tuple(sorted(todo.starts.keys() - windows.keys())), added)
+    return Resume(tuple(state), windows, tuple(sorted(todo.starts.keys() - windows.keys())), added)
 
 
 def _has_named(state: Sequence[Stored], premises: Premises) -> bool:
@@ -156,9 +158,9 @@ def left_by(
     todo: Plan,
     seals: Mapping[Broker, Seal],
     fingerprint: str,
-    since: Since | None,
+    since: Resume | None,
     tables: Iterable[TableSpec],
-) -> Left:
+) -> AuditedStamp:
     """What the next run is told: windows where the replay is final, further on only for those that went on.
 
     Args:
@@ -179,18 +181,18 @@ def left_by(
     versions = lake.versions()
     read = {spec.name: versions.get(spec.full_name, 0) for spec in tables if spec.layer == "silver"}
     closed = {cluster_id: lake.closed.of(cluster_id) for cluster_id, _ in windows}
-    return Left(fingerprint, windows, frozenset(ended), read, closed)
+    return AuditedStamp(fingerprint, windows, frozenset(ended), read, closed)
 
 
 # ---------------------------------------------------------------------------------------------------- readings
 
 
-def states(since: Since, rows_of: RowsOf) -> Reading:
+def states(since: Resume, rows_of: RowsOf) -> Reading:
     """What the run before left of each partition."""
     return Reading(AUDITED, AUDITED.column_names, rows_of, files=since.state)
 
 
-def parts(lake: Lake, reading: Reading, since: Since) -> list[Reading]:
+def parts(lake: Lake, reading: Reading, since: Resume) -> list[Reading]:
     """What of a table may become facts that were not judged for good."""
     spec = reading.spec
     if spec in _OF_FILES:
@@ -201,7 +203,7 @@ def parts(lake: Lake, reading: Reading, since: Since) -> list[Reading]:
     return [behind] if spec.layer != "silver" else new_and_old(lake, reading, behind, since)
 
 
-def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Since) -> list[Reading]:
+def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Resume) -> list[Reading]:
     """All rows of files that were added since, and of the others, which a run has read, what may be behind windows."""
     spec = new.spec
     added, where = since.added[spec.name], _behind(spec, since)
@@ -210,7 +212,7 @@ def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Since) -> list
     return [new._replace(files=added), behind._replace(files=old, where=where)]
 
 
-def _behind(spec: TableSpec, since: Since) -> pc.Expression:
+def _behind(spec: TableSpec, since: Resume) -> pc.Expression:
     """Rows that may lie behind the window of their broker, or are of one whose rows were made anew."""
     instant = pc.field(_FINAL.get(spec.name, "time"))
     where = instant.is_null() | (instant >= _EPOCH + timedelta(microseconds=min(since.windows.values()) - _SLACK_US))

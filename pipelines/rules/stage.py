@@ -22,7 +22,7 @@ from pipelines.rules.worst import Case, WorstCases
 from schemas.state import AUDITED
 
 
-class Found(NamedTuple):
+class PartitionsJudged(NamedTuple):
     """What the rules made of all partitions.
 
     Attributes:
@@ -51,7 +51,7 @@ def find_cases(
     seals: Mapping[Broker, Seal],
     folder: Staging,
     beside: Sequence[Beside],
-) -> Found:
+) -> PartitionsJudged:
     """Ask all rules of all partitions; findings are few by nature and come to the driver, cut to `CASES_MAX` a rule.
 
     Partitions that an earlier run has judged are gone on with, and judged whole where they cannot be.
@@ -87,7 +87,7 @@ def find_cases(
     return _found({name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}, version)
 
 
-def _found(tables: Mapping[str, list[dict[str, Any]]], version: int) -> Found:
+def _found(tables: Mapping[str, list[dict[str, Any]]], version: int) -> PartitionsJudged:
     worst = WorstCases()
     for case in tables[CASES]:
         worst.add(case)
@@ -104,4 +104,4 @@ def _found(tables: Mapping[str, list[dict[str, Any]]], version: int) -> Found:
     for row in tables[NAMED]:
         named[row["cluster_id"]].add(row["broker_id"])
     cases = list(worst.ordered())
-    return Found(cases, dict(checked), errors, worst.left_out, named, version)
+    return PartitionsJudged(cases, dict(checked), errors, worst.left_out, named, version)

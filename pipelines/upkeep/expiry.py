@@ -86,7 +86,7 @@ class Cuts(NamedTuple):
     closed_us: int
 
 
-class Stays(NamedTuple):
+class Retained(NamedTuple):
     """Which rows of a table stay.
 
     Attributes:
@@ -112,7 +112,7 @@ class Plan(NamedTuple):
     cuts: Cuts
     anchors: Mapping[str, Anchor]
     refused: Mapping[str, InputError]
-    stays: tuple[Stays, ...]
+    stays: tuple[Retained, ...]
 
 
 def keep_of(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
@@ -188,7 +188,7 @@ def _begins_before(files: Sequence[Row], cut_us: int) -> bool:
     return any(row["first_time"] is not None and row["first_time"] < cut_us for row in files)
 
 
-def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]) -> Iterator[Stays]:
+def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]) -> Iterator[Retained]:
     """Which rows of each table stay.
 
     Args:
@@ -198,19 +198,19 @@ def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Seq
     if cuts.bronze_us is not None:
         bounds = _bounds(files, anchors, cuts.bronze_us)
         gone = [row["file_id"] for row in files if _is_over(row, bounds)]
-        yield Stays(LOG_LINES, partial(_is_none_of, ids=gone), ("file_id",))
+        yield Retained(LOG_LINES, partial(_is_none_of, ids=gone), ("file_id",))
     if cuts.silver_us is not None:
         bounds = _bounds(files, anchors, cuts.silver_us)
         for spec in (spec for spec in silver.TABLES if spec.dated_by):
             rare = _RARE.get(spec.full_name, ())
             wanted = partial(_stays, bounds=bounds, is_rare=_IS_RARE.get(spec.full_name))
             among = of_clusters & (pc.field("time") < instant(cuts.silver_us))
-            yield Stays(spec, wanted, ("cluster_id", "broker_id", "time", *rare), among)
+            yield Retained(spec, wanted, ("cluster_id", "broker_id", "time", *rare), among)
     if cuts.gold_us is not None:
         instants = ClusterInstants(dict.fromkeys(anchors, cuts.gold_us))
         for spec in (spec for spec in TABLES if spec.layer == "gold" and spec.dated_by):
             old = reduce(or_, (pc.field(name) < instant(cuts.gold_us) for name in spec.dated_by))
-            yield Stays(spec, from_on(spec, instants), columns_of_date(spec), of_clusters & old)
+            yield Retained(spec, from_on(spec, instants), columns_of_date(spec), of_clusters & old)
         findings = rows_of(root, VIOLATIONS, "finding_id", "cluster_id", "time")
         ids = [
             row["finding_id"]
@@ -218,7 +218,7 @@ def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Seq
             if row["cluster_id"] not in anchors or row["time"] is None or row["time"] >= cuts.gold_us
         ]
         for spec in (VIOLATIONS, EVIDENCE):
-            yield Stays(spec, partial(_is_one_of, ids=ids), ("finding_id",))
+            yield Retained(spec, partial(_is_one_of, ids=ids), ("finding_id",))
 
 
 def counted(root: Place, plan: Plan) -> list[tuple[str, int]]:
@@ -239,7 +239,7 @@ def expire(root: Place, plan: Plan, now: datetime, fence: Fence) -> list[tuple[s
     for stays in plan.stays:
         count = _drop(root, stays, fence)
         counts += [(stays.spec.full_name, count)] if count else []
-    _drop(root, Stays(ANCHORS, partial(_is_none_of_runs, outdated=_outdated(root)), ("run_id", "cluster_id")), fence)
+    _drop(root, Retained(ANCHORS, partial(_is_none_of_runs, outdated=_outdated(root)), ("run_id", "cluster_id")), fence)
     return counts
 
 
@@ -268,7 +268,7 @@ def _newest(root: Place) -> dict[str | None, Row]:
     return {row["cluster_id"]: row for row in rows}
 
 
-def _drop(root: Place, stays: Stays, fence: Fence) -> int:
+def _drop(root: Place, stays: Retained, fence: Fence) -> int:
     spec, wanted, names, among = stays
     folder, searched = folder_of(root, spec), paths_of(root, spec, among)
     part = part_of(folder, spec, searched, wanted, names)

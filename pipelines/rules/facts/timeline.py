@@ -22,7 +22,7 @@ from pipelines.rules.facts import files, history, tier, traffic
 from pipelines.rules.facts.coarse import in_seconds
 from pipelines.rules.facts.columns import FACT_TYPES, ORDER, TYPES, fact
 from pipelines.rules.facts.reads import SUSPECT, reads, suspects
-from pipelines.rules.incremental import Since, new_and_old, parts, states
+from pipelines.rules.incremental import Resume, new_and_old, parts, states
 from schemas import audit_facts as a
 from schemas import flow, silver
 from schemas.data_files import DATA_FILES
@@ -61,7 +61,7 @@ def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = N
     return read
 
 
-def facts_since(lake: Lake, premises: Premises, since: Since) -> list[Reading]:
+def facts_since(lake: Lake, premises: Premises, since: Resume) -> list[Reading]:
     """What makes what the run before left of each partition (`FROZEN`), and facts that it has not judged for good."""
     read = [part for reading in readings(lake, premises, since) for part in parts(lake, reading, since)]
     return [states(since, by_batch(frozen)), *read]
@@ -92,7 +92,7 @@ def _only(rows_of: RowsOf, partitions: Collection[Partition]) -> RowsOf:
     return only
 
 
-def readings(lake: Lake, premises: Premises, since: Since | None = None) -> list[Reading]:
+def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> list[Reading]:
     """What is read of each table, and what becomes of it.
 
     Args:
@@ -166,7 +166,7 @@ def _in_seconds(rows_of: RowsOf, spans: Spans) -> RowsOf:
     return cut
 
 
-def _reads(lake: Lake, premises: Premises, since: Since | None) -> list[Reading]:
+def _reads(lake: Lake, premises: Premises, since: Resume | None) -> list[Reading]:
     """Of connections that were shown something at its limit; most often there are none."""
     columns = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
     everywhere = Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects), digest="suspects")

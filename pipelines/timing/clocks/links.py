@@ -28,7 +28,7 @@ _TICK_US: Final = 1_000
 _STARTS: Final = ("leader_start", "follower_start")
 
 
-class Said(NamedTuple):
+class LeadershipLine(NamedTuple):
     """A row of ``silver.leader_and_isr``, instants in microseconds."""
 
     time_us: int
@@ -91,7 +91,7 @@ class _State(NamedTuple):
 
 
 def links(
-    said: Iterable[Said],
+    said: Iterable[LeadershipLine],
     fetches: Iterable[FirstFetch],
     reborn: Collection[str] = (),
     in_seconds: Collection[int] = (),
@@ -110,7 +110,7 @@ def links(
         yield link._replace(later_us=link.later_us + tick_us)
 
 
-def _followers(said: Iterable[Said], fetches: Iterable[FirstFetch]) -> Iterator[Link]:
+def _followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch]) -> Iterator[Link]:
     """Only of epochs whose first line surely is the first: the broker's log has an older epoch of the partition."""
     newest: dict[tuple[int, str, int], int] = {}
     begun: dict[tuple[int, str, int, int], int] = {}
@@ -129,7 +129,7 @@ def _followers(said: Iterable[Said], fetches: Iterable[FirstFetch]) -> Iterator[
             yield Link(FOLLOWER, fetch.follower, time_us, fetch.leader, fetch.arrival_us)
 
 
-def _states(said: Iterable[Said]) -> Iterator[Link]:
+def _states(said: Iterable[LeadershipLine]) -> Iterator[Link]:
     decided: dict[_State, int] = {}
     received: dict[_State, dict[int, int]] = defaultdict(dict)
     for row in said:

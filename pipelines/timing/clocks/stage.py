@@ -15,7 +15,7 @@ from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.timing.clocks.bounds import Bounds, clock_bounds
-from pipelines.timing.clocks.links import FirstFetch, Said, links
+from pipelines.timing.clocks.links import FirstFetch, LeadershipLine, links
 from schemas import silver
 from schemas.clocks import CLOCK_BOUNDS
 from schemas.topics import METADATA_TOPIC
@@ -30,13 +30,13 @@ _EPOCH: Final = {
     "partition": "int",
     "leader_epoch": "int",
 }
-_SAID = ("time", *Said._fields[1:])
+_SAID = ("time", *LeadershipLine._fields[1:])
 
 
 class Causes(NamedTuple):
     """Rows of one cluster that may be linked."""
 
-    said: list[Said]
+    said: list[LeadershipLine]
     fetches: list[FirstFetch]
     reborn: set[str]
 
@@ -63,11 +63,11 @@ def causes_of(lake: Lake) -> dict[str, Causes]:
     }
 
 
-def _said(lake: Lake) -> dict[str, list[Said]]:
-    said: dict[str, list[Said]] = defaultdict(list)
+def _said(lake: Lake) -> dict[str, list[LeadershipLine]]:
+    said: dict[str, list[LeadershipLine]] = defaultdict(list)
     where = pc.field("broker_id").is_valid()
     for row in small_rows(lake, silver.LEADER_AND_ISR, "cluster_id", *_SAID, where=where):
-        said[row["cluster_id"]].append(Said(*(row[name] for name in _SAID)))
+        said[row["cluster_id"]].append(LeadershipLine(*(row[name] for name in _SAID)))
     return said
 
 

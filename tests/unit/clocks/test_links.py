@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.timing.clocks.links import FOLLOWER, STATE, FirstFetch, Link, Said, links
+from pipelines.timing.clocks.links import FOLLOWER, STATE, FirstFetch, LeadershipLine, Link, links
 
 
-def _said(time_us: int, broker_id: int, role: str, epoch: int, **more: Any) -> Said:
+def _said(time_us: int, broker_id: int, role: str, epoch: int, **more: Any) -> LeadershipLine:
     given = {"leader": None, "partition_epoch": None, "controller_id": None, "controller_epoch": None} | more
-    return Said(time_us, broker_id, role, "orders", 0, leader_epoch=epoch, **given)
+    return LeadershipLine(time_us, broker_id, role, "orders", 0, leader_epoch=epoch, **given)
 
 
 def _fetch(leader: int, follower: int, epoch: int, arrival_us: int) -> FirstFetch:
@@ -36,7 +36,7 @@ def test_a_follower_starts_before_its_first_fetch_of_that_epoch() -> None:
         [_said(10, 3, "follower_start", 4), _said(50_000, 3, "follower_start", 5)],
     ],
 )
-def test_a_start_that_may_not_be_the_first_links_nothing(said: list[Said]) -> None:
+def test_a_start_that_may_not_be_the_first_links_nothing(said: list[LeadershipLine]) -> None:
     assert not list(links(said, [_fetch(1, 2, 5, 70_000)]))
 
 

@@ -15,7 +15,7 @@ from pipelines.replay.batches import BATCH, ROLL, STABLE
 from pipelines.replay.carried_rows import (
     CARRIED_SCHEMA,
     LEFT_WAKE_TYPES,
-    Left,
+    OpenRows,
     carried_folds,
     carried_rows,
     last_fetches,
@@ -156,7 +156,7 @@ def test_watches_of_connections_that_are_gone_are_not_left() -> None:
         ("c", 2, "x", "t", 1, 1),
     ]
     batch = pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
-    left = Left(frozenset({("c", 1)}), Bounds({("c", 1): 100}), NO_BOUNDS).watches(batch)
+    left = OpenRows(frozenset({("c", 1)}), Bounds({("c", 1): 100}), NO_BOUNDS).watches(batch)
     assert left["connection"].to_pylist() == ["heard of"]
     # When it was last heard of is where its span ends.
     assert watches(carried_rows(left, WATCH)).to_pylist()[0]["until_us"] == 100 - GONE_US
@@ -166,9 +166,9 @@ def test_of_outcomes_the_final_ones_are_left_whose_requests_may_have_others() ->
     schema = arrow_schema(KEY_TYPES | OUTCOME_TYPES | {"final": "boolean"})
     rows = [("waits", 50, True), ("settled", 49, True), ("open", 60, False)]
     values = [PLACE | {"request_id": name, "handled_us": us, "final": is_final} for name, us, is_final in rows]
-    left = Left(frozenset({("c", 1)}), NO_BOUNDS, Bounds({("c", 1): 50}))
+    left = OpenRows(frozenset({("c", 1)}), NO_BOUNDS, Bounds({("c", 1): 50}))
     assert left.outcomes(pa.RecordBatch.from_pylist(values, schema))["request_id"].to_pylist() == ["waits"]
-    nobody = Left(frozenset(), NO_BOUNDS, NO_BOUNDS)
+    nobody = OpenRows(frozenset(), NO_BOUNDS, NO_BOUNDS)
     assert nobody.outcomes(pa.RecordBatch.from_pylist(values, schema)).num_rows == 0
 
 
@@ -179,6 +179,6 @@ def test_of_wakes_those_are_left_that_are_awaited_or_tell_of_segments() -> None:
         PLACE | {"wake": wake, "wake_offset": offset, "committed_lowest_us": us, "final": is_final}
         for wake, offset, us, is_final in rows
     ]
-    left = Left(frozenset({("c", 1)}), Bounds({("c", 1): 100}), NO_BOUNDS)
+    left = OpenRows(frozenset({("c", 1)}), Bounds({("c", 1): 100}), NO_BOUNDS)
     (batch,) = left.wakes(pa.RecordBatch.from_pylist(values, schema))
     assert [(row["wake_offset"], row["awaited"]) for row in batch.to_pylist()] == [(1, True), (3, False)]
