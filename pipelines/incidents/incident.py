@@ -106,8 +106,3 @@ class Incident:
         if not self.unexplained:
             return self
         return replace(self, sentence=f"{self.sentence} {UNEXPLAINED}", advice=self.unexplained)
-
-    def overlaps(self, other: Incident, slack_us: int = 0) -> bool:
-        """Whether both were under way at some instant, within a slack for clocks that differ."""
-        starts_first, later = sorted((self, other), key=lambda incident: incident.start_us)
-        return starts_first.end_us is None or later.start_us <= starts_first.end_us + slack_us

@@ -23,7 +23,6 @@ Node = tuple[str, int]
 LOG_BEGINS: Final = "log_begins"
 REPLICAS_NOT_LOGGED: Final = "replicas_not_logged"
 MIN_ISR_NOT_LOGGED: Final = "min_isr_not_logged"
-NOT_ALL_LOGGED: Final = "not_all_logged"
 REQUESTS_IN_FLIGHT: Final = "requests_in_flight"
 ON_SEVERAL_LISTS: Final = "on_several_lists"
 BEFORE_THE_ANSWER: Final = "before_the_answer"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pipelines.report.field_docs import markdown
+from tests.bench.field_docs import markdown
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "report_json.md"
 START = "<!-- fields, written by python -m tests.bench.report_fields -->\n"

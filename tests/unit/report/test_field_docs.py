@@ -7,9 +7,9 @@ from typing import Literal
 import pytest
 
 from pipelines.base.values import Count, Part
-from pipelines.report.field_docs import descriptions, markdown, models, shown_fields
 from pipelines.report.model import Report
 from tests.bench import report_fields
+from tests.bench.field_docs import descriptions, markdown, models, shown_fields
 from tests.unit.report import sample
 
 

@@ -12,7 +12,6 @@ from pipelines.base import values
 from pipelines.base.values import Part
 from pipelines.report.model import Report
 
-EXTRA = "*(extra)*"
 _ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, (?:\.\.\., )?\w+)*): ?(?P<text>.*)$")
 _KINDS: tuple[tuple[Any, str], ...] = (
     (values.Instant, "time"),
