@@ -74,3 +74,10 @@ def test_modules_and_targets_are_there() -> None:
             assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), f"{document.name}: {module}"
         for target in _TARGET.findall(text):
             assert re.search(rf"^{target}\b.*:", makefile, re.MULTILINE), f"{document.name}: make {target}"
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "docs/decisions.md", "docs/glossary.md"])
+def test_files_are_there(name: str) -> None:
+    rooms = [path for path in (ROOT / "pipelines").iterdir() if path.is_dir()]
+    for file in set(re.findall(r"`([\w./]+\.(?:py|toml|js))`", (ROOT / name).read_text(encoding="utf-8"))):
+        assert any((folder / file).exists() for folder in (ROOT, ROOT / "pipelines", *rooms)), file
