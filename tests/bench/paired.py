@@ -2,77 +2,39 @@
 
     python -m tests.bench.paired 2a96dcf tests/data/slice ../shared/corpora/kraft39-faults
 
-Each folder of logs is audited by this checkout and by one of the commit, in turn, in processes and lakes of their own,
-with this environment. CPU seconds are those of the whole process tree (the kernel gives orphans to the measuring
-process, which waits for all), and ratios are pair by pair, since the speed of a machine drifts; the table has medians.
-The first folder is audited once by each before the pairs: what is done once for a machine is done then.
+Each folder of logs is audited by this checkout and by one of the commit, in turn, in processes and lakes of their
+own, with this environment. CPU seconds are those of the whole process tree, and ratios are pair by pair, since the
+speed of a machine drifts; the table has medians. The first folder is audited once by each before the pairs: what is
+done once for a machine is done then.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 
 from tests.bench.figures import insert, markdown
+from tests.bench.performance import watched
 
 ROOT = Path(__file__).resolve().parents[2]
 _HEADS = ("input", "CPU s before", "CPU s now", "ratio", "wall s before", "wall s now", "ratio")
-_CHILD_SUBREAPER = 36
 
 
 def measured(checkout: Path, logs: str) -> tuple[float, float]:
-    """CPU and wall seconds of one audit, in a process of its own that waits for whatever the audit starts.
+    """CPU and wall seconds of one audit.
 
     Raises:
         SystemExit: the audit ended with none of the codes of a verdict.
     """
-    command = [sys.executable, __file__, "--measure", str(checkout), logs]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(ROOT)}
-    )
-    if done.returncode != 0:
-        sys.exit(f"the audit of {logs} by {checkout} failed: {done.stderr[-2000:]}")
-    cpu_s, wall_s = map(float, done.stdout.split())
-    return cpu_s, wall_s
-
-
-def _measure(checkout: str, logs: str) -> None:
-    ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-m",
-            "jobs.cli",
-            "audit",
-            logs,
-            "--lake",
-            f"{folder}/lake",
-            "--out",
-            f"{folder}/out",
-        ]
-        began = time.monotonic()
-        audit = subprocess.Popen(
-            command, cwd=checkout, env=os.environ | {"PYTHONPATH": checkout}, stdout=subprocess.DEVNULL, stderr=2
-        )
-        code = audit.wait()
-        while True:
-            try:
-                os.wait()
-            except ChildProcessError:
-                break
-        if code not in (0, 1, 3):
-            sys.exit(f"exit code {code}")
-        used = getrusage(RUSAGE_CHILDREN)
-        print(used.ru_utime + used.ru_stime, time.monotonic() - began)
+    with tempfile.TemporaryDirectory() as scratch:
+        places = ["--lake", f"{scratch}/lake", "--out", f"{scratch}/out"]
+        usage = watched([sys.executable, "-m", "jobs.cli", "audit", logs, *places], Path(scratch, "printed"), checkout)
+    return sum(usage.core_s.values()), usage.seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,11 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("logs", nargs="+")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--markdown", type=Path, metavar="DOCUMENT", help="put the table there, between its marks")
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    if given.measure:
-        _measure(given.commit, given.logs[0])
-        return 0
     with tempfile.TemporaryDirectory() as folder:
         before = Path(folder) / "checkout"
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", before, given.commit], check=True)

@@ -146,14 +146,27 @@ def audited(logs: Path, conf: Path | None) -> Usage:
     with tempfile.TemporaryDirectory(prefix="highwater-bench-") as scratch:
         places = ["--lake", str(Path(scratch, "lake")), "--out", str(Path(scratch, "report"))]
         verb = [sys.executable, "-m", "jobs.cli", "audit", str(logs), *places]
-        return _watched([*verb, *(["--conf", str(conf)] if conf else [])], Path(scratch, "printed"))
+        return watched([*verb, *(["--conf", str(conf)] if conf else [])], Path(scratch, "printed"))
 
 
-def _watched(command: Sequence[str], printed: Path) -> Usage:
+def watched(command: Sequence[str], printed: Path, checkout: Path | None = None) -> Usage:
+    """A command that ends with a verdict, and what its processes used, looked at five times a second.
+
+    Waiting for them would not tell: PySpark's daemon has the kernel forget its workers.
+
+    Args:
+        printed: a file for what it prints.
+        checkout: folder to run it in.
+
+    Raises:
+        SystemExit: it ended with none of the codes of a verdict.
+    """
     usage = Usage()
     started = time.perf_counter()
     with printed.open("w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, cwd=checkout, env=_environment(checkout)
+        )
         cores: dict[int, tuple[str, float]] = {}
         while process.poll() is None:
             for pid, kind, core_s, resident in _tree(process.pid):
@@ -167,6 +180,10 @@ def _watched(command: Sequence[str], printed: Path) -> Usage:
     if process.returncode not in (0, 1, 3):
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{usage.printed}")
     return usage
+
+
+def _environment(checkout: Path | None) -> dict[str, str]:
+    return os.environ | ({} if checkout is None else {"PYTHONPATH": str(checkout)})
 
 
 def _tree(root: int) -> list[tuple[int, str, float, int]]:
