@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -35,15 +37,25 @@ class Undelivered(Exception):
     """An alert that did not arrive."""
 
 
-def require_key(form: str) -> None:
-    """Without its key nothing reaches PagerDuty.
+def require_recipients(webhook: str | None, form: str, command: str | None) -> None:
+    """See that alerts can be handed on at all, minutes before there is one.
 
     Raises:
-        ConfigError: the key is not in the environment.
+        ConfigError: the webhook is no address, PagerDuty's key is not in the environment, or the command cannot be run.
     """
+    # The address may hold a token: it is not told.
+    if webhook is not None and not re.match(r"https?://[^/]", webhook):
+        raise ConfigError("command line", "--webhook", "is no address; write it like https://hooks.example.com/T0")
+    if command is not None:
+        try:
+            program = [*shlex.split(command), ""][0]
+        except ValueError as error:
+            raise ConfigError("command line", "--command", f"cannot be split ({error}); mend its quotes") from None
+        if shutil.which(program) is None:
+            raise ConfigError("command line", "--command", f"{program!r} cannot be run; name a program that can")
     if form == "pagerduty" and not os.environ.get(KEY_VARIABLE):
         raise ConfigError(
-            "environment", KEY_VARIABLE, "is not set: PagerDuty's routing key of an Events API v2 integration"
+            "environment", KEY_VARIABLE, "is not set; set it to the routing key of an Events API v2 integration"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -9,12 +10,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from jobs.exit_codes import ExitCode
-from jobs.help import COMPLETE_VARIABLE, Highwater, Verbs, complete
+from jobs.help import COMPLETE_VARIABLE, Highwater, Verbs, complain_of_use, complete
 from jobs.help import completion as completion_of
 from jobs.inquiry_verbs import VERBS
 from jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SEVERITIES, options
@@ -122,6 +124,8 @@ def watch(
     """Audit LOGS as they grow, print incidents as they begin and end, and tell others of them."""
     from jobs import watch as verb
 
+    if click.get_current_context().get_parameter_source("webhook_form") is ParameterSource.COMMANDLINE and not webhook:
+        raise click.UsageError("--webhook-format is for --webhook")
     recipients = verb.Recipients(webhook, webhook_form, command, severity, openmetrics)
     return verb.watch(_run(**given), _present(logs), every_s, recipients, rounds or 0)
 
@@ -404,7 +408,11 @@ def _config(conf: Path | None, master: str | None = None) -> Config:
 
 
 def _checked(config: Config, conf: Path | None) -> Config:
-    """The configuration, if the expectations that it names are there."""
+    """The configuration, if the rules and the expectations that it names are there."""
+    if config.audit.severity:
+        from pipelines.rules.registry import require_rules
+
+        require_rules(config.audit.severity, conf or "default.toml")
     if config.quality.severity:
         # Declarations of all tables: hardly anyone needs them here.
         from pipelines.quality.suites import require_expectations
@@ -457,7 +465,7 @@ def _present(logs: Sequence[Place]) -> tuple[Place, ...]:
         if not store.is_there(place):
             raise InputError(place, "there is no such file or folder", "give the folder that holds the brokers' logs")
         if not store.may_read(place):
-            raise InputError(place, "cannot be read", "check its permissions")
+            raise InputError(place, "cannot be read", "check the permissions of it and of its folders")
     return tuple(logs)
 
 
@@ -472,26 +480,51 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except click.ClickException as error:
-        error.show()
+        complain_of_use(error, _complain)
         return ExitCode.USAGE
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads any more; what is still buffered would raise once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return ExitCode.BROKEN_PIPE
     except HighwaterError as error:
         _complain(str(error))
         return error.exit_code
     except OSError as error:
-        if not isinstance(error.filename, str) or not isinstance(place_of(error.filename), Uri):
+        if isinstance(error.filename, str) and isinstance(place_of(error.filename), Uri):
+            remedy = "check its name, and the credentials and the endpoint in the environment"
+        elif error.errno in _REMEDIES:
+            remedy = _REMEDIES[error.errno]
+        else:
             return _of_machine(error)
-        remedy = "check its name, and the credentials and the endpoint in the environment"
-        _complain(f"{error.filename}: {error.strerror}; {remedy}")
+        _complain(f"{_file_of(error)}: {error.strerror}; {remedy}")
         return ExitCode.USAGE
     except Exception as error:
         return _of_machine(error)
+
+
+#: What a user can do about files that the system refuses.
+_REMEDIES: Final = {
+    errno.EACCES: "check the permissions of it and of its folders",
+    errno.EPERM: "check who owns it",
+    errno.EROFS: "choose a place that can be written",
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there",
+}
+
+
+def _file_of(error: OSError) -> str:
+    """What could not be read or written; without a name it is what the results go to."""
+    if error.filename is not None:
+        return os.fsdecode(error.filename)
+    _leave_stdout()
+    return "stdout"
+
+
+def _leave_stdout() -> None:
+    """What is still buffered would raise once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _of_machine(error: Exception) -> int:
@@ -527,6 +560,13 @@ def main() -> None:
     """Entry point of the console script."""
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         complete(highwater, instruction)
+    for number in range(3):  # what a service manager or a shell has closed; the next file would take its number
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from jobs.exit_codes import ExitCode
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
@@ -26,7 +28,9 @@ def explain(console: Console, rule_id: str | None, markdown: bool) -> ExitCode:
     elif rule_id in BY_ID:
         console.result(explained(BY_ID[rule_id]))
     else:
-        raise InputError(rule_id, "is no rule", f"choose one of {', '.join(sorted(BY_ID))}")
+        near = get_close_matches(rule_id, BY_ID, 3)
+        guess = f"did you mean {' or '.join(near)}? " if near else ""
+        raise InputError(rule_id, "is no rule", f"{guess}see `highwater explain` for all")
     return ExitCode.CLEAN
 
 

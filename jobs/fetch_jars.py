@@ -23,6 +23,7 @@ from pipelines.base.errors import EnvironmentProblem, HighwaterError
 from pipelines.base.jars import JARS_VARIABLE, jars_dir
 from pipelines.base.resources import conf_file
 from pipelines.spark.session import lacks_delta
+from pipelines.storage.unmade import unmade
 
 MIRROR_VARIABLE = "HIGHWATER_MAVEN"
 CENTRAL = "https://repo1.maven.org/maven2"
@@ -96,7 +97,7 @@ def fetch(console: Console, folder: str) -> Path:
         return target
     repository = _repository()
     size_mb = sum(jar.size_bytes for jar in missing) / 1e6
-    with console.stage(f"fetch {len(missing)} jars, {size_mb:.0f} MB"):
+    with console.stage(f"fetch {len(missing)} jars, {size_mb:.0f} MB"), unmade(target):
         for jar in missing:
             try:
                 _download(f"{repository}/{jar.address}", jar)

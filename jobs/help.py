@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 import click
@@ -128,6 +128,16 @@ class NoVerb(click.UsageError):
     def show(self, file: object = None) -> None:
         """The first steps instead of a complaint."""
         click.echo(FIRST_STEPS, err=True)
+
+
+def complain_of_use(error: click.ClickException, complain: Callable[[str], None]) -> None:
+    """Say in one sentence what is wrong with a command line, and where more is said; verbs alone say what there is."""
+    if isinstance(error, NoVerb | click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    said = error.format_message().rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    complain(f"{said[:1].lower()}{said[1:]}; see `{context.command_path if context else 'highwater'} --help`")
 
 
 def completion(shell: str, group: click.Group) -> str:

@@ -47,7 +47,7 @@ def maintain(
     """
     if retention_hours > RETENTION_HOURS_MAX:
         raise ConfigError(
-            "command line", _OPTION, f"is more than {RETENTION_HOURS_MAX}: Delta's logs go back no further"
+            "command line", _OPTION, f"is more than {RETENTION_HOURS_MAX}; give less: Delta's logs go back no further"
         )
     if retention_hours < RETENTION_HOURS_MIN and not force:
         raise ConfigError(

@@ -15,7 +15,7 @@ from pipelines.lake.parquet import read_files
 from pipelines.metrics.document import metrics_markdown
 from pipelines.metrics.export import Row, csv_files, openmetrics_lines
 from pipelines.metrics.live import dashboard
-from pipelines.report.write import make_report_folder
+from pipelines.report.write import made_folder
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
 from schemas.metrics import BROKER_METRICS
@@ -55,14 +55,14 @@ def export(
         for row in rows
     ):
         raise InputError(root, "has no metrics of that time", "see what there is: select * from gold_broker_metrics")
-    make_report_folder(out)
     files = csv_files(rows, since_us, until_us)
     if form == "openmetrics":
         files = iter([(OPENMETRICS, list(openmetrics_lines(rows, since_us, until_us)))])
     store, folder, number = store_of(out), resolved(out), 0
-    for number, (name, lines) in enumerate(files, 1):  # noqa: B007
-        store.make_folder((folder / name).parent)
-        store.replace(folder / name, ("\n".join(lines) + "\n").encode())
+    with made_folder(out, "metrics"):
+        for number, (name, lines) in enumerate(files, 1):  # noqa: B007
+            store.make_folder((folder / name).parent)
+            store.replace(folder / name, ("\n".join(lines) + "\n").encode())
     console.result(f"wrote {out / OPENMETRICS}" if form == "openmetrics" else f"wrote {number} files below {out}")
     return ExitCode.CLEAN
 

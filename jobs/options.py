@@ -40,7 +40,7 @@ class PlaceType(click.ParamType[Place]):
 
 def _whole(context: click.Context, option: click.Parameter, span: str | None) -> None:
     if span is not None:
-        raise click.ClickException("--from and --until are for audit, report and gate; this verb takes all there is")
+        raise click.UsageError("--from and --until are for audit, report and gate; this verb takes all there is")
 
 
 def _schema(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
@@ -154,7 +154,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "conf": click.option(
         "--conf",
         envvar="HIGHWATER_CONF",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, readable=False),
         callback=_trusted,
         help="TOML file that changes the configuration; else that of HIGHWATER_CONF in the environment.",
     ),

@@ -14,6 +14,7 @@ from pipelines.base.errors import ForeignTable, InputError
 from pipelines.lake.duckdb_views import duckdb_script
 from pipelines.lake.reader import LakeReader
 from pipelines.lake.tables import require_readable
+from pipelines.report.write import cannot_hold
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from schemas.views import table_alias, views_over
@@ -83,7 +84,8 @@ def answer(
     if out is None:
         console.result(_TEXTS[form](rows))
         return ExitCode.CLEAN
-    store_of(out).replace(out, _parquet(rows) if form == PARQUET else f"{_TEXTS[form](rows)}\n".encode())
+    with cannot_hold(out, "rows"):
+        store_of(out).replace(out, _parquet(rows) if form == PARQUET else f"{_TEXTS[form](rows)}\n".encode())
     console.note(f"wrote {rows.num_rows} rows to {out}")
     return ExitCode.CLEAN
 

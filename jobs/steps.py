@@ -14,7 +14,7 @@ from jobs.exit_codes import OF_VERDICT, ExitCode
 from jobs.fetch_jars import fetch_missing
 from jobs.freshness import HOUR_US, Newest, freshness_line, newest_lines, stale_lines
 from jobs.gate import doubted, gate_code, gate_lines, outdated
-from jobs.lakes import closed_days, cluster_files, no_lake, no_lines_of, only_cluster
+from jobs.lakes import closed_days, cluster_files, no_lines_of, only_cluster, tables_in
 from jobs.run_ledger import is_noted, note_run
 from pipelines.base import fingerprint
 from pipelines.base.config import Config
@@ -29,7 +29,7 @@ from pipelines.bronze.unread import new_bytes, waiting_bytes
 from pipelines.gold import gold
 from pipelines.lake.catalog_tables import register_in, require_schema
 from pipelines.lake.clusters import cluster_named
-from pipelines.lake.contents import find_tables
+from pipelines.lake.contents import removed_if_unread
 from pipelines.lake.delta_commits import Fence, no_fence
 from pipelines.lake.delta_log import read_log
 from pipelines.lake.lake import Lake
@@ -43,14 +43,14 @@ from pipelines.report.collect import collect_report
 from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
 from pipelines.report.printed import printed
-from pipelines.report.write import make_report_folder, write_report
+from pipelines.report.write import made_folder, write_report
 from pipelines.rules.holes_stage import unread
 from pipelines.silver.parse import parse as parse_lines
 from pipelines.spark.session import build_session, scratch_folders
 from pipelines.spark.spark_jobs import step
 from pipelines.storage.machine_faults import machine_faults
 from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
+from pipelines.storage.unmade import unmade
 from pipelines.upkeep.upgrade import require_up_to_date, upgrade
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
@@ -107,9 +107,8 @@ def audited(run: Run, logs: Sequence[Place]) -> Report:
     """The report of all steps in a row."""
     started = datetime.now(UTC)
     files = _look(run, logs)
-    make_report_folder(run.out)
     problems: dict[tuple[str, str], None] = {}
-    with _filled(run, "audit", files) as lake:
+    with made_folder(run.out, "report"), _filled(run, "audit", files) as lake:
         for of_batch, is_last, clusters in _ingested(run, lake, logs):
             problems |= dict.fromkeys(of_batch)
             if is_last:
@@ -162,8 +161,7 @@ def replay(run: Run) -> ExitCode:
 def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
     started = datetime.now(UTC)
-    make_report_folder(run.out)
-    with read_lake(run, "report") as lake:
+    with made_folder(run.out, "report"), read_lake(run, "report") as lake:
         report = _report(run, lake, run_id_of(run, lake), (), started)
     return OF_VERDICT[report.verdict]
 
@@ -235,12 +233,12 @@ def written(
         files: logs that it reads.
         makes: the lake need not be there.
     """
-    if makes:
-        make_lake(run.lake)
-    elif not store_of(run.lake).is_folder(run.lake):
-        raise no_lake(run.lake)
+    if not makes:
+        tables_in(run.lake)
     with (
-        writer_of(run.lake, verb, run.config.session, run.console.note) as fence,
+        unmade(run.lake),
+        _writer(run, verb) as fence,
+        removed_if_unread(run.lake),
         _upgraded(run, fence),
         lake_of(run, verb, text_bytes, files, fence) as lake,
     ):
@@ -259,6 +257,14 @@ def written(
 
 
 @contextmanager
+def _writer(run: Run, verb: str) -> Iterator[Fence]:
+    """The one that writes the lake, whose folder is made if it is not there."""
+    make_lake(run.lake)
+    with writer_of(run.lake, verb, run.config.session, run.console.note) as fence:
+        yield fence
+
+
+@contextmanager
 def _upgraded(run: Run, fence: Fence) -> Iterator[None]:
     """The lake as this version declares it."""
     with machine_faults(run.lake, scratch_folders(run.config.session)):
@@ -270,7 +276,7 @@ def _upgraded(run: Run, fence: Fence) -> Iterator[None]:
 @contextmanager
 def read_lake(run: Run, verb: str) -> Iterator[Lake]:
     """The lake of a verb that only looks. Spark starts only where no other reader knows which rows a table has."""
-    if not all(read_log(path).is_plain for path in find_tables(run.lake).values()):
+    if not all(read_log(path).is_plain for path in tables_in(run.lake).values()):
         with lake_of(run, verb) as lake:
             yield lake
         return

@@ -94,7 +94,7 @@ def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Rec
     Raises:
         HighwaterError: the first round fails, or ten one after another do.
     """
-    alerts.require_key(recipients.form)
+    alerts.require_recipients(recipients.webhook, recipients.form, recipients.command)
     quiet = replace(run, console=_OfRound(run.console))
     told, done, failures = _told_before(run.out), 0, 0
     run.console.note(f"watching, a round every {every_s:.0f} s; the page is {run.out / 'report.html'}; Ctrl-C ends it")

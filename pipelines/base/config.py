@@ -28,8 +28,6 @@ from pipelines.base.resources import conf_file
 
 COMMAND_LINE = "command line"
 _TIME_ZONE = "spark.sql.session.timeZone"
-#: A number of days.
-Days = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}d$")]
 _NAME = re.compile(r"(?!\.+$)[\w.-]*")
 LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
 
@@ -47,7 +45,21 @@ def _flat_text(value: object) -> object:
 def _name(value: object) -> object:
     """A name that people give: it becomes one of folders and of other tools' keys."""
     if isinstance(value, str) and not _NAME.fullmatch(value):
-        raise ValueError(f"{value!r} is no name: it may have letters, digits, _, . and -")
+        raise ValueError(f"{value!r} is no name; one has letters, digits, _, . and -")
+    return value
+
+
+def _memory(value: object) -> object:
+    """A size as Java's -Xmx takes it."""
+    if isinstance(value, str) and not re.fullmatch(r"[1-9][0-9]*[mg]", value):
+        raise ValueError(f"{value!r} is no size of memory; write it like 512m or 4g")
+    return value
+
+
+def _days(value: object) -> object:
+    """A number of days."""
+    if isinstance(value, str) and not re.fullmatch(r"[1-9][0-9]{0,4}d", value):
+        raise ValueError(f"{value!r} is no number of days; write it like 90d")
     return value
 
 
@@ -65,6 +77,9 @@ def _named(value: object) -> object:
     return {"cluster": value} if isinstance(value, str) else value
 
 
+Days = Annotated[str, BeforeValidator(_days)]
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -73,7 +88,7 @@ class SessionConfig(_Section):
     """How Spark is started."""
 
     master: str = Field(min_length=1)
-    driver_memory: str | None = Field(default=None, pattern=r"^[1-9][0-9]*[mg]$")
+    driver_memory: Annotated[str, BeforeValidator(_memory)] | None = None
     shuffle_partitions: int | None = Field(default=None, ge=1)
     lock_wait_s: int = Field(ge=0)
     lease_s: int = Field(ge=4)
@@ -252,11 +267,13 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(path, "", "no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(path, "", f"cannot be read: {error}") from None
+        raise ConfigError(path, "", "no such file; check its name") from None
+    except OSError as error:
+        raise ConfigError(path, "", f"cannot be read ({error.strerror}); name a file of TOML") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(path, "", f"is not UTF-8 at byte {error.start}; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(path, "", f"is not TOML: {error}") from None
+        raise ConfigError(path, "", f"is not TOML; correct this: {error}") from None
 
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,6 +318,8 @@ def _explain(error: ErrorDetails, origin: Mapping[str, str], fallback: str) -> C
         choices = str(error["ctx"]["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
         return ConfigError(file, key, f"{error['input']!r} is not allowed", choices)
     message = error["msg"].removeprefix("Value error, ")
+    if message.startswith("Input should "):
+        return ConfigError(file, key, f"is {error['input']!r}; it {message.removeprefix('Input ')}")
     return ConfigError(file, key, message[:1].lower() + message[1:] + _shown(error["input"], message))
 
 

@@ -73,7 +73,7 @@ def discover(
         store = store_of(path)
         if not store.is_folder(path):
             if not store.is_file(path):
-                raise InputError(path, "no such file or folder", "check the path")
+                raise InputError(path, "is neither a file nor a folder", "name the folder of the brokers' logs")
             candidates, passed = [str(path)], 0
         else:
             walked = [str(file) for file in store.walk(path, partial(_no_folder, unreadable))]
@@ -85,7 +85,8 @@ def discover(
         skipped += passed
         files |= dict.fromkeys(_readable(candidates, unreadable))
     if not files:
-        raise InputError(unreadable[0][0], unreadable[0][1], "make it readable")
+        problem, _, remedy = unreadable[0][1].partition(": ")
+        raise InputError(unreadable[0][0], problem, remedy)
     unreadable += [(name, NOT_TAKEN) for name in sorted({*aside} - files.keys())]
     return Found(tuple(sorted(files)), skipped - len(aside), tuple(unreadable))
 

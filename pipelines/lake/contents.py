@@ -7,11 +7,13 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pipelines.base.errors import InputError
-from pipelines.lake.delta_log import LAYERS, actions_of, commits_of, table_version
+from pipelines.lake.delta_log import LAYERS, actions_of, commits_of, read_log, table_version
 from pipelines.lake.lock import LOCK_NAME
 from pipelines.lake.program import FOLDER, is_noted
 from pipelines.storage.place import STAGING, Place, Uri, resolved
@@ -116,6 +118,24 @@ def _names_by_layer() -> dict[str, list[str]]:
 def find_tables(root: Place) -> dict[str, Place]:
     """Folder of every table of a lake by full name, in the order of the layers, then of names."""
     return {name: folder for name, folder in contents_of(root).folders.items() if table_version(folder) is not None}
+
+
+@contextmanager
+def removed_if_unread(root: Place) -> Iterator[None]:
+    """Where the block makes a lake in an empty folder, and fails before any file is read into it, it is gone again.
+
+    Only who holds the writer's lock may ask for this.
+    """
+    is_new = isinstance(root, Path) and {*store_of(root).names(root)} <= {LOCK_NAME}
+    try:
+        yield
+    except BaseException:
+        bronze = [folder for name, folder in find_tables(root).items() if name.startswith("bronze.")] if is_new else []
+        if is_new and all(read_log(folder).rows == 0 for folder in bronze):
+            for name in (*_names_by_layer(), *_OF_LAKE):
+                store_of(root).remove_tree(resolved(root) / name)
+            store_of(root).remove(resolved(root) / LOCK_NAME)
+        raise
 
 
 def named_others(contents: Contents) -> str | None:

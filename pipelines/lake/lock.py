@@ -27,7 +27,7 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -56,15 +56,20 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
         LakeBusy: another run still writes the lake.
         InputError: the folder cannot be written.
     """
-    with _opened_file(lake, LOCK_NAME, os.O_RDWR | os.O_CREAT) as file:
-        if not _wait(file, lake, wait_s, tell):
-            yield
-            return
+    with ExitStack() as stack:
+        while True:
+            file = stack.enter_context(_opened_file(lake, LOCK_NAME, os.O_RDWR | os.O_CREAT))
+            if not _wait(file, lake, wait_s, tell):
+                yield
+                return
+            # A lock on a file that was removed binds nobody: a run that failed may take the lake with it that it made.
+            if os.fstat(file).st_nlink:
+                break
+            stack.close()
         _write_holder(file, lake, verb)
         try:
             yield
         finally:
-            # The file stays: a lock on a file that was removed binds nobody.
             os.pwrite(file, _padded({}), 0)
 
 

@@ -134,8 +134,9 @@ class LakeReader:
         log = read_log(path, self._versions.get(full_name))
         if not log.is_plain:
             raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql --spark`")
-        if self._versions and not all(store_of(path).is_file(path / file.path) for file in log.files):
-            raise InputError(path, f"has no longer all files of its version {log.version}", "ask for a later run")
+        if not all(store_of(path).is_file(path / file.path) for file in log.files):
+            remedy = "ask for a later run" if self._versions else "restore them, or make the lake anew"
+            raise InputError(path, f"has no longer all files of its version {log.version}", remedy)
         self._show(full_name, log, [path / file.path for file in log.files])
 
     def show(self, full_name: str, rows: Sequence[Place] | pa.Table) -> None:

@@ -15,6 +15,7 @@ from pipelines.report.render_markdown import render_markdown
 from pipelines.report.render_sarif import render_sarif
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
+from pipelines.storage.unmade import unmade
 
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"
@@ -50,7 +51,7 @@ def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
         InputError: the folder cannot be made or written.
     """
     contents = render_files(report)
-    with _cannot_hold(out_dir):
+    with cannot_hold(out_dir, "report"):
         store, folder = store_of(out_dir), resolved(out_dir)
         store.make_folder(folder)
         # Where a store puts one file after the other, the one that programs read says that the others are there.
@@ -59,21 +60,32 @@ def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
         return tuple(out_dir / name for name in contents)
 
 
-def make_report_folder(out_dir: Place) -> None:
-    """Make the folder and try to write there: minutes before there is a report to write.
+@contextmanager
+def made_folder(out_dir: Place, what: str) -> Iterator[None]:
+    """Make a folder and try to write there, minutes before there is something to write; what stays empty is gone again.
+
+    Args:
+        what: is to be written.
 
     Raises:
         InputError: it cannot be made or written.
     """
-    with _cannot_hold(out_dir):
-        store_of(out_dir).try_writing(out_dir)
+    with unmade(out_dir):
+        with cannot_hold(out_dir, what):
+            store_of(out_dir).try_writing(out_dir)
+        yield
 
 
 @contextmanager
-def _cannot_hold(out_dir: Place) -> Iterator[None]:
+def cannot_hold(out: Place, what: str) -> Iterator[None]:
+    """Tell what cannot be written of the place that it was to be written to.
+
+    Raises:
+        InputError: the block could not write.
+    """
     try:
         yield
     except OSError as error:
         limited = reached(str(error))
-        problem = f"cannot hold the report ({limited[0] if limited else error.strerror or error})"
-        raise InputError(out_dir, problem, limited[1] if limited else "choose another folder with --out") from None
+        problem = f"cannot hold the {what} ({limited[0] if limited else error.strerror or error})"
+        raise InputError(out, problem, limited[1] if limited else "choose another place with --out") from None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from os import PathLike
+
+from pipelines.base.errors import ConfigError
 from pipelines.rules.guarantees import (
     ack_under_min_isr,
     acked_as_duplicate,
@@ -56,3 +60,14 @@ RULES: tuple[Rule, ...] = (
     error_yet_committed.RULE,
 )
 BY_ID = {rule.rule_id: rule for rule in RULES}
+
+
+def require_rules(rule_ids: Iterable[str], file: str | PathLike[str]) -> None:
+    """Refuse a configuration that names a rule that there is not.
+
+    Raises:
+        ConfigError: it does.
+    """
+    for rule_id in rule_ids:
+        if rule_id not in BY_ID:
+            raise ConfigError(file, f"audit.severity.{rule_id}", "is no rule", BY_ID)

@@ -161,7 +161,10 @@ def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> 
                 f"Spark could not be started for {session.master}", "see what it says above"
             ) from error
         heap = settings.get(_MEMORY, "as spark-defaults.conf has it")
-        raise EnvironmentProblem(problem or f"Java could not be started (heap: {heap})", java_remedy()) from error
+        if problem is not None:
+            raise EnvironmentProblem(problem, java_remedy()) from error
+        remedy = "set session.driver_memory to what this machine has, and mend Java's options in [session.spark]"
+        raise EnvironmentProblem(f"Java could not be started (heap: {heap})", remedy) from error
 
 
 def scratch_folders(session: SessionConfig) -> list[Path]:

@@ -55,7 +55,13 @@ class LocalStore:
         return os.path.isdir(place)
 
     def is_there(self, place: Place) -> bool:
-        return os.path.exists(place)
+        try:
+            os.stat(place)
+        except PermissionError:
+            return True  # for all that can be told
+        except (OSError, ValueError):
+            return False
+        return True
 
     def may_read(self, place: Place) -> bool:
         return os.access(place, os.R_OK)

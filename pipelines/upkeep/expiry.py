@@ -127,10 +127,10 @@ def keep_of(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
     """
     days = {layer: _days(by_layer.get(layer) or keep) for layer in Keep._fields}
     if not any(days.values()):
-        raise ConfigError("command line", "--keep", "is missing: say how many days are kept, as in --keep 90d")
+        raise ConfigError("command line", "--keep", "is missing; say how many days are kept, as in --keep 90d")
     lasting = [count or float("inf") for count in days.values()]
     if lasting != sorted(lasting):
-        problem = "is kept for less than what it is made of: bronze_keep <= silver_keep <= gold_keep"
+        problem = "is kept for less than what it is made of; have bronze_keep <= silver_keep <= gold_keep"
         raise ConfigError("configuration", "retention", problem)
     return Keep(**days)
 

@@ -110,6 +110,10 @@ def planned(root: Place) -> list[str]:
     return [f"{step.spec.full_name}: {step.what}" for step in _steps(root, _tables(root))]
 
 
+#: Of tables that differ.
+_NAMED_MAX = 3
+
+
 def require_up_to_date(root: Place) -> None:
     """Refuse to read a lake whose tables lack columns, which only a verb that writes can add.
 
@@ -123,7 +127,9 @@ def require_up_to_date(root: Place) -> None:
         return
     older = [step.spec.full_name for step in _steps(root, there) if step.kind > _UNCLUSTERED]
     if older:
-        problem = f"was written by an older version of highwater, which had other columns in {', '.join(older)}"
+        more = f" and {len(older) - _NAMED_MAX} more tables" if len(older) > _NAMED_MAX else ""
+        named = f"{', '.join(older[:_NAMED_MAX])}{more}"
+        problem = f"was written by an older version of highwater, which had other columns in {named}"
         raise InputError(root, problem, "run `highwater replay` on it, which brings it up to this version")
 
 

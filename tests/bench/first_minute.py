@@ -1,7 +1,7 @@
 """What the first minute costs on a machine that has Python and Java, and nothing of highwater: a new environment, an
 empty HOME, another folder. Prints seconds and megabytes of each step, and of each package.
 
-python -m tests.bench.first_minute [PYTHON...] [--packages]
+python -m tests.bench.first_minute [PYTHON[@JAVA_HOME]...] [--packages]
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ def main() -> None:
         folder = Path(made)
         timed(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, folder=folder)
         (wheel,) = folder.glob("*.whl")
-        print("| python | install | MB | demo, to its end | with the jars there | MB |\n|---|---:|---:|---:|---:|---:|")
-        for number, python in enumerate(given.pythons):
+        print("| python | java | install | MB | demo, to its end | with the jars there | MB |")
+        print("|---|---|---:|---:|---:|---:|---:|", flush=True)
+        for number, named in enumerate(given.pythons):
+            python, _, java_home = named.partition("@")
             home = folder / f"home-{number}"
             home.mkdir()
             environment = folder / f"environment-{number}"
@@ -66,16 +68,18 @@ def main() -> None:
             install, _ = timed(*(environment / "bin" / "pip", "install", "--quiet", wheel), folder=home, HOME=str(home))
             installed_mb = size_mb(environment)
             command = environment / "bin" / "highwater"
-            first, done = timed(command, "demo", "--no-open", folder=home, HOME=str(home), COLUMNS="100")
+            of_home = {"HOME": str(home), "COLUMNS": "100"} | ({"JAVA_HOME": java_home} if java_home else {})
+            first, done = timed(command, "demo", "--no-open", folder=home, **of_home)
             if FINDING not in done.stdout:
                 sys.exit(f"no {FINDING!r} in\n{done.stdout}")
-            again, _ = timed(
-                *(command, "demo", "--no-open", "--folder", "again"), folder=home, HOME=str(home), COLUMNS="100"
-            )
+            again, _ = timed(command, "demo", "--no-open", "--folder", "again", folder=home, **of_home)
+            _, examined = timed(command, "doctor", folder=home, **of_home)
+            java = next(line.split()[2] for line in examined.stdout.splitlines() if line.startswith("ok    java: "))
             version = timed(python, "--version", folder=home, HOME=str(home))[1].stdout.split()[1]
             print(
-                f"| {version} | {install:.0f} s | {installed_mb:,.0f} | {first:.0f} s | {again:.0f} s "
-                f"| {size_mb(environment):,.0f} |"
+                f"| {version} | {java} | {install:.0f} s | {installed_mb:,.0f} | {first:.0f} s | {again:.0f} s "
+                f"| {size_mb(environment):,.0f} |",
+                flush=True,
             )
             if given.packages:
                 (site,) = environment.glob("lib/python*/site-packages")
