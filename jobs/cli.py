@@ -21,6 +21,7 @@ from jobs.help import completion as completion_of
 from jobs.inquiry_verbs import VERBS
 from jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SEVERITIES, options
 from jobs.redaction import redaction_key
+from jobs.streams import leave_stdout, open_closed
 from pipelines.base.config import Config, load_config
 from pipelines.base.console import RichConsole
 from pipelines.base.errors import HighwaterError, InputError
@@ -486,7 +487,7 @@ def run(arguments: Sequence[str]) -> int:
         _complain("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        _leave_stdout()
+        leave_stdout()
         return ExitCode.BROKEN_PIPE
     except HighwaterError as error:
         _complain(str(error))
@@ -517,14 +518,9 @@ _REMEDIES: Final = {
 def _file_of(error: OSError) -> str:
     """What could not be read or written; without a name it is what the results go to."""
     if error.filename is not None:
-        return os.fsdecode(error.filename)
-    _leave_stdout()
+        return str(error.filename)
+    leave_stdout()
     return "stdout"
-
-
-def _leave_stdout() -> None:
-    """What is still buffered would raise once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _of_machine(error: Exception) -> int:
@@ -560,13 +556,7 @@ def main() -> None:
     """Entry point of the console script."""
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         complete(highwater, instruction)
-    for number in range(3):  # what a service manager or a shell has closed; the next file would take its number
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
-    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    open_closed()
     sys.exit(run(sys.argv[1:]))
 
 

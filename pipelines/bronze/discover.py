@@ -73,7 +73,8 @@ def discover(
         store = store_of(path)
         if not store.is_folder(path):
             if not store.is_file(path):
-                raise InputError(path, "is neither a file nor a folder", "name the folder of the brokers' logs")
+                problem = "is neither a file nor a folder" if store.is_there(path) else "no such file or folder"
+                raise InputError(path, problem, "name the folder of the brokers' logs")
             candidates, passed = [str(path)], 0
         else:
             walked = [str(file) for file in store.walk(path, partial(_no_folder, unreadable))]

@@ -309,13 +309,14 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
         said = [logged[node]] if node in logged else []
         starts = [row["first_us"] for row in of_node if row["first_us"] is not None]
         ends = [row["last_us"] for row in of_node if row["last_us"] is not None]
+        whole = _grown(of_node)
         return Broker(
             broker_id=node[1],
             cluster_id=node[0],
             kafka_version=shown(_last(of_node + said, "kafka_version")),
             mode=_last(of_node + said, "mode"),
-            files=len(of_node),
-            lines=sum(row["line_count"] for row in of_node),
+            files=len(whole),
+            lines=sum(row["line_count"] for row in whole),
             first_time=_instant(min(starts, default=None)),
             last_time=_instant(max(ends, default=None)),
             tier=tiers[node],
@@ -323,6 +324,17 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
         )
 
     return tuple(broker(node) for node in tiers)
+
+
+def _grown(files: Rows) -> Rows:
+    """Each file once: one that was read as it grew has a row for each time, and all of them begin alike."""
+    longest: dict[tuple[object, ...], Any] = {}
+    for row in files:
+        begins = row["path"] if row["first_us"] is None else row["first_us"]
+        key = (row["path"].rpartition("/")[0], row["kind"], begins)
+        if key not in longest or row["line_count"] > longest[key]["line_count"]:
+            longest[key] = row
+    return list(longest.values())
 
 
 def _last(rows: Rows, name: str) -> str | None:

@@ -37,8 +37,8 @@ from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
 from schemas.table import TableSpec
 
 _OF_FILES = (
-    *("path", "sha256", "cluster_id", "broker_id", "broker_ids", "kafka_version", "mode", "line_count", "problem"),
-    *("first_time", "last_time", "resolution_us"),
+    *("path", "sha256", "kind", "cluster_id", "broker_id", "broker_ids", "kafka_version", "mode", "line_count"),
+    *("problem", "first_time", "last_time", "resolution_us"),
 )
 _OF_RECORDS = ("file_id", "byte_offset")
 _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")

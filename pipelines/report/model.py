@@ -53,7 +53,7 @@ class Broker(Part):
         kafka_version: the release that the last version it logged is built on, and in brackets what it logged where
             that is more, as in ``2.4 (5.4.1-ccs)``; ``unknown (9.9)`` where it is of no known release.
         mode: ``zookeeper`` or ``kraft``, as last logged.
-        files: distinct files.
+        files: distinct files; one that was read as it grew is one.
         lines: physical lines in them.
         first_time, last_time: of its log records.
         tier: *(extra)* evidence tier of this broker.

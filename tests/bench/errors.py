@@ -36,8 +36,8 @@ _COMPLAINT = "highwater: "
 _HEAD = """\
 # Wrong uses
 
-Made by `python -m tests.bench.errors --markdown docs/errors.md`. It runs each of them in a folder of its own and sees that
-the command ends with one sentence on stderr, which names the thing and, behind `;`, the remedy, with its exit code, and
+Made by `python -m tests.bench.errors --markdown docs/errors.md`, which runs each in a folder of its own and sees that
+it ends with one sentence on stderr, which names the thing and, behind `;`, the remedy, with its exit code, and
 with nothing in that folder, in HOME or in TMPDIR that was not there before. Exit codes: 0 clean, 1 violated, 2 usage,
 configuration, input or environment, 3 inconclusive, 70 a defect of the program, 130 interrupted, 141 nobody reads."""
 
