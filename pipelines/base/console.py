@@ -103,7 +103,7 @@ class RichConsole(Console):
 
     def result(self, text: str) -> None:
         # Not print(), which makes pictures of :words: between colons.
-        self._out.out(text, highlight=False)
+        self._out.out(_fitted(text, self._out.width) if self._out.is_terminal else text, highlight=False)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         grid = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -158,6 +158,28 @@ class CaptureConsole(Console):
 #: A file has no width to fit into: nothing is cut, names stay whole, and only prose is folded.
 _FILE_WIDTH = 1000
 _PROSE_WIDTH = 72
+
+
+def _fitted(text: str, width: int) -> str:
+    """A text as a terminal shows it that would break its lines within words.
+
+    Indented lines are prose, or JSON or commands, which are copied and stay as they are.
+    """
+    return "\n".join(_broken(line, width) for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    prose = line.lstrip(" ")
+    if len(line) <= width or prose == line or prose[:1] in '{}[]"' or "highwater " in line:
+        return line
+    indent = " " * (len(line) - len(prose))
+    return fill(
+        *(prose, width),
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _folded(text: str) -> str:

@@ -50,3 +50,25 @@ def test_capture_keeps_everything() -> None:
     assert console.texts("stage") == ["a"]
     assert console.texts("note") == ["b"]
     assert console.texts("table") == ["c\td\n1\t"]
+
+
+class Screen(io.StringIO):
+    """A terminal, of 80 columns where it is a dumb one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_prose_is_broken_between_words_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    out, path = Screen(), "x" * 50
+    lines = [
+        f"  Broker 2 was out of the ISR of partition orders-0 (leader: broker 1) for a while: see {path}",
+        f'  "path": "{path} {path}"',
+        f"  highwater trace finding committed-data-lost --lake {path}",
+        f"1,{path},a b",
+    ]
+    RichConsole(out, io.StringIO()).result("\n".join(lines))
+    printed = out.getvalue().splitlines()
+    assert printed[:2] == [lines[0].removesuffix(f" see {path}"), f"    see {path}"]
+    assert printed[2:] == lines[1:]
