@@ -33,6 +33,8 @@ _TIMEOUT_S = 300
 #: What root may do whatever a file's mode says.
 _CAPABILITIES = "-dac_override,-dac_read_search"
 _COMPLAINT = "highwater: "
+#: Of what is said; more is a report, or the list of all rules.
+_SAID_MAX = 600
 _HEAD = """\
 # Wrong uses
 
@@ -48,7 +50,7 @@ class Ended:
 
     Attributes:
         out, err: what was printed.
-        said: the last line of it, without what differs from run to run.
+        said: the sentence on stderr, else what is on stdout, without what differs from run to run.
         left: files and folders that were not there before, or were changed, or are gone.
     """
 
@@ -94,8 +96,9 @@ def run(case: Case, folder: Path) -> Ended:
     code, out, err = (_in_shell if case.in_shell else _here)(case, folder, environment)
     after = _state(folder)
     left = tuple(sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name)))
-    lines = (err if case.code == ExitCode.USAGE else out or err).rstrip().splitlines() or [""]
-    said = "its help" if case.is_help else lines[-1].strip().removeprefix(_COMPLAINT)
+    lines = err.rstrip().splitlines() or [""]
+    said = lines[-1].removeprefix(_COMPLAINT) if case.code == ExitCode.USAGE else " ".join((out or err).split())
+    said = "its help" if case.is_help else said if len(said) < _SAID_MAX else f"{said[:_SAID_MAX]} ..."
     return Ended(case, code, out, err, _plain(said, folder), left)
 
 
@@ -150,7 +153,7 @@ def _environ(changes: Mapping[str, str | None]) -> dict[str, str]:
 def _plain(said: str, folder: Path) -> str:
     said = said.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")
     said = re.sub(r"process \d+ on \S+, since [\d: -]+ UTC", "process 4711 on HOST, since TIME", said)
-    said = re.sub(r"\d+\.\d+ms", "N ms", said)
+    said = re.sub(r"in [\d.]+m?s, after", "in some seconds, after", said)
     said = re.sub(r"install Java 17 or later \(.*?\)", "install Java 17 or later (by this system's command)", said)
     return re.sub(r"this is \d+\.\d+\.\d+", "this is 0.5.0", said)
 
