@@ -8,11 +8,11 @@ written.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pipelines.base.errors import InputError
+from pipelines.base.errors import HighwaterError, InputError
 from pipelines.lake.delta_log import LAYERS, actions_of, commits_of, read_log, table_version
 from pipelines.lake.lock import LOCK_NAME
 from pipelines.lake.program import FOLDER, is_noted
@@ -130,11 +130,13 @@ def removed_if_unread(root: Place) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        bronze = [folder for name, folder in find_tables(root).items() if name.startswith("bronze.")] if is_new else []
-        if is_new and all(read_log(folder).rows == 0 for folder in bronze):
-            for name in (*_names_by_layer(), *_OF_LAKE):
-                store_of(root).remove_tree(resolved(root) / name)
-            store_of(root).remove(resolved(root) / LOCK_NAME)
+        # What is wrong with the lake itself must not hide what went wrong in the block.
+        with suppress(HighwaterError, OSError):
+            bronze = [folder for name, folder in find_tables(root).items() if name.startswith("bronze.")]
+            if is_new and all(read_log(folder).rows == 0 for folder in bronze):
+                for name in (*_names_by_layer(), *_OF_LAKE):
+                    store_of(root).remove_tree(resolved(root) / name)
+                store_of(root).remove(resolved(root) / LOCK_NAME)
         raise
 
 
