@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import MAJOR, Incident
 from pipelines.incidents.kind import Kind
+from pipelines.incidents.kinds.broker_died import deaths
 from pipelines.incidents.kinds.broker_stalled import turns
 from pipelines.incidents.kinds.controller_changed import terms
 from pipelines.incidents.words import clock, lasting
@@ -19,7 +20,7 @@ _TOGETHER_US = 15_000_000
 
 def detect(facts: Facts) -> Iterable[Incident]:
     """Fencings of brokers that neither began nor ended shortly before, and that go on to write lines."""
-    of_nodes, in_order = turns(facts), terms(facts)
+    of_nodes, in_order, died = turns(facts), terms(facts), deaths(facts)
     lines = {(row["cluster_id"], row["broker_id"]): row["last_time"] for row in facts.last_lines}
     last: dict[tuple[str, int], int] = {}
     for row in facts.controller_events:
@@ -33,7 +34,12 @@ def detect(facts: Facts) -> Iterable[Incident]:
         is_near_end = any(
             row["time"] - _END_US <= turn.time_us <= row["time"] + _TOGETHER_US for turn in of_nodes[broker]
         )
-        if is_new and is_active and not is_near_end and lines.get(broker, 0) > row["time"] + _TOGETHER_US:
+        # Without a quorum a dead broker is fenced late.
+        was_dead = any(
+            death.node == broker and death.last_us <= row["time"] and (death.boot_us or row["time"]) >= row["time"]
+            for death in died
+        )
+        if is_new and is_active and not (is_near_end or was_dead) and lines.get(broker, 0) > row["time"] + _TOGETHER_US:
             yield _fenced(facts, row)
 
 

@@ -11,7 +11,7 @@ from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import BY_NAME, KINDS
-from tests.bench.incident_examples import EXAMPLES, START_US, Example, steady
+from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example, steady
 from tests.bench.incident_kinds import DOCUMENT, document
 from tests.bench.incident_severities import SEVERITIES_OF
 from tests.unit.incidents.test_questions import ask, line
@@ -89,6 +89,19 @@ def test_a_controller_that_is_none_any_more_fences_nobody() -> None:
     elected = {"time": 20, "broker_id": 1, "event": "controller_elected", "subject_broker_id": 1}
     rows = [{**elected, "brokers": None, "detail": None}, *example.rows["controller_events"]]
     assert not said("broker_fenced", example.lines, controller_events=rows)
+
+
+def test_a_dead_broker_that_is_fenced_late_did_not_live() -> None:
+    """Without a quorum nobody is fenced: a minute after its death it is still to come."""
+    died = EXAMPLES["broker_died"]
+    fenced = {"time": 110, "broker_id": 3, "event": "broker_fenced", "subject_broker_id": 2, "brokers": None}
+    lines = [*steady(2, (0, 40)), (150, 2, "INFO", BOOT, "Registered"), *steady(2, (151, 190))]
+    started = [
+        {"time": 150.5, "broker_id": 2, "event": "starting", "kafka_version": None, "mode": None, "detail": None}
+    ]
+    rows = {"files": [{**died.rows["files"][0], "last_time": 190}], "lifecycle": started}
+    assert not said("broker_fenced", lines, controller_events=[fenced | {"detail": None}], **rows)
+    assert said("broker_fenced", steady(2, (0, 190)), controller_events=[fenced | {"detail": None}])
 
 
 def test_a_leader_that_is_fenced_when_its_session_runs_out_is_no_outage_of_its_own() -> None:
