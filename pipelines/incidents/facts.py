@@ -50,6 +50,8 @@ class Facts:
             adding and removing (lists), file_id, byte_offset (of the first line that shows it).
         errors: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time,
             answers, partitions (list), client_ids (list), file_id, byte_offset.
+        throttled: episodes of requests that quotas held back: cluster_id, client_id, first_time, last_time, requests,
+            total_ms, longest_ms, broker_ids (list).
         first_produces: arrival of the first produce that logs show of each cluster.
         ends: last instant of the logs of each cluster.
     """
@@ -70,6 +72,7 @@ class Facts:
     waits: Rows = ()
     reassignments: Rows = ()
     errors: Rows = ()
+    throttled: Rows = ()
     first_produces: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)
 

@@ -232,6 +232,21 @@ def errors(gap_s: int) -> str:
     """
 
 
+def throttled(gap_s: int) -> str:
+    """Episodes of requests that quotas held back, by client."""
+    return f"""
+        WITH held AS (
+            SELECT cluster_id, broker_id, client_id, line_time AS time, throttle_time_ms FROM gold_request_phases
+            WHERE throttle_time_ms > 0
+        )
+        {_episodes("held", ("cluster_id", "client_id"), str(gap_s))}
+        SELECT cluster_id, client_id, min(time) AS first_time, max(time) AS last_time, count(*) AS requests,
+            fsum(throttle_time_ms) AS total_ms, max(throttle_time_ms) AS longest_ms,
+            list_sort(list(DISTINCT broker_id)) AS broker_ids
+        FROM episodes GROUP BY cluster_id, client_id, episode ORDER BY first_time, cluster_id, client_id
+    """
+
+
 def first_produces() -> str:
     """When the first produce of each cluster arrived."""
     return """

@@ -23,13 +23,15 @@ from pipelines.lake.reader import LakeReader
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.controllers import AVAILABILITY, FAILOVERS
-from schemas.gold import DELAYED_OPERATIONS
+from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.incidents import INCIDENT_LINES, INCIDENTS
 from schemas.isr import ISR_TIMELINE
 from schemas.table import TableSpec
 
 #: Errors of one kind further apart than this are of two episodes, seconds.
 _ERROR_GAP_S = 10
+#: A client that was not held back for longer had caught up with its quota, seconds.
+_THROTTLED_GAP_S = 60
 #: Sums of fractions differ in their last digits by the order in which they are added up.
 _DIGITS = 3
 _OF_FILES = ("cluster_id", "broker_id", "kind", "path", "kafka_version", "first_time", "last_time")
@@ -42,6 +44,7 @@ _ASKED = (
     bronze.LOG_FILES,
     bronze.LOG_LINES,
     DELAYED_OPERATIONS,
+    REQUEST_PHASES,
     silver.PRODUCE_REQUESTS,
     silver.LEADER_AND_ISR,
     silver.CONTROLLER_EVENTS,
@@ -100,6 +103,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         waits=reader.rows(questions.waits(config.latency.slow_ms)),
         reassignments=reader.rows(questions.reassignments()),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
+        throttled=reader.rows(questions.throttled(_THROTTLED_GAP_S)),
         first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
         ends=ends,
     )

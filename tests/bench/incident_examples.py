@@ -445,6 +445,16 @@ EXAMPLES: dict[str, Example] = {
             )
         ],
     ),
+    "clients_throttled": Example(
+        "Quotas held back 12 requests of client bank at brokers 1 and 2 from 12:00:10 to 12:00:40 (30.0 s): 4.2 s in "
+        "all, the longest 900 ms.",
+        rows={
+            "throttled": [
+                {"client_id": "bank", "first_time": 10, "last_time": 40, "requests": 12, "broker_ids": [1, 2]}
+                | {"total_ms": 4200.0, "longest_ms": 900.0}
+            ]
+        },
+    ),
     "authorization_denied": Example(
         "User:app was denied 1 operation at broker 1 at 12:00:10, first Write on Topic:LITERAL:ledger.",
         lines=[

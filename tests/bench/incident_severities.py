@@ -60,5 +60,6 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "transactions_timed_out": {MINOR: _ALWAYS},
     "authentication_failed": {MINOR: _ALWAYS},
     "authorization_denied": {MINOR: _ALWAYS},
+    "clients_throttled": {MINOR: "a request for a second or more", INFO: "for less"},
     "also_logged": {INFO: _ALWAYS},
 }

@@ -19,6 +19,7 @@ from pipelines.incidents.kinds import (
     broker_out_of_memory,
     broker_stalled,
     broker_stopped,
+    clients_throttled,
     clock_set_back,
     controlled_shutdown_failed,
     controller_changed,
@@ -96,6 +97,7 @@ KINDS: tuple[Kind, ...] = (
     transactions_timed_out.KIND,
     authentication_failed.KIND,
     authorization_denied.KIND,
+    clients_throttled.KIND,
     also_logged.KIND,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}

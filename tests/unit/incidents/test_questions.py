@@ -143,3 +143,16 @@ def test_a_produce_that_two_files_hold_is_refused_once() -> None:
     connection.executemany("INSERT INTO silver_produce_requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     (row,) = dicts(connection.sql(questions.errors(10)).to_arrow_table())
     assert (row["answers"], row["partitions"]) == (3, ["orders-0", "orders-1"])
+
+
+def test_requests_that_quotas_held_back_are_added_up_by_client_until_it_has_caught_up() -> None:
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    columns = "cluster_id varchar, broker_id integer, client_id varchar, line_time timestamptz, throttle_time_ms double"
+    connection.execute(f"CREATE TABLE gold_request_phases ({columns})")
+    for second, broker, client, held_ms in ((0, 1, "a", 50), (20, 2, "a", 900), (30, 1, "a", 0), (200, 1, "a", 7)):
+        row = ("c", broker, client, START + timedelta(seconds=second), held_ms)
+        connection.execute("INSERT INTO gold_request_phases VALUES (?, ?, ?, ?, ?)", row)
+    first, second = dicts(connection.sql(questions.throttled(60)).to_arrow_table())
+    assert (first["requests"], first["total_ms"], first["longest_ms"], first["broker_ids"]) == (2, 950, 900, [1, 2])
+    assert second["last_time"] - first["first_time"] == 200_000_000
