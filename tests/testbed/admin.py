@@ -79,10 +79,7 @@ class Admin:
     def alter(self, topic: str, settings: Mapping[str, object]) -> None:
         """Change settings of a topic."""
         if self._oldest >= (2, 3):
-            kind = AlterConfigOpType.SET
-            entries = [ConfigEntry(k, str(v), incremental_operation=kind) for k, v in settings.items()]
-            resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-            self._again(lambda: [f.result() for f in self._client.incremental_alter_configs([resource]).values()])
+            self._alter(ResourceType.TOPIC, topic, settings)
             return
         text = ",".join(f"{key}={value}" for key, value in settings.items())
         entity = ["--entity-type", "topics", "--entity-name", topic]
@@ -112,6 +109,9 @@ class Admin:
 
     def configure(self, kind: str, name: str, settings: Mapping[str, object]) -> None:
         """Change settings of a broker, a client's quotas or a group's settings; None takes one away (2.6 and later)."""
+        if kind == "brokers":
+            self._alter(ResourceType.BROKER, name, settings)
+            return
         added = ",".join(f"{key}={value}" for key, value in settings.items() if value is not None)
         gone = ",".join(key for key, value in settings.items() if value is None)
         changes = [*(("--add-config", added) if added else ()), *(("--delete-config", gone) if gone else ())]
@@ -128,6 +128,18 @@ class Admin:
     @property
     def _tools(self) -> tuple[int, ...]:
         return min(self._cluster.nodes[node].release.tools for node in self._cluster.brokers).numbers
+
+    def _alter(self, kind: ResourceType, name: str, settings: Mapping[str, object]) -> None:
+        entries = [
+            ConfigEntry(
+                key,
+                None if value is None else str(value),
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for key, value in settings.items()
+        ]
+        resource = ConfigResource(kind, name, incremental_configs=entries)
+        self._again(lambda: [f.result() for f in self._client.incremental_alter_configs([resource]).values()])
 
     def reassign(
         self,

@@ -75,8 +75,8 @@ SCENARIOS = {
     "rolling-upgrade": Scenario(rolling_upgrade, 150, releases=2),
     "zk-to-kraft": Scenario(migration, 200, modes=(ZOOKEEPER,), controllers=1),
     "rotation": Scenario(rotation, None, rotation=MINUTELY),
-    "five": Scenario(five, 110, modes=(KRAFT,), brokers=5, controllers=3, since=(3, 3)),
-    "secure": Scenario(secure, 80, modes=(KRAFT,), secured=True, since=(3, 3)),
+    "five": Scenario(five, 140, modes=(KRAFT,), brokers=5, controllers=3, since=(3, 3)),
+    "secure": Scenario(secure, 100, modes=(KRAFT,), secured=True, since=(3, 3)),
     "jbod": Scenario(
         jbod, 90, modes=(KRAFT,), brokers=4, directories=2, settings=lambda _: SETTINGS_OF_JBOD, since=(3, 7)
     ),
