@@ -14,8 +14,8 @@ from pipelines.base.jars import jars_dir
 #: Names the file that this process's JVM shall write its classes to when it ends.
 DUMP_VARIABLE = "HIGHWATER_DUMP_CLASSES"
 
-#: The JVM must not tell the user that an archive does not fit.
-_QUIET = "-Xlog:disable -Xlog:all=error:stderr"
+#: The JVM must not tell the user that an archive does not fit, which that of another release calls an error.
+_QUIET = "-Xlog:disable -Xlog:all=error,cds=off:stderr"
 
 
 def archive_path() -> Path:
