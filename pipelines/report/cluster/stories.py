@@ -114,7 +114,7 @@ def _closing(row: Row) -> Row | None:
 def _fetches(
     row: Row, part: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]]
 ) -> tuple[Row | None, Row | None]:
-    """The fetch of the awaited replica that carried the records out, and the one that showed that it has them."""
+    """The fetch of the closing replica that carried the records out, and the one that showed that it has them."""
     replica = row["closing_replica"]
     if part is None or replica is None or part["required_offset"] is None:
         return None, None

@@ -83,7 +83,7 @@ class OperationFold:
         return rows, histograms["wait_bucket"]
 
     def totals(self) -> tuple[list[dict[str, Any]], list[Counter[int]], list[Counter[int]]]:
-        """A row per awaited replica; histograms of arrival to response sent, and of the same without the replica."""
+        """A row per closing replica; histograms of arrival to response sent, and of the same without the replica."""
         rows, histograms = cells_of(self._totals.result(), _TOTAL, ("operations",), _TOTALS, "operations")
         return rows, histograms["total_bucket"], histograms["without_bucket"]
 

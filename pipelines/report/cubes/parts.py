@@ -58,7 +58,7 @@ class OperationCells(Part):
 
 
 class TotalCells(Part):
-    """Acks=all operations of one interval, kind and awaited replica, whoever led.
+    """Acks=all operations of one interval, kind and closing replica, whoever led.
 
     Attributes:
         total, without: histograms of arrival to response sent, and of the same had the replica not been waited for.

@@ -57,7 +57,7 @@ class Picture {
     if (findingsInTime().length) { parts.push(this.findings(y)); y += LANE; }
     y += 6;
     if (CUBES) { parts.push(this.volume(y)); y += 44; }
-    const strips = CUBES ? [["leader", "by leader"], ["replica", "by awaited replica"]] : [];
+    const strips = CUBES ? [["leader", "by leader"], ["replica", "by closing replica"]] : [];
     this.scale = heatScale(strips.flatMap(([side]) => [...this.per(side).values()].flat().map((figures) => this.value(figures))), MEASURES[this.state.measure]);
     for (const [side, title] of strips) {
       y += GAP;

@@ -138,7 +138,7 @@ function drawChartTable() {
   const of = (found, at) => [...found].filter(([, those]) => those[at]).map(([node, those], place) => [place ? " " : "", nodeChip(node), " " + ms(those[at].waits.quantile(0.99))]);
   put(place, table([
     column("Interval from", (row) => row.at, (value) => clock(TIME.start + value * TIME.step)), number(KINDS[state.kind], (row) => row.figures.operations), number("with an error", (row) => row.figures.with_error), number("slow", (row) => row.figures.slow_all),
-    duration("wait p50, ms", (row) => row.figures.waits.quantile(0.5)), duration("wait p99, ms", (row) => row.figures.waits.quantile(0.99)), duration("beyond " + SLOW_MS + " ms, ms", (row) => row.figures.slow_us_all / 1000), column("p99 by leader", (row) => row.at, (value) => of(leaders, value), { plain: true }), column("p99 by awaited replica", (row) => row.at, (value) => of(replicas, value), { plain: true }),
+    duration("wait p50, ms", (row) => row.figures.waits.quantile(0.5)), duration("wait p99, ms", (row) => row.figures.waits.quantile(0.99)), duration("beyond " + SLOW_MS + " ms, ms", (row) => row.figures.slow_us_all / 1000), column("p99 by leader", (row) => row.at, (value) => of(leaders, value), { plain: true }), column("p99 by closing replica", (row) => row.at, (value) => of(replicas, value), { plain: true }),
   ], { rows, wide: true, limit: 60, note: "Waits of all answers, errors included. " + about() }));
 }
 // ---------------------------------------------------------------- start
