@@ -21,8 +21,8 @@ _TARGET = re.compile(r"(?:`|^    |^\$ )make ([a-z][a-z0-9-]*)", re.MULTILINE)
 
 
 def _read(document: Path) -> str:
-    # What was is told in the versions' words.
-    return "" if document.name == "CHANGELOG.md" else document.read_text(encoding="utf-8")
+    # What was is told in the versions' words, and errors are of commands that cannot be given.
+    return "" if document.name in ("CHANGELOG.md", "errors.md") else document.read_text(encoding="utf-8")
 
 
 def _given(text: str) -> Iterator[str]:
