@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pipelines.base.config import Config, load_config
 from pipelines.bronze.ingest import ingest
 from pipelines.gold import gold as gold_stage
+from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
 from pipelines.rules import stage
 from pipelines.rules.facts import timeline
@@ -35,12 +36,12 @@ class Reads:
         self.whole: list[Any] = []
         fold, facts = stage.fold, timeline.facts
 
-        def noted(lake: Lake, readings: Any, *others: Any) -> Any:
-            for reading in readings:
+        def noted(lake: Lake, of_rules: Fold, *others: Fold) -> Any:
+            for reading in of_rules.sources:
                 if reading.spec.name not in OF_NO_HOUR and not self.whole:
                     files = lake.files(reading.spec, reading.where) if reading.files is None else reading.files
                     self.files |= {str(file.place) for file in files or ()}
-            return fold(lake, readings, *others)
+            return fold(lake, of_rules, *others)
 
         def of(lake: Lake, premises: Any, only: Any = None) -> Any:
             self.whole.append(only)
