@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipelines.base.arrow_rows import dicts
 from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts
+from pipelines.incidents.facts import Facts, boots_apart
 from pipelines.incidents.incident import Incident
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.story import incidents_of
@@ -99,7 +99,9 @@ def _asked(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "remarks": questions.remarks(_SIGNATURES),
         "loud": questions.loud(_SIGNATURES),
     }
-    return {name: dicts(connection.sql(statement).to_arrow_table()) for name, statement in statements.items()}
+    asked = {name: dicts(connection.sql(statement).to_arrow_table()) for name, statement in statements.items()}
+    silences, first_boots = boots_apart(asked["silences"])
+    return {**asked, "silences": silences, "first_boots": first_boots}
 
 
 def _file(folder: ReadFolder, path: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:

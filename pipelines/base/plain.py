@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from shutil import get_terminal_size
 
 #: What Markdown (GitHub's included) and the HTML within it could take for markup, anywhere in a line.
 _MARKUP = re.compile(r"[\\`*_\[\]|~#!$]")
@@ -13,6 +15,17 @@ _LEADING = re.compile(r"^([-+=]|\d+[.)](?=\s|$))")
 _LINK = re.compile(r"(://|\bwww\.)", re.IGNORECASE)
 
 TEXT_MAX = 400
+WIDTH_MAX = 100
+
+
+def _prose_width() -> int:
+    if sys.stdout is None or not sys.stdout.isatty():
+        return WIDTH_MAX
+    return min(WIDTH_MAX, max(get_terminal_size().columns, 40))
+
+
+#: Columns that lines of prose take: those of the terminal, where it has fewer than a hundred.
+PROSE_WIDTH = _prose_width()
 
 
 def plain(text: object, limit: int = TEXT_MAX) -> str:

@@ -34,6 +34,7 @@ class Facts:
         findings: rows of `gold.violations`.
         finding_places: finding_id, file_id, byte_offset of `gold.evidence`.
         configs: last value of each key per broker: cluster_id, broker_id, key, value.
+        first_boots: when the process began whose first line is the first of a broker.
         silences: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, steps_before and
             steps_after (of the twenty half seconds next to it, those with a line), moved_before (partitions of the
             broker got another leader in the seconds before it), is_boot (a process begins with the line after it).
@@ -66,6 +67,7 @@ class Facts:
     finding_places: Rows = ()
     configs: Rows = ()
     silences: Rows = ()
+    first_boots: Mapping[Node, int] = field(default_factory=dict)
     last_lines: Rows = ()
     remarks: Rows = ()
     loud: Rows = ()
@@ -119,6 +121,12 @@ class Facts:
 def place(row: Row) -> Place:
     """Where the line of a row stands."""
     return Place(row["file_id"], row["byte_offset"])
+
+
+def boots_apart(rows: Rows) -> tuple[Rows, dict[Node, int]]:
+    """`Facts.silences` and `Facts.first_boots` of rows of `pipelines.incidents.questions.silences`."""
+    first_boots = {node(row): row["end_time"] for row in rows if row["start_time"] is None}
+    return [row for row in rows if row["start_time"] is not None], first_boots
 
 
 def node(row: Row) -> Node:

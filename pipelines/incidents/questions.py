@@ -35,7 +35,10 @@ _FIRST_LINE = "split_part(message, chr(10), 1)"
 
 
 def silences() -> str:
-    """Stretches without a line of a broker, and whatever lies before the first line of a process."""
+    """Stretches without a line of a broker, and whatever lies before the first line of a process.
+
+    Where that is the first line of all, nothing lies before it, and ``start_time`` is null.
+    """
     steps, moved = STEADY_S * STEPS_PER_S, _MOVED_S * STEPS_PER_S
     return f"""
         WITH steps AS (
@@ -56,7 +59,7 @@ def silences() -> str:
         SELECT cluster_id, broker_id, before AS start_time, first AS end_time, steps_before, steps_after, moved_before,
             is_boot
         FROM counted
-        WHERE before IS NOT NULL AND (is_boot OR epoch_us(first) - epoch_us(before) > {SILENCE_S * 1_000_000})
+        WHERE is_boot OR epoch_us(first) - epoch_us(before) > {SILENCE_S * 1_000_000}
         ORDER BY start_time, cluster_id, broker_id
     """
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.config import Config
 from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts, Rows
+from pipelines.incidents.facts import Facts, Rows, boots_apart
 from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, Incident, Place
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.story import incidents_of
@@ -86,6 +86,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         *(*_OF_LINES, "event", "controller_epoch", "subject_broker_id", "brokers", "topic", "leader", "detail"),
         where=of_no_partition,
     )
+    silences, first_boots = boots_apart(reader.rows(questions.silences()))
     return Facts(
         files=files,
         lifecycle=lifecycle,
@@ -96,7 +97,8 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         findings=rows(VIOLATIONS, *VIOLATIONS.column_names),
         finding_places=small_rows(lake, EVIDENCE, "finding_id", "file_id", "byte_offset", where=_has_place()),
         configs=list({(row["cluster_id"], row["broker_id"], row["key"]): row for row in configs}.values()),
-        silences=reader.rows(questions.silences()),
+        silences=silences,
+        first_boots=first_boots,
         last_lines=reader.rows(questions.last_lines()),
         remarks=reader.rows(questions.remarks(signatures)),
         loud=reader.rows(questions.loud(signatures)),

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import orjson
 
-from pipelines.base.plain import plain
+from pipelines.base.plain import PROSE_WIDTH, WIDTH_MAX, plain
 from pipelines.report.happened import Chain, bug, chains, commands, window
 from pipelines.report.model import Incident
 
-WIDTH = 100
 TEXT_MAX = 1200
 
 
@@ -45,19 +44,19 @@ def as_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) -> s
 
 def _chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
     cause = chain.cause
-    yield plain(f"{chain.severity}, {window(cause)} UTC   {cause.kind} {cause.incident_id}", WIDTH)
+    yield plain(f"{chain.severity}, {window(cause)} UTC   {cause.kind} {cause.incident_id}", WIDTH_MAX)
     yield from _wrapped(f"{cause.sentence} {bug(cause)}".rstrip(), "  ", "  ")
     if cause.advice:
         yield from _wrapped(cause.advice, "  > ", "    ")
     for effect in chain.effects:
         yield from _wrapped(f"{effect.start_time[11:19]}  {effect.sentence} {bug(effect)}".rstrip(), "  - ", " " * 14)
     for line in cause.evidence:
-        yield plain(f"    {line.file}:{line.line_no}", WIDTH)
+        yield plain(f"    {line.file}:{line.line_no}", WIDTH_MAX)
         text = plain(line.text, TEXT_MAX)
         if is_whole:
-            yield from textwrap.wrap(text, WIDTH, initial_indent="    | ", subsequent_indent="    | ")
+            yield from textwrap.wrap(text, PROSE_WIDTH, initial_indent="    | ", subsequent_indent="    | ")
         else:
-            yield plain(f"    | {text}", WIDTH)
+            yield plain(f"    | {text}", WIDTH_MAX)
     for command in commands(cause, has_requests):
         yield f"    $ {command}"
     yield ""
@@ -65,4 +64,4 @@ def _chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
 
 def _wrapped(text: str, first: str, rest: str) -> list[str]:
     shown = plain(text, TEXT_MAX)
-    return textwrap.wrap(shown, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return textwrap.wrap(shown, PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import orjson
 
-from pipelines.base.plain import count, ms, plain
+from pipelines.base.plain import PROSE_WIDTH, count, ms, plain
 from pipelines.inquiry.answer import Answer, Table
 from pipelines.report.cluster.parts import Step
 
 #: Columns of prose.
-WIDTH = 100
 #: Characters of a line of a log; JSON has what the tables hold.
 LINE_MAX = 240
 SENTENCE_MAX = 1200
@@ -36,7 +35,11 @@ def _lines(answer: Answer, is_whole: bool) -> Iterator[str]:
     yield plain(answer.title)
     for sentence in answer.sentences:
         yield from textwrap.wrap(
-            plain(sentence, SENTENCE_MAX), WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            plain(sentence, SENTENCE_MAX),
+            PROSE_WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
         )
     if answer.steps:
         yield ""
@@ -51,7 +54,7 @@ def _lines(answer: Answer, is_whole: bool) -> Iterator[str]:
 def _step(step: Step, is_whole: bool) -> Iterator[str]:
     yield from textwrap.wrap(
         plain(step.what, SENTENCE_MAX),
-        WIDTH,
+        PROSE_WIDTH,
         initial_indent=f"{'no time' if step.time is None else step.time[11:-1]:14}",
         subsequent_indent=" " * 14,
         break_on_hyphens=False,

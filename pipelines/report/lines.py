@@ -1,13 +1,12 @@
-"""Lines of plain text for a terminal of 100 columns. Pure."""
+"""Lines of plain text for a terminal. Pure."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from pipelines.base.plain import TEXT_MAX, count, plain
+from pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, count, plain
 
-WIDTH = 100
 #: Of a list that may be long only so many entries are shown.
 SHOWN_MAX = 5
 
@@ -20,7 +19,7 @@ def number(value: int, what: str) -> str:
 def wrapped(line: str) -> Iterator[str]:
     """A line over as many as it needs, those behind the first indented."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
-    yield from textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    yield from textwrap.wrap(line, PROSE_WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
 def listed(prefix: str, texts: Sequence[str]) -> Iterator[str]:
@@ -43,4 +42,4 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int])
         aligned = [
             cell.ljust(widths[place]) if place in left else cell.rjust(widths[place]) for place, cell in enumerate(row)
         ]
-        yield plain("  ".join(aligned).rstrip(), WIDTH)
+        yield plain("  ".join(aligned).rstrip(), WIDTH_MAX)

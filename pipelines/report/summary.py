@@ -6,10 +6,10 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pipelines.base.plain import TEXT_MAX, count, plain, share
+from pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, count, plain, share
 from pipelines.report.correctness import rule_states
 from pipelines.report.happened import Chain, bug, headline, story, verdict_sentence, window
-from pipelines.report.lines import SHOWN_MAX, WIDTH, listed, number, wrapped
+from pipelines.report.lines import SHOWN_MAX, listed, number, wrapped
 from pipelines.report.model import Coverage, Report, Window
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
@@ -34,9 +34,9 @@ def _verdict(report: Report) -> Iterator[str]:
     yield from wrapped(f"  {verdict_sentence(report)}")
     if has_several(report):
         for part in report.clusters:
-            yield plain(f"  cluster {part.cluster_id}: {part.verdict}   evidence: {part.tier}", WIDTH)
+            yield plain(f"  cluster {part.cluster_id}: {part.verdict}   evidence: {part.tier}", WIDTH_MAX)
         for name in sorted(silent_clusters(report)):
-            yield plain(f"  cluster {name}: no logs of that time", WIDTH)
+            yield plain(f"  cluster {name}: no logs of that time", WIDTH_MAX)
     yield from listed("", report.inconclusive)
     if report.window.since or report.window.until:
         yield f"  window: {window_text(report.window)}"
@@ -66,12 +66,12 @@ def _story(report: Report) -> Iterator[str]:
         yield ""
         yield "also logged at WARN or above:"
         for incident in told.also_logged:
-            yield from _indented(plain(incident.sentence, 2 * WIDTH), "  ", "    ")
+            yield from _indented(plain(incident.sentence, 2 * WIDTH_MAX), "  ", "    ")
 
 
 def _chain(mark: str, chain: Chain) -> Iterator[str]:
     """The cause, and what to do."""
-    yield plain(f"{mark}{chain.severity}, {window(chain.cause)}", WIDTH)
+    yield plain(f"{mark}{chain.severity}, {window(chain.cause)}", WIDTH_MAX)
     indent = " " * len(mark)
     yield from _indented(plain(f"{chain.cause.sentence} {bug(chain.cause)}".rstrip(), 3 * TEXT_MAX), indent, indent)
     if chain.advice:
@@ -79,7 +79,7 @@ def _chain(mark: str, chain: Chain) -> Iterator[str]:
 
 
 def _indented(text: str, first: str, rest: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    yield from textwrap.wrap(text, PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _in_short(report: Report) -> Iterator[str]:

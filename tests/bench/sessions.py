@@ -45,7 +45,11 @@ def session(line: str, folder: Path) -> tuple[str, int]:
             break
         printed += block
     os.close(leader)
-    return _CONTROLS.sub("", printed.decode(errors="replace")).replace("\r\n", "\n"), process.wait()
+    text = _CONTROLS.sub("", printed.decode(errors="replace")).replace("\r\n", "\n")
+    # No path of the machine that made the document.
+    for there, shown in ((sys.prefix, "/opt/highwater"), (str(ROOT), "/src/highwater"), (str(folder), "/home/you")):
+        text = text.replace(there, shown)
+    return text, process.wait()
 
 
 def document(folder: Path) -> str:

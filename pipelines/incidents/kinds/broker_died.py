@@ -51,6 +51,7 @@ def restarts(facts: Facts) -> list[Restart]:
         silences[node(row)].append(row)
     starts: dict[Node, list[Row]] = defaultdict(list)
     ends: dict[Node, list[int]] = defaultdict(list)
+    ups: dict[Node, list[int]] = defaultdict(list)
     has_started: dict[Node, bool] = defaultdict(bool)
     for row in facts.lifecycle:
         if row["event"] == "starting":
@@ -60,6 +61,7 @@ def restarts(facts: Facts) -> list[Restart]:
             if has_started[node(row)]:  # once more: the line that it starts is not in these logs
                 starts[node(row)].append(row)
             has_started[node(row)] = True
+            ups[node(row)].append(row["time"])
         elif row["event"] in (*_STOPPING, "shut_down"):
             ends[node(row)].append(row["time"])
     found = []
@@ -70,8 +72,14 @@ def restarts(facts: Facts) -> list[Restart]:
             found.append(
                 Restart(of_node, row["start_time"], row["end_time"], place(said[0]) if said else None, _is_exact(row))
             )
+        boots_us = [*([facts.first_boots[of_node]] if of_node in facts.first_boots else []), *map(_end, boots)]
+        turns_us = sorted({row["time"] for row in starts[of_node]} | set(ups[of_node]) | set(ends[of_node]))
         for start in starts[of_node]:
             if any(row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US for row in boots):
+                continue
+            # A process that waits for a quorum says late that it starts; nothing of another one lies in between.
+            boot_us = max((time for time in boots_us if time <= start["time"]), default=None)
+            if boot_us is not None and not any(boot_us <= time < start["time"] for time in turns_us):
                 continue
             # Between the last line of the one process and the first of the other no line says that a process ends.
             ended = max((time for time in ends[of_node] if time < start["time"]), default=0)
@@ -108,6 +116,11 @@ def deaths(facts: Facts) -> list[Death]:
         for row in facts.last_lines
         if row["seconds_before"] >= _STEADY_SECONDS and row["last_time"] < facts.ends.get(row["cluster_id"], 0)
     ]
+
+
+def _end(row: Row) -> int:
+    time_us: int = row["end_time"]
+    return time_us
 
 
 def _is_exact(row: Row) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts
+from pipelines.incidents.facts import Facts, boots_apart
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import BY_NAME, KINDS
 from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example, steady
@@ -23,8 +23,10 @@ _PLACE = {"file_id": "f", "byte_offset": 0}
 def facts_of(example: Example) -> Facts:
     """Lines asked of DuckDB, rows with their instants in microseconds."""
     lines = [line(second, text, broker, level, logger) for second, broker, level, logger, text in example.lines]
+    silences, first_boots = boots_apart(ask(questions.silences(), lines))
     asked: dict[str, Any] = {
-        "silences": ask(questions.silences(), lines),
+        "silences": silences,
+        "first_boots": first_boots,
         "last_lines": ask(questions.last_lines(), lines),
         "remarks": ask(questions.remarks(SIGNATURES), lines),
         "loud": ask(questions.loud(SIGNATURES), lines),

@@ -285,3 +285,14 @@ def test_a_leader_that_stays_behind_is_a_known_bug(seconds: int, version: str, j
     facts = facts_of("kafka.cluster.Partition", "INFO", [text] * seconds, files=files)
     (incident,) = incidents_of(facts, KINDS)
     assert (incident.known_bug.jira if incident.known_bug else None) == jira
+
+
+def test_a_process_that_says_late_that_it_starts_is_not_another_one() -> None:
+    """A KRaft node under load: a minute from its first line to the one that it starts, with a silence in between."""
+    rows: dict[str, Any] = {"silences": [silence(30, 50)], "lifecycle": [event(51, "starting"), event(60, "started")]}
+    files = [{**FILES[0], "first_time": 1 * S}]
+    assert detected("broker_died", **rows, files=files)
+    assert not detected("broker_died", **rows, files=files, first_boots={("c", 2): 1 * S})
+    # Where that process was up, its end is one.
+    rows["lifecycle"] = [event(20, "started"), *rows["lifecycle"]]
+    assert detected("broker_died", **rows, files=files, first_boots={("c", 2): 1 * S})

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.base.errors import InputError
-from pipelines.base.plain import count, markdown, ms, plain, share
-from pipelines.report.lines import WIDTH
+from pipelines.base.plain import WIDTH_MAX, count, markdown, ms, plain, share
 from pipelines.report.model import NotCheckable, Report, Window
 from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
 from pipelines.report.sections import SECTIONS, sections_text
@@ -277,7 +276,7 @@ def test_escaped_text_is_one_line_without_markup(text: str) -> None:
 def test_hostile_text_fits_the_terminal(text: str) -> None:
     hostile = sample.hostile(text)
     lines = f"{summary_text(hostile)}\n{everything(hostile)}".split("\n")
-    assert all(len(line) <= WIDTH and line.isprintable() for line in lines)
+    assert all(len(line) <= WIDTH_MAX and line.isprintable() for line in lines)
 
 
 def test_ordinary_text_stays_as_it_is() -> None:
@@ -393,7 +392,7 @@ def test_summary_of_many_findings() -> None:
     assert "  and 3 more, see the report" in text
     assert "  and of 4 more rules, see the report" in text
     assert "rule-0, rule-1, rule-2, rule-3, rule-4 and 4 more rules: the command" in text
-    assert all(len(line) <= WIDTH for line in text.split("\n"))
+    assert all(len(line) <= WIDTH_MAX for line in text.split("\n"))
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:
