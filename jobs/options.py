@@ -114,8 +114,9 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--section",
         "sections",
         type=click.Choice(SECTION_NAMES),
+        metavar="NAME",
         multiple=True,
-        help="Print only this part of what --verbose prints; several are possible.",
+        help=f"Print only this part of what --verbose prints: {', '.join(SECTION_NAMES)}; several are possible.",
     ),
     "answer format": click.option(
         "--format",
