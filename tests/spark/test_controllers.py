@@ -12,9 +12,11 @@ from pyspark.sql import Row
 
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.stage import collect_premises
-from pipelines.controllers.stage import replay_controllers
+from pipelines.controllers.stage import Controllers, replay_of_controllers
 from pipelines.kafka.context import Contexts
+from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
+from pipelines.lake.staged import staging
 from schemas import controllers as c
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS
@@ -82,6 +84,15 @@ def produced(second: float, error_code: int) -> tuple[TableSpec, dict[str, Any]]
     named = {"class": "explained", "cause": "at_once", "wait_ms": 0.0, "partitions": [Row(**part)]}
     spec, row = fact(gold.DELAYED_OPERATIONS, second, 3, **values, **times, **lists, **named)
     return spec, {name: row[name] for name in spec.column_names}
+
+
+def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controllers:
+    """The replay in a query of its own."""
+    given: list[Controllers] = []
+    with staging(lake) as folder:
+        beside = replay_of_controllers(lake, premises, folder, stamp, given)
+        beside.commit(folder.written(fold(lake, beside.fold), beside.tables))
+    return given[0]
 
 
 def test_a_failover_of_zookeeper(lake: Lake):
