@@ -70,7 +70,7 @@ def test_a_name_that_is_another_lakes_is_told(session: SparkSession, tmp_path: P
 def test_a_schema_that_is_not_there_is_told_before_any_work(spark: SparkSession, tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=name):
         require_schema(spark, name)
-    (tmp_path / "lake").mkdir()
+    Lake(spark, tmp_path / "lake").create([LOG_FILES])
     ended = in_session(spark, tmp_path, "parse", "--catalog", name)
     assert ended.code == 2
     assert name in ended.err
