@@ -27,6 +27,7 @@ OF_THIS_MACHINE = {
     "pipelines/spark/session.py": "scratch folders, jars",
     "pipelines/spark/session_settings.py": "settings of Spark's installation",
     "pipelines/base/java.py": "where Java is",
+    "pipelines/base/plain.py": "the width of the terminal",
     "pipelines/base/jars.py": "jars of the installation",
     "pipelines/spark/class_archive.py": "the JVM's archive",
     "pipelines/spark/jvm_stderr.py": "a pipe",
