@@ -35,10 +35,6 @@ class Staged:
         self._specs = {spec.name: spec for spec in specs}
         self._files = files
 
-    def __add__(self, other: Staged) -> Staged:
-        specs = {**self._specs, **other._specs}
-        return Staged(self._lake, specs.values(), [*self._files, *other._files])
-
     def files(self, table: str) -> list[AddedFile]:
         """Files of a table."""
         return [file for file in self._files if file.table == table]
