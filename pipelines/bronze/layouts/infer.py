@@ -85,7 +85,9 @@ class Inferred(NamedTuple):
 def infer(lines: Sequence[bytes]) -> Inferred:
     """The layout of lines without line ends and wrappers."""
     if is_plain_kafka(lines):
-        return Inferred(pattern_layout(KAFKA), _TEMPLATE * len(lines), len(lines))
+        # A piece of a line starts no record, and counts nothing.
+        begun = len(_starts(pattern_layout(KAFKA), lines))
+        return Inferred(pattern_layout(KAFKA), _TEMPLATE * begun, begun)
     structures = list(structured.layouts(lines))
     best = max((_scored(layout, _starts(layout, lines)) for layout in structures), default=Inferred(None), key=_score)
     if best.proven:

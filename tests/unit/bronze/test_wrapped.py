@@ -114,6 +114,15 @@ def test_a_wrapped_log_gives_the_records_of_the_log(content: bytes, name: str, d
     assert (offset, line_no) == (len(file), file.count(b"\n") + 1)
 
 
+@pytest.mark.parametrize("place", [0, 1, 700])
+def test_pieces_of_few_lines_count_no_more_than_whole_ones(place: int) -> None:
+    lines = logs()[0][5:7]
+    file = wrapped(
+        b"\n".join(lines) + b"\n", "docker", lambda line: [line] if line == lines[0] else [line[:place], line[place:]]
+    )
+    assert recognise(file.split(b"\n")[:-1]).name == f"docker/{KAFKA}"
+
+
 @examples(100)
 @given(windows(), windows(), st.sampled_from(["cri", "docker", "journal-json"]), st.randoms(use_true_random=False))
 def test_streams_may_be_interleaved(one: bytes, other: bytes, name: str, random) -> None:
