@@ -50,17 +50,11 @@ BESIDE_HEAP_BYTES = 1 << 30
 
 
 class Finding(NamedTuple):
-    """What one check found.
+    """What one check found."""
 
-    Attributes:
-        subject: what was looked at.
-        state: what it is like.
-        remedy: what to do; None if nothing is wrong.
-    """
-
-    subject: str
-    state: str
-    remedy: str | None = None
+    subject: str  #: what was looked at
+    state: str  #: what it is like
+    remedy: str | None = None  #: what to do; None if nothing is wrong
 
 
 def doctor(conf: Path | None, console: Console, lake: Place, fetches: bool = False) -> ExitCode:

@@ -34,13 +34,9 @@ _MIRRORED = ("central", "*", "external:*")
 
 
 class Jar(NamedTuple):
-    """A line of the lock.
+    """A line of the lock."""
 
-    Attributes:
-        folder: below the folder of jars.
-    """
-
-    folder: str
+    folder: str  #: below the folder of jars
     group: str
     artifact: str
     version: str

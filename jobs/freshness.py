@@ -28,16 +28,12 @@ _NAMED_MAX: Final = 12
 
 
 class Newest(NamedTuple):
-    """The newest line of a broker.
-
-    Attributes:
-        has_stopped: its last lines say that it was shut down.
-    """
+    """The newest line of a broker."""
 
     cluster_id: str
     broker_id: int
     last_us: int
-    has_stopped: bool = False
+    has_stopped: bool = False  #: its last lines say that it was shut down
 
 
 def newest_lines(lake: Lake, cluster_id: str | None) -> list[Newest]:

@@ -43,21 +43,15 @@ PARTITIONS_MAX = 20
 
 
 class Question(NamedTuple):
-    """What every inquiry is asked with.
-
-    Attributes:
-        lake: folder of the lake.
-        cluster: name or id of one, where the lake has several; None: nobody said.
-        since, until: of what is asked for, the end exclusive.
-        form: ``text`` or ``json``.
-    """
+    """What every inquiry is asked with."""
 
     console: Console
-    lake: Place
-    cluster: str | None = None
+    lake: Place  #: folder of the lake
+    cluster: str | None = None  #: name or id of one, where the lake has several; None: nobody said
+    #: since, until: of what is asked for, the end exclusive
     since: datetime | None = None
     until: datetime | None = None
-    form: str = "text"
+    form: str = "text"  #: ``text`` or ``json``
 
     @property
     def reader(self) -> LakeReader:
@@ -266,17 +260,13 @@ def _survivors(reader: LakeReader, places: Iterable[tuple[str, str, int]], at_us
 
 
 class Span(NamedTuple):
-    """A side of a comparison: a lake, an interval of one, or one as an audit left it.
-
-    Attributes:
-        run_id: beginning of that audit's id; None: the last one's.
-    """
+    """A side of a comparison: a lake, an interval of one, or one as an audit left it."""
 
     name: str
     lake: Place
     since: datetime | None
     until: datetime | None
-    run_id: str | None = None
+    run_id: str | None = None  #: beginning of that audit's id; None: the last one's
 
     @property
     def reader(self) -> LakeReader:

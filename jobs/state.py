@@ -19,21 +19,15 @@ _REPLAYS = "state.replays"
 
 
 class Carried(NamedTuple):
-    """Carried rows of one kind of one broker.
-
-    Attributes:
-        pending: operations in them that are not settled.
-        size_bytes: as stored in memory, uncompressed.
-        last: newest event in them, ISO 8601; None where they name none.
-    """
+    """Carried rows of one kind of one broker."""
 
     cluster_id: str
     broker_id: int
     kind: str
     rows: int
-    pending: int
-    size_bytes: int
-    last: str | None
+    pending: int  #: operations in them that are not settled
+    size_bytes: int  #: as stored in memory, uncompressed
+    last: str | None  #: newest event in them, ISO 8601; None where they name none
 
 
 class Seal(NamedTuple):

@@ -63,30 +63,19 @@ Problems = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Run:
-    """What every step is given.
-
-    Attributes:
-        lake: folder of the Delta tables.
-        out: folder that receives the report.
-        time_from: only what arrived at or after this is reported; None for no bound.
-        time_until: only what arrived before this is reported; None for no bound.
-        form: what is printed of the report, a name of `pipelines.report.printed.PRINTED`.
-        redact_key: names are replaced in the report, under this key; None: they are not.
-        catalog: ``catalog.schema`` that gets the names of the lake's tables and views; None for none.
-        cluster: only this cluster is reported, by its name or its id; None: all of them.
-        sections: parts of the report that are printed, names of `pipelines.report.sections.SECTIONS`.
-    """
+    """What every step is given."""
 
     config: Config
     console: Console
-    lake: Place
-    out: Place
-    time_from: datetime | None = None
-    time_until: datetime | None = None
-    form: str = "text"
-    redact_key: bytes | None = None
-    catalog: str | None = None
-    cluster: str | None = None
+    lake: Place  #: folder of the Delta tables
+    out: Place  #: folder that receives the report
+    time_from: datetime | None = None  #: only what arrived at or after this is reported; None for no bound
+    time_until: datetime | None = None  #: only what arrived before this is reported; None for no bound
+    form: str = "text"  #: what is printed of the report, a name of `pipelines.report.printed.PRINTED`
+    redact_key: bytes | None = None  #: names are replaced in the report, under this key; None: they are not
+    catalog: str | None = None  #: ``catalog.schema`` that gets the names of the lake's tables and views; None for none
+    cluster: str | None = None  #: only this cluster is reported, by its name or its id; None: all of them
+    #: parts of the report that are printed, names of `pipelines.report.sections.SECTIONS`
     sections: tuple[str, ...] = ()
 
     def cluster_id(self, lake: Lake) -> str | None:

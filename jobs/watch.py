@@ -40,20 +40,13 @@ _UNDELIVERED: Final = ", undelivered"
 
 
 class Recipients(NamedTuple):
-    """Who is told of incidents, beside stdout.
+    """Who is told of incidents, beside stdout."""
 
-    Attributes:
-        webhook, command: None: none.
-        form: of what the webhook is sent, one of `jobs.options.ALERT_FORMATS`.
-        severity: the least that they are told of.
-        metrics: file for Prometheus; None: none.
-    """
-
-    webhook: str | None = None
-    form: str = "json"
-    command: str | None = None
-    severity: str = "major"
-    metrics: Place | None = None
+    webhook: str | None = None  #: None: none
+    form: str = "json"  #: of what the webhook is sent, one of `jobs.options.ALERT_FORMATS`
+    command: str | None = None  #: None: none
+    severity: str = "major"  #: the least that they are told of
+    metrics: Place | None = None  #: file for Prometheus; None: none
 
 
 class _OfRound(Console):

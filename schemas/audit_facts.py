@@ -103,64 +103,41 @@ HISTORY_RANK: Final = 0
 
 
 class Fact(NamedTuple):
-    """One fact. What a field means for a kind is said in `pipelines.rules.facts`; what it has not is None.
+    """One fact. What a field means for a kind is said in `pipelines.rules.facts`; what it has not is None."""
 
-    Attributes:
-        kind: one of the above.
-        time_us: of the line, on the clock of ``broker_id``; microseconds since the epoch.
-        broker_id: whose line it is.
-        name: role, change, state, source or class.
-        leader: broker that leads.
-        leader_epoch: leader epoch.
-        partition_epoch: partition epoch or zkVersion.
-        offset: start, position or base offset.
-        end_offset: exclusive.
-        high_watermark: high watermark.
-        previous: value before: of the leader epoch, or of the high watermark.
-        replica_id: whom it is about.
-        isr, replicas: broker ids.
-        error_code: answered.
-        size_bytes: of the records.
-        checksum: of a batch, as stored.
-        earliest_us, latest_us: what the line is about happened between them.
-        log_append_time_us: log append time answered; largest timestamp of a batch.
-        topic_id: topic id, where the line has it.
-        client: client id.
-        detail: reason, bug or text, as logged.
-        connection, correlation_id: of a request.
-        controller_epoch: controller epoch.
-        derived: what of it no line tells and how it was worked out instead; None: all of it is as logged. A derived
-            fact may open a case; it proves none.
-        file_id, byte_offset, line_no: the line; None for what a request of gold says.
-    """
-
-    kind: str
-    time_us: Long
-    broker_id: Int | None = None
-    name: str | None = None
-    leader: Int | None = None
-    leader_epoch: Int | None = None
-    partition_epoch: Int | None = None
-    offset: Long | None = None
-    end_offset: Long | None = None
-    high_watermark: Long | None = None
-    previous: Long | None = None
-    replica_id: Int | None = None
+    kind: str  #: one of the above
+    time_us: Long  #: of the line, on the clock of ``broker_id``; microseconds since the epoch
+    broker_id: Int | None = None  #: whose line it is
+    name: str | None = None  #: role, change, state, source or class
+    leader: Int | None = None  #: broker that leads
+    leader_epoch: Int | None = None  #: leader epoch
+    partition_epoch: Int | None = None  #: partition epoch or zkVersion
+    offset: Long | None = None  #: start, position or base offset
+    end_offset: Long | None = None  #: exclusive
+    high_watermark: Long | None = None  #: high watermark
+    previous: Long | None = None  #: value before: of the leader epoch, or of the high watermark
+    replica_id: Int | None = None  #: whom it is about
+    #: isr, replicas: broker ids
     isr: tuple[Int, ...] | None = None
     replicas: tuple[Int, ...] | None = None
-    error_code: Int | None = None
-    size_bytes: Long | None = None
-    checksum: Long | None = None
+    error_code: Int | None = None  #: answered
+    size_bytes: Long | None = None  #: of the records
+    checksum: Long | None = None  #: of a batch, as stored
+    #: earliest_us, latest_us: what the line is about happened between them
     earliest_us: Long | None = None
     latest_us: Long | None = None
-    log_append_time_us: Long | None = None
-    topic_id: str | None = None
-    client: str | None = None
-    detail: str | None = None
+    log_append_time_us: Long | None = None  #: log append time answered; largest timestamp of a batch
+    topic_id: str | None = None  #: topic id, where the line has it
+    client: str | None = None  #: client id
+    detail: str | None = None  #: reason, bug or text, as logged
+    #: connection, correlation_id: of a request
     connection: str | None = None
     correlation_id: Int | None = None
-    controller_epoch: Int | None = None
+    controller_epoch: Int | None = None  #: controller epoch
+    #: what of it no line tells and how it was worked out instead; None: all of it is as logged. A derived fact may
+    #: open a case; it proves none
     derived: str | None = None
+    #: file_id, byte_offset, line_no: the line; None for what a request of gold says
     file_id: str | None = None
     byte_offset: Long | None = None
     line_no: Long | None = None

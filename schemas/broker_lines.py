@@ -20,32 +20,23 @@ LIFE: Final = "life"
 
 
 class BrokerLine(NamedTuple):
-    """One line, or what one line says of one partition.
+    """One line, or what one line says of one partition."""
 
-    Attributes:
-        time_us: microseconds, the broker's clock; -1 for `BEGUN`.
-        source: one of the above.
-        what: its role, change, action or event there.
-        topic, partition: None for `LIFE`.
-        start_offset, high_watermark, leader_epoch, partition_epoch, leader, topic_id: as there.
-        isr: after the line.
-        previous_isr: before it, of a change.
-        replicas, adding, removing: assigned replicas, and those that a reassignment adds and removes.
-    """
-
-    time_us: Long
-    source: str
-    what: str | None = None
+    time_us: Long  #: microseconds, the broker's clock; -1 for `BEGUN`
+    source: str  #: one of the above
+    what: str | None = None  #: its role, change, action or event there
+    #: topic, partition: None for `LIFE`
     topic: str | None = None
     partition: Int | None = None
-    topic_id: str | None = None
-    leader: Int | None = None
-    leader_epoch: Int | None = None
-    partition_epoch: Int | None = None
-    start_offset: Long | None = None
-    high_watermark: Long | None = None
-    isr: tuple[Int, ...] | None = None
-    previous_isr: tuple[Int, ...] | None = None
+    topic_id: str | None = None  #: as there
+    leader: Int | None = None  #: likewise
+    leader_epoch: Int | None = None  #: likewise
+    partition_epoch: Int | None = None  #: likewise
+    start_offset: Long | None = None  #: likewise
+    high_watermark: Long | None = None  #: likewise
+    isr: tuple[Int, ...] | None = None  #: after the line
+    previous_isr: tuple[Int, ...] | None = None  #: before it, of a change
+    #: replicas, adding, removing: assigned replicas, and those that a reassignment adds and removes
     replicas: tuple[Int, ...] | None = None
     adding: tuple[Int, ...] | None = None
     removing: tuple[Int, ...] | None = None

@@ -25,23 +25,11 @@ RANK: Final = {LOGGED: 0, SECOND: 1, WATCH: 2, FETCH: 3, LISTED: 3}
 
 
 class ConnectionRow(NamedTuple):
-    """One row; what its kind does not have is None.
+    """One row; what its kind does not have is None."""
 
-    Attributes:
-        kind: one of the above.
-        replica_id, correlation_id, arrival_us, dequeued_us, handled_us, completed_us, sent_us: of a fetch, also where a
-            partition is `LISTED`.
-        carried_chain_no: the chain of a fetch that an earlier run has seen.
-        topic: name; of `LISTED`, ``id:<topic id>`` where no line tells it.
-        leader_epoch, offset, high_watermark, error_code, diverging, stable_offset, size_bytes: of `LISTED`
-            (`schemas.events.Event`).
-        session_topic, topic_id, isolation_level: of `WATCH`.
-        from_us, until_us: first and last instant: of `WATCH` and `LOGGED`; of `SECOND`, its first and last line; its
-            ``arrival_us`` is when it began.
-        first_request_us, last_request_us: of `SECOND`.
-    """
-
-    kind: str
+    kind: str  #: one of the above
+    #: replica_id, correlation_id, arrival_us, dequeued_us, handled_us, completed_us, sent_us: of a fetch, also where
+    #: a partition is `LISTED`
     replica_id: Int | None = None
     correlation_id: Int | None = None
     arrival_us: Long | None = None
@@ -49,9 +37,11 @@ class ConnectionRow(NamedTuple):
     handled_us: Long | None = None
     completed_us: Long | None = None
     sent_us: Long | None = None
-    carried_chain_no: Int | None = None
-    topic: str | None = None
+    carried_chain_no: Int | None = None  #: the chain of a fetch that an earlier run has seen
+    topic: str | None = None  #: name; of `LISTED`, ``id:<topic id>`` where no line tells it
     partition: Int | None = None
+    #: leader_epoch, offset, high_watermark, error_code, diverging, stable_offset, size_bytes: of `LISTED`
+    #: (`schemas.events.Event`)
     leader_epoch: Int | None = None
     offset: Long | None = None
     high_watermark: Long | None = None
@@ -59,10 +49,14 @@ class ConnectionRow(NamedTuple):
     diverging: bool | None = None
     stable_offset: Long | None = None
     size_bytes: Long | None = None
+    #: session_topic, topic_id, isolation_level: of `WATCH`
     session_topic: str | None = None
     topic_id: str | None = None
     isolation_level: Int | None = None
+    #: from_us, until_us: first and last instant: of `WATCH` and `LOGGED`; of `SECOND`, its first and last line; its
+    #: ``arrival_us`` is when it began
     from_us: Long | None = None
     until_us: Long | None = None
+    #: first_request_us, last_request_us: of `SECOND`
     first_request_us: Long | None = None
     last_request_us: Long | None = None

@@ -48,74 +48,56 @@ RANK: Final = {
 
 
 class Event(NamedTuple):
-    """One thing that happened to a partition on one broker.
+    """One thing that happened to a partition on one broker."""
 
-    Attributes:
-        time_us: the latest instant at which it had happened; events come in this order.
-        kind: one of the kinds above.
-        earliest_us: the earliest instant at which it can have happened.
-        leader_epoch: epoch that starts (leader_start), that ended this leadership (leader_end), or of the request.
-        offset: start offset (leader_start), fetch offset (fetch; None where the session did not repeat it), base offset
-            (produce; None where unknown), start offset (initial_status), first offset of the segment (roll; None where
-            the version does not log it), of the broker's own log (local_start).
-        high_watermark: of leader_start, isr_update and isr_proposal, as the line shows it; of a fetch, as its answer
-            does.
-        isr: in-sync replicas, for leader_start, isr_update and isr_proposal (those it starts from); replicas awaited,
-            for progress.
-        replica_id: the follower that fetches.
-        error_code: of the response's partition; for leader_end, with which error what waited was answered.
-        request_id: identifies the request on this broker; the same in all its partitions.
-        chain: identifies an unbroken run of a follower's fetches: two fetches of one chain have every fetch between
-            them in the log.
-        sequence: position of a fetch in its chain (the correlation id).
-        chain_end_us: when the last fetch of the chain arrived.
-        arrival_us, completed_us: instants of the request; for leader_end, by when the broker had stepped down.
-        previous_arrival_us, previous_dequeued_us, previous_handled_us, previous_completed_us, previous_sent_us: of the
-            fetch before this one in its chain: the one that carried out what lies below this one's offset.
-        acks, timeout_ms: of a produce request.
-        partitions: how many partitions the produce request has.
-        size_bytes: records appended, in bytes; None where the log does not say.
-        records: how many records were appended; None where the log does not say.
-        producer: whose transaction the records belong to, or a marker ends; None outside transactions.
-        control: True for a transaction marker.
-        replicas: how many replicas are assigned, for leader_start and isr_update; None where the log does not tell.
-        end_offset: of the replica's log with what it was answered (replicated); None: it was answered no records.
-        stable_offset: last stable offset in the answer (replicated).
-        required_offset: requiredOffset that the broker logged.
-        diverging: True where the leader answered a fetch that the follower's log diverges from its own.
-        controller: True where an ISR update came with the controller's metadata, not from the leader's own proposal.
-    """
-
-    time_us: Long
-    kind: str
-    earliest_us: Long
+    time_us: Long  #: the latest instant at which it had happened; events come in this order
+    kind: str  #: one of the kinds above
+    earliest_us: Long  #: the earliest instant at which it can have happened
+    #: epoch that starts (leader_start), that ended this leadership (leader_end), or of the request
     leader_epoch: Int | None = None
+    #: start offset (leader_start), fetch offset (fetch; None where the session did not repeat it), base offset
+    #: (produce; None where unknown), start offset (initial_status), first offset of the segment (roll; None where the
+    #: version does not log it), of the broker's own log (local_start)
     offset: Long | None = None
+    #: of leader_start, isr_update and isr_proposal, as the line shows it; of a fetch, as its answer does
     high_watermark: Long | None = None
+    #: in-sync replicas, for leader_start, isr_update and isr_proposal (those it starts from); replicas awaited, for
+    #: progress
     isr: tuple[Int, ...] | None = None
-    replica_id: Int | None = None
+    replica_id: Int | None = None  #: the follower that fetches
+    #: of the response's partition; for leader_end, with which error what waited was answered
     error_code: Int | None = None
-    request_id: str | None = None
+    request_id: str | None = None  #: identifies the request on this broker; the same in all its partitions
+    #: identifies an unbroken run of a follower's fetches: two fetches of one chain have every fetch between them in
+    #: the log
     chain: str | None = None
-    sequence: Int | None = None
-    chain_end_us: Long | None = None
+    sequence: Int | None = None  #: position of a fetch in its chain (the correlation id)
+    chain_end_us: Long | None = None  #: when the last fetch of the chain arrived
+    #: arrival_us, completed_us: instants of the request; for leader_end, by when the broker had stepped down
     arrival_us: Long | None = None
     completed_us: Long | None = None
+    #: previous_arrival_us, previous_dequeued_us, previous_handled_us, previous_completed_us, previous_sent_us: of the
+    #: fetch before this one in its chain: the one that carried out what lies below this one's offset
     previous_arrival_us: Long | None = None
     previous_dequeued_us: Long | None = None
     previous_handled_us: Long | None = None
     previous_completed_us: Long | None = None
     previous_sent_us: Long | None = None
+    #: acks, timeout_ms: of a produce request
     acks: Int | None = None
     timeout_ms: Int | None = None
-    partitions: Int | None = None
-    required_offset: Long | None = None
+    partitions: Int | None = None  #: how many partitions the produce request has
+    required_offset: Long | None = None  #: requiredOffset that the broker logged
+    #: True where the leader answered a fetch that the follower's log diverges from its own
     diverging: bool | None = None
+    #: True where an ISR update came with the controller's metadata, not from the leader's own proposal
     controller: bool | None = None
-    size_bytes: Long | None = None
-    records: Int | None = None
-    producer: str | None = None
-    control: bool | None = None
+    size_bytes: Long | None = None  #: records appended, in bytes; None where the log does not say
+    records: Int | None = None  #: how many records were appended; None where the log does not say
+    producer: str | None = None  #: whose transaction the records belong to, or a marker ends; None outside transactions
+    control: bool | None = None  #: True for a transaction marker
+    #: how many replicas are assigned, for leader_start and isr_update; None where the log does not tell
     replicas: Int | None = None
+    #: of the replica's log with what it was answered (replicated); None: it was answered no records
     end_offset: Long | None = None
-    stable_offset: Long | None = None
+    stable_offset: Long | None = None  #: last stable offset in the answer (replicated)

@@ -21,27 +21,16 @@ from schemas.table import TableSpec
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a run.
+    """One step of a run."""
 
-    Attributes:
-        verb: of ``highwater``, which does it; ``audit`` does all of ingest to report.
-        name: also the layer of the files that it leaves for later steps.
-        says: what it does.
-        stage: module and function that give the sources to the worker, below ``pipelines``.
-        worker: module and function or class that make rows of rows, below ``pipelines``; pure.
-        reads: full names of tables and files, with spaces between.
-        by: columns of the key by which a fold brings rows together; empty where none does.
-        gives: full names of tables and files, with spaces between.
-    """
-
-    verb: str
-    name: str
-    says: str
-    stage: str
-    worker: str
-    reads: str = ""
-    by: str = ""
-    gives: str = ""
+    verb: str  #: of ``highwater``, which does it; ``audit`` does all of ingest to report
+    name: str  #: also the layer of the files that it leaves for later steps
+    says: str  #: what it does
+    stage: str  #: module and function that give the sources to the worker, below ``pipelines``
+    worker: str  #: module and function or class that make rows of rows, below ``pipelines``; pure
+    reads: str = ""  #: full names of tables and files, with spaces between
+    by: str = ""  #: columns of the key by which a fold brings rows together; empty where none does
+    gives: str = ""  #: full names of tables and files, with spaces between
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

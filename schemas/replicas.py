@@ -70,51 +70,32 @@ RANK: Final = {
 
 
 class ReplicaEvent(NamedTuple):
-    """One thing that a broker logged of a partition's replication. Its order is that of the broker's own clock.
+    """One thing that a broker logged of a partition's replication. Its order is that of the broker's own clock."""
 
-    Attributes:
-        broker_id: whose log it is: the follower's, but the leader's for `FETCHED` and `ANSWERED`.
-        time_us: time of the line, microseconds since the epoch.
-        kind: one of the kinds above.
-        leader: leader's broker id; -1 for none.
-        leader_epoch: epoch that starts, or of the request; the epoch asked for (`ANSWERED`).
-        offset: log end offset (leadership, `LOADED`), offset truncated or reset to, initial offset (`ADDED`), offset
-            asked for (`FETCHED`), end offset answered (`ANSWERED`).
-        high_watermark: as the line shows it.
-        previous_high_watermark: before it stepped back.
-        previous_end_offset: log end offset before (`NO_EFFECT`, `OUT_OF_RANGE`).
-        previous_leader_epoch: as a leader's line shows it; -1 after a start.
-        reason: `silver.truncations.reason`.
-        error: of a fetcher's line.
-        fetcher_id: thread that logs, or that the client id of a request names.
-        replica_id: follower that asks (`FETCHED`, `ANSWERED`).
-        last_fetched_epoch: of a fetch.
-        diverging_epoch, diverging_end_offset: the leader's answer to it.
-        traced_high_watermark, traced_end_offset: what the replica's TRACE lines last showed (up to 2.5), and when.
-        traced_high_watermark_us, traced_end_offset_us: times of those lines.
-    """
-
-    broker_id: Int
-    time_us: Long
-    kind: str
-    leader: Int | None = None
-    leader_epoch: Int | None = None
+    broker_id: Int  #: whose log it is: the follower's, but the leader's for `FETCHED` and `ANSWERED`
+    time_us: Long  #: time of the line, microseconds since the epoch
+    kind: str  #: one of the kinds above
+    leader: Int | None = None  #: leader's broker id; -1 for none
+    leader_epoch: Int | None = None  #: epoch that starts, or of the request; the epoch asked for (`ANSWERED`)
+    #: log end offset (leadership, `LOADED`), offset truncated or reset to, initial offset (`ADDED`), offset asked for
+    #: (`FETCHED`), end offset answered (`ANSWERED`)
     offset: Long | None = None
-    high_watermark: Long | None = None
-    previous_high_watermark: Long | None = None
-    previous_end_offset: Long | None = None
-    previous_leader_epoch: Int | None = None
-    reason: str | None = None
-    error: str | None = None
-    fetcher_id: Int | None = None
-    replica_id: Int | None = None
-    last_fetched_epoch: Int | None = None
+    high_watermark: Long | None = None  #: as the line shows it
+    previous_high_watermark: Long | None = None  #: before it stepped back
+    previous_end_offset: Long | None = None  #: log end offset before (`NO_EFFECT`, `OUT_OF_RANGE`)
+    previous_leader_epoch: Int | None = None  #: as a leader's line shows it; -1 after a start
+    reason: str | None = None  #: `silver.truncations.reason`
+    error: str | None = None  #: of a fetcher's line
+    fetcher_id: Int | None = None  #: thread that logs, or that the client id of a request names
+    replica_id: Int | None = None  #: follower that asks (`FETCHED`, `ANSWERED`)
+    last_fetched_epoch: Int | None = None  #: of a fetch
+    #: diverging_epoch, diverging_end_offset: the leader's answer to it
     diverging_epoch: Int | None = None
     diverging_end_offset: Long | None = None
-    traced_high_watermark: Long | None = None
-    traced_high_watermark_us: Long | None = None
-    traced_end_offset: Long | None = None
-    traced_end_offset_us: Long | None = None
+    traced_high_watermark: Long | None = None  #: what the replica's TRACE lines last showed (up to 2.5), and when
+    traced_high_watermark_us: Long | None = None  #: times of those lines
+    traced_end_offset: Long | None = None  #: what the replica's TRACE lines last showed (up to 2.5), and when
+    traced_end_offset_us: Long | None = None  #: times of those lines
 
 
 _REPLICA = (

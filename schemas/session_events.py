@@ -57,72 +57,54 @@ class Origin(NamedTuple):
 
 
 class SessionEvent(NamedTuple):
-    """A fetch request, or something that can complete one. Events come in the order of their earliest instants.
+    """A fetch request, or something that can complete one. Events come in the order of their earliest instants."""
 
-    Attributes:
-        time_us: earliest instant: of a fetch, when it left the request queue.
-        kind: one of the kinds above.
-        latest_us: by when it had happened; None where nothing but the fetch itself proves that it did. Of a fetch, when
-            it had been read (handled).
-        topic, partition: of a wake; the topic as the fetches of this connection name it.
-        name: the topic's name (named).
-        base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll), of
-            the broker's own log (local_start).
-        size_bytes: of a batch; None where the log does not tell it.
-        estimated: the offset of the batch is a count, not a logged one.
-        unstable: the batch, or the begin of the segment, lies above the last stable offset until a `stable` event.
-        transaction_offset: where the transaction that ended began (stable), if this leader's log shows it.
-        operation_id: of a fetch.
-        replica_id: the follower that fetches; -1 for consumers.
-        isolation_level: 0 read_uncommitted, 1 read_committed.
-        session_epoch: of the request: 0 opens a session, -1 asks for all that it lists, else it names only changes.
-        min_bytes, max_wait_ms: of the request.
-        topics, partitions, offsets, max_bytes: partitions that the request lists, in its order.
-        leader_epoch: the highest currentLeaderEpoch that the request names; None or -1 if it names none.
-        forgotten_topics, forgotten_partitions: those that leave the session.
-        completed_us: answered, as observed.
-        error_codes: distinct error codes of the response, but 0.
-        response_bytes: records in the response.
-        filled_topics, filled_partitions: partitions for which the response has records.
-        told_topics, told_partitions, told_stable: last stable offsets in the response to a read_committed consumer,
-            where they lie below the high watermark.
-        at_once_reason: why the response shows that it could not wait; None if it shows no reason.
-        sequence: of a fetch, its place among the requests of its connection (the correlation id).
-        origin: of a fetch; the replay does not look at it.
-    """
-
-    time_us: Long
-    kind: str
+    time_us: Long  #: earliest instant: of a fetch, when it left the request queue
+    kind: str  #: one of the kinds above
+    #: by when it had happened; None where nothing but the fetch itself proves that it did. Of a fetch, when it had
+    #: been read (handled)
     latest_us: Long | None = None
-    topic: str | None = None
-    name: str | None = None
-    partition: Int | None = None
+    topic: str | None = None  #: of a wake; the topic as the fetches of this connection name it
+    name: str | None = None  #: the topic's name (named)
+    partition: Int | None = None  #: of a wake
+    #: of a batch; the last stable offset (stable); first offset of the segment (roll), of the broker's own log
+    #: (local_start)
     base_offset: Long | None = None
-    size_bytes: Long | None = None
-    estimated: bool | None = None
+    size_bytes: Long | None = None  #: of a batch; None where the log does not tell it
+    estimated: bool | None = None  #: the offset of the batch is a count, not a logged one
+    #: the batch, or the begin of the segment, lies above the last stable offset until a `stable` event
     unstable: bool | None = None
+    #: where the transaction that ended began (stable), if this leader's log shows it
     transaction_offset: Long | None = None
-    operation_id: str | None = None
-    replica_id: Int | None = None
-    isolation_level: Int | None = None
+    operation_id: str | None = None  #: of a fetch
+    replica_id: Int | None = None  #: the follower that fetches; -1 for consumers
+    isolation_level: Int | None = None  #: 0 read_uncommitted, 1 read_committed
+    #: of the request: 0 opens a session, -1 asks for all that it lists, else it names only changes
     session_epoch: Int | None = None
+    #: min_bytes, max_wait_ms: of the request
     min_bytes: Int | None = None
     max_wait_ms: Int | None = None
+    #: topics, partitions, offsets, max_bytes: partitions that the request lists, in its order
     topics: tuple[str, ...] = ()
     partitions: tuple[Int, ...] = ()
     offsets: tuple[Long, ...] = ()
     max_bytes: tuple[Int, ...] = ()
+    #: the highest currentLeaderEpoch that the request names; None or -1 if it names none
     leader_epoch: Int | None = None
+    #: forgotten_topics, forgotten_partitions: those that leave the session
     forgotten_topics: tuple[str, ...] = ()
     forgotten_partitions: tuple[Int, ...] = ()
-    completed_us: Long | None = None
-    error_codes: tuple[Int, ...] = ()
-    response_bytes: Long | None = None
+    completed_us: Long | None = None  #: answered, as observed
+    error_codes: tuple[Int, ...] = ()  #: distinct error codes of the response, but 0
+    response_bytes: Long | None = None  #: records in the response
+    #: filled_topics, filled_partitions: partitions for which the response has records
     filled_topics: tuple[str, ...] = ()
     filled_partitions: tuple[Int, ...] = ()
+    #: told_topics, told_partitions, told_stable: last stable offsets in the response to a read_committed consumer,
+    #: where they lie below the high watermark
     told_topics: tuple[str, ...] = ()
     told_partitions: tuple[Int, ...] = ()
     told_stable: tuple[Long, ...] = ()
-    at_once_reason: str | None = None
-    sequence: Int | None = None
-    origin: Origin = Origin()
+    at_once_reason: str | None = None  #: why the response shows that it could not wait; None if it shows no reason
+    sequence: Int | None = None  #: of a fetch, its place among the requests of its connection (the correlation id)
+    origin: Origin = Origin()  #: of a fetch; the replay does not look at it

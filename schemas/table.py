@@ -54,34 +54,24 @@ def structs(*fields: StructField) -> ArrayType:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """One Delta table.
+    """One Delta table."""
 
-    Attributes:
-        layer: ``bronze``, ``silver``, ``quality``, ``gold`` or ``state``; also the folder below the lake.
-        name: the table's name, without its layer.
-        comment: what one row is.
-        columns: fields with a comment each; keys come first, raw text last.
-        keys: the columns that identify a row.
-        checks: CHECK constraints, by name.
-        properties: further Delta table properties.
-        feeds_changes: it keeps Delta's change data feed. Only where that tells what changed: other tables of gold are
-            made anew by each run, whose rows are written again though they are what they were.
-        bounded_by: columns that reads are bounded by: Delta keeps statistics of them and of keys, and of no others.
-        ordered_by: the instant in whose order rows are written, a row group at a time; None leaves them as they come.
-        dated_by: columns whose greatest instant is a row's date: rows of old days can be dropped, and in gold those
-            whose traffic was dropped stay as they are. None where the table is as small as metadata and is kept.
-    """
-
-    layer: str
-    name: str
-    comment: str
-    columns: tuple[StructField, ...]
-    keys: tuple[str, ...]
-    checks: Mapping[str, str] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
+    layer: str  #: ``bronze``, ``silver``, ``quality``, ``gold`` or ``state``; also the folder below the lake
+    name: str  #: the table's name, without its layer
+    comment: str  #: what one row is
+    columns: tuple[StructField, ...]  #: fields with a comment each; keys come first, raw text last
+    keys: tuple[str, ...]  #: the columns that identify a row
+    checks: Mapping[str, str] = field(default_factory=dict)  #: CHECK constraints, by name
+    properties: Mapping[str, str] = field(default_factory=dict)  #: further Delta table properties
+    #: it keeps Delta's change data feed. Only where that tells what changed: other tables of gold are made anew by
+    #: each run, whose rows are written again though they are what they were
     feeds_changes: bool = False
+    #: columns that reads are bounded by: Delta keeps statistics of them and of keys, and of no others
     bounded_by: tuple[str, ...] = ()
+    #: the instant in whose order rows are written, a row group at a time; None leaves them as they come
     ordered_by: str | None = None
+    #: columns whose greatest instant is a row's date: rows of old days can be dropped, and in gold those whose
+    #: traffic was dropped stay as they are. None where the table is as small as metadata and is kept
     dated_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

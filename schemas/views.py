@@ -28,17 +28,11 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class ViewSpec:
-    """One view.
+    """One view."""
 
-    Attributes:
-        name: its name; never that of a table with its layer.
-        comment: what one row is.
-        sql: the query, over tables by `table_alias`.
-    """
-
-    name: str
-    comment: str
-    sql: str
+    name: str  #: its name; never that of a table with its layer
+    comment: str  #: what one row is
+    sql: str  #: the query, over tables by `table_alias`
 
     @cached_property
     def reads(self) -> tuple[str, ...]:

@@ -50,25 +50,17 @@ _Order = Callable[[str], tuple[int, str]]
 
 @dataclass(frozen=True)
 class Correctness:
-    """What the rules say.
+    """What the rules say."""
 
-    Attributes:
-        rules: in the order in which they are reported; empty where none was run.
-        violations, observations, open_cases: findings of their own; what follows from one is within it.
-        violated: whether a guarantee was broken.
-        doubts: why nothing firm can be said.
-        not_checkable: rules whose evidence is not there.
-        notes: how the above is meant.
-    """
-
-    rules: tuple[RuleResult, ...] = ()
+    rules: tuple[RuleResult, ...] = ()  #: in the order in which they are reported; empty where none was run
+    #: violations, observations, open_cases: findings of their own; what follows from one is within it
     violations: tuple[Finding, ...] = ()
     observations: tuple[Finding, ...] = ()
     open_cases: tuple[Finding, ...] = ()
-    violated: bool = False
-    doubts: tuple[str, ...] = ()
-    not_checkable: tuple[NotCheckable, ...] = ()
-    notes: tuple[str, ...] = ()
+    violated: bool = False  #: whether a guarantee was broken
+    doubts: tuple[str, ...] = ()  #: why nothing firm can be said
+    not_checkable: tuple[NotCheckable, ...] = ()  #: rules whose evidence is not there
+    notes: tuple[str, ...] = ()  #: how the above is meant
 
 
 NO_RULES = Correctness()

@@ -18,18 +18,12 @@ class RuleText(Part):
 
 
 class Cost(Part):
-    """What the run took.
+    """What the run took."""
 
-    Attributes:
-        bytes: of the input files as stored; ``lines`` in them.
-        made: when this report was made; null where nobody took the time.
-        seconds: from the verb's start until then.
-    """
-
-    bytes: Count
+    bytes: Count  #: of the input files as stored; ``lines`` in them
     lines: Count
-    made: Instant | None
-    seconds: float | None
+    made: Instant | None  #: when this report was made; null where nobody took the time
+    seconds: float | None  #: from the verb's start until then
 
 
 class Detail(Part):

@@ -54,64 +54,38 @@ TICKS_PER_MS = 100
 
 @dataclass(frozen=True)
 class Collected:
-    """What the queries of `pipelines.report.collect` gave.
+    """What the queries of `pipelines.report.collect` gave."""
 
-    Attributes:
-        groups: counts of operations per combination of their columns with few values.
-        quantiles: a row of all quantiles per kind of operation.
-        blamed: brokers that ``quantiles`` has figures of; the position is part of the column names.
-        singled_out: brokers that stood out in some interval, per kind of operation.
-        timeline, interval_s: counts of acks=all produces per interval, and its length.
-        worst: operations worth looking at, of each kind in order.
-        latency: a row per kind of request; None: other APIs.
-        files: a row per input file.
-        coverage: a row per broker.
-        unparsed: most frequent unparsed templates, in order.
-        configs: a row per broker and key.
-        lifecycle: version and mode per broker.
-        delta_versions: of every table.
-        findings: rows of gold.violations, at most so many of a severity; ``of_severity`` says how many there are.
-        evidence: their lines.
-        clocks: rows of gold.clock_bounds of the brokers that wrote them.
-        far_clocks: rows of gold.clock_bounds of brokers whose clocks are far apart.
-        rule_results: a row per rule; empty where no rule was run.
-        before: what the run before came to; None: there is none.
-        topics: cluster and name, in order.
-        incidents: rows of gold.incidents that were under way in the window, the most harmful first.
-        outside: rows of gold.violations outside of the window.
-        holes: rows of gold.holes; ``is_inside``: of the window.
-        share_members: a row per member of a share group and cause.
-        locks_expired: a row per member whose locks on records had run out.
-        throttled: a row per client and API that quotas held back, the longest first.
-    """
-
-    groups: Rows
-    quantiles: Mapping[str, dict[str, Any]]
-    blamed: tuple[Node, ...]
-    singled_out: Mapping[str, frozenset[Node]]
+    groups: Rows  #: counts of operations per combination of their columns with few values
+    quantiles: Mapping[str, dict[str, Any]]  #: a row of all quantiles per kind of operation
+    blamed: tuple[Node, ...]  #: brokers that ``quantiles`` has figures of; the position is part of the column names
+    singled_out: Mapping[str, frozenset[Node]]  #: brokers that stood out in some interval, per kind of operation
+    #: timeline, interval_s: counts of acks=all produces per interval, and its length
     timeline: Rows
     interval_s: int
-    worst: Rows
-    latency: Mapping[str | None, dict[str, Any]]
-    files: Rows
-    coverage: Rows
-    unparsed: Rows
-    configs: Rows
-    lifecycle: Rows
-    delta_versions: dict[str, int]
+    worst: Rows  #: operations worth looking at, of each kind in order
+    latency: Mapping[str | None, dict[str, Any]]  #: a row per kind of request; None: other APIs
+    files: Rows  #: a row per input file
+    coverage: Rows  #: a row per broker
+    unparsed: Rows  #: most frequent unparsed templates, in order
+    configs: Rows  #: a row per broker and key
+    lifecycle: Rows  #: version and mode per broker
+    delta_versions: dict[str, int]  #: of every table
+    #: rows of gold.violations, at most so many of a severity; ``of_severity`` says how many there are
     findings: Rows = field(default_factory=list)
-    evidence: Rows = field(default_factory=list)
-    clocks: Rows = field(default_factory=list)
-    far_clocks: Rows = field(default_factory=list)
-    rule_results: Rows = field(default_factory=list)
-    before: RunBefore | None = None
-    topics: Rows = field(default_factory=list)
+    evidence: Rows = field(default_factory=list)  #: their lines
+    clocks: Rows = field(default_factory=list)  #: rows of gold.clock_bounds of the brokers that wrote them
+    far_clocks: Rows = field(default_factory=list)  #: rows of gold.clock_bounds of brokers whose clocks are far apart
+    rule_results: Rows = field(default_factory=list)  #: a row per rule; empty where no rule was run
+    before: RunBefore | None = None  #: what the run before came to; None: there is none
+    topics: Rows = field(default_factory=list)  #: cluster and name, in order
+    #: rows of gold.incidents that were under way in the window, the most harmful first
     incidents: Rows = field(default_factory=list)
-    outside: Rows = field(default_factory=list)
-    holes: Rows = field(default_factory=list)
-    share_members: Rows = field(default_factory=list)
-    locks_expired: Rows = field(default_factory=list)
-    throttled: Rows = field(default_factory=list)
+    outside: Rows = field(default_factory=list)  #: rows of gold.violations outside of the window
+    holes: Rows = field(default_factory=list)  #: rows of gold.holes; ``is_inside``: of the window
+    share_members: Rows = field(default_factory=list)  #: a row per member of a share group and cause
+    locks_expired: Rows = field(default_factory=list)  #: a row per member whose locks on records had run out
+    throttled: Rows = field(default_factory=list)  #: a row per client and API that quotas held back, the longest first
 
     def groups_of(self, kind: str) -> Rows:
         """Counts of the operations of one kind."""

@@ -30,14 +30,10 @@ _WEIGHT = ("critical", "major", "minor", "info")
 
 
 class Chain(NamedTuple):
-    """An incident that no other one caused, and what it brought about.
-
-    Attributes:
-        effects: directly or by others, the most harmful first.
-    """
+    """An incident that no other one caused, and what it brought about."""
 
     cause: Incident
-    effects: tuple[Incident, ...]
+    effects: tuple[Incident, ...]  #: directly or by others, the most harmful first
 
     @property
     def severity(self) -> str:
@@ -71,17 +67,11 @@ def chains(incidents: Sequence[Incident]) -> list[Chain]:
 
 
 class Story(NamedTuple):
-    """What the first screen tells.
+    """What the first screen tells."""
 
-    Attributes:
-        told: chains, the most harmful first, each with as many effects as fit.
-        left_out: incidents that are not among them.
-        also_logged: texts at WARN or above that no other incident has.
-    """
-
-    told: tuple[Chain, ...]
-    left_out: int
-    also_logged: tuple[Incident, ...]
+    told: tuple[Chain, ...]  #: chains, the most harmful first, each with as many effects as fit
+    left_out: int  #: incidents that are not among them
+    also_logged: tuple[Incident, ...]  #: texts at WARN or above that no other incident has
 
 
 def story(report: Report) -> Story:

@@ -1,4 +1,4 @@
-"""What each field of ``report.json`` means, read off the model's docstrings, where alone it is written. Pure."""
+"""What each field of ``report.json`` means, read off the comments of the model, where alone it is written. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipelines.base import values
 from pipelines.base.values import Part
 from pipelines.report.model import Report
 
-_ENTRY = re.compile(r"^ {4}(?P<names>\w+(?:, (?:\.\.\., )?\w+)*): ?(?P<text>.*)$")
+_FIELD = re.compile(r" {4}(?P<name>\w+): ")
 _KINDS: tuple[tuple[Any, str], ...] = (
     (values.Instant, "time"),
     (values.Share, "share"),
@@ -52,33 +52,26 @@ def shown_fields(model: type[Part]) -> tuple[str, ...]:
 
 
 def descriptions(model: type[Part]) -> dict[str, str]:
-    """What the docstrings of a model, and of those that it extends, say of each field."""
+    """What a model, and those that it extends, say of each field: above it, or behind it, after ``#:``."""
     texts: dict[str, str] = {}
     for base in reversed([base for base in model.__mro__ if issubclass(base, Part) and base is not Part]):
-        texts |= dict(_entries(inspect.getdoc(base) or "", tuple(model.model_fields)))
+        texts |= _comments(base)
     return texts
 
 
-def _entries(docstring: str, fields: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    _, _, attributes = docstring.partition("Attributes:\n")
-    entries: list[tuple[str, list[str]]] = []
-    for line in attributes.splitlines():
-        if match := _ENTRY.match(line):
-            entries.append((match["names"], [match["text"]]))
-        elif entries and line.startswith(" " * 8):
-            entries[-1][1].append(line.strip())
-    for names, lines in entries:
-        text = " ".join(line for line in lines if line)
-        for name in _named(names, fields):
-            yield name, text
-
-
-def _named(names: str, fields: tuple[str, ...]) -> tuple[str, ...]:
-    """Fields that an entry is of: ``a, b``, or ``a, ..., z`` for all from one to another."""
-    first, *others = names.split(", ")
-    if others[:1] == ["..."]:
-        return fields[fields.index(first) : fields.index(others[1]) + 1]
-    return (first, *others)
+def _comments(model: type[Part]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    above: list[str] = []
+    before = ""
+    for line in inspect.getsource(model).splitlines():
+        code, mark, text = line.partition("#: ")
+        if mark and not code.strip():
+            above.append(text)
+        elif (field := _FIELD.match(code)) and field["name"] in model.model_fields:
+            said = " ".join([*above, *([text] if mark else [])])
+            before = before if said == "likewise" else f"{said}." if said else ""
+            texts[field["name"]], above = before, []
+    return texts
 
 
 def _section(model: type[Part]) -> str:

@@ -10,38 +10,27 @@ from pipelines.base.values import Count, Instant, Part, Text
 
 
 class Life(Part):
-    """A stretch of a broker's life.
-
-    Attributes:
-        state: ``up``; ``starting``; ``stopping``; ``down``: after it logged its end, or a controller found it gone.
-        start, end: null: the first or the last of the logs.
-    """
+    """A stretch of a broker's life."""
 
     cluster_id: Text
     broker_id: int
+    #: ``up``; ``starting``; ``stopping``; ``down``: after it logged its end, or a controller found it gone
     state: Literal["up", "starting", "stopping", "down"]
-    start: Instant | None
-    end: Instant | None
+    start: Instant | None  #: null: the first of the logs
+    end: Instant | None  #: null: the last of the logs
 
 
 class Event(Part):
-    """Something that happened, or several alike to one broker within a second.
-
-    Attributes:
-        kind: what happened.
-        broker_id: to whom; of a change of an ISR the replica that left it or came back; of an election the new leader.
-        count: how many alike.
-        partitions: of which partitions, the first few.
-        detail: in words.
-    """
+    """Something that happened, or several alike to one broker within a second."""
 
     time: Instant
-    kind: Text
+    kind: Text  #: what happened
     cluster_id: Text
+    #: to whom; of a change of an ISR the replica that left it or came back; of an election the new leader
     broker_id: int | None
-    count: Count
-    partitions: tuple[Text, ...]
-    detail: Text
+    count: Count  #: how many alike
+    partitions: tuple[Text, ...]  #: of which partitions, the first few
+    detail: Text  #: in words
 
 
 class Unavailable(Part):
@@ -77,25 +66,18 @@ class Failover(Part):
 
 
 class Restart(Part):
-    """A broker that went and came back.
-
-    Attributes:
-        ending: clean: it logged its shutdown; found_gone: a controller noticed; unknown.
-        down: when that was; null: no line tells.
-        started: it said that it runs; null: not in these logs.
-        isr_lost: partitions whose ISR it left meanwhile; ``isr_back`` of them took it back in these logs.
-        isr_full: the last of them did; null: not all did.
-    """
+    """A broker that went and came back."""
 
     cluster_id: Text
     broker_id: int
+    #: clean: it logged its shutdown; found_gone: a controller noticed; unknown
     ending: Literal["clean", "found_gone", "unknown"]
-    down: Instant | None
+    down: Instant | None  #: when that was; null: no line tells
     starting: Instant
-    started: Instant | None
-    isr_lost: Count
+    started: Instant | None  #: it said that it runs; null: not in these logs
+    isr_lost: Count  #: partitions whose ISR it left meanwhile; ``isr_back`` of them took it back in these logs
     isr_back: Count
-    isr_full: Instant | None
+    isr_full: Instant | None  #: the last of them did; null: not all did
 
 
 class Setting(Part):
@@ -107,31 +89,21 @@ class Setting(Part):
 
 
 class ClockPair(Part):
-    """How far the clock of broker_b was ahead of that of broker_a.
-
-    Attributes:
-        windows, links: of ``gold.clock_bounds``: windows that tell anything, and pairs of lines that do.
-        lowest_ms, highest_ms: of the window that tells most; the difference was between them. Null: no line bounds it.
-        time: of that, on the clock of broker_a.
-        changes: windows in which bounds prove that the difference changed.
-        changed_ms: by how much at least, of the largest such change; null: nothing shows one.
-        changed_since, changed_until: between which instants, on the clock of broker_a.
-        drift_ppm: how fast at least, if it was drift and no step.
-    """
+    """How far the clock of broker_b was ahead of that of broker_a."""
 
     cluster_id: Text
     broker_a: int
     broker_b: int
-    windows: Count
-    links: Count
-    lowest_ms: float | None
-    highest_ms: float | None
-    time: Instant
-    changes: Count
-    changed_ms: float | None
-    changed_since: Instant | None
-    changed_until: Instant | None
-    drift_ppm: float | None
+    windows: Count  #: of ``gold.clock_bounds``, those that tell anything
+    links: Count  #: pairs of lines that tell anything
+    lowest_ms: float | None  #: the difference was more, by the window that tells most; null: no line bounds it
+    highest_ms: float | None  #: and less
+    time: Instant  #: of that, on the clock of broker_a
+    changes: Count  #: windows in which bounds prove that the difference changed
+    changed_ms: float | None  #: by how much at least, of the largest such change; null: nothing shows one
+    changed_since: Instant | None  #: after this instant, on the clock of broker_a
+    changed_until: Instant | None  #: before this one
+    drift_ppm: float | None  #: how fast at least, if it was drift and no step
 
 
 class Leaders(Part):
@@ -169,14 +141,9 @@ class StoryPart(Part):
 
 
 class Story(Part):
-    """One request: what it asked, what it waited for, who answered when.
+    """One request: what it asked, what it waited for, who answered when."""
 
-    Attributes:
-        request_id: its key in ``gold.delayed_operations``.
-        parts_ms: of its wait, by the names of `pipelines.report.figures.SPLIT`.
-    """
-
-    request_id: Text
+    request_id: Text  #: its key in ``gold.delayed_operations``
     kind: Text
     api: Text
     cluster_id: Text
@@ -196,7 +163,7 @@ class Story(Part):
     closing_partition: Text | None
     closing_replica: int | None
     closing_role: Text | None
-    parts_ms: dict[Text, float]
+    parts_ms: dict[Text, float]  #: of its wait, by the names of `pipelines.report.figures.SPLIT`
     partitions: tuple[StoryPart, ...]
     partitions_left_out: Count
     steps: tuple[Step, ...]

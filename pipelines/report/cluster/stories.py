@@ -33,21 +33,13 @@ AFTER_US = 1_000_000
 
 @dataclass(frozen=True)
 class StoryRows:
-    """What stories are told from.
+    """What stories are told from."""
 
-    Attributes:
-        operations: rows of ``gold.delayed_operations``, the worst first.
-        requests: their rows of silver.
-        fetches: those of the replicas that they waited for, of the same partitions and time.
-        texts: of lines, by file and offset.
-        paths: of files.
-    """
-
-    operations: Rows = ()
-    requests: Rows = ()
-    fetches: Rows = ()
-    texts: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    paths: Mapping[str, str] = field(default_factory=dict)
+    operations: Rows = ()  #: rows of ``gold.delayed_operations``, the worst first
+    requests: Rows = ()  #: their rows of silver
+    fetches: Rows = ()  #: those of the replicas that they waited for, of the same partitions and time
+    texts: Mapping[tuple[str, int], str] = field(default_factory=dict)  #: of lines, by file and offset
+    paths: Mapping[str, str] = field(default_factory=dict)  #: of files
 
 
 def stories(rows: StoryRows) -> tuple[Story, ...]:

@@ -18,17 +18,13 @@ _TOGETHER = 200_000
 
 @dataclass
 class Fold:
-    """Sums and maxima by key.
+    """Sums and maxima by key."""
 
-    Attributes:
-        keys, sums, maxima: columns.
-        rows_max: of the keys only so many are wanted, those with the largest sums of the first column.
-    """
-
+    #: keys, sums, maxima: columns
     keys: Sequence[str]
     sums: Sequence[str]
     maxima: Sequence[str] = ()
-    rows_max: int | None = None
+    rows_max: int | None = None  #: of the keys only so many are wanted, those with the largest sums of the first column
     _parts: list[pa.Table] = field(default_factory=list)
     _rows: int = 0
     _together: int = field(default_factory=lambda: _TOGETHER)

@@ -45,14 +45,10 @@ _WORST = ("kind", "operation_id", "arrival_time", "interval", "rank", "size")
 
 @dataclass
 class OperationFold:
-    """Takes in batches of operations.
-
-    Attributes:
-        slow_ms: a wait is slow beyond it.
-    """
+    """Takes in batches of operations."""
 
     intervals: Intervals
-    slow_ms: int
+    slow_ms: int  #: a wait is slow beyond it
     _cells: Fold = field(default_factory=lambda: Fold((*_CELL, "wait_bucket"), SUMS))
     _totals: Fold = field(default_factory=lambda: Fold((*_TOTAL, *_TOTALS), ("operations",)))
     _slow: Fold = field(

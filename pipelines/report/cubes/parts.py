@@ -23,53 +23,39 @@ class LeftOut(Part):
 
 
 class OperationCells(Part):
-    """Operations of one interval, kind, leader and replica that was waited for, answered without error or with one.
+    """Operations of one interval, kind, leader and replica that was waited for, answered without error or with one."""
 
-    Attributes:
-        interval: number, from the first one on.
-        kind: produce, coordinator, fetch.
-        leader, replica: places in ``nodes``; of a fetch nobody is told to be waited for.
-        wait_us, slow_wait_us: waiting time, and the part of it beyond ``slow_ms`` per operation.
-        within_1, within_5, within_20: so near, in ms, to the predicted interval.
-        split: operations whose wait could be split; ``parts_us`` are their parts, in the order of `SPLIT`.
-        wait: histograms of the wait.
-    """
-
-    interval: list[int]
-    kind: list[Text]
-    leader: list[int]
-    replica: list[int]
+    interval: list[int]  #: number, from the first one on
+    kind: list[Text]  #: produce, coordinator, fetch
+    leader: list[int]  #: place in ``nodes``
+    replica: list[int]  #: place in ``nodes``; of a fetch nobody is told to be waited for
     succeeded: list[int]
     operations: list[int]
     slow: list[int]
-    wait_us: list[int]
-    slow_wait_us: list[int]
+    wait_us: list[int]  #: waiting time
+    slow_wait_us: list[int]  #: the part of it beyond ``slow_ms`` per operation
     explained: list[int]
     jitter: list[int]
     late: list[int]
     unobservable: list[int]
     contradicted: list[int]
-    within_1: list[int]
-    within_5: list[int]
-    within_20: list[int]
-    split: list[int]
-    parts_us: list[list[int]]
-    wait: list[list[int]]
+    within_1: list[int]  #: so near, in ms, to the predicted interval
+    within_5: list[int]  #: likewise
+    within_20: list[int]  #: likewise
+    split: list[int]  #: operations whose wait could be split
+    parts_us: list[list[int]]  #: the parts of their wait, in the order of `SPLIT`
+    wait: list[list[int]]  #: histograms of the wait
 
 
 class TotalCells(Part):
-    """Acks=all operations of one interval, kind and closing replica, whoever led.
-
-    Attributes:
-        total, without: histograms of arrival to response sent, and of the same had the replica not been waited for.
-    """
+    """Acks=all operations of one interval, kind and closing replica, whoever led."""
 
     interval: list[int]
     kind: list[Text]
     replica: list[int]
     succeeded: list[int]
-    total: list[list[int]]
-    without: list[list[int]]
+    total: list[list[int]]  #: histograms of arrival to response sent
+    without: list[list[int]]  #: and of the same had the replica not been waited for
 
 
 class SlowCells(Part):
@@ -126,21 +112,13 @@ class ClientCells(Part):
 
 
 class Cubes(Part):
-    """All aggregates.
+    """All aggregates."""
 
-    Attributes:
-        start_s: beginning of interval 0, seconds since the epoch.
-        interval_s: length of each.
-        intervals: how many there are.
-        accuracy: largest error of a quantile that is read off a histogram, in relation to it.
-        growth: of the histograms' buckets.
-    """
-
-    start_s: int
-    interval_s: int
-    intervals: int
-    accuracy: float
-    growth: float
+    start_s: int  #: beginning of interval 0, seconds since the epoch
+    interval_s: int  #: length of each
+    intervals: int  #: how many there are
+    accuracy: float  #: largest error of a quantile that is read off a histogram, in relation to it
+    growth: float  #: of the histograms' buckets
     nodes: list[Node]
     operations: OperationCells
     totals: TotalCells
