@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from threading import Thread
 from uuid import uuid4
 
 from jobs.executors import meet_executors
@@ -290,8 +289,6 @@ def lake_of(
         size_bytes = text_bytes()
         run.console.plan(STAGES.get(verb, ()), size_bytes)
         with run.console.stage("start Spark"):
-            # A second of parsing, while Python waits for the JVM.
-            Thread(target=fingerprint.rules_fingerprint, daemon=True).start()
             spark = build_session(run.config, f"highwater {verb}", size_bytes, run.lake)
         try:
             meet_executors(run.console, spark, run.lake, files, fence is not None)

@@ -258,7 +258,7 @@ RUNS = TableSpec(
         required("ended_time", TIMESTAMP, "When that ended"),
         required("code_version", STRING, "Version of highwater"),
         required("config_hash", STRING, "Hash of the effective configuration"),
-        required("rules_fingerprint", STRING, "Hash of grammars and replay rules"),
+        required("rules_fingerprint", STRING, "Components of highwater with their numbers"),
         required("verdict", STRING, "clean, violated, inconclusive"),
         required("files", LONG, "Files audited"),
         required("lines", LONG, "Lines audited"),

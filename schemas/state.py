@@ -171,7 +171,7 @@ DIGESTS = TableSpec(
     comment="What stages take of a file of a table, such as the first fetch of each leader epoch: read instead of it.",
     columns=(
         required("reading", STRING, "Who takes what, with a hash of the columns and the condition"),
-        required("code", STRING, "Fingerprint of readers, grammars, replay and rules that took it"),
+        required("code", STRING, "Components, with their numbers, that took it"),
         required("file", STRING, "Name of the file"),
         required("part", INT, "Part of a large file, from 0 on"),
         required("rows", BINARY, "The rows, as an Arrow IPC stream"),

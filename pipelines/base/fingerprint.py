@@ -1,54 +1,32 @@
-"""What made a result: grammars, replay, rules, configuration, inputs. Pure hashes, one for each component.
+"""What made a result: components of the program, configuration, inputs. Pure.
 
-They change only when results of that component may: code counts by its syntax tree, so a comment, a docstring or a line
-break is none, and tables by their columns and types. A component begins anew if its own fingerprint changed, or if one
-did that it rests on: grammars make silver of bronze, the replay and the rules make gold of silver. What reads bronze
-from files is no part of it, since files are read once; the report computes nothing that is kept.
+Each component has a number, which is raised when what it gives of the same input may differ. A component begins anew if
+its own number changed, or if one did that it rests on: grammars make silver of bronze, the replay and the rules make
+gold of silver. What reads bronze from files is no part of it, since files are read once; the report computes nothing
+that is kept. `tests/unit/platform/test_components.py` notices code that changed under the same number.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Final
 
-from pipelines.base.syntax import parsed
-
-_ROOT = Path(__file__).parents[2]
-#: What a line means.
-_GRAMMAR: Final = ("pipelines/grammars", "pipelines/silver", "pipelines/base/json_text.py")
-#: When an operation may be answered, and where its time went. Declarations of tables are none of it: a table that is
-#: not as declared is made anew (`pipelines.upkeep.upgrade`).
-_REPLAY: Final = (
-    *("pipelines/kafka", "pipelines/lake/bounds.py", "pipelines/timing/latency", "pipelines/metrics"),
-    "pipelines/replay",
-    *("pipelines/base/arrow_rows.py", "pipelines/cluster/premises.py", "pipelines/cluster/rows.py"),
-    *("schemas/broker_lines.py", "schemas/connection_rows.py", "schemas/events.py", "schemas/fields.py"),
-    *("schemas/session_events.py", "schemas/topics.py"),
-)
-#: What breaks a guarantee, and all else that is asked of all of silver in every run.
-_RULES: Final = (
-    *("pipelines/timing/clocks", "pipelines/controllers", "pipelines/rules", "pipelines/gold/audit_stage.py"),
-    "schemas/audit_facts.py",
-)
-#: What a new file gives; what earlier ones gave stays.
-_READERS: Final = ("pipelines/bronze", "pipelines/data_dir")
 #: Components of a replay's fingerprint, in its order, by the names that the ledger has them by.
 REPLAY, GRAMMAR, SETTINGS, RULES = "replay", "grammar", "settings", "rules"
 _COMPONENTS: Final = (REPLAY, GRAMMAR, SETTINGS)
+#: *readers*: what a new file gives; what earlier ones gave stays. *grammar*: what a line means. *replay*: when an
+#: operation may be answered, and where its time went. *rules*: what breaks a guarantee, and all else that is asked of
+#: all of silver in every run.
+NUMBERS: Final = {"readers": 1, GRAMMAR: 1, REPLAY: 1, RULES: 1}
 #: Of a lake whose tables an upgrade has made anew: nothing is gone on from.
 TABLES: Final = "tables"
 #: Modules, and data that they read.
 _CODE: Final = (".py", ".toml")
-#: The package of a wheel, which has all others in it.
-_PACKAGE: Final = "highwater"
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def code_version() -> str:
@@ -60,13 +38,13 @@ def code_version() -> str:
 
 
 def rules_fingerprint() -> str:
-    """Hash of all that decides what is told of a file: 16 hex digits."""
-    return _hash_of((*_READERS, *_GRAMMAR, *_REPLAY, *_RULES))[:16]
+    """All that decides what is told of a file: each component with its number."""
+    return " ".join(f"{name}-{number}" for name, number in NUMBERS.items())
 
 
 def grammar_fingerprint() -> str:
-    """Hash of what makes silver of bronze, and of silver's columns: 16 hex digits."""
-    return sha256(f"{_hash_of(_GRAMMAR)}\n{_silver_columns()}".encode()).hexdigest()[:16]
+    """What makes silver of bronze, without a space."""
+    return f"{GRAMMAR}-{NUMBERS[GRAMMAR]}"
 
 
 def replay_fingerprint(config_hash: str, grammar: str) -> str:
@@ -76,12 +54,12 @@ def replay_fingerprint(config_hash: str, grammar: str) -> str:
         config_hash: of the sections that it depends on, `pipelines.base.config.Config.replay_hash`.
         grammar: fingerprint of the grammars that silver was parsed by.
     """
-    return " ".join((_hash_of(_REPLAY)[:16], grammar, config_hash[:16]))
+    return " ".join((f"{REPLAY}-{NUMBERS[REPLAY]}", grammar, config_hash[:16]))
 
 
 def audit_fingerprint() -> str:
-    """What decides how rules judge the facts of a partition: 16 hex digits."""
-    return _hash_of((*_REPLAY, *_RULES))[:16]
+    """What decides how rules judge the facts of a partition."""
+    return f"{REPLAY}-{NUMBERS[REPLAY]} {RULES}-{NUMBERS[RULES]}"
 
 
 def components_changed(before: str, now: str) -> list[str]:
@@ -107,33 +85,7 @@ def run_id(inputs: str, config_hash: str) -> str:
     Returns:
         32 hex digits.
     """
-    return sha256("\n".join([inputs, _hash_of(_RULES), config_hash]).encode()).hexdigest()[:32]
-
-
-def code_hash(sources: Mapping[str, bytes]) -> str:
-    """Hash of Python modules by what they do, and of other files by what they hold.
-
-    Args:
-        sources: by name of the file.
-    """
-    digest = sha256()
-    for name, source in sorted(sources.items()):
-        what = _tree(source) if name.endswith(".py") else sha256(source).hexdigest()
-        digest.update(f"{name}\0{what}\0".encode())
-    return digest.hexdigest()
-
-
-def _silver_columns() -> str:
-    """Names and types of silver's columns: a grammar's groups are read by them."""
-    # PySpark's types take a second to import, and some who ask for a version do without.
-    from schemas import silver
-
-    columns = [
-        (spec.name, column.name, column.dataType.simpleString(), column.nullable)
-        for spec in silver.TABLES
-        for column in spec.columns
-    ]
-    return repr(columns)
+    return sha256("\n".join([inputs, str(NUMBERS[RULES]), config_hash]).encode()).hexdigest()[:32]
 
 
 @lru_cache
@@ -153,23 +105,3 @@ def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
             yield f"{name}/{entry.name}", entry.read_bytes()
         elif entry.is_dir():
             yield from _modules(entry, f"{name}/{entry.name}")
-
-
-@lru_cache
-def _hash_of(places: tuple[str, ...]) -> str:
-    """Hash of modules and their data, and of all that lie in folders."""
-    files_in = {path for place in places for path in (_ROOT / place, *(_ROOT / place).rglob("*"))}
-    paths = {path for path in files_in if path.name.endswith(_CODE) and path.is_file()}
-    return code_hash({path.relative_to(_ROOT).as_posix(): path.read_bytes() for path in paths})
-
-
-@lru_cache(maxsize=512)
-def _tree(source: bytes) -> str:
-    tree = parsed(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            # A wheel has all under one name, and does the same.
-            node.module = node.module.removeprefix(f"{_PACKAGE}.")
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
-    return sha256(ast.dump(tree).encode()).hexdigest()

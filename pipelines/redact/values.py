@@ -29,7 +29,7 @@ _IDENTITIES = frozenset({"finding_id", "implied_by", "fingerprint", "operation_i
 #: Texts that no grammar has read; of lines that one has, the name of their template.
 _UNREAD = frozenset({"template"})
 #: Hashes of contents, code and configuration: nothing that one could try is in them.
-_HASHED = frozenset({"run_id", "run_before", "sha256", "file_id", "config_hash", "rules_fingerprint", "code_version"})
+_HASHED = frozenset({"run_id", "run_before", "sha256", "file_id", "config_hash", "code_version"})
 #: Values of the audit's own, few of them.
 _VOCABULARY = frozenset(
     {
@@ -47,7 +47,7 @@ _VOCABULARY = frozenset(
         ),
         *("outcome", "reason_code", "change", "made_by", "machine", "from_state", "to_state", "procedure", "step"),
         *("level", "trigger", "rule", "reply_source", "ending", "end_reason", "key", "seen", "why", "broker_id_source"),
-        *("layout", "missing", "waited_as"),
+        *("layout", "missing", "waited_as", "rules_fingerprint"),
     }
 )
 _HASH = re.compile(r"[0-9a-f]{16,64}|\d+[\d.]*(?:[a-z]+\d+)?|\d{8}T\d{6}\.\d{6}-[0-9a-f]{8}|unknown")

@@ -32,7 +32,7 @@ class RunInfo:
     run_id: str  #: hash of inputs, code version and configuration
     code_version: str  #: version of highwater
     config_hash: str  #: hash of the effective configuration
-    rules_fingerprint: str  #: hash of grammars and replay rules
+    rules_fingerprint: str  #: components of highwater with their numbers
     problems: tuple[tuple[str, str], ...] = ()  #: file, and what is wrong with it and what to do
 
 
@@ -202,7 +202,7 @@ class Provenance(Part):
     run_id: Text  #: *(extra)* the hash of it all
     code_version: Text  #: of highwater
     config_hash: Text  #: of the effective configuration
-    rules_fingerprint: Text  #: of grammars and replay rules
+    rules_fingerprint: Text  #: components of highwater with their numbers
     inputs: tuple[InputFile, ...]  #: all files
     delta_versions: dict[Text, int]  #: of the lake's tables, by name
     run_before: Text | None = None  #: *(extra)* the audit that ``is_new`` compares with; null: there is none

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from pipelines.base.fingerprint import code_hash
+from tests.components import code_hash
 
 ROOT = Path(__file__).resolve().parents[2]
 
