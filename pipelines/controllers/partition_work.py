@@ -28,6 +28,7 @@ from pipelines.kafka.controller_rows import (
     StateRow,
     Transition,
 )
+from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
 from pipelines.replay.coarse import is_coarse
 from pipelines.rules.cases import case_row
 from pipelines.rules.rule import VIOLATION, Case
@@ -35,7 +36,7 @@ from pipelines.rules.rule import Ref as Evidence
 from schemas import controllers as c
 
 #: Errors of a produce for want of in-sync replicas: before its append, and after.
-REFUSED: Final = frozenset((19, 20))
+REFUSED: Final = frozenset((NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND))
 #: Causes of a handover by which a controller lost the leader.
 _FAILURES: Final = frozenset(("failed", "fenced", "controlled_shutdown", "found_by_new_controller"))
 #: Lines of handovers may be off by a millisecond.

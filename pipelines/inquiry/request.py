@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pipelines.base.plain import ms
 from pipelines.base.values import iso_utc
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
-from pipelines.report.cluster.stories import StoryRows, error_name, lines_of, stories
+from pipelines.kafka.errors import error_name
+from pipelines.report.cluster.stories import StoryRows, lines_of, stories
 from pipelines.report.figures import PHASES, SPLIT
 
 #: Parts of a wait as sentences name them.

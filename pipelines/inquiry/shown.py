@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipelines.inquiry.answer import Row, listed, offsets, plural
-from pipelines.kafka.error_names import error_name
+from pipelines.kafka.errors import error_name
 
 _ROLES = {
     "leader_start": "becomes leader",

@@ -25,7 +25,7 @@ from pipelines.inquiry.answer import (
 )
 from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
 from pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
-from pipelines.report.cluster.stories import error_name
+from pipelines.kafka.errors import error_name
 
 #: Writes that are told one by one.
 WRITES_MAX = 50

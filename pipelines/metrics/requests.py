@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.kafka.error_names import error_name
+from pipelines.kafka.errors import error_name
 from pipelines.metrics import mbeans
 from pipelines.metrics.mbeans import REQUEST_TIMES, Metric
 from pipelines.report.cubes.buckets import SHORTEST_MS, buckets_of, middle_of

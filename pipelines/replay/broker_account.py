@@ -13,12 +13,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from pipelines.kafka.errors import NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
 from pipelines.replay.step_down import STEP_DOWN_MAX_US, Move, Place, stepped_down_us
 from schemas import events as e
 from schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
-
-UNKNOWN_TOPIC_OR_PARTITION: Final = 3
-NOT_LEADER_OR_FOLLOWER: Final = 6
 
 #: Roles under which a broker's own lines show the state of a partition that it hosts.
 _OWN_ROLES: Final = ("leader_start", "leader_update", "metadata", "request")

@@ -36,14 +36,13 @@ from pipelines.lake.folds import Folded, fold_frame
 from pipelines.lake.lake import Lake
 from pipelines.lake.shapes import Value, look_up, shaped
 from pipelines.replay.purgatory import check_lines as c
-from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Positions
+from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
 from pipelines.replay.purgatory.checks import Checker
 from schemas import bronze, silver
 from schemas.checks import PURGATORY_CHECKS
 from schemas.table import TableSpec
 
 KEY = ("cluster_id", "topic", "partition", "broker_id")
-_REPLICAS = "array<struct<replica_id: int, log_end_offset: bigint>>"
 #: `LogRow` as columns, in its order.
 ROW_TYPES = {
     "placed": "boolean",
@@ -56,8 +55,7 @@ ROW_TYPES = {
     "acks_pending": "boolean",
     "error_code": "int",
     "high_watermark": "long",
-    "acked": _REPLICAS,
-    "awaiting": _REPLICAS,
+    "awaited": "boolean",
     "partitions": "int",
 }
 #: Order of the rows of a group, as `log_order` takes them. No line gives two of them.
@@ -82,7 +80,6 @@ class LogRow(NamedTuple):
             (``state-change.log``), and only its time tells.
         file_no: number of the file among those of its broker.
         byte_offset: place within the file.
-        acked, awaiting: as Arrow gives them, or null.
     """
 
     placed: bool
@@ -95,8 +92,7 @@ class LogRow(NamedTuple):
     acks_pending: bool | None = None
     error_code: int | None = None
     high_watermark: int | None = None
-    acked: list[dict[str, Any]] | None = None
-    awaiting: list[dict[str, Any]] | None = None
+    awaited: bool | None = None
     partitions: int | None = None
 
 
@@ -114,9 +110,10 @@ def log_rows(lake: Lake, premises: Premises) -> DataFrame | None:
         return None
     files = _files(lake)
     checks = _rows(lake, silver.DELAYED_OPERATION_CHECKS, files, F.col("operation") == "produce")
+    checks = checks.withColumn("awaited", F.size("awaiting") > 0)
     initial = _with_partitions(lake, premises, checks.where("step = 'initial'"))
     others = checks.where(F.col("step").isin(*_STEPS.keys() - {"initial"}))
-    same = ("required_offset", "start_offset", "acks_pending", "error_code", "acked", "awaiting")
+    same = ("required_offset", "start_offset", "acks_pending", "error_code", "awaited")
     parts = [
         _lines(initial, c.INITIAL, "partitions", *same),
         _lines(others, look_up(_STEPS, "step"), *same),
@@ -231,14 +228,9 @@ def _line(row: LogRow, order: int) -> CheckLine:
         row.acks_pending,
         row.error_code,
         row.high_watermark,
-        _positions(row.acked),
-        _positions(row.awaiting),
+        bool(row.awaited),
         row.partitions,
     )
-
-
-def _positions(replicas: list[dict[str, Any]] | None) -> Positions:
-    return tuple((replica["replica_id"], replica["log_end_offset"]) for replica in replicas or ())
 
 
 def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
@@ -249,7 +241,7 @@ def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
         for (cluster_id, topic, partition, broker_id), rows in groups(batches, len(KEY), _log_rows):
             eras = contexts.eras.get((cluster_id, broker_id), ())
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition, "broker_id": broker_id}
-            for produce in checked(broker_id, eras, log_order(rows)):
+            for produce in checked(eras, log_order(rows)):
                 tables.add_named(PURGATORY_CHECKS.name, key | _columns(produce))
                 yield from tables.take()
         yield from tables.rest()
@@ -257,16 +249,14 @@ def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
     return check
 
 
-def checked(broker_id: int, eras: History, lines: Iterable[CheckLine]) -> Iterator[CheckedProduce]:
+def checked(eras: History, lines: Iterable[CheckLine]) -> Iterator[CheckedProduce]:
     """Produces as lines in the order of the log show them; none of them has waited through an upgrade of its broker."""
     later = deque(era for era in eras if era[0] > 0)
-    # A ZooKeeper broker takes a topic's min.insync.replicas over at start without a line, so what its log tells may be
-    # wrong; without it, either error of a committed produce agrees.
-    checker = Checker(rules_for(value_at(eras, 0)), broker_id)
+    checker = Checker(rules_for(value_at(eras, 0)))
     for line in lines:
         while later and line.time_us >= later[0][0]:
             yield from checker.finish()
-            checker = Checker(rules_for(later.popleft()[1]), broker_id)
+            checker = Checker(rules_for(later.popleft()[1]))
         yield from checker.observe(line)
     yield from checker.finish()
 

@@ -6,18 +6,15 @@ Source: ``Partition.maybeIncrementLeaderHW``, ``Partition.checkEnoughReplicasRea
 
 from __future__ import annotations
 
+from pipelines.kafka.errors import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT
 from pipelines.replay import outcome as o
 from pipelines.replay.evidence import broken_chain, held_back
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
 from pipelines.replay.state import State
+from pipelines.replay.timer import expiry_interval_us
 from schemas import events as e
 from schemas.events import Event
-
-NONE = 0
-REQUEST_TIMED_OUT = 7
-NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 
 #: An instant read off a millisecond clock can be up to this much later.
 CLOCK_TICK_US = 1_000

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.truncation import (
+from pipelines.replay.truncation import (
     UNDEFINED_EPOCH,
     UNDEFINED_OFFSET,
     EpochEnd,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipelines.kafka.errors import NONE
 from pipelines.replay import outcome as o
 from pipelines.replay.leadership import Leadership
 from pipelines.replay.outcome import PartitionOutcome
@@ -10,7 +11,6 @@ from schemas.events import Event
 
 #: A line's time is when it was logged, so what it tells can be a little older than what sorts before it.
 LOG_ORDER_SLACK_US = 1_000_000
-_NO_ERROR = 0
 
 
 def held_back(leadership: Leadership, replica_id: int, base_offset: int) -> bool:
@@ -46,7 +46,7 @@ def acked_before_commit(leadership: Leadership, operation: PartitionOutcome, end
     A member of the ISR never fetched from beyond the record in this leadership, although every fetch of it up to a
     later one is in the log.
     """
-    if operation.error_code != _NO_ERROR or operation.base_offset is None or leadership.isr is None:
+    if operation.error_code != NONE or operation.base_offset is None or leadership.isr is None:
         return False
     for replica_id in leadership.isr:
         follower = leadership.followers.get(replica_id)

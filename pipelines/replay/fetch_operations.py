@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.kafka.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
 from pipelines.replay import outcome as o
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.judge import Tolerances, columns, judge
@@ -11,8 +12,8 @@ from pipelines.replay.judge import Tolerances, columns, judge
 #: Causes that are an error of the response: it is what it is.
 _ERRORS = (o.ERROR, o.SESSION_ERROR, o.REMOTE_ERROR)
 _REMOTE = (o.REMOTE_READ, o.REMOTE_ERROR, o.REMOTE_TIMER)
-#: Errors with which the rules answer: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
-_PREDICTED = {o.LEADERSHIP_LOST: 6, o.FENCED_EPOCH: 74}
+#: Errors with which the rules answer.
+_PREDICTED = {o.LEADERSHIP_LOST: NOT_LEADER_OR_FOLLOWER, o.FENCED_EPOCH: FENCED_LEADER_EPOCH}
 
 
 def fetch_operation(outcome: FetchOutcome, limits: Tolerances) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from pipelines.kafka.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
 from pipelines.kafka.versions import Rules
 from pipelines.replay import outcome as o
-from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
+from pipelines.replay.timer import expiry_interval_us
 from schemas.session_events import SessionEvent
 
 #: A remote time below this is the handler's own: the fetch was not parked.
@@ -23,8 +24,8 @@ SLACK_US: Final = 2_000
 #: Partitions that are turned down before the log is read do not keep the others from waiting (``handleFetchRequest``):
 #: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID.
 TURNED_DOWN: Final = frozenset({3, 29, 100})
-#: Of partitions whose leadership or epoch went on while the fetch waited: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
-_OUTDATED: Final = frozenset({6, 74})
+#: Of partitions whose leadership or epoch went on while the fetch waited.
+_OUTDATED: Final = frozenset({NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH})
 _ENDS: Final = (o.LEADERSHIP_LOST, o.FENCED_EPOCH)
 #: Of a read from the tier: OFFSET_OUT_OF_RANGE, where retention was there first.
 _OUT_OF_RANGE: Final = frozenset({1})

@@ -37,7 +37,7 @@ from pipelines.replay.follower_rows import (
     Prediction,
     row,
 )
-from pipelines.replay.purgatory.truncation import (
+from pipelines.replay.truncation import (
     UNDEFINED_EPOCH,
     UNDEFINED_OFFSET,
     EpochEnd,

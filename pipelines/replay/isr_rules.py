@@ -9,6 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipelines.kafka.context import Context
+from pipelines.kafka.errors import (
+    KAFKA_STORAGE_ERROR,
+    NONE,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.isr_evidence import FETCH_GAP_US, IsrEvidence, evaluation_period_us, has_fetch_sessions
 from pipelines.replay.isr_follower import LogEnd, Tracked
@@ -16,9 +24,9 @@ from pipelines.replay.isr_outcome import IsrOutcome
 from schemas.events import Event
 
 #: Errors with which a produce is answered although it was appended: it timed out, or too few replicas were left.
-_APPENDED = (0, 7, 20, None)
+_APPENDED = (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
 #: Errors with which a produce that waits is answered when its partition is gone (``DelayedProduce.tryComplete``).
-_GONE = (3, 6, 56)
+_GONE = (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR)
 _TICK_US = 1_000
 
 

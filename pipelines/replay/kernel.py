@@ -21,26 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipelines.kafka.errors import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
 from pipelines.replay import outcome as o
-from pipelines.replay.completion import (
-    CLOCK_TICK_US,
-    NONE,
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    REQUEST_TIMED_OUT,
-    advance,
-    close,
-    expire,
-)
+from pipelines.replay.completion import CLOCK_TICK_US, advance, close, expire
 from pipelines.replay.evidence import LOG_ORDER_SLACK_US, acked_before_commit, why_open
 from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
 from pipelines.replay.required import Marker
 from pipelines.replay.state import State, current_leadership, new_leadership, note_replicas
+from pipelines.replay.timer import expiry_interval_us
 from pipelines.replay.wakes import LOCAL_START, TIER_FAILED, Wake
 from schemas import events as e
 from schemas.events import Event
-
-NOT_LEADER_OR_FOLLOWER = 6
 
 
 def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:

@@ -29,7 +29,7 @@ from pipelines.base.groups import Columns, groups
 from pipelines.replay import outcome as o
 from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, TICK_US, Tolerances
 from pipelines.replay.throttles import NO_THROTTLES, Throttles
-from pipelines.replay.timer_order import HELD_UP_US, expired_late, held_up
+from pipelines.replay.timer import HELD_UP_US, expired_late, held_up
 from schemas.gold import DELAYED_OPERATIONS
 
 #: What was answered this shortly before a late operation was answered as the broker resumed.

@@ -27,8 +27,8 @@ from pipelines.replay import share_partition as p
 from pipelines.replay.coarse import is_coarse
 from pipelines.replay.judge import Tolerances, columns, judge
 from pipelines.replay.partition_events import operation_ids
-from pipelines.replay.purgatory.timing_wheel import expiry_interval_us
 from pipelines.replay.share_partition import Available, Group, SharePartition
+from pipelines.replay.timer import expiry_interval_us
 from pipelines.replay.wakes import BATCH, STABLE
 from schemas.shares import SHARE_OPERATIONS
 

@@ -1,7 +1,7 @@
 """Operations whose class or reason depends on others of their broker, and those that are settled by themselves. Pure.
 
 What is late has its reason from what else the broker answered meanwhile (`pipelines.replay.late`), and what its timer
-answered late may have waited for another timer (`pipelines.replay.timer_order`). They are few, and a table of their own
+answered late may have waited for another timer (`pipelines.replay.timer`). They are few, and a table of their own
 until they are settled.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pipelines.replay.judge import LATE
-from pipelines.replay.timer_order import expired_late
+from pipelines.replay.timer import expired_late
 from schemas.gold import DELAYED_OPERATIONS
 
 #: Name of the table of those that are not settled.

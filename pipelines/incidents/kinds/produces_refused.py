@@ -12,7 +12,7 @@ from pipelines.incidents.incident import MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import brokers, listed, number, partitions, when
-from pipelines.kafka.error_names import error_name
+from pipelines.kafka.errors import error_name
 
 #: Errors that a client meets as leaders move, and retries at once.
 _ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}

@@ -85,36 +85,12 @@ class LeaderRules(Versioned):
         return self.version >= (3, 3, 0)
 
     @cached_property
-    def expansion_needs_broker_epoch(self) -> bool:
-        """A replica is not proposed for the ISR if its fetch came from an earlier life of its broker.
-
-        Since 3.5 (KIP-903, KAFKA-14617; ``Partition.isBrokerEpochIsrEligible``).
-        """
-        return self.version >= (3, 5, 0)
-
-    @cached_property
-    def rejects_stale_broker_epochs(self) -> bool:
-        """A fetch from an earlier life of a follower's broker is answered with NOT_LEADER_OR_FOLLOWER.
-
-        Since 3.7 (KAFKA-15221; ``Replica.updateFetchStateOrThrow``).
-        """
-        return self.version >= (3, 7, 0)
-
-    @cached_property
     def shrink_spares_replicas_at_the_end(self) -> bool:
         """A replica that has the whole log stays in the ISR however long ago it fetched.
 
         Since 2.1 (KAFKA-7152; ``Partition.isFollowerOutOfSync``).
         """
         return self.version >= (2, 1, 0)
-
-    @cached_property
-    def undoes_refused_isr_changes(self) -> bool:
-        """OPERATION_NOT_ATTEMPTED and INELIGIBLE_REPLICA bring the leader back to its committed ISR.
-
-        Since 3.1 (KAFKA-13254), INELIGIBLE_REPLICA since 3.3 (KIP-841); ``Partition.handleAlterPartitionError``.
-        """
-        return self.version >= (3, 1, 0)
 
     @cached_property
     def loses_wake_up_on_isr_commit(self) -> bool:
@@ -158,14 +134,6 @@ class LeaderRules(Versioned):
         return self.version >= (2, 6, 0)
 
     @cached_property
-    def assigns_epoch_on_election(self) -> bool:
-        """A new leader notes the start of its epoch at once; before, the first append did.
-
-        Since 2.0.1 and 2.1 (KAFKA-7415; ``Partition.makeLeader``).
-        """
-        return self.version >= (2, 0, 1)
-
-    @cached_property
     def fences_leader_epochs(self) -> bool:
         """A fetch names the leader epoch it believes in: an older one is fenced, a newer one unknown.
 
@@ -182,14 +150,6 @@ class LeaderRules(Versioned):
         return self.version >= (2, 5, 0)
 
     @cached_property
-    def every_fetch_moves_high_watermark(self) -> bool:
-        """Every follower fetch recomputes the high watermark, not only one that moved the follower's position.
-
-        Until 2.4 (KAFKA-8841; ``Partition.updateFollowerFetchState``).
-        """
-        return self.version < (2, 4, 0)
-
-    @cached_property
     def failed_reads_reset_followers(self) -> bool:
         """A follower whose fetch fails loses its position: its log end offset becomes unknown.
 
@@ -204,14 +164,6 @@ class LeaderRules(Versioned):
         2.7.0, 2.7.1 and 2.8.0 (KAFKA-13141; ``Partition.updateFollowerFetchState``).
         """
         return (2, 7, 0) <= self.version < (2, 7, 2) or self.version == (2, 8, 0)
-
-    @cached_property
-    def unassigned_followers_are_errors(self) -> bool:
-        """A fetch from a broker that is no replica is answered with an error; before, with nothing in it.
-
-        Since 3.3 (KAFKA-13837; ``Partition.followerReplicaOrThrow``).
-        """
-        return self.version >= (3, 3, 0)
 
     @cached_property
     def lag_time_max_ms(self) -> int:

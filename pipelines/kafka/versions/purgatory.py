@@ -11,15 +11,6 @@ class PurgatoryRules(Versioned):
     """Rules of ``DelayedOperation``, ``DelayedProduce``, ``DelayedFetch`` and of ``ReplicaManager`` around them."""
 
     @cached_property
-    def loses_contended_checks(self) -> bool:
-        """Known bug: a check that finds another thread checking the same operation gives up, and is lost.
-
-        0.11.0 to 1.0.x (KAFKA-6653; ``DelayedOperation.maybeTryComplete``). Before, and since 2.7 (KAFKA-8334), it
-        waits for the lock; for what lies between see `repeats_contended_checks`.
-        """
-        return (0, 11, 0) <= self.version < (1, 1, 0)
-
-    @cached_property
     def repeats_contended_checks(self) -> bool:
         """A check that finds another thread checking the same operation leaves word, and the other checks once more.
 
@@ -28,44 +19,12 @@ class PurgatoryRules(Versioned):
         return (1, 1, 0) <= self.version < (2, 7, 0)
 
     @cached_property
-    def has_action_queue(self) -> bool:
-        """What an append wakes is checked when its request has been handled, not within the append.
-
-        Since 2.7 (KAFKA-8334; ``ActionQueue``, ``KafkaApis.handle``).
-        """
-        return self.version >= (2, 7, 0)
-
-    @cached_property
-    def append_checks_fetches_first(self) -> bool:
-        """An append checks the fetches before it moves the high watermark; afterwards all, if that moved.
-
-        Until 2.1.1 (KAFKA-7697; ``Partition.appendRecordsToLeader``).
-        """
-        return self.version < (2, 1, 1)
-
-    @cached_property
     def every_fetch_checks_produces(self) -> bool:
         """Every follower fetch checks the produces of its partitions, whether the high watermark moved or not.
 
         Until 1.0 (KAFKA-5758; ``ReplicaManager.updateFollowerLogReadResults``).
         """
         return self.version < (1, 0, 0)
-
-    @cached_property
-    def stop_replica_checks_operations(self) -> bool:
-        """A replica that is stopped answers what waited for it.
-
-        Since 2.4 (KAFKA-9198; ``ReplicaManager.stopReplica``).
-        """
-        return self.version >= (2, 4, 0)
-
-    @cached_property
-    def names_known_topics(self) -> bool:
-        """A produce whose partition this broker no longer has ends with NOT_LEADER if the cluster still has it.
-
-        Since 2.4 (KAFKA-9198; ``ReplicaManager.getPartitionOrError``); before, with UNKNOWN_TOPIC_OR_PARTITION.
-        """
-        return self.version >= (2, 4, 0)
 
     @cached_property
     def logs_expired_produces(self) -> bool:
@@ -117,14 +76,6 @@ class PurgatoryRules(Versioned):
         return self.version >= (2, 8, 0)
 
     @cached_property
-    def reads_committed(self) -> bool:
-        """Consumers can ask for committed transactions only: they see what lies before the last stable offset.
-
-        Since 0.11 (KIP-98; ``FetchTxnCommitted``).
-        """
-        return self.version >= (0, 11, 0)
-
-    @cached_property
     def throttles_in_sync_replicas(self) -> bool:
         """Bytes for a throttled partition are counted apart, even if the follower is in sync.
 
@@ -139,30 +90,6 @@ class PurgatoryRules(Versioned):
         2.4 and 2.5 (KIP-392, KAFKA-8443; removed by KAFKA-9952; ``DelayedFetch.tryComplete``, then case H).
         """
         return (2, 4, 0) <= self.version < (2, 6, 0)
-
-    @cached_property
-    def tells_diverging_epochs(self) -> bool:
-        """A fetch that names the last epoch fetched is told at once if it diverges from the leader's log.
-
-        Since 2.7 (KIP-595; ``Partition.readRecords``, ``DelayedFetch.tryComplete`` case H).
-        """
-        return self.version >= (2, 7, 0)
-
-    @cached_property
-    def followers_serve_consumers(self) -> bool:
-        """A consumer that tells its rack can fetch from a follower.
-
-        Since 2.4 (KIP-392, KAFKA-8443).
-        """
-        return self.version >= (2, 4, 0)
-
-    @cached_property
-    def preferred_replica_answers_at_once(self) -> bool:
-        """A consumer that is referred to another replica is told so at once.
-
-        Since 3.2 (KAFKA-13767; ``ReplicaManager.fetchMessages``).
-        """
-        return self.version >= (3, 2, 0)
 
     @cached_property
     def fetches_beyond_the_end_complete(self) -> bool:

@@ -25,18 +25,16 @@ AWAITED_WHEN_COMMITTED = "awaited_when_committed"
 
 #: A status as brokers log it: acksPending and error.
 Status = tuple[bool, int]
-#: Replicas and the log end offsets that a line gives them.
-Positions = tuple[tuple[int, int | None], ...]
 
 
 class CheckLine(NamedTuple):
     """One line of a broker about one partition.
 
     Attributes:
-        kind: INITIAL, CHECK and EXPIRED have the status of a produce. PROGRESS has `required_offset`, `acked` and
-            `awaiting`. ROUND_OVER is *Request key ... unblocked* of the produce purgatory. HIGH_WATERMARK says that the
-            leader moved it to `high_watermark`. RECORDED is a follower's fetch. LEADER and FOLLOWER say that the broker
-            started an epoch so; LEADER has its `high_watermark`, where the line says it.
+        kind: INITIAL, CHECK and EXPIRED have the status of a produce. PROGRESS has `required_offset`, and whether
+            replicas are `awaited`. ROUND_OVER is *Request key ... unblocked* of the produce purgatory. HIGH_WATERMARK
+            says that the leader moved it to `high_watermark`. RECORDED is a follower's fetch. LEADER and FOLLOWER say
+            that the broker started an epoch so; LEADER has its `high_watermark`, where the line says it.
         time_us: the line's time.
         order: place of the line in its log; grows from line to line. LEADER and FOLLOWER come from another log than the
             rest, and go before the lines of their millisecond.
@@ -53,8 +51,7 @@ class CheckLine(NamedTuple):
     acks_pending: bool | None = None
     error_code: int | None = None
     high_watermark: int | None = None
-    acked: Positions = ()
-    awaiting: Positions = ()
+    awaited: bool = False
     partitions: int | None = None
 
     @property

@@ -1,9 +1,8 @@
 """What a broker that logs every check of its delayed produces (T3) must have logged, by the model.
 
 A broker's lines stand in the order in which its threads logged them; for one partition they are an exact, if
-interleaved, account of its purgatory. `Checker` replays it: statuses come from the rule of `DelayedProduce`
-(`check_status`), which asks the model's partition, and that takes its high watermark and its ISR from the same lines.
-It then says of each delayed produce whether every line about it agrees:
+interleaved, account of its purgatory. `Checker` replays it with the high watermark that the same lines tell
+(``DelayedProduce``), and says of each delayed produce whether every line about it agrees:
 
 * a status is what the checks before it made of it: pending until one of them finds the high watermark far enough, or
   no leadership (a check without a PROGRESS line), and settled from then on;
@@ -22,11 +21,16 @@ initial statuses nor checks; a PROGRESS line then stands for its check.
 
 from __future__ import annotations
 
+from pipelines.kafka.errors import (
+    KAFKA_STORAGE_ERROR,
+    NONE,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pipelines.kafka.versions import Rules
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.purgatory.logged_partition import LoggedPartition
 from pipelines.replay.purgatory.rounds import Rounds
 from pipelines.replay.purgatory.tracked_produce import NOT_LED, PENDING, TrackedProduce
 
@@ -38,25 +42,22 @@ STALL_US = 100_000
 FORGET_US = 600_000_000
 _FORGET_BEYOND = 1_000
 #: How a check settles that finds no leader here (``DelayedProduce.tryComplete``, cases A and B).
-_NOT_LED = {Error.NOT_LEADER_OR_FOLLOWER, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.KAFKA_STORAGE_ERROR}
-_COMMITTED = {Error.NONE, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
+_NOT_LED = {NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR}
+#: A ZooKeeper broker takes a topic's min.insync.replicas over at start without a line, so what its log tells may be
+#: wrong: either error of a committed produce agrees.
+_COMMITTED = {NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND}
+#: Shortest timeout of a produce: where no line tells of expiries, one that waited for so long may have expired.
+_TIMEOUT_MIN_US = 1_000_000
 
 
 class Checker:
-    """One partition on one broker.
+    """One partition on one broker."""
 
-    Args:
-        min_isr: min.insync.replicas; None where it is not known: both errors of a committed produce then agree.
-        timeout_min_ms: shortest timeout of the produces; where no line tells of expiries, one that waited for so long
-            may have expired.
-    """
-
-    def __init__(self, rules: Rules, broker_id: int, min_isr: int | None = None, timeout_min_ms: int = 1_000) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._timeout_us = timeout_min_ms * 1_000
         self._tells_statuses = False
-        self._any_min_isr = min_isr is None or not rules.logs_progress
-        self._partition = LoggedPartition(rules, broker_id, min_isr)
+        #: As logged: it is at least this far.
+        self._watermark = 0
         self._produces: dict[int, TrackedProduce] = {}
         self._watched: list[TrackedProduce] = []
         self._rounds = Rounds()
@@ -83,7 +84,7 @@ class Checker:
             case c.RECORDED if self._rules.every_fetch_checks_produces:
                 self._rounds.begin(line.order)
             case c.LEADER if line.time_us > self._moved_us:
-                self._partition.starts_at(line.high_watermark or 0)
+                self._watermark = line.high_watermark or 0
                 self._moved_us = line.time_us
             case c.FOLLOWER:
                 self._steps_down()
@@ -108,7 +109,7 @@ class Checker:
         appended = line.acks_pending is False
         status = line.status if appended and line.status is not None else PENDING
         produce = self._track(TrackedProduce(line, status, self._moved_us >= 0))
-        if line.status != status or (appended and line.error_code == Error.NONE):
+        if line.status != status or (appended and line.error_code == NONE):
             produce.disagrees(c.STATUS, line)
         return over
 
@@ -143,7 +144,7 @@ class Checker:
         self._compare(produce, line)
         self._looked_at(produce, line)
         produce.open = line if produce.pending and self._rules.logs_progress else None
-        produce.committed_when_opened = self._partition.high_watermark >= produce.required_offset
+        produce.committed_when_opened = self._watermark >= produce.required_offset
         produce.raced_us = None
         if not self._rules.logs_progress and produce.pending:
             self._decide(produce, line)
@@ -162,18 +163,16 @@ class Checker:
         if produce.uncaused is not None:
             produce.disagrees(c.NO_TRIGGER, produce.uncaused)
         produce.open = produce.uncaused = None
-        self._partition.shows_isr(line)
         self._decide(produce, line)
-        if not produce.pending and line.awaiting and produce.committed_when_opened:
+        if not produce.pending and line.awaited and produce.committed_when_opened:
             produce.disagrees(c.AWAITED_WHEN_COMMITTED, line)
 
     def _decide(self, produce: TrackedProduce, line: CheckLine) -> None:
         """A check of a leader, by the model."""
-        settled = self._partition.check(produce.required_offset)
-        if settled is None:
+        if self._watermark < produce.required_offset:
             produce.raced_us = line.time_us
         else:
-            produce.status = settled
+            produce.status = (False, NONE)
 
     def _compare(self, produce: TrackedProduce, line: CheckLine) -> None:
         """The status that a line shows, with the one that the checks before it make of it."""
@@ -188,7 +187,7 @@ class Checker:
         if produce.lost or produce.open is not None:
             agrees = error_code in _NOT_LED
         elif not produce.pending:
-            agrees = self._any_min_isr and {produce.status[1], error_code} <= _COMMITTED
+            agrees = {produce.status[1], error_code} <= _COMMITTED
         else:
             committed = error_code in _COMMITTED and produce.may_have_been_done(RACE_US)
             agrees = committed or (error_code in _NOT_LED and not self._rules.logs_progress)
@@ -213,7 +212,8 @@ class Checker:
 
     def _high_watermark(self, line: CheckLine) -> None:
         assert line.high_watermark is not None
-        self._partition.moves_to(line.high_watermark)
+        # Lines of two threads can come in the wrong order; the high watermark does not go back within an epoch.
+        self._watermark = max(self._watermark, line.high_watermark)
         self._moved_us = line.time_us
         self._rounds.begin(line.order)
         for produce in self._watched:
@@ -235,14 +235,14 @@ class Checker:
     def _not_checked(self, produce: TrackedProduce, line: CheckLine) -> None:
         """Nobody looked after the high watermark had passed: its last check had found that, or a wake-up is lost."""
         if produce.may_have_been_done(RACE_US):
-            produce.status, produce.assumed = (False, int(Error.NONE)), True
+            produce.status, produce.assumed = (False, NONE), True
         elif produce.begun and not self._may_have_expired(produce):
             produce.disagrees(c.NOT_CHECKED, line)
 
     def _may_have_expired(self, produce: TrackedProduce) -> bool:
         """Can its time have run out before the high watermark passed it, without a line that says so?"""
         tells_expiries = self._rules.logs_expired_produces and self._tells_statuses
-        return not tells_expiries and produce.passed_us - produce.created_us >= self._timeout_us
+        return not tells_expiries and produce.passed_us - produce.created_us >= _TIMEOUT_MIN_US
 
 
 def _when_done(produce: TrackedProduce, reason: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pipelines.kafka.errors import NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Status
-from pipelines.replay.purgatory.errors import Error
 
 #: Status of a produce that waits (``DelayedProduce``: the error that it has if nobody clears it).
-PENDING: Status = (True, int(Error.REQUEST_TIMED_OUT))
+PENDING: Status = (True, REQUEST_TIMED_OUT)
 #: Status of one that a check found without a leader here; which of the errors of cases A and B, the line says.
-NOT_LED: Status = (False, int(Error.NOT_LEADER_OR_FOLLOWER))
+NOT_LED: Status = (False, NOT_LEADER_OR_FOLLOWER)
 
 
 class TrackedProduce:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.values import iso_utc
-from pipelines.replay.purgatory.errors import Error
+from pipelines.kafka.errors import error_name
 from pipelines.report.cluster.parts import Step, Story, StoryPart
 from pipelines.report.figures import COORDINATOR, PRODUCE, SPLIT, to_ms
 
@@ -237,11 +237,6 @@ def with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
         byte_offset=line["byte_offset"],
         text=text,
     )
-
-
-def error_name(code: int) -> str:
-    """Kafka's name of an error code, as far as the audit knows it."""
-    return Error(code).name if code in Error._value2member_map_ else f"error {code}"
 
 
 def _place(topic: str | None, partition: int | None) -> str | None:

@@ -194,7 +194,7 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
             for bound in ("lowest", "highest")
         }
         if expected["cause"] == TIMER and expected["class"] != EXPLAINED:
-            # Timers before it may have held it up, which no connection shows by itself (`replay.timer_order`).
+            # Timers before it may have held it up, which no connection shows by itself (`replay.timer`).
             assert micros["highest"] >= expected["highest_time"]
         else:
             assert (row["class"], micros["lowest"], micros["highest"]) == (

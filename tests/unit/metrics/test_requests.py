@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.kafka.error_names import error_name
+from pipelines.kafka.errors import error_name
 from pipelines.lake.parquet import columns_schema
 from pipelines.metrics import requests as r
 from pipelines.metrics.mbeans import REQUEST_TIMES, object_name

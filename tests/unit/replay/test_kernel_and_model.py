@@ -8,15 +8,15 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.kafka.versions import rules_for
 from pipelines.replay import outcome as o
 from pipelines.replay.judge import EXPLAINED, Tolerances, judge
-from pipelines.replay.purgatory.errors import Error
 from schemas.events import Event
 from tests.examples import examples
 from tests.unit.replay.conformance.brokers import KEY, LAG_MS, Client
 from tests.unit.replay.conformance.table import VERSIONS
 from tests.unit.replay.histories import MS, context, fetch, fold, isr_update, leader_start, produce
+from tests.unit.replay.model.errors import Error
+from tests.unit.replay.model.rules import rules_for
 
 FOLLOWERS = (2, 3)
 #: Beyond any timeout of a request.

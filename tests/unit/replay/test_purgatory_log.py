@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import rules_for
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.log import LogOffset, MessageOnlyOffset, ReplicaLog
+from tests.unit.replay.model.errors import Error, KafkaError
+from tests.unit.replay.model.log import LogOffset, MessageOnlyOffset, ReplicaLog
+from tests.unit.replay.model.rules import rules_for
 
 
 def _log() -> ReplicaLog:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.kafka.versions import Rules, rules_for
-from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.purgatory.operation import DelayedOperation
 from tests.unit.replay.conformance.brokers import KEY, LAG_MS, Client
 from tests.unit.replay.conformance.table import VERSIONS
+from tests.unit.replay.model.errors import Error
+from tests.unit.replay.model.operation import DelayedOperation
 from tests.unit.replay.model.purgatory import DelayedOperationPurgatory
+from tests.unit.replay.model.rules import Rules, rules_for
 
 KEYS = ("a", "b", "c")
 FOLLOWERS = (2, 3)

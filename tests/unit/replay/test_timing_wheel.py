@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay.purgatory.timing_wheel import SystemTimer, expiry_interval_us, fires_at
+from pipelines.replay.timer import expiry_interval_us
+from tests.unit.replay.model.timing_wheel import SystemTimer, fires_at
 
 #: (pass time by, then insert a task with this delay; None: insert nothing), milliseconds.
 STEPS = st.lists(st.tuples(st.integers(0, 900), st.none() | st.integers(-3, 9_000)), max_size=60)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import ASSUMED, rule_of, rules_for
+from pipelines.kafka.versions import ASSUMED, rule_of
+from tests.unit.replay.model.rules import rules_for
 
 
 @pytest.mark.parametrize(

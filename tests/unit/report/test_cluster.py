@@ -11,7 +11,7 @@ from pipelines.incidents.broker_runs import runs
 from pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
 from pipelines.report.cluster.lives import lives, restarts
 from pipelines.report.cluster.settings import settings
-from pipelines.report.cluster.stories import StoryRows, error_name, lines_of, near, stories
+from pipelines.report.cluster.stories import StoryRows, lines_of, near, stories
 from tests.unit.report.rows import Row
 
 S = 1_000_000
@@ -381,7 +381,3 @@ def test_fetches_near_an_operation_are_those_of_its_replica_partition_and_time()
     )
     assert near(table, [operation()]).to_pylist() == [True, True, True, True, False, False, False]
     assert near(table.slice(0, 0), [operation()]).to_pylist() == []
-
-
-def test_codes_have_names_as_far_as_they_are_known() -> None:
-    assert (error_name(19), error_name(12345)) == ("NOT_ENOUGH_REPLICAS", "error 12345")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.purgatory.log import ReplicaLog
 from tests.unit.replay.model.delayed_fetch import FetchParams
+from tests.unit.replay.model.errors import Error
+from tests.unit.replay.model.log import ReplicaLog
 from tests.unit.replay.model.partition import LeaderState, Partition
 from tests.unit.replay.model.reads import FetchPartition
 from tests.unit.replay.model.replica_manager import Batch, Fetched, ReplicaManager
+from tests.unit.replay.model.rules import Rules
 
 LEADER, FOLLOWER, OTHER = 1, 2, 3
 KEY = "p"

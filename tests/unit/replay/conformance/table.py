@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pipelines.kafka.versions import Rules, rules_for
+from tests.unit.replay.model.rules import Rules, rules_for
 
 #: Every scenario runs on each of these that lies in its range.
 VERSIONS = (

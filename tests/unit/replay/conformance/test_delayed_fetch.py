@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.log import LogOffset, MessageOnlyOffset
-from pipelines.replay.purgatory.truncation import EpochEnd
+from pipelines.replay.truncation import EpochEnd
 from tests.unit.replay.conformance.brokers import FOLLOWER, KEY, OTHER, Client, append, follow, hw, leader, state
 from tests.unit.replay.conformance.table import Scenario, Table, check
 from tests.unit.replay.model.delayed_fetch import DelayedFetch, FetchParams, FetchStatus
+from tests.unit.replay.model.errors import Error, KafkaError
+from tests.unit.replay.model.log import LogOffset, MessageOnlyOffset
 from tests.unit.replay.model.reads import FetchPartition, snapshot
+from tests.unit.replay.model.rules import Rules
 
 TABLE = Table()
 LOST = Error.NOT_LEADER_OR_FOLLOWER

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from pipelines.kafka.versions import Rules, rules_for
-from pipelines.replay.purgatory.operation import DelayedOperation
 from tests.unit.replay.conformance.table import Scenario, Table, check
+from tests.unit.replay.model.operation import DelayedOperation
 from tests.unit.replay.model.purgatory import DelayedOperationPurgatory
+from tests.unit.replay.model.rules import Rules, rules_for
 
 TABLE = Table()
 

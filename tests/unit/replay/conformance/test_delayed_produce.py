@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.delayed_produce import DelayedProduce, ProduceStatus
-from pipelines.replay.purgatory.errors import Error
 from tests.unit.replay.conformance.brokers import FOLLOWER, KEY, LAG_MS, OTHER, Client, append, leader, state
 from tests.unit.replay.conformance.table import Scenario, Table, check
+from tests.unit.replay.model.delayed_produce import DelayedProduce, ProduceStatus
+from tests.unit.replay.model.errors import Error
 from tests.unit.replay.model.replica_manager import Batch
+from tests.unit.replay.model.rules import Rules
 
 TABLE = Table()
 LOST = Error.NOT_LEADER_OR_FOLLOWER

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.log import LogOffset, ReplicaLog
 from tests.unit.replay.conformance.brokers import FOLLOWER, LAG_MS, OTHER, append, commit, follow, hw, leader, state
 from tests.unit.replay.conformance.table import Scenario, Table, check
+from tests.unit.replay.model.errors import Error, KafkaError
+from tests.unit.replay.model.log import LogOffset, ReplicaLog
+from tests.unit.replay.model.rules import Rules
 
 TABLE = Table()
 

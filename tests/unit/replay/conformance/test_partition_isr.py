@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.replica import Proposal
 from tests.unit.replay.conformance.brokers import FOLLOWER, LAG_MS, OTHER, append, commit, follow, hw, leader, state
 from tests.unit.replay.conformance.table import Scenario, Table, check
+from tests.unit.replay.model.errors import Error, KafkaError
 from tests.unit.replay.model.partition import Partition
+from tests.unit.replay.model.replica import Proposal
+from tests.unit.replay.model.rules import Rules
 
 TABLE = Table()
 ISR = {1, 2, 3}

@@ -6,9 +6,9 @@ from collections.abc import Hashable
 
 import pytest
 
-from pipelines.kafka.versions import Rules
 from tests.unit.replay.conformance.brokers import FOLLOWER, Client
 from tests.unit.replay.conformance.table import Scenario, Table, check
+from tests.unit.replay.model.rules import Rules
 
 TABLE = Table()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.timing_wheel import SystemTimer, expiry_interval_us, fires_at
+from pipelines.replay.timer import expiry_interval_us
 from tests.unit.replay.conformance.table import Scenario, Table, check
+from tests.unit.replay.model.rules import Rules
+from tests.unit.replay.model.timing_wheel import SystemTimer, fires_at
 
 TABLE = Table()
 

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.log import ReplicaLog
-from pipelines.replay.purgatory.truncation import (
+from pipelines.replay.truncation import (
     UNDEFINED_EPOCH,
     UNDEFINED_OFFSET,
     EpochEnd,
-    FirstStep,
     OffsetOutOfRange,
     OutOfRange,
-    Step,
     Truncation,
     diverging_epoch,
     end_offset_for,
-    first_step,
-    high_watermark_after,
     out_of_range,
     restarts_fetcher,
     truncated_epochs,
     truncation_for_reply,
 )
 from tests.unit.replay.conformance.table import Scenario, Table, check
+from tests.unit.replay.model.follower import FirstStep, Step, first_step, high_watermark_after
+from tests.unit.replay.model.log import ReplicaLog
+from tests.unit.replay.model.rules import Rules
 
 TABLE = Table()
 NOTHING = (UNDEFINED_EPOCH, UNDEFINED_OFFSET)

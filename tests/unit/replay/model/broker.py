@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.delayed_produce import DelayedProduce
-from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.purgatory.replica import Proposal
 from tests.unit.replay.model.delayed_fetch import DelayedFetch, Quota
+from tests.unit.replay.model.delayed_produce import DelayedProduce
+from tests.unit.replay.model.errors import Error
 from tests.unit.replay.model.partition import AlterResult, Became, LeaderState, Partition
 from tests.unit.replay.model.purgatory import DelayedOperationPurgatory
+from tests.unit.replay.model.replica import Proposal
+from tests.unit.replay.model.rules import Rules
 
 
 class Broker:

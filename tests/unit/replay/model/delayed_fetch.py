@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.log import UNKNOWN, LogOffset
-from pipelines.replay.purgatory.operation import DelayedOperation
-from pipelines.replay.purgatory.partition_state import PartitionState
+from tests.unit.replay.model.errors import Error, KafkaError
+from tests.unit.replay.model.log import UNKNOWN, LogOffset
+from tests.unit.replay.model.operation import DelayedOperation
+from tests.unit.replay.model.partition_state import PartitionState
 from tests.unit.replay.model.reads import FetchPartition, Isolation, diverging, snapshot
+from tests.unit.replay.model.rules import Rules
 
 
 class FetchParams(NamedTuple):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.log import LogOffset
-from pipelines.replay.purgatory.partition_state import PartitionState
-from pipelines.replay.purgatory.replica import IsrState, Proposal, Replica
-from pipelines.replay.purgatory.truncation import restarts_fetcher
+from pipelines.replay.truncation import restarts_fetcher
+from tests.unit.replay.model.errors import Error, KafkaError
+from tests.unit.replay.model.log import LogOffset
+from tests.unit.replay.model.partition_state import PartitionState
+from tests.unit.replay.model.replica import IsrState, Proposal, Replica
 
 _BACK_TO_COMMITTED = (Error.OPERATION_NOT_ATTEMPTED, Error.INELIGIBLE_REPLICA)
 _STAYS_PENDING = (

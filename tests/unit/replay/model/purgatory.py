@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
-from pipelines.replay.purgatory.operation import DelayedOperation
-from pipelines.replay.purgatory.timing_wheel import SystemTimer
+from tests.unit.replay.model.operation import DelayedOperation
+from tests.unit.replay.model.timing_wheel import SystemTimer
 
 #: Completed operations that may stay in watch lists before the reaper sweeps them out (``purgeInterval``).
 PURGE_INTERVAL = 1_000

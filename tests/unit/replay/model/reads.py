@@ -10,10 +10,10 @@ from collections.abc import Hashable
 from enum import Enum
 from typing import NamedTuple
 
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.log import LogOffset
-from pipelines.replay.purgatory.partition_state import PartitionState
-from pipelines.replay.purgatory.truncation import EpochEnd, OffsetOutOfRange, diverging_epoch
+from pipelines.replay.truncation import EpochEnd, OffsetOutOfRange, diverging_epoch
+from tests.unit.replay.model.errors import Error, KafkaError
+from tests.unit.replay.model.log import LogOffset
+from tests.unit.replay.model.partition_state import PartitionState
 
 
 class Isolation(Enum):

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
-from pipelines.replay.purgatory.delayed_produce import DelayedProduce, ProduceStatus
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.log import UNKNOWN
-from pipelines.replay.purgatory.partition_state import PartitionState
-from pipelines.replay.purgatory.truncation import EpochEnd
+from pipelines.replay.truncation import EpochEnd
 from tests.unit.replay.model.broker import Broker
 from tests.unit.replay.model.delayed_fetch import DelayedFetch, FetchParams, FetchStatus
+from tests.unit.replay.model.delayed_produce import DelayedProduce, ProduceStatus
+from tests.unit.replay.model.errors import Error, KafkaError
+from tests.unit.replay.model.log import UNKNOWN
+from tests.unit.replay.model.partition_state import PartitionState
 from tests.unit.replay.model.reads import FetchPartition, ReadInfo, read
 
 

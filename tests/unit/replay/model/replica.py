@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.log import UNKNOWN, LogOffset
+from tests.unit.replay.model.log import UNKNOWN, LogOffset
+from tests.unit.replay.model.rules import Rules
 
 UNKNOWN_OFFSET = -1
 

@@ -11,9 +11,9 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.errors import Error, KafkaError
-from pipelines.replay.purgatory.truncation import EpochEnd, end_offset_for, truncated_epochs
+from pipelines.replay.truncation import EpochEnd, end_offset_for, truncated_epochs
+from tests.unit.replay.model.errors import Error, KafkaError
+from tests.unit.replay.model.rules import Rules
 
 
 class MessageOnlyOffset(ValueError):

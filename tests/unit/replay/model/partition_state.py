@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.purgatory.log import ReplicaLog
-from pipelines.replay.purgatory.replica import IsrState, Replica
+from tests.unit.replay.model.errors import Error
+from tests.unit.replay.model.log import ReplicaLog
+from tests.unit.replay.model.replica import IsrState, Replica
+from tests.unit.replay.model.rules import Rules
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Kafka's timer: hierarchical timing wheels, and the interval in which an operation can have expired. Pure.
+"""Kafka's timer: hierarchical timing wheels.
 
 A wheel has `WHEEL_SIZE` buckets of one tick each; what lies beyond its span goes to an overflow wheel whose tick is the
 whole span of this one. When a bucket of an overflow wheel is due, its tasks are inserted again and land in a finer
@@ -21,8 +21,6 @@ from typing import Generic, TypeVar
 #: ``SystemTimer``'s defaults.
 TICK_MS = 1
 WHEEL_SIZE = 20
-#: Two readings of a clock that is cut off below the millisecond are off by less than this.
-_MILLISECOND_US = 1_000
 
 T = TypeVar("T")
 
@@ -179,24 +177,3 @@ def fires_at(inserted_ms: int, delay_ms: int, current_ms: int | None = None) -> 
         now_ms = max(now_ms, due_ms)
         timer.advance_clock(now_ms)
     return fired[0]
-
-
-def expiry_interval_us(inserted_earliest_us: int, inserted_latest_us: int, delay_ms: int) -> tuple[int, int]:
-    """Where the expiry of an operation can lie that was put into its purgatory within an interval of time.
-
-    The timer cuts the instant of insertion off to the millisecond, so an operation can expire up to a millisecond
-    before its full delay has passed. The reaper sleeps for whole milliseconds from wherever in one it began, so it can
-    wake up to a millisecond after the bucket is due. Beyond that only a stalled reaper or executor thread delays an
-    expiry. A trigger that falls into the interval races with the timer: either result is right.
-
-    Args:
-        inserted_earliest_us, inserted_latest_us: bounds of ``DelayedOperationPurgatory.tryCompleteElseWatch``, where
-            the delay starts (not at the arrival of the request), microseconds.
-        delay_ms: timeout of the produce, or max wait of the fetch.
-
-    Returns:
-        Lowest and highest instant, microseconds. Without a delay: from the insertion on.
-    """
-    delay_us = max(delay_ms, 0) * _MILLISECOND_US
-    lowest_us = inserted_earliest_us + max(delay_us - _MILLISECOND_US, 0)
-    return lowest_us, inserted_latest_us + delay_us + _MILLISECOND_US

@@ -8,18 +8,15 @@ A follower's way into a new leadership, for ``rules.truncates_to_high_watermark`
 `pipelines.kafka.versions`::
 
     restarts_fetcher(...)            does this change of leadership state concern the fetcher at all?
-    first_step(...)                  TRUNCATE to an offset, ASK for the end of an epoch, or FETCH from an offset
-    end_offset_for(...)              the leader's answer to ASK
+    end_offset_for(...)              the leader's answer to a question about the end of an epoch
     diverging_epoch(...)             the leader's answer to a FETCH that names the last epoch fetched
     truncation_for_reply(...)        what either answer makes the follower do; not complete: it asks, or fetches, again
     out_of_range(...)                what OFFSET_OUT_OF_RANGE makes it do
-    high_watermark_after(...)        a follower's high watermark after an answer to its fetch
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import NamedTuple
 
 from pipelines.kafka.versions import Rules
@@ -33,26 +30,6 @@ Epochs = Sequence[tuple[int, int]]
 
 class OffsetOutOfRange(ValueError):
     """The leader answers a fetch with OFFSET_OUT_OF_RANGE."""
-
-
-class Step(Enum):
-    """What a new follower does first."""
-
-    TRUNCATE = "truncate"
-    ASK = "ask"
-    FETCH = "fetch"
-
-
-class FirstStep(NamedTuple):
-    """A new follower's first step.
-
-    TRUNCATE: to `offset`, then fetch from there. ASK: for the end of `leader_epoch`; `offset` is where to truncate to
-    if the leader does not know. FETCH: from `offset`, naming `leader_epoch` as the last epoch fetched.
-    """
-
-    step: Step
-    offset: int
-    leader_epoch: int = UNDEFINED_EPOCH
 
 
 class EpochEnd(NamedTuple):
@@ -101,20 +78,6 @@ def restarts_fetcher(
             return new_leader != old_leader or new_leader_epoch != old_leader_epoch
         case _:
             return new_leader_epoch > old_leader_epoch
-
-
-def first_step(rules: Rules, epochs: Epochs, log_end_offset: int, high_watermark: int) -> FirstStep:
-    """What a follower does first when it (re)starts to fetch.
-
-    Source: ``ReplicaManager.makeFollowers`` and ``initialFetchOffset``, ``AbstractFetcherThread.maybeTruncate`` and
-    ``addPartitions``.
-    """
-    if rules.truncates_to_high_watermark or not epochs:
-        return FirstStep(Step.TRUNCATE, high_watermark)
-    latest = epochs[-1][0]
-    if rules.truncates_on_fetch:
-        return FirstStep(Step.FETCH, log_end_offset, latest)
-    return FirstStep(Step.ASK, high_watermark, latest)
 
 
 def end_offset_for(rules: Rules, epochs: Epochs, log_end_offset: int, leader_epoch: int) -> EpochEnd:
@@ -169,9 +132,9 @@ def truncation_for_reply(
     """What a follower makes of its leader's answer.
 
     Args:
-        reply: the answer to ASK (`end_offset_for`) or the diverging epoch of a fetch.
+        reply: the answer to a question (`end_offset_for`) or the diverging epoch of a fetch.
         epochs, log_end_offset: the follower's own log.
-        initial_offset: `FirstStep.offset`, its high watermark: where it truncates to if the leader does not know.
+        initial_offset: its high watermark: where it truncates to if the leader does not know.
 
     Returns:
         The offset, never beyond its log end offset unless `initial_offset` is. Not complete: the leader named an epoch
@@ -221,20 +184,3 @@ def out_of_range(
     if leader_start_offset > log_end_offset:
         return OutOfRange(leader_start_offset, leader_start_offset, fully=True)
     return OutOfRange(log_end_offset, None)
-
-
-def high_watermark_after(
-    rules: Rules, high_watermark: int, leaders: int, log_end_offset: int, log_start_offset: int, diverging: bool
-) -> int:
-    """A follower's high watermark once it has processed an answer to its fetch, and before it truncates.
-
-    Args:
-        leaders: high watermark in the answer; the leader took it from before this fetch counted.
-        log_end_offset, log_start_offset: the follower's own, after the append.
-        diverging: the answer tells it to truncate, and has no records.
-
-    Source: ``ReplicaFetcherThread.processPartitionData``, ``UnifiedLog.maybeUpdateHighWatermark``; KAFKA-14704.
-    """
-    if diverging and not rules.processes_diverging_responses:
-        return high_watermark
-    return max(min(leaders, log_end_offset), log_start_offset)

@@ -1,8 +1,17 @@
-"""Names of Kafka's error codes, as tags of metrics have them (``org.apache.kafka.common.protocol.Errors``). Pure."""
+"""Kafka's error codes and their names (``org.apache.kafka.common.protocol.Errors``). Pure."""
 
 from __future__ import annotations
 
 from typing import Final
+
+NONE: Final = 0
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+NOT_LEADER_OR_FOLLOWER: Final = 6
+REQUEST_TIMED_OUT: Final = 7
+NOT_ENOUGH_REPLICAS: Final = 19
+NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = 20
+KAFKA_STORAGE_ERROR: Final = 56
+FENCED_LEADER_EPOCH: Final = 74
 
 #: From -1 on, without a gap. 6 was called NOT_LEADER_FOR_PARTITION up to 2.5.
 _NAMES: Final = """

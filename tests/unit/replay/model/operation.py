@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from pipelines.kafka.versions import Rules
+from tests.unit.replay.model.rules import Rules
 
 
 class DelayedOperation(ABC):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory.errors import Error
-from pipelines.replay.purgatory.operation import DelayedOperation
-from pipelines.replay.purgatory.partition_state import PartitionState
+from tests.unit.replay.model.errors import Error
+from tests.unit.replay.model.operation import DelayedOperation
+from tests.unit.replay.model.partition_state import PartitionState
+from tests.unit.replay.model.rules import Rules
 
 
 @dataclass

@@ -1,0 +1,67 @@
+"""Kafka's timer: the interval in which an operation can have expired, and late expiries behind each other. Pure.
+
+Timers run one after the other, in the order of their deadlines: a late one makes those behind it late. One thread of
+the purgatory runs what expires (``SystemTimer.taskExecutor``, a pool of one), in the order in which the timing
+wheel's buckets were due. So a fetch is not answered by its timer before one that was due a tick earlier has been, and
+that one's line tells when. The first one of a stall stays late: no other line says what held it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pipelines.replay import outcome as o
+from pipelines.replay.judge import EXPLAINED, JITTER, LATE, TICK_US, Tolerances
+
+#: What is taken for late, and so for something that can have held up another.
+HELD_UP_US: Final = 5_000
+#: Two readings of a clock that is cut off below the millisecond are off by less than this.
+_MILLISECOND_US: Final = 1_000
+
+
+def expiry_interval_us(inserted_earliest_us: int, inserted_latest_us: int, delay_ms: int) -> tuple[int, int]:
+    """Where the expiry of an operation can lie that was put into its purgatory within an interval of time.
+
+    The timer cuts the instant of insertion off to the millisecond, so an operation can expire up to a millisecond
+    before its full delay has passed (``TimingWheel``, ``SystemTimer``: ticks of 1 ms). The reaper sleeps for whole
+    milliseconds from wherever in one it began, so it can wake up to a millisecond after the bucket is due. Beyond that
+    only a stalled reaper or executor thread delays an expiry. A trigger that falls into the interval races with the
+    timer: either result is right.
+
+    Args:
+        inserted_earliest_us, inserted_latest_us: bounds of ``DelayedOperationPurgatory.tryCompleteElseWatch``, where
+            the delay starts (not at the arrival of the request), microseconds.
+        delay_ms: timeout of the produce, or max wait of the fetch.
+
+    Returns:
+        Lowest and highest instant, microseconds. Without a delay: from the insertion on.
+    """
+    delay_us = max(delay_ms, 0) * _MILLISECOND_US
+    lowest_us = inserted_earliest_us + max(delay_us - _MILLISECOND_US, 0)
+    return lowest_us, inserted_latest_us + delay_us + _MILLISECOND_US
+
+
+def expired_late(operation: Mapping[str, Any]) -> bool:
+    """Whether a row of ``gold.delayed_operations`` is of a fetch that another timer can have held up."""
+    is_timer = operation["operation"] == "fetch" and operation["cause"] == o.TIMER
+    return is_timer and operation["class"] in (JITTER, LATE)
+
+
+def held_up(operation: dict[str, Any], before_us: int | None, limits: Tolerances) -> dict[str, Any]:
+    """A late expiry, judged by what the timer ran before it.
+
+    Args:
+        operation: a row of ``gold.delayed_operations`` with instants in microseconds, ``*_us``, beside it.
+        before_us: when the last of those ran that were due a tick earlier.
+    """
+    highest_us = max(operation["highest_us"], before_us or 0)
+    residual_us = max(operation["completed_us"] - highest_us - TICK_US, 0)
+    late = LATE if residual_us >= limits.late_us else JITTER
+    return operation | {
+        "highest_us": highest_us,
+        "highest_time": highest_us,
+        "interval_width_ms": (highest_us - operation["lowest_us"]) / 1000,
+        "residual_ms": residual_us / 1000,
+        "class": EXPLAINED if residual_us <= limits.tolerance_us else late,
+    }
