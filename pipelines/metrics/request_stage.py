@@ -16,9 +16,9 @@ from pipelines.lake.batches import batches_of, small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
 from pipelines.metrics import requests as of_requests
+from pipelines.metrics.fold import Fold
 from pipelines.metrics.requests import RequestCounts
 from pipelines.metrics.rows import Node, Row, lag_row, purgatory_rows
-from pipelines.report.cubes.fold import Fold
 from schemas import gold, silver
 from schemas.table import TableSpec
 from schemas.topics import METADATA_TOPIC

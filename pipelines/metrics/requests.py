@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from pipelines.kafka.errors import error_name
 from pipelines.metrics import mbeans
+from pipelines.metrics.fold import Fold, cells_of
 from pipelines.metrics.mbeans import REQUEST_TIMES, Metric
 from pipelines.report.cubes.buckets import SHORTEST_MS, buckets_of, middle_of
-from pipelines.report.cubes.fold import Fold, cells_of
 from schemas.metrics import AT_LEAST, EXACT, PERCENTILES
 
 #: What tells one request from another.

@@ -113,7 +113,7 @@ def _asked(lake: Lake, config: Config, bounds: small.Bounds, cluster_id: str | N
         "timeline": reader.rows(queries.timeline(operations, interval_s)) if produces else [],
         "interval_s": interval_s,
         "worst": sorted(worst, key=lambda row: int(row["place"])),
-        "latency": {row["kind"]: row for row in reader.rows(queries.latency(where))},
+        "latency": {row["kind"]: row for row in reader.rows(queries.latency(queries.requests(where)))},
         "throttled": reader.rows(queries.throttled(where)),
         **_shares(lake, needed, where),
     }

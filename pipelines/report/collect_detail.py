@@ -1,8 +1,8 @@
-"""Reads the lake for the page: tables that the driver can hold, and larger ones batch by batch. No query of Spark's."""
+"""Reads the lake for the page: tables that the driver can hold, and of larger ones aggregates. No query of Spark's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,19 +14,16 @@ from pipelines.base.config import Config
 from pipelines.incidents import broker_runs
 from pipelines.kafka.replayed import as_they_happened
 from pipelines.kafka.strays import is_possible
-from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import is_searchable, of_cluster
+from pipelines.lake.lake_reads import is_searchable, of_cluster, reader_of
+from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.cluster import clocks, events, lives, settings, stories
 from pipelines.report.cluster.parts import Cluster
-from pipelines.report.cubes import operations as of_operations
-from pipelines.report.cubes import requests as of_requests
-from pipelines.report.cubes.assemble import cubes
+from pipelines.report.cubes import queries as of_cubes
+from pipelines.report.cubes.assemble import cell_rows, cubes
 from pipelines.report.cubes.intervals import Intervals, intervals_of
-from pipelines.report.cubes.operations import OperationFold
 from pipelines.report.cubes.parts import Cubes
-from pipelines.report.cubes.requests import RequestFold
 from pipelines.report.detail import Cost, Detail, RuleText
 from pipelines.report.figures import Rows
 from pipelines.rules.registry import RULES
@@ -74,14 +71,11 @@ def collect_detail(
     tables = _Tables(lake, cluster_id)
     bounds = small.bounds(since, until)
     files = tables.rows(bronze.LOG_FILES, *_OF_FILES)
-    intervals = _intervals(tables, files, bounds)
-    cubes = worst = None
-    if intervals is not None:
-        cubes, worst = _cubes(tables, config, intervals, bounds)
+    aggregates, worst = _aggregates(tables, config, files, bounds)
     now = datetime.now(UTC)
     return Detail(
-        cluster=_cluster(tables, worst or {}, files),
-        cubes=cubes,
+        cluster=_cluster(tables, worst, files),
+        cubes=aggregates,
         rules=tuple(RuleText(**{name: getattr(rule, name) for name in RuleText.model_fields}) for rule in RULES),
         cost=Cost(
             bytes=sum(row["size_bytes"] or 0 for row in files),
@@ -107,37 +101,37 @@ class _Tables:
         """The same, in Arrow."""
         return self.lake.rows(spec, *columns, where=of_cluster(self.cluster_id, where))
 
-    def batches(self, spec: TableSpec, columns: tuple[str, ...], bounds: small.Bounds) -> Iterator[pa.Table]:
-        """Rows that arrived within the window, some at a time."""
-        where = of_cluster(self.cluster_id, bounds.arrived())
-        for batch in batches_of(self.lake, spec, columns, where):
-            yield pa.Table.from_batches([batch])
-
 
 # --------------------------------------------------------------------- aggregates
 
 
-def _intervals(tables: _Tables, files: Rows, bounds: small.Bounds) -> Intervals | None:
+def _aggregates(
+    tables: _Tables, config: Config, files: Rows, bounds: small.Bounds
+) -> tuple[Cubes | None, dict[str, int]]:
+    """Aggregates of all that arrived in the window, and the operations whose story is told, with their arrivals.
+
+    None where there is no time at all.
+    """
+    needed = of_cluster(tables.cluster_id, bounds.arrived())
+    reader = reader_of(tables.lake, [(DELAYED_OPERATIONS, needed), (REQUEST_PHASES, needed)])
+    where = queries.of_window(bounds, tables.cluster_id)
+    (arrivals,) = reader.rows(of_cubes.arrivals(where))
+    intervals = _intervals(files, bounds, [time for time in arrivals.values() if time is not None])
+    if intervals is None:
+        return None, {}
+    operations = queries.operations(where, config.latency.slow_ms)
+    worst = reader.rows(of_cubes.stories(operations, intervals))
+    cells = cell_rows(reader.rows, operations, queries.requests(where), intervals)
+    return cubes(cells, intervals), {row["operation_id"]: row["arrival_us"] for row in worst}
+
+
+def _intervals(files: Rows, bounds: small.Bounds, arrivals: list[int]) -> Intervals | None:
     """Of all that the logs tell of, within the window; None where there is no time at all."""
     ends = (row[name] for row in files for name in ("first_time", "last_time"))
-    times = [end for end in ends if end is not None and is_possible(end)]
-    for spec in (DELAYED_OPERATIONS, REQUEST_PHASES):
-        for batch in tables.batches(spec, (small.ARRIVAL,), bounds):
-            extremes = pc.min_max(batch[small.ARRIVAL].cast(pa.int64())).as_py()
-            times += [extremes["min"], extremes["max"]]
+    times = [*(end for end in ends if end is not None and is_possible(end)), *arrivals]
     first = max(min(times, default=0), bounds.since_us or 0)
     last = max(times, default=0) if bounds.until_us is None else min(max(times, default=0), bounds.until_us - 1)
     return intervals_of(first, last, len({row["broker_id"] for row in files})) if times else None
-
-
-def _cubes(tables: _Tables, config: Config, intervals: Intervals, bounds: small.Bounds) -> tuple[Cubes, dict[str, int]]:
-    operations = OperationFold(intervals, config.latency.slow_ms)
-    requests = RequestFold(intervals)
-    for batch in tables.batches(DELAYED_OPERATIONS, of_operations.COLUMNS, bounds):
-        operations.add(batch)
-    for batch in tables.batches(REQUEST_PHASES, of_requests.COLUMNS, bounds):
-        requests.add(batch)
-    return cubes(operations, requests), operations.worst()
 
 
 # ------------------------------------------------------------------------ cluster

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.grammars.coordinator_bodies import SHARE_APIS
 from pipelines.report.figures import (
     COORDINATOR,
     COORDINATOR_APIS,
@@ -72,8 +71,8 @@ def operations(where: str, slow_ms: int) -> str:
     return f"""
         SELECT
             cluster_id, broker_id, api, client_id, correlation_id, operation_id, class, class_reason, known_bug, cause,
-            succeeded, parked, closing_topic, closing_partition, closing_replica, closing_role, wait_ms, residual_ms,
-            interval_width_ms, {", ".join(SPLIT.values())},
+            succeeded, error_codes, parked, closing_topic, closing_partition, closing_replica, closing_role, wait_ms,
+            residual_ms, interval_width_ms, {", ".join(SPLIT.values())},
             CASE WHEN {is_fetch} THEN '{FETCH}' WHEN api = 'PRODUCE' THEN '{PRODUCE}' ELSE '{COORDINATOR}' END AS kind,
             CASE WHEN {is_fetch} THEN NOT ({by_client}) END AS by_follower,
             CASE WHEN {by_client} THEN min_bytes END AS min_bytes,
@@ -91,20 +90,32 @@ def operations(where: str, slow_ms: int) -> str:
             class <> 'unobservable' AS replayed,
             wait_ms > {slow_ms} AS slow,
             greatest(wait_ms - {slow_ms}, 0.0) AS slow_wait_ms,
-            {is_split} AS is_split
+            {is_split} AS is_split,
+            -- The more worth looking at, the lower; of equals those of the larger size.
+            CASE class WHEN 'contradicted' THEN 0 WHEN 'late' THEN 1 ELSE 2 END AS badness,
+            CASE WHEN class IN ('contradicted', 'late') THEN coalesce(abs(residual_ms), 0.0) ELSE wait_ms END AS size
         FROM gold_delayed_operations
         WHERE {where}
     """
 
 
+def counted_within() -> str:
+    """How many operations were answered so near to the predicted interval, a column for each limit."""
+    return ", ".join(f"count(*) FILTER (measured AND replayed AND distance_ms <= {n}) AS within_{n}" for n in WITHIN_MS)
+
+
+def counted_by_class() -> str:
+    """How many operations there are of each class, a column each."""
+    return ", ".join(f"count(*) FILTER (class = '{name}') AS {name}" for name in CLASSES)
+
+
 def groups(operations: str) -> str:
     """Counts and sums per combination of the columns that have few values, none of which grows with the input."""
-    within = [f"count(*) FILTER (measured AND replayed AND distance_ms <= {n}) AS within_{n}" for n in WITHIN_MS]
     return f"""
         SELECT
             {", ".join(_KEYS)}, count(*) AS operations, count(*) FILTER (slow) AS slow, fsum(wait_ms) AS wait_ms,
             fsum(slow_wait_ms) AS slow_wait_ms, min(arrival_us) AS first_us, max(arrival_us) AS last_us,
-            {", ".join(within)}
+            {counted_within()}
         FROM ({operations}) GROUP BY {", ".join(_KEYS)}
     """
 
@@ -142,64 +153,58 @@ def quantiles(operations: str, blamed: Sequence[Node]) -> str:
 
 def timeline(operations: str, interval_s: int) -> str:
     """Acks=all produces, counted per interval."""
-    columns = {"observed": "count(*)"} | {name: f"count(*) FILTER (class = '{name}')" for name in CLASSES}
-    columns |= {"with_error": "count(*) FILTER (NOT succeeded)", "slow": "count(*) FILTER (slow)"}
-    columns["total_p99"] = quantile("total_ms", 0.99)
-    start_s = f"arrival_us // {interval_s * 1_000_000} * {interval_s}"
-    return f"SELECT {start_s} AS start_s, {_named(columns)} FROM ({operations}) WHERE kind = '{PRODUCE}' GROUP BY 1"
+    return f"""
+        SELECT
+            arrival_us // {interval_s * 1_000_000} * {interval_s} AS start_s, count(*) AS observed,
+            {counted_by_class()}, count(*) FILTER (NOT succeeded) AS with_error, count(*) FILTER (slow) AS slow,
+            {quantile("total_ms", 0.99)} AS total_p99
+        FROM ({operations}) WHERE kind = '{PRODUCE}' GROUP BY 1
+    """
 
 
 def worst(operations: str) -> str:
     """Of each kind the operations most worth looking at; a fetch that was answered in time is not, however long."""
     return f"""
-        WITH ranked AS (
-            SELECT *, CASE class WHEN 'contradicted' THEN 0 WHEN 'late' THEN 1 ELSE 2 END AS rank
+        SELECT {", ".join(_WORST)} FROM (
+            SELECT *, row_number() OVER (PARTITION BY kind ORDER BY badness, size DESC, operation_id) AS place
             FROM ({operations}) WHERE kind <> '{FETCH}' OR class IN ({_texts(_WORTH_A_LOOK)})
-        ), placed AS (
-            SELECT *, row_number() OVER (
-                PARTITION BY kind
-                ORDER BY rank, CASE WHEN rank < 2 THEN coalesce(distance_ms, 0.0) ELSE wait_ms END DESC, operation_id
-            ) AS place
-            FROM ranked
         )
-        SELECT {", ".join(_WORST)} FROM placed WHERE place <= {WORST_MAX}
+        WHERE place <= {WORST_MAX}
     """
 
 
 # ------------------------------------------------------------------ requests
 
 
-def latency(where: str) -> str:
-    """One row per kind of request; kind is null for the other APIs.
+def requests(where: str) -> str:
+    """Requests with their kind, which is null for the other APIs.
 
     Args:
         where: of `of_window`.
     """
-    columns = {
-        "requests": "count(*)",
-        # A thousandth for figures that are decimal fractions: 1.0000000001 is 1.
-        "within_1": "count(*) FILTER (abs(unaccounted_ms) <= 1.0005)",
-    }
+    # A thousandth for figures that are decimal fractions: 1.0000000001 is 1.
+    return f"""
+        SELECT *, epoch_us(arrival_time) AS arrival_us, abs(unaccounted_ms) <= 1.0005 AS accounted, CASE
+            WHEN api = 'PRODUCE' AND acks = -1 THEN 'produce_acks_all'
+            WHEN api = 'PRODUCE' THEN 'produce_acks_1'
+            WHEN api = 'FETCH' AND replica_id >= 0 THEN 'fetch_follower'
+            WHEN api = 'FETCH' THEN 'fetch_consumer'
+            WHEN api IN ({_texts(COORDINATOR_APIS)}) THEN lower(api)
+        END AS kind
+        FROM gold_request_phases WHERE {where}
+    """
+
+
+def latency(requests: str) -> str:
+    """One row per kind of request."""
+    columns = {"requests": "count(*)", "within_1": "count(*) FILTER (accounted)"}
     # The other APIs are only counted: their phases would be quantiles of a mixture.
     known = "kind IS NOT NULL"
     columns["total"] = quantile("total_time_ms", *TOTAL_QUANTILES, among=known)
     for name, column in PHASES.items():
         columns[f"mean_{name}"] = f"favg({column}) FILTER ({known})"
         columns[f"p99_{name}"] = quantile(column, 0.99, among=known)
-    return f"""
-        SELECT kind, {_named(columns)}
-        FROM (
-            SELECT *, CASE
-                WHEN api = 'PRODUCE' AND acks = -1 THEN 'produce_acks_all'
-                WHEN api = 'PRODUCE' THEN 'produce_acks_1'
-                WHEN api = 'FETCH' AND replica_id >= 0 THEN 'fetch_follower'
-                WHEN api = 'FETCH' THEN 'fetch_consumer'
-                WHEN api IN ({_texts((*COORDINATOR_APIS, *SHARE_APIS))}) THEN lower(api)
-            END AS kind
-            FROM gold_request_phases WHERE {where}
-        )
-        GROUP BY kind
-    """
+    return f"SELECT kind, {_named(columns)} FROM ({requests}) GROUP BY kind"
 
 
 def throttled(where: str) -> str:

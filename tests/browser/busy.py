@@ -10,14 +10,13 @@ from typing import Any
 from pipelines.base.values import iso_utc
 from pipelines.report.cluster.events import EVENTS_MAX, FAILOVERS_MAX, UNAVAILABLE_MAX
 from pipelines.report.cluster.parts import Cluster, Event, Failover, Leaders, Life, Unavailable
-from pipelines.report.cubes.assemble import cubes
+from pipelines.report.cubes.assemble import CellRows, cubes
 from pipelines.report.cubes.buckets import FINEST, SHORTEST_MS, growth
 from pipelines.report.cubes.intervals import Intervals, intervals_of
-from pipelines.report.cubes.operations import SLOW_MAX, STORIES_MAX, SUMS
-from pipelines.report.cubes.parts import Cubes
-from pipelines.report.cubes.requests import CLIENTS_MAX
-from pipelines.report.cubes.requests import SUMS as REQUEST_SUMS
+from pipelines.report.cubes.parts import Cubes, OperationCells
+from pipelines.report.cubes.queries import CLIENTS_MAX, SLOW_MAX, STORIES_MAX
 from pipelines.report.detail import Cost, Detail
+from pipelines.report.figures import PHASES, SPLIT
 from pipelines.report.model import Evidence, Report
 from pipelines.report.page.render import FINDINGS_MAX
 from tests.unit.report import sample, sample_detail
@@ -29,63 +28,46 @@ START_S = sample_detail.START_S // 3600 * 3600
 _TEXT = "[2026-11-20 14:05:00,123] INFO [Partition orders-events-v1-4711 broker=7] ISR updated to 1,2,3 " * 4
 
 
-class _Operations:
-    """What folding a day's operations would give."""
-
-    def __init__(self, intervals: Intervals, rng: random.Random) -> None:
-        self.intervals = intervals
-        self._rng = rng
-
-    def cells(self) -> tuple[list[dict[str, Any]], list[Counter[int]]]:
-        rows = [
-            cell(interval, leader, replica, self._rng)
-            for interval in range(self.intervals.number)
+def cell_rows(intervals: Intervals, rng: random.Random) -> CellRows:
+    """What a day's operations and requests would give."""
+    every = range(intervals.number)
+    kinds = ("produce_acks_all", "produce_acks_1", "fetch_follower", "fetch_consumer", "other")
+    of_request = dict.fromkeys(("requests", "within_1", "total_us"), 9000) | {"phases_us": [9000] * len(PHASES)}
+    return CellRows(
+        operations=[
+            cell(interval, leader, replica, rng)
+            for interval in every
             for leader in BROKERS
             for replica in BROKERS
             if leader != replica
-        ]
-        return rows, [histogram(self._rng, 3000) for _ in rows]
-
-    def totals(self) -> tuple[list[dict[str, Any]], list[Counter[int]], list[Counter[int]]]:
-        rows = [
-            {"interval": interval, "kind": "produce", "cluster_id": "c", "replica": replica, "succeeded": True}
-            for interval in range(self.intervals.number)
+        ],
+        totals=[
+            {"interval": interval, "kind": "produce", "cluster_id": "c", "replica": replica, "succeeded": 1}
+            | {name: histogram(rng, 30_000) for name in ("total", "without")}
+            for interval in every
             for replica in BROKERS
-        ]
-        return rows, [histogram(self._rng, 30_000) for _ in rows], [histogram(self._rng, 30_000) for _ in rows]
-
-    def slow(self) -> list[dict[str, Any]]:
-        return [slow(number, self.intervals, self._rng) for number in range(2 * SLOW_MAX)]
-
-    def errors(self) -> list[dict[str, Any]]:
-        return []
-
-
-class _Requests:
-    def __init__(self, intervals: Intervals, rng: random.Random) -> None:
-        self._intervals = intervals
-        self._rng = rng
-
-    def cells(self) -> tuple[list[dict[str, Any]], list[Counter[int]]]:
-        rows = [
-            {"interval": interval, "kind": kind} | dict.fromkeys(REQUEST_SUMS, 9000)
-            for interval in range(self._intervals.number)
-            for kind in ("produce_acks_all", "produce_acks_1", "fetch_follower", "fetch_consumer", "other")
-        ]
-        return rows, [histogram(self._rng, 9000) for _ in rows]
-
-    def clients(self) -> list[dict[str, Any]]:
-        return [
+        ],
+        slow=[slow(number, intervals, rng) for number in range(SLOW_MAX)],
+        errors=[],
+        requests=[
+            {"interval": interval, "kind": kind, "total": histogram(rng, 9000)} | of_request
+            for interval in every
+            for kind in kinds
+        ],
+        clients=[
             {
-                "interval": number % self._intervals.number,
-                "client_id": f"some-service-{number % 900}",
+                "interval": number % intervals.number,
+                "client": f"some-service-{number % 900}",
                 "api": "PRODUCE",
                 "requests": 1000,
                 "total_us": 9_000_000,
                 "total_us_max": 90_000,
+                "rows_of_all": 2 * CLIENTS_MAX,
+                "amount_of_all": 2_000 * CLIENTS_MAX,
             }
-            for number in range(2 * CLIENTS_MAX)
-        ]
+            for number in range(CLIENTS_MAX)
+        ],
+    )
 
 
 def histogram(rng: random.Random, number: int) -> Counter[int]:
@@ -97,8 +79,11 @@ def histogram(rng: random.Random, number: int) -> Counter[int]:
 
 
 def cell(interval: int, leader: int, replica: int, rng: random.Random) -> dict[str, Any]:
-    key = {"interval": interval, "kind": "produce", "cluster_id": "c", "broker_id": leader, "replica": replica}
-    return key | {"succeeded": True} | {name: rng.randrange(1000, 100_000) for name in SUMS}
+    key = {"interval": interval, "kind": "produce", "cluster_id": "c", "leader": leader, "replica": replica}
+    counts = OperationCells.model_fields.keys() - key - {"succeeded", "parts_us", "wait"}
+    sums = {name: rng.randrange(1000, 100_000) for name in sorted(counts)}
+    parts = [rng.randrange(1000, 100_000) for _ in SPLIT]
+    return key | {"succeeded": 1, "parts_us": parts, "wait": histogram(rng, 3000)} | sums
 
 
 def slow(number: int, intervals: Intervals, rng: random.Random) -> dict[str, Any]:
@@ -106,24 +91,23 @@ def slow(number: int, intervals: Intervals, rng: random.Random) -> dict[str, Any
         "interval": rng.randrange(intervals.number),
         "kind": "produce",
         "cluster_id": "c",
-        "broker_id": rng.choice(BROKERS),
+        "leader": rng.choice(BROKERS),
         "replica": rng.choice(BROKERS),
-        "succeeded": True,
-        "closing_topic": f"orders-events-v{number % 50}",
-        "closing_partition": number % 100,
-        "client_id": f"some-service-{number % 900}",
+        "succeeded": 1,
+        "topic": f"orders-events-v{number % 50}",
+        "partition": number % 100,
+        "client": f"some-service-{number % 900}",
         "operations": 5,
         "slow_wait_us": 1_000_000 - number,
-        "wait_us": 500_000,
+        "wait_us_max": 500_000,
+        "rows_of_all": 2 * SLOW_MAX,
+        "amount_of_all": 2_000_000 * SLOW_MAX,
     }
 
 
 def aggregates() -> Cubes:
-    rng = random.Random(1)
     intervals = intervals_of(START_S * 1_000_000, (START_S + DAY_S - 1) * 1_000_000, len(BROKERS))
-    operations: Any = _Operations(intervals, rng)
-    requests: Any = _Requests(intervals, rng)
-    return cubes(operations, requests)
+    return cubes(cell_rows(intervals, random.Random(1)), intervals)
 
 
 def time(second: float) -> str:

@@ -39,6 +39,14 @@ def buckets_of(durations_ms: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa
     return pc.cast(pc.max_element_wise(places, pa.scalar(0.0)), pa.int32())
 
 
+def bucket(duration_ms: str) -> str:
+    """SQL of the same."""
+    place = (
+        f"floor(ln(greatest({duration_ms}, {SHORTEST_MS / 2}) / {SHORTEST_MS}) / {math.log(growth(FINEST))!r}) + 1.0"
+    )
+    return f"greatest({place}, 0.0)::INTEGER"
+
+
 def middle_of(bucket: int) -> float:
     """A duration, ms, that is within `FINEST` of all that are in a bucket beyond the first, none of them merged."""
     ratio = growth(FINEST)

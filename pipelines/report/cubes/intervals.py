@@ -27,6 +27,10 @@ class Intervals:
     def end_s(self) -> int:
         return self.start_s + self.length_s * self.number
 
+    def of(self, time_us: str) -> str:
+        """SQL of the number of the interval that a time lies in."""
+        return f"({time_us} - {self.start_s * 1_000_000}) // {self.length_s * 1_000_000}"
+
 
 def intervals_of(first_us: int, last_us: int, brokers: int) -> Intervals:
     """The shortest that are few enough for a time span, its end inclusive, and the brokers of the cluster."""

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.lake.reader import LakeReader
+from pipelines.report import queries
 from pipelines.report.cubes import buckets
-from pipelines.report.cubes import operations as of_operations
-from pipelines.report.cubes import requests as of_requests
-from pipelines.report.cubes.assemble import cubes
-from pipelines.report.cubes.fold import Fold
+from pipelines.report.cubes import queries as of_cubes
+from pipelines.report.cubes.assemble import cell_rows, cubes
 from pipelines.report.cubes.intervals import CELLS_MAX, INTERVALS_FEW, INTERVALS_MAX, Intervals, intervals_of
-from pipelines.report.cubes.operations import STORIES_MAX, OperationFold
 from pipelines.report.cubes.parts import Cubes
-from pipelines.report.cubes.requests import RequestFold
+from pipelines.report.cubes.queries import STORIES_MAX
 from pipelines.report.figures import SPLIT
 from schemas.gold import CLASSES, DELAYED_OPERATIONS, REQUEST_PHASES
-from schemas.table import TableSpec
 from tests.unit.report import ranges
 from tests.unit.report.rows import (
     START,
@@ -42,23 +41,27 @@ OTHERS = random_fetches(seed=9, size=300) + random_appends(seed=8, size=200)
 REQUESTS = random_requests(seed=3, size=500)
 
 
-def batches(spec: TableSpec, rows: list[Row], columns: tuple[str, ...], size: int) -> list[pa.Table]:
-    table = pa.Table.from_pylist(rows, spec.arrow_schema).select(columns)
-    return [table.slice(start, size) for start in range(0, len(rows), size)]
+def reader_over(operations: list[Row], requests: list[Row]) -> LakeReader:
+    reader = LakeReader(Path("lake"), {})
+    for spec, rows in ((DELAYED_OPERATIONS, operations), (REQUEST_PHASES, requests)):
+        reader.show(spec.full_name, pa.Table.from_pylist(rows, spec.arrow_schema))
+    return reader
 
 
-def folded(operations: list[Row], requests: list[Row], size: int = 10_000) -> tuple[Cubes, OperationFold]:
-    fold, asked = OperationFold(INTERVALS, SLOW_MS), RequestFold(INTERVALS)
-    for batch in batches(DELAYED_OPERATIONS, operations, of_operations.COLUMNS, size):
-        fold.add(batch)
-    for batch in batches(REQUEST_PHASES, requests, of_requests.COLUMNS, size):
-        asked.add(batch)
-    return cubes(fold, asked), fold
+def made_of(operations: list[Row], requests: list[Row]) -> Cubes:
+    ask = reader_over(operations, requests).rows
+    rows = cell_rows(ask, queries.operations("true", SLOW_MS), queries.requests("true"), INTERVALS)
+    return cubes(rows, INTERVALS)
+
+
+def stories_of(operations: list[Row]) -> dict[str, int]:
+    statement = of_cubes.stories(queries.operations("true", SLOW_MS), INTERVALS)
+    return {row["operation_id"]: row["arrival_us"] for row in reader_over(operations, []).rows(statement)}
 
 
 @pytest.fixture(scope="module")
 def made() -> Cubes:
-    return folded(PRODUCES + OTHERS, REQUESTS)[0]
+    return made_of(PRODUCES + OTHERS, REQUESTS)
 
 
 def second_of(row: Row) -> int:
@@ -117,15 +120,6 @@ def test_a_ranges_figures_are_those_of_its_rows(made: Cubes, first: int, last: i
         assert read == near(quantile(spared, 0.99), made.accuracy)
 
 
-@pytest.mark.parametrize("size", [1, 37, 5000])
-def test_how_rows_are_cut_into_batches_changes_nothing(made: Cubes, size: int) -> None:
-    rows = PRODUCES + OTHERS
-    random.Random(size).shuffle(rows)
-    again, _ = folded(rows[:300] if size == 1 else rows, REQUESTS, size)
-    expected, _ = folded(rows[:300], REQUESTS) if size == 1 else (made, None)
-    assert again.model_dump() == expected.model_dump()
-
-
 def test_requests_by_kind(made: Cubes) -> None:
     kinds: Counter[str] = Counter()
     for at, kind in enumerate(made.requests.kind):
@@ -163,8 +157,8 @@ def test_slow_operations_and_errors(made: Cubes) -> None:
 
 
 def test_rows_beyond_a_limit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.report.cubes.assemble.SLOW_MAX", 5)
-    limited, _ = folded(PRODUCES, [])
+    monkeypatch.setattr(of_cubes, "SLOW_MAX", 5)
+    limited = made_of(PRODUCES, [])
     whole = sum(row["wait_ms"] > SLOW_MS for row in PRODUCES)
     assert len(limited.slow.interval) == 5
     assert 0 < limited.slow.left_out.rows <= whole
@@ -173,7 +167,6 @@ def test_rows_beyond_a_limit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stories_are_of_the_worst_and_of_the_worst_of_each_interval() -> None:
-    _, fold = folded(PRODUCES + OTHERS, [], size=50)
     appends = PRODUCES + [row for row in OTHERS if row["operation"] == "produce"]
 
     def badness(row: Row) -> tuple[int, float, str]:
@@ -181,20 +174,21 @@ def test_stories_are_of_the_worst_and_of_the_worst_of_each_interval() -> None:
         size = abs(row["residual_ms"] or 0.0) if rank < 2 else row["wait_ms"]
         return rank, -size, row["operation_id"]
 
-    chosen = list(fold.worst())
+    stories = stories_of(PRODUCES + OTHERS)
+    chosen = list(stories)
     ordered = [row["operation_id"] for row in sorted(appends, key=badness)]
     assert len(chosen) == STORIES_MAX
     assert chosen[: STORIES_MAX // 2] == ordered[: STORIES_MAX // 2]
     assert set(chosen) <= set(ordered)
     arrivals = {row["operation_id"]: row["arrival_time"].timestamp() for row in appends}
-    assert fold.worst() == {name: pytest.approx(arrivals[name] * 1e6, abs=1) for name in chosen}
+    assert stories == {name: pytest.approx(arrivals[name] * 1e6, abs=1) for name in chosen}
 
 
 def test_nothing_at_all() -> None:
-    empty, fold = folded([], [])
+    empty = made_of([], [])
     assert empty.nodes == []
     assert empty.operations.interval == []
-    assert fold.worst() == {}
+    assert stories_of([]) == {}
 
 
 # -------------------------------------------------------------------- histograms
@@ -205,6 +199,9 @@ def test_nothing_at_all() -> None:
 )
 def test_a_quantile_is_as_near_as_is_said(durations: list[float], merges: int, share: float) -> None:
     histogram = Counter(buckets.buckets_of(pa.array(durations, pa.float64())).to_pylist())
+    rows = ", ".join(f"({duration!r}::DOUBLE)" for duration in durations)
+    asked = duckdb.sql(f"SELECT {buckets.bucket('ms')} FROM (VALUES {rows}) AS durations(ms)").fetchall()
+    assert histogram == Counter(number for (number,) in asked)
     shrunk = Counter(ranges.unpacked(buckets.packed(histogram, merges)))
     ratio = buckets.growth(buckets.FINEST) ** (2**merges)
     read = ranges.quantile(shrunk, share, ratio)
@@ -231,30 +228,6 @@ def test_intervals_hold_the_span_and_are_few(first_s: int, length_s: int, broker
     assert found.start_s % found.length_s == 0
     assert found.number <= INTERVALS_MAX
     assert found.number * brokers * min(brokers, 10) <= max(CELLS_MAX, INTERVALS_FEW * brokers * 10)
-
-
-def test_what_is_rare_goes_first_once_a_fold_has_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.report.cubes.fold._TOGETHER", 50)
-    fold = Fold(("key",), ("number",), rows_max=1)
-    for start in range(0, 400, 10):
-        fold.add(pa.table({"key": list(range(start, start + 10)), "number": [1] * 9 + [5]}))
-    found = fold.result()
-    assert found is not None
-    assert found.num_rows <= 210, "a hundredfold of what is wanted, and as much again before it is cut"
-    assert max(found["number"].to_pylist()) == 5
-
-
-def test_rows_of_many_keys_are_added_up_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.report.cubes.fold._TOGETHER", 50)
-    fold, grouped = Fold(("key",), ("number",)), []
-    group = fold._grouped
-    monkeypatch.setattr(fold, "_grouped", lambda rows: grouped.append(rows.num_rows) or group(rows))
-    for start in range(0, 4000, 10):
-        fold.add(pa.table({"key": list(range(start, start + 10)), "number": [1] * 10}))
-    assert sum(grouped) <= 4 * 4000
-    found = fold.result()
-    assert found is not None
-    assert found.num_rows == 4000
 
 
 def test_a_length_is_chosen_at_once_however_long_the_span_is() -> None:

@@ -1,0 +1,155 @@
+"""The page's questions in DuckDB's SQL: operations and requests per interval. Pure texts.
+
+What an operation's figures are stands in `pipelines.report.queries`. Sums are of whole microseconds: they do not depend
+on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from pipelines.base.values import UNKNOWN_BROKER
+from pipelines.report.cubes.buckets import bucket
+from pipelines.report.cubes.intervals import Intervals
+from pipelines.report.figures import FETCH, PHASES, SPLIT
+from pipelines.report.queries import counted_by_class, counted_within
+
+#: Rows of each list on the page.
+SLOW_MAX = 4000
+ERRORS_MAX = 2000
+CLIENTS_MAX = 4000
+#: Operations that have a story of their own on the page: the worst, and the worst of each interval.
+STORIES_MAX = 50
+#: APIs that are only counted.
+OTHER = "other"
+
+_CELL = "interval, kind, cluster_id, leader, replica, succeeded"
+_TOTAL = "interval, kind, cluster_id, replica, succeeded"
+
+
+def arrivals(where: str) -> str:
+    """The first and the last arrival of all operations and requests.
+
+    Args:
+        where: of `pipelines.report.queries.of_window`.
+    """
+    tables = " UNION ALL ".join(
+        f"SELECT min(arrival_time) AS first, max(arrival_time) AS last FROM {table} WHERE {where}"
+        for table in ("gold_delayed_operations", "gold_request_phases")
+    )
+    return f"SELECT min(first) AS first, max(last) AS last FROM ({tables})"
+
+
+def operation_cells(operations: str, intervals: Intervals) -> str:
+    """Counts, sums and the histogram of the wait; of a fetch nobody is told to be waited for.
+
+    Args:
+        operations: of `pipelines.report.queries.operations`.
+    """
+    return f"""
+        SELECT
+            {_CELL}, count(*) AS operations, count(*) FILTER (slow) AS slow, {_us("wait_ms")} AS wait_us,
+            {_us("slow_wait_ms")} AS slow_wait_us, {counted_by_class()}, {counted_within()},
+            count(*) FILTER (is_split) AS split,
+            [{", ".join(_us(f"coalesce({part}, 0.0)") for part in SPLIT.values())}] AS parts_us,
+            histogram({bucket("wait_ms")}) FILTER (kind <> '{FETCH}') AS wait
+        FROM ({_placed(operations, intervals)}) GROUP BY {_CELL} ORDER BY {_CELL}
+    """
+
+
+def total_cells(operations: str, intervals: Intervals) -> str:
+    """Histograms of arrival to response sent, and of the same without the closing replica."""
+    return f"""
+        SELECT
+            {_TOTAL}, histogram({bucket("total_ms")}) AS total,
+            histogram({bucket("coalesce(total_without_ms, total_ms)")}) AS without
+        FROM ({_placed(operations, intervals)}) WHERE kind <> '{FETCH}' GROUP BY {_TOTAL} ORDER BY {_TOTAL}
+    """
+
+
+def slow_cells(operations: str, intervals: Intervals) -> str:
+    """Slow operations by partition and client, the worst first."""
+    keys = f"{_CELL}, closing_topic, closing_partition, client_id"
+    return _largest(
+        f"""
+        SELECT
+            {keys}, closing_topic AS topic, closing_partition AS partition, client_id AS client,
+            {_us("slow_wait_ms")} AS slow_wait_us, count(*) AS operations, max({_rounded("wait_ms")}) AS wait_us_max
+        FROM ({_placed(operations, intervals)}) WHERE slow AND kind <> '{FETCH}' GROUP BY {keys}""",
+        *("slow_wait_us", keys, SLOW_MAX),
+    )
+
+
+def error_cells(operations: str, intervals: Intervals) -> str:
+    """Answers with an error, the most frequent first."""
+    keys = "interval, cluster_id, leader, api, client_id, code"
+    codes = f"SELECT *, unnest(error_codes) AS code FROM ({_placed(operations, intervals)}) WHERE kind <> '{FETCH}'"
+    return _largest(
+        f"SELECT {keys}, client_id AS client, count(*) AS operations FROM ({codes}) WHERE code <> 0 GROUP BY {keys}",
+        *("operations", keys, ERRORS_MAX),
+    )
+
+
+def stories(operations: str, intervals: Intervals) -> str:
+    """Operations whose story is told, the worst first: half of them the worst of all, half those of their interval."""
+    worst_first = "badness, size DESC, operation_id"
+    return f"""
+        SELECT operation_id, arrival_us FROM (
+            SELECT
+                operation_id, arrival_us, row_number() OVER (ORDER BY {worst_first}) AS place,
+                row_number() OVER (PARTITION BY interval ORDER BY {worst_first}) AS of_interval
+            FROM ({_placed(operations, intervals)}) WHERE kind <> '{FETCH}'
+        )
+        WHERE place <= {STORIES_MAX // 2} OR of_interval = 1 ORDER BY place LIMIT {STORIES_MAX}
+    """
+
+
+def request_cells(requests: str, intervals: Intervals) -> str:
+    """Requests by kind: counts, sums and the histogram of their totals.
+
+    Args:
+        requests: of `pipelines.report.queries.requests`.
+    """
+    return f"""
+        SELECT
+            {intervals.of("arrival_us")} AS interval, coalesce(kind, '{OTHER}') AS kind, count(*) AS requests,
+            count(*) FILTER (accounted) AS within_1, {_us("total_time_ms")} AS total_us,
+            [{", ".join(map(_us, PHASES.values()))}] AS phases_us, histogram({bucket("total_time_ms")}) AS total
+        FROM ({requests}) GROUP BY 1, 2 ORDER BY 1, 2
+    """
+
+
+def client_cells(requests: str, intervals: Intervals) -> str:
+    """Requests by client and API, the most frequent first."""
+    return _largest(
+        f"""
+        SELECT
+            {intervals.of("arrival_us")} AS interval, client_id AS client, api, count(*) AS requests,
+            {_us("total_time_ms")} AS total_us, max({_rounded("total_time_ms")}) AS total_us_max
+        FROM ({requests}) GROUP BY 1, 2, 3""",
+        *("requests", "interval, client, api", CLIENTS_MAX),
+    )
+
+
+def _placed(operations: str, intervals: Intervals) -> str:
+    """Operations with their interval, who led and who was waited for."""
+    return f"""
+        SELECT * REPLACE (succeeded::INTEGER AS succeeded), {intervals.of("arrival_us")} AS interval,
+            broker_id AS leader, CASE WHEN kind = '{FETCH}' THEN {UNKNOWN_BROKER} ELSE blamed END AS replica
+        FROM ({operations})
+    """
+
+
+def _largest(cells: str, amount: str, keys: str, most: int) -> str:
+    """Cells with the largest amounts, and what all of them come to; ties in an order of their own."""
+    return f"""
+        SELECT *, count(*) OVER () AS rows_of_all, (sum({amount}) OVER ())::BIGINT AS amount_of_all
+        FROM ({cells}) ORDER BY {amount} DESC, {keys} LIMIT {most}
+    """
+
+
+def _us(durations_ms: str) -> str:
+    return f"sum({_rounded(durations_ms)})::BIGINT"
+
+
+def _rounded(duration_ms: str) -> str:
+    """Whole microseconds."""
+    return f"round_even(({duration_ms}) * 1000.0, 0)::BIGINT"
