@@ -1,24 +1,15 @@
-"""Grammar of configuration values: a broker's dump at start, a log's overrides, values changed at run time."""
+"""Facts of configuration values: a broker's dump at start, a log's overrides, values changed at run time."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
-from pipelines.grammars.grammar import Context, Facts, Template
+from pipelines.grammars.grammar import Context
 from pipelines.grammars.log_manager import future_log_created
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.typed import event_fact
-from pipelines.grammars.values import PARTITION, partition_of
-
-_DUMP = ("KafkaConfig", "AbstractConfig")
-_HANDLERS = (
-    "DynamicConfigManager",
-    "DynamicConfigManager$ConfigChangedNotificationHandler",
-    "ZkConfigManager",
-    "ZkConfigManager$ConfigChangedNotificationHandler",
-)
+from pipelines.grammars.values import partition_of
 
 #: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
 #: where the next key begins.
@@ -61,7 +52,7 @@ def _overrides(scope: str, entity: str, text: str) -> tuple[Fact, ...]:
     return rows or (Fact("broker_configs", {"scope": scope, "entity": entity, "key": "", "value": None}),)
 
 
-def _dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """``KafkaConfig values:``, then a line ``key = value`` for each key; a value may go on in further lines."""
     values: list[tuple[str, str | None]] = []
     for line in record.message.split("\n")[1:]:
@@ -76,7 +67,7 @@ def _dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact,
     return _rows("broker", entity, iter(values))
 
 
-def _created_log(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def created_log(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """2.8.1 and later print the topic's overrides, older versions every property, defaults among them."""
     partition = partition_of(match[1])
     future = future_log_created(partition, match[2])
@@ -85,16 +76,18 @@ def _created_log(match: re.Match[str], context: Context, record: Record) -> tupl
     return *_overrides("log", partition[0], match[3]), *future
 
 
-def _all_overrides(scope: str) -> Facts:
-    """Of the entity that a line names; the default for all brokers has no name, ZooKeeper calls it <default>."""
-
-    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
-        return _overrides(scope, match.groupdict().get("entity", "<default>"), match["values"])
-
-    return facts
+def of_topic(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """All overrides of a topic."""
+    return _overrides("topic", match["entity"], match["values"])
 
 
-def _override(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def of_broker(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """All of a broker; the default for all brokers has no name, ZooKeeper calls it <default>."""
+    return _overrides("broker_dynamic", match.groupdict().get("entity", "<default>"), match["values"])
+
+
+def override(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """All overrides of a topic or a broker; those of clients, users and addresses are nothing to the audit."""
     kind = match["kind"]
     if kind in ("topics", "brokers") and "/" in match["entity"]:
         raise ValueError(f"no entity: {match['entity'][:80]}")
@@ -107,7 +100,7 @@ def _override(match: re.Match[str], context: Context, record: Record) -> tuple[F
     return ()
 
 
-def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """One value at the controller; a value of null is a removed override.
 
     The metadata log is replayed at every start, values long overwritten among them, and a broker applies a value when
@@ -124,66 +117,3 @@ def _replayed(match: re.Match[str], context: Context, record: Record) -> tuple[F
     scope = "topic_record" if kind == "TOPIC" else "broker_record"
     row = {"scope": scope, "entity": entity or "<default>", "key": key, "value": value}
     return Fact("broker_configs", row), event_fact(match, "config_changed", topic=topic)
-
-
-_dump_line = partial(Template, loggers=_DUMP)
-_handlers = partial(Template, loggers=_HANDLERS)
-_publisher = partial(
-    Template, loggers=("DynamicConfigPublisher", "BrokerMetadataPublisher", "ZkAdminManager", "AdminManager")
-)
-
-TEMPLATES = (
-    _dump_line(
-        "configs.broker_dump",
-        r"KafkaConfig values:",
-        "AbstractConfig.logAll; logged by AbstractConfig since 4.0; several times per start",
-        _dump,
-    ),
-    Template(
-        "configs.log_created",
-        rf"Created log for partition ({PARTITION}) in (.*?) with properties \{{(.*)\}}\.?",
-        "LogManager.getOrCreateLog; overrides only since 2.8.1",
-        _created_log,
-        loggers=("LogManager",),
-    ),
-    _handlers(
-        "configs.override",
-        r"Processing override for entityPath: (?P<kind>\w+)/(?P<entity>\S+) with config: "
-        r"(?:(?:Map|HashMap)\(|\{)(?P<values>.*)[)}]",
-        "ConfigChangedNotificationHandler.processEntityConfigChangeVersion2, ZooKeeper",
-        _override,
-    ),
-    _handlers(
-        "configs.override",
-        r"Processing override for entityType: (?P<kind>\w+), entity: (?P<entity>\S+) with config: "
-        r"(?:\w*\(|\{)(?P<values>.*)[)}]",
-        "ConfigChangedNotificationHandler.processEntityConfigChangeVersion1, ZooKeeper",
-        _override,
-    ),
-    _publisher(
-        "configs.topic",
-        r"Updating topic (?P<entity>[\w.-]+) with new configuration : ?(?P<values>.*)",
-        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterTopicConfigs, ZooKeeper",
-        _all_overrides("topic"),
-    ),
-    _publisher(
-        "configs.cluster",
-        r"Updating (?:cluster|brokers with new) configuration : ?(?P<values>.*)",
-        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
-        _all_overrides("broker_dynamic"),
-    ),
-    _publisher(
-        "configs.node",
-        r"Updating (?:broker|node) (?P<entity>-?\d+) with new configuration : ?(?P<values>.*)",
-        "DynamicConfigPublisher.onMetadataUpdate, KRaft; ZkAdminManager.alterBrokerConfigs, ZooKeeper",
-        _all_overrides("broker_dynamic"),
-    ),
-    Template(
-        "configs.replayed",
-        r"(?:Replayed ConfigRecord for )?ConfigResource\(type=(?P<kind>\w+), name='(?P<entity>[^']*)'\)(?: which|:) "
-        r"set configuration (?P<key>\S+) to (?P<value>(?:\S.*)?)",
-        "ConfigurationControlManager.replay(ConfigRecord)",
-        _replayed,
-        loggers=("ConfigurationControlManager",),
-    ),
-)

@@ -1,15 +1,14 @@
-"""Grammar of the leader's ISR lines (``kafka.cluster.Partition``): proposed, pending, committed, refused."""
+"""Facts of the leader's ISR lines (``kafka.cluster.Partition``): proposed, pending, committed, refused."""
 
 from __future__ import annotations
 
 import re
-from functools import partial
 
-from pipelines.grammars.grammar import Context, Template
+from pipelines.grammars.grammar import Context
 from pipelines.grammars.printed import COMMITTED, PENDING, STATES, fields, isr_of
 from pipelines.grammars.record import Fact, Record
-from pipelines.grammars.typed import logged, typed
-from pipelines.grammars.values import INT_LIST, OFFSET, PARTITION, i32, ints, optional_i64
+from pipelines.grammars.typed import logged
+from pipelines.grammars.values import OFFSET, i32, ints, optional_i64
 
 _DETAIL_CHARS_MAX = 500
 
@@ -44,7 +43,8 @@ def _isr_change(context: Context, change: str, **columns: object) -> tuple[Fact,
     return (Fact("isr_changes", {"topic": topic, "partition": partition, "change": change, **columns}),)
 
 
-def _shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """With what the leader had, and those that leave."""
     before, after, high_watermark, end_offset, listed = match.groups()
     if listed is not None and _ALL_OUT_OF_SYNC.fullmatch(listed) is None:
         raise ValueError(f"no list of replicas: {listed[:80]}")
@@ -67,7 +67,8 @@ def _shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     )
 
 
-def _committed_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def committed_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """An ISR that is printed replica by replica."""
     return _isr_change(context, "committed", isr=_replica_ids(match[1]), partition_epoch=i32(match[2]))
 
 
@@ -101,118 +102,31 @@ def _sent_state(text: str) -> dict[str, object]:
     return {"isr": isr_of(state), "leader_epoch": i32(state["leaderEpoch"])}
 
 
-def _pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """What the leader asks the controller for."""
     kind, columns = _proposed_state(match[1])
     return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
 
 
-def _pending_beside(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def pending_beside(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """2.7 to 3.0: the state to be sent is printed before the pending one."""
     kind, columns = _proposed_state(match[2])
     columns.update(_sent_state(match[1]))
     return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
-def _refused(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def refused(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """What the controller refused."""
     _, columns = _proposed_state(match[1])
     return _isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
-def _refused_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def refused_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """The refused state is a ``LeaderAndIsr``, with no pending state around it."""
     return _isr_change(context, "refused", **_sent_state(match[1]), detail=logged(match, context))
 
 
-def _replaced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def replaced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The controller took it over, and this replica out."""
     _, columns = _proposed_state(match[1])
     return _isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
-
-
-_STATE_TEXT = r"(Pending(?:Expand|Shrink)Isr\(.*\))"
-_partition = partial(Template, loggers=("Partition",))
-
-TEMPLATES = (
-    _partition(
-        "partition.isr_committed",
-        rf"ISR updated (?:from AlterIsr )?to (?P<isr>{INT_LIST})\s*?(?P<detail>\(under-min-isr\))? *and "
-        r"(?:zkV|v)ersion updated to \[?(?P<partition_epoch>-?\d+)\]?",
-        "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate / maybeUpdateIsrAndVersion; TRACE up to 2.3",
-        typed("isr_changes", change="committed"),
-    ),
-    _partition(
-        "partition.isr_committed",
-        r"ISR updated to \[(Replica.*|)\] and zkVersion updated to \[(-?\d+)\]",
-        "Partition.updateIsr up to 2.3, where an ISR is printed replica by replica",
-        _committed_old,
-    ),
-    _partition(
-        "partition.isr_shrink",
-        rf"Shrinking ISR (?:for partition {PARTITION} )?from ({INT_LIST}) to ({INT_LIST})(?:\. Leader: "
-        r"\(highWatermark: (-?\d+), endOffset: (-?\d+)\)\. Out of sync replicas: (.*))?",
-        "Partition.maybeShrinkIsr; leader and replicas since 2.2, lastCaughtUpTimeMs since 3.6",
-        _shrink,
-    ),
-    _partition(
-        "partition.isr_expand",
-        rf"Expanding ISR (?:for partition {PARTITION} )?from (?P<previous_isr>{INT_LIST}) to (?P<isr>{INT_LIST})",
-        "Partition.expandIsr, up to 2.7: later versions do not say that they expand",
-        typed("isr_changes", change="expand"),
-    ),
-    _partition(
-        "partition.isr_pending",
-        rf"Submitting ISR state change {_STATE_TEXT}",
-        "Partition.submitAlterIsr / submitAlterPartition, 3.1 and later",
-        _pending,
-    ),
-    _partition(
-        "partition.isr_pending",
-        r"(?:Enqueued ISR change to state|Sent `AlterIsr` request to change state to) (LeaderAndIsr\(.*\)) after "
-        rf"transition to {_STATE_TEXT}",
-        "Partition.sendAlterIsrRequest, 2.7 to 3.0",
-        _pending_beside,
-    ),
-    _partition(
-        "partition.isr_refused",
-        rf"Failed to (?:alter partition to|update ISR to) {_STATE_TEXT} ((?:since|due to|because) .*)",
-        "Partition.handleAlterIsrUpdate / handleAlterPartitionError, 2.8 and later",
-        _refused,
-    ),
-    _partition(
-        "partition.isr_refused",
-        rf"Controller failed to update ISR to {_STATE_TEXT} ((?:since|due to) .*)",
-        "Partition.handleAlterIsrResponse, 2.7",
-        _refused,
-    ),
-    _partition(
-        "partition.isr_refused",
-        rf"Ignoring failed ISR update to {_STATE_TEXT} (since we have already updated state to .*)",
-        "Partition.handleAlterIsrUpdate / submitAlterPartition, 2.7 and later",
-        _refused,
-    ),
-    _partition(
-        "partition.isr_refused",
-        r"Ignoring (?:new ISR|ISR from AlterIsr with) (LeaderAndIsr\(.*\)) since we have a (?:stale leader "
-        r"epoch|newer version) -?\d+\.",
-        "Partition.handleAlterIsrUpdate / handleAlterPartitionUpdate, 2.7 and later",
-        _refused_state,
-    ),
-    _partition(
-        "partition.isr_refused",
-        rf"Failed to enqueue ISR change state (LeaderAndIsr\(.*\)) for partition {PARTITION}",
-        "Partition.sendAlterIsrRequest, 3.0",
-        _refused_state,
-    ),
-    _partition(
-        "partition.isr_refused",
-        r"Cached zkVersion \[?-?\d+\]? not equal to that in zookeeper, skip updating ISR",
-        "Partition.maybeUpdateIsrAndVersionWithZk, up to 2.7",
-        typed("isr_changes", change="refused", detail=logged),
-    ),
-    _partition(
-        "partition.isr_committed_without_us",
-        rf"The alter partition request successfully updated the partition state to {_STATE_TEXT} (but this replica "
-        r"got removed from the replica set .*)",
-        "Partition.handleAlterPartitionError, 3.3 and later",
-        _replaced,
-    ),
-)

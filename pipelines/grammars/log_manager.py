@@ -1,15 +1,13 @@
-"""Grammar of ``LogManager``: logs loaded at start, directories that fail. Creation properties are in `configs`."""
+"""Facts of ``LogManager``: logs loaded at start, directories that fail. Creation properties are in `configs`."""
 
 from __future__ import annotations
 
 import re
-from functools import partial
 
-from pipelines.grammars.grammar import Context, Template
+from pipelines.grammars.grammar import Context
 from pipelines.grammars.printed import Forms, fields
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.states import topic_fact
-from pipelines.grammars.typed import TP, lifecycle_event, log_dir, typed
 from pipelines.grammars.values import i64, partition_of, topic_id_of
 
 #: ``Log.toString``; the topic id since 3.0.
@@ -43,7 +41,7 @@ def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
     return match[1], None if no_replica is None else no_replica[2]
 
 
-def _loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """A log's end offset at start, and where it begins on this broker.
 
     The ``highWatermark`` of the line is where a log starts before the checkpoint is read, mostly 0: not kept. A
@@ -75,7 +73,7 @@ def future_log_created(partition: tuple[str, int], path: str) -> tuple[Fact, ...
     return (Fact("future_logs", row),)
 
 
-def _promoted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def promoted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """A log that is not there ends in an error instead."""
     if "null" in (match["current"], match["future"]):
         return ()
@@ -89,7 +87,7 @@ def _promoted(match: re.Match[str], context: Context, record: Record) -> tuple[F
     return (Fact("future_logs", row),)
 
 
-def _deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
     """Gone from this broker: its topic was deleted, the partition was moved away, or a move was given up."""
     topic, partition = partition_of(match["tp"])
     directory, no_replica = _place(match["path"], (topic, partition))
@@ -97,73 +95,3 @@ def _deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
         raise ValueError(f"not deleted: {match['path'][:80]}")
     row = {"topic": topic, "partition": partition, "role": "stopped", "log_dir": directory}
     return (Fact("leader_and_isr", row),)
-
-
-_loading = lifecycle_event("log_loading")
-_manager = partial(Template, loggers=("LogManager",))
-
-TEMPLATES = (
-    _manager(
-        "log.loaded",
-        r"Completed load of ((?:Unified)?Log\(.*\)) with \d+ segments(?:, local-log-start-offset "
-        r"(?P<local_start>\d+) and log-end-offset -?\d+)? in \d+ms \(\d+/\d+ (?:loaded|completed) in .*\)",
-        "LogManager.loadLogs, 2.6 and later; topic id since 3.0, where the local log starts since 3.6",
-        _loaded,
-    ),
-    Template(
-        "log.loaded",
-        rf"Completed load of log (?:{TP} )?with (?:\d+ (?:log )?segments,?(?: log start offset -?\d+)? and )?log end "
-        r"offset (?P<log_end_offset>-?\d+)(?: in \d+ ms)?",
-        "Log.loadSegments, up to 2.5; segments since 0.10.2",
-        typed("high_watermarks", source="loaded", log_dir=log_dir),
-        loggers=("Log",),
-    ),
-    _manager("log.loading", r"Loading logs(?: from log dirs .*)?\.?", "LogManager.loadLogs", _loading),
-    _manager(
-        "log.loading",
-        r"(?:Loaded \d+ logs in \d+ms(?: \(unclean log dirs = .*\))?\.?|Logs loading complete(?: in \d+ ms)?\.)",
-        "LogManager.loadLogs",
-        _loading,
-    ),
-    _manager(
-        "log.recovery",
-        r"(?:Attempting recovery for all logs in .* since no clean shutdown file was found|Recovering \d+ logs from "
-        r".* since no clean shutdown file was found|Skipping recovery (?:for all logs in|of \d+ logs from) .* since "
-        r"clean shutdown file was found|Found clean shutdown file\. Skipping recovery for all logs in data directory: "
-        r".*|No logs found to be loaded in .*)",
-        "LogManager.loadLogs",
-        _loading,
-    ),
-    _manager(
-        "log.directory_stopped",
-        r"(?:Stopping serving logs in dir .*|Logs for partitions .* are offline and logs for future partitions .*)",
-        "LogManager.handleLogDirFailure",
-        lifecycle_event("log_dir_failure"),
-    ),
-    _manager(
-        "log.no_directory_left",
-        r"Shutdown broker because (?:all log dirs in .* have failed|none of the specified log dirs from .*)",
-        "LogManager.handleLogDirFailure / createAndValidateLogDirs; FATAL",
-        lifecycle_event("fatal"),
-    ),
-    _manager(
-        "log.renamed",
-        rf"Log for partition {TP} is renamed to (?P<path>.*) and is scheduled for deletion",
-        "LogManager.asyncDelete, 0.10.2 and later; also for a move between directories that was given up (1.1)",
-        _deleted,
-    ),
-    _manager(
-        "log.abandoned_future",
-        rf"Attempting to recover abandoned future log for {TP} at (?P<future>\w*Log\(.*?\))(?: and removing "
-        r"(?P<current>\w*Log\(.*\)))?",
-        "LogManager.recoverAbandonedFutureLogs, 3.7 and later",
-        _promoted,
-    ),
-    _manager(
-        "log.replaced_by_future",
-        rf"Attempting to replace current log (?P<current>\w*Log\(.*\)|null) with (?P<future>\w*Log\(.*\)|null) for "
-        rf"{TP}",
-        "LogManager.replaceCurrentWithFutureLog",
-        _promoted,
-    ),
-)

@@ -9,34 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from pipelines.grammars import (
-    configs,
-    fetcher_errors,
-    fetcher_events,
-    fetcher_positions,
-    fetcher_truncation,
-    isr,
-    known,
-    kraft_brokers,
-    kraft_partitions,
-    kraft_quorum,
-    kraft_topics,
-    leader_epochs,
-    leadership,
-    leadership_requests,
-    lifecycle,
-    log_manager,
-    log_offsets,
-    partition,
-    purgatory,
-    replica_manager,
-    state_machines,
-    tier,
-    zk_controller,
-    zk_topics,
-)
 from pipelines.grammars.grammar import Grammar, Template, simple_name
 from pipelines.grammars.record import KNOWN, UNPARSED, Parsed, Record
+from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
 
 #: Length of a masked text.
 MAX_MASKED = 200
@@ -46,34 +21,6 @@ _MAX_LOGGERS = 4_096
 
 #: Loggers whose old versions put a prefix without brackets before the text.
 _BARE_LOGGERS = frozenset({"Partition", "state.change.logger"})
-
-#: All templates, in the order in which they are tried within a logger.
-TEMPLATES: tuple[Template, ...] = (
-    *partition.TEMPLATES,
-    *isr.TEMPLATES,
-    *log_offsets.TEMPLATES,
-    *fetcher_positions.TEMPLATES,
-    *replica_manager.TEMPLATES,
-    *purgatory.TEMPLATES,
-    *leadership.TEMPLATES,
-    *leadership_requests.TEMPLATES,
-    *state_machines.TEMPLATES,
-    *fetcher_events.TEMPLATES,
-    *fetcher_errors.TEMPLATES,
-    *fetcher_truncation.TEMPLATES,
-    *leader_epochs.TEMPLATES,
-    *log_manager.TEMPLATES,
-    *configs.TEMPLATES,
-    *tier.TEMPLATES,
-    *zk_controller.TEMPLATES,
-    *zk_topics.TEMPLATES,
-    *kraft_partitions.TEMPLATES,
-    *kraft_topics.TEMPLATES,
-    *kraft_brokers.TEMPLATES,
-    *kraft_quorum.TEMPLATES,
-    *lifecycle.TEMPLATES,
-    *known.TEMPLATES,
-)
 
 _by_logger: dict[str, list[Template]] = defaultdict(list)
 for _template in TEMPLATES:
@@ -94,9 +41,9 @@ def _resolve(logger: str) -> tuple[Grammar, Parsed | None]:
         name = ""
     grammar = _grammars.get(name)
     if grammar is None:
-        grammar = Grammar((*_by_logger.get(name, ()), *known.SHARED), bare=name in _BARE_LOGGERS)
+        grammar = Grammar((*_by_logger.get(name, ()), *SHARED), bare=name in _BARE_LOGGERS)
         _grammars[name] = grammar
-    template = known.known_logger(logger)
+    template = known_logger(logger)
     resolved = grammar, None if template is None else Parsed(template, KNOWN)
     if len(_resolved) < _MAX_LOGGERS:
         _resolved[logger] = resolved

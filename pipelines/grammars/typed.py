@@ -52,13 +52,23 @@ def epoch(match: re.Match[str], context: Context) -> int | None:
     return context.epoch
 
 
+def leader(match: re.Match[str], context: Context) -> int | None:
+    """The broker that the fetcher which logs fetches from, by the prefix."""
+    return context.leader
+
+
+def fetcher_id(match: re.Match[str], context: Context) -> int | None:
+    """The fetcher's thread, by the prefix."""
+    return context.fetcher_id
+
+
 def log_dir(match: re.Match[str], context: Context) -> str | None:
     """The directory of the log that the line is about, by the prefix; it says so since 1.1."""
     return context.log_dir
 
 
 def typed(table: str, **columns: object) -> Facts:
-    """A grammar function for a line that is one row of a table.
+    """What a line becomes that is one row of a table.
 
     Each named group of the pattern is a column, but for `TP`, which is its topic and partition, and ``state``, which is
     read by `state_of`. Where the table asks for a partition and the text names none, it is the prefix's.
@@ -112,23 +122,13 @@ def typed(table: str, **columns: object) -> Facts:
 
 
 def with_topic_id(facts: Facts) -> Facts:
-    """As ``facts``, and the name of the topic id that its row has, if it has one."""
+    """As ``facts``, and the name of the topic id that its row has, if it has one: a row of ``topics``."""
 
     def both(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
         rows = facts(match, context, record)
         return *rows, *topic_fact(rows[0].row["topic"], rows[0].row.get("topic_id"))
 
     return both
-
-
-def lifecycle_event(event: object, mode: str | None = None) -> Facts:
-    """A grammar function for a line about a broker's life (``broker_lifecycle``)."""
-    return typed("broker_lifecycle", event=event, mode=mode, detail=logged)
-
-
-def controller_event(event: object, **columns: object) -> Facts:
-    """A grammar function for what a controller says (``controller_events``)."""
-    return typed("controller_events", event=event, detail=logged, **columns)
 
 
 def event_fact(match: re.Match[str], event: str, **columns: object) -> Fact:

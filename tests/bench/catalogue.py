@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType
 
 from pipelines.grammars.grammar import Template, simple_name
-from pipelines.grammars.text_log import TEMPLATES
+from pipelines.grammars.templates import TEMPLATES
 from schemas.silver import BY_NAME
 from tests.bench.templates import Logged, logged, reader_of
 

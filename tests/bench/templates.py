@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipelines.grammars.grammar import Template, literal_prefix, simple_name
-from pipelines.grammars.known import SHARED, known_logger
-from pipelines.grammars.text_log import TEMPLATES
+from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
 from tests.bench.overlap import can_match, constants
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "templates.tsv.gz"

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from pipelines.grammars.grammar import simple_name
-from pipelines.grammars.text_log import TEMPLATES
+from pipelines.grammars.templates import TEMPLATES
 
 SOURCE = Path(__file__).parents[3] / "shared" / "reference" / "log-templates" / "templates.jsonl.gz"
 TABLE = Path(__file__).parent / "templates.tsv.gz"

@@ -17,10 +17,10 @@ from pipelines.bronze.layout import CACHE_MAX
 from pipelines.bronze.layouts.kafka_classes import PACKAGES
 from pipelines.grammars.facts import REQUEST_LOGGER
 from pipelines.grammars.grammar import bare_context, literal_prefix
-from pipelines.grammars.known import SHARED, known_logger
 from pipelines.grammars.record import UNPARSED, Parsed, Record
 from pipelines.grammars.request_log import parse_request
-from pipelines.grammars.text_log import TEMPLATES, parse_text
+from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
+from pipelines.grammars.text_log import parse_text
 
 STATE_CHANGE = "state.change.logger"
 #: ``%c{1}`` of these is ``logger``.

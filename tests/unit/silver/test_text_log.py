@@ -11,7 +11,8 @@ from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, Str
 from pipelines.grammars.grammar import Grammar, Template, context_of, literal_prefix, simple_name
 from pipelines.grammars.printed import partitions
 from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
-from pipelines.grammars.text_log import MAX_MASKED, TEMPLATES, mask, parse_text
+from pipelines.grammars.templates import TEMPLATES
+from pipelines.grammars.text_log import MAX_MASKED, mask, parse_text
 from pipelines.grammars.values import partition_of
 from schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.examples import examples

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.grammars.grammar import NO_CONTEXT, Context
 from pipelines.grammars.record import Record
-from pipelines.grammars.text_log import TEMPLATES
+from pipelines.grammars.templates import TEMPLATES
 from pipelines.grammars.typed import TP, logged, typed
 
 RECORD = Record("server", 0, "INFO", "kafka.cluster.Partition", "")

@@ -41,7 +41,7 @@ OF_THIS_MACHINE = {
     "pipelines/rules/explain.py": "files of the package",
     "pipelines/rules/known_bugs.py": "files of the package",
     "pipelines/rules/texts.py": "files of the package",
-    "pipelines/grammars/known.py": "files of the package",
+    "pipelines/grammars/templates.py": "files of the package",
     "pipelines/kafka/waits.py": "files of the package",
     "jobs/options.py": "the file of --conf",
     "jobs/help.py": "none: click's formatter",

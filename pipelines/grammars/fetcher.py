@@ -1,0 +1,185 @@
+"""Facts of the replica fetchers: partitions that join, fail and leave, what is appended, and to where they truncate.
+
+The same classes serve moves between log directories (``ReplicaAlterLogDirs...``); those copy within one broker: what is
+kept of them is that a future log is being filled.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.grammars.grammar import Context
+from pipelines.grammars.printed import FETCH_DATA, fields, items, mapping, partitions
+from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.states import topic_fact
+from pipelines.grammars.typed import logged, typed
+from pipelines.grammars.values import (
+    PARTITION,
+    i32,
+    i64,
+    option,
+    optional_i32,
+    optional_i64,
+    partition_of,
+    topic_id_of,
+)
+
+_ERROR_CHARS_MAX = 500
+
+#: ``BrokerEndPoint``: a class with ``host:port`` up to 3.9, a record with a port since 4.1; the old one has no names.
+END_POINT = r"BrokerEndPoint(?:\(id=(?P<id>-?\d+), host=[^,()]*\)|\[id=(?P<new_id>-?\d+), host=[^,\[\]]*, port=\d+\])"
+
+#: ``InitialFetchState``, 2.4 and later, a topic id since 3.1, a record in 4.4; without name up to 2.3.
+_INITIAL = re.compile(
+    rf"InitialFetchState\((?:(?P<topic_id>Some\([\w-]+\)|Optional\[[\w-]+\]|None|Optional\.empty),)?{END_POINT},"
+    r"(?P<epoch>-?\d+),(?P<offset>-?\d+)\)",
+    re.ASCII,
+)
+_INITIAL_RECORD = re.compile(
+    rf"InitialFetchState\[topicId=(?P<topic_id>Optional\[[\w-]+\]|Optional\.empty), leader={END_POINT}, "
+    r"currentLeaderEpoch=(?P<epoch>-?\d+), initOffset=(?P<offset>-?\d+)\]",
+    re.ASCII,
+)
+_INITIAL_23 = re.compile(r"\(offset=(?P<offset>-?\d+), leaderEpoch=(?P<epoch>-?\d+)\)", re.ASCII)
+_INITIAL_OLD = re.compile(
+    rf"\[({PARTITION}), initOffset (-?\d+) to broker BrokerEndPoint\((-?\d+),[^,()]*,-?\d+\)\] ", re.ASCII
+)
+
+
+def _event(context: Context, partition: tuple[str, int], action: str, **columns: object) -> Fact:
+    """A row of ``fetcher_events``; leader and thread are the prefix's."""
+    columns = {"leader": context.leader, "fetcher_id": context.fetcher_id, **columns}
+    return Fact("fetcher_events", {"topic": partition[0], "partition": partition[1], "action": action, **columns})
+
+
+def added(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """One fact per partition; the initial offset is the follower's log end offset (or its high watermark)."""
+    leader = i32(match["broker"] or match["id"] or match["new_id"])
+    facts: list[Fact] = []
+    for name, state in mapping(match["states"], " -> ").items():
+        initial = _INITIAL.fullmatch(state) or _INITIAL_RECORD.fullmatch(state) or _INITIAL_23.fullmatch(state)
+        if initial is None:
+            raise ValueError(f"no initial state: {state[:80]}")
+        values = initial.groupdict()
+        of_state = values.get("id") or values.get("new_id")
+        if of_state is not None and i32(of_state) != leader:
+            raise ValueError(f"not broker {leader}: {state[:80]}")
+        topic, partition = partition_of(name)
+        columns = {"leader": leader, "leader_epoch": i32(initial["epoch"]), "offset": i64(initial["offset"])}
+        facts.append(_event(context, (topic, partition), "added", **columns))
+        facts.extend(topic_fact(topic, topic_id_of(values.get("topic_id"))))
+    return tuple(facts)
+
+
+def added_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """As `added`, of a list."""
+    facts: list[Fact] = []
+    for item in items(match[1]):
+        initial = _INITIAL_OLD.fullmatch(item)
+        if initial is None:
+            raise ValueError(f"no initial state: {item[:80]}")
+        columns = {"leader": i32(initial[3]), "offset": i64(initial[2])}
+        facts.append(_event(context, partition_of(initial[1]), "added", **columns))
+    return tuple(facts)
+
+
+def removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """One fact per partition."""
+    return tuple(_event(context, partition, "removed") for partition in partitions(match[1]))
+
+
+def copying(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A future log is filled from the replica, whatever the line says of its state."""
+    names = [partition_of(name) for name in mapping(match["states"], " -> ")]
+    return tuple(
+        Fact("future_logs", {"topic": topic, "partition": index, "event": "copying"}) for topic, index in names
+    )
+
+
+def copying_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """As `copying`, of a list."""
+    return tuple(
+        Fact("future_logs", {name: fact.row[name] for name in ("topic", "partition")} | {"event": "copying"})
+        for fact in added_old(match, context, record)
+    )
+
+
+def stopping(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A thread that has no partitions left is stopped, and all are before a broker stops."""
+    if context.leader is None:
+        return ()
+    return (Fact("broker_lifecycle", {"event": "fetcher_stopping", "detail": str(context.leader)}),)
+
+
+def answered(match: re.Match[str], context: Context) -> str:
+    """The error that a leader answered; bounded."""
+    return match["error"][:_ERROR_CHARS_MAX]
+
+
+def partition_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The exception stands in the continuation lines, or, up to 0.11, in the line itself."""
+    groups = match.groupdict()
+    cause = groups.get("cause") or _cause(record) or match[0]
+    columns = {"offset": optional_i64(groups.get("offset")), "error": cause[:_ERROR_CHARS_MAX]}
+    return (_event(context, partition_of(match["tp"]), "error", **columns),)
+
+
+def _cause(record: Record) -> str | None:
+    """The first continuation line: exception and message."""
+    _, newline, rest = record.message.partition("\n")
+    return rest.partition("\n")[0].strip() or None if newline else None
+
+
+def response_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A whole fetch failed: one fact per partition that it asked for.
+
+    Offsets are the follower's log end offsets. A request within an incremental session lists only the partitions
+    that changed; one that lists none says nothing of any partition.
+    """
+    cause = _cause(record)
+    facts: list[Fact] = []
+    for name, data in mapping(match["data"], "=").items():
+        values = fields(data, FETCH_DATA)
+        facts.append(
+            _event(
+                context,
+                partition_of(name),
+                "error",
+                leader_epoch=optional_i32(option(values.get("currentLeaderEpoch"))),
+                offset=i64(values.get("fetchOffset") or values["offset"]),
+                error=cause if cause is None else cause[:_ERROR_CHARS_MAX],
+            )
+        )
+    return tuple(facts)
+
+
+def delayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """One fact per partition."""
+    return tuple(_event(context, partition, "delayed", error=match[1]) for partition in partitions(match[2]))
+
+
+_append = typed("appends", source="follower", last_offset=lambda match, _: i64(match["last_offset"]) - 1)
+
+
+def appended(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The line follows empty responses too; those append nothing."""
+    return () if match["size_bytes"] == "0" else _append(match, context, record)
+
+
+def truncated_to(match: re.Match[str], context: Context) -> int:
+    """The offset truncated to: the high watermark where the line names no other."""
+    return i64(match["offset"] or match["high_watermark"])
+
+
+def out_of_range(match: re.Match[str], context: Context) -> str:
+    """Whether the whole log goes."""
+    return "full" if match[0].startswith("Truncate fully") else "out_of_range"
+
+
+_not_allowed = typed("truncations", source="out_of_range", reason="not_allowed", detail=logged)
+
+
+def halted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A broker that may not truncate stops."""
+    fatal = Fact("broker_lifecycle", {"event": "fatal", "detail": logged(match, context)})
+    return *_not_allowed(match, context, record), fatal

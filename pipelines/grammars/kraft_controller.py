@@ -1,0 +1,182 @@
+"""Facts of the KRaft controller (``org.apache.kafka.controller.*``): topics, partitions, brokers, who is active.
+
+Every controller node replays the metadata log, so each of them logs each "Replayed" line; only the active one logs
+decisions. Default level is INFO: most ISR changes and elections of a running cluster are DEBUG, and to be read from
+the ``__cluster_metadata`` segments instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipelines.grammars.grammar import Context
+from pipelines.grammars.printed import BROKER_CHANGE, PARTITION_CHANGE, fields, split
+from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.states import topic_fact
+from pipelines.grammars.typed import event_fact, node, typed
+from pipelines.grammars.values import i32, optional_i32, optional_ints, partition_of, topic_id_of
+
+_ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
+
+#: What `PartitionRegistration.diff` prints, in this order, if it changed.
+_DIFF = (
+    "replicas directories isr removingReplicas addingReplicas leader leaderRecoveryState leaderEpoch elr lastKnownElr "
+    "partitionEpoch"
+)
+
+_CREATED_TOPIC = re.compile(
+    r"CreatableTopic\(name='(?P<name>[^']*)', numPartitions=-?\d+, replicationFactor=-?\d+, assignments=\[.*?\], "
+    r"configs=\[.*?\]\): (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: \(.*?\))?)(?:, (?=CreatableTopic\()|$)",
+    re.ASCII,
+)
+_DELETED_TOPIC = re.compile(
+    r"\{id: (?P<id>[\w-]{22}), name: (?P<name>[\w.-]+), result: (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: "
+    r"\(.*?\))?)\}(?:, (?=\{id: )|$)",
+    re.ASCII,
+)
+
+
+#: An epoch may begin without a leader.
+_NONE = "(none)"
+
+
+_held = typed("leader_and_isr", role="controller", controller_id=node)
+
+
+def partition_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A partition, with who leads it and its replicas."""
+    (held,) = _held(match, context, record)
+    columns = ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")
+    created: dict[str, Any] = {"event": "partition_created", **{name: held.row.get(name) for name in columns}}
+    return held, Fact("controller_events", created), *topic_fact(created["topic"], created["topic_id"])
+
+
+def _arrows(text: str) -> dict[str, str]:
+    """Values after the arrow of ``isr: [1, 2] -> [1], leader: 1 -> 2``."""
+    after: dict[str, str] = {}
+    for part in split(text):
+        match = _ARROW.fullmatch(part)
+        if match is None:
+            raise ValueError(f"no change: {part[:80]}")
+        after[match[1]] = match[3]
+    if list(after) != [name for name in _DIFF.split() if name in after]:
+        raise ValueError(f"no changes of a partition: {text[:80]}")
+    return after
+
+
+def _named(context: Context, partition: tuple[str, int], topic_id: str | None) -> dict[str, Any]:
+    row = {"topic": partition[0], "partition": partition[1], "role": "controller", "topic_id": topic_id}
+    return {**row, "controller_id": context.node}
+
+
+def _lists(values: Mapping[str, str]) -> dict[str, Any]:
+    """Columns of a change that are replicas; null where nothing changes."""
+    return {
+        "isr": optional_ints(values.get("isr")),
+        "replicas": optional_ints(values.get("replicas")),
+        "adding_replicas": optional_ints(values.get("addingReplicas")),
+        "removing_replicas": optional_ints(values.get("removingReplicas")),
+    }
+
+
+def partition_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """`PartitionRegistration.diff` prints only what changed."""
+    topic, partition = partition_of(match["tp"])
+    topic_id = topic_id_of(match.groupdict().get("topic_id"))
+    after = _arrows(match["diff"])
+    row = {
+        **_named(context, (topic, partition), topic_id),
+        "leader": optional_i32(after.get("leader")),
+        "leader_epoch": optional_i32(after.get("leaderEpoch")),
+        "partition_epoch": optional_i32(after.get("partitionEpoch")),
+        **_lists(after),
+    }
+    facts = [Fact("leader_and_isr", row)]
+    if match[0].startswith("UNCLEAN"):
+        columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr")}
+        facts.append(event_fact(match, "unclean_election", **columns))
+    return (*facts, *topic_fact(topic, topic_id))
+
+
+def assignment_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """A reassignment step: the record holds what changes, ``null`` and -2 for what does not.
+
+    Since 4.1 the line ends with the ISR and the epochs after the change.
+    """
+    values = fields(match["record"], PARTITION_CHANGE)
+    if any(not values[name] for name in ("isr", "replicas", "removingReplicas", "addingReplicas")):
+        raise ValueError(f"no list: {match['record'][:80]}")
+    topic = match["topic"]
+    topic_id = topic_id_of(values.get("topicId"))
+    partition = i32(values["partitionId"])
+    leader = optional_i32(values.get("leader"))
+    if leader is not None and leader < -2:
+        raise ValueError(f"no leader: {leader}")
+    if match["isr"]:
+        values |= {"isr": match["isr"], "replicas": match["replicas"]}
+    row = {
+        **_named(context, (topic, partition), topic_id),
+        "leader": None if leader == -2 else leader,
+        "leader_epoch": optional_i32(match["leader_epoch"]),
+        "partition_epoch": optional_i32(match["partition_epoch"]),
+        **_lists(values),
+    }
+    columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")}
+    return Fact("leader_and_isr", row), event_fact(match, "reassignment", **columns), *topic_fact(topic, topic_id)
+
+
+def topics_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """One fact per topic that was created."""
+    return tuple(
+        Fact("controller_events", {"event": "topic_created", "topic": result["name"]})
+        for result in _results(_CREATED_TOPIC, match["results"])
+        if result["code"] == "SUCCESS"
+    )
+
+
+def _results(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Results of a request, one after the other; some have a message in brackets, which can be any text."""
+    position = 0
+    while position < len(text):
+        result = pattern.match(text, position)
+        if result is None:
+            raise ValueError(f"no result: {text[position : position + 80]}")
+        yield result
+        position = result.end()
+
+
+def topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """One fact per topic that was deleted, and its name."""
+    facts: list[Fact] = []
+    for result in _results(_DELETED_TOPIC, match["results"]):
+        if result["code"] == "SUCCESS":
+            topic, topic_id = result["name"], topic_id_of(result["id"])
+            facts.append(Fact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id}))
+            facts.extend(topic_fact(topic, topic_id))
+    return tuple(facts)
+
+
+def change(match: re.Match[str], context: Context) -> str:
+    """``fenced``: 1 fence, -1 unfence, 0 no change; ``inControlledShutdown``: 1 entered."""
+    values = fields(match[2], BROKER_CHANGE)
+    if i32(values["brokerId"]) != i32(match[1]):
+        raise ValueError(f"not broker {match[1]}: {match[2][:80]}")
+    fenced = i32(values["fenced"])
+    shutting_down = i32(values.get("inControlledShutdown", "0"))
+    if fenced not in (-1, 0, 1) or shutting_down not in (0, 1):
+        raise ValueError(f"no change of a broker: {match[2][:80]}")
+    if fenced:
+        return "broker_fenced" if fenced == 1 else "broker_unfenced"
+    return "controlled_shutdown" if shutting_down else "other"
+
+
+def new_leader(match: re.Match[str], context: Context) -> str:
+    """An epoch may begin without a leader."""
+    return "other" if match["subject_broker_id"] == _NONE else "controller_elected"
+
+
+def leader(match: re.Match[str], context: Context) -> int | None:
+    """The controller, if there is one."""
+    return None if match["subject_broker_id"] == _NONE else i32(match["subject_broker_id"])
