@@ -1,52 +1,135 @@
-"""Episodes of several brokers that are one. Pure."""
+"""Episodes: lines of several brokers that are of one. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from pipelines.incidents.facts import Row
-from pipelines.incidents.incident import Place
+from pipelines.incidents.facts import Facts, Node, Row, node, place
+from pipelines.incidents.incident import Incident, Place, Severity
+from pipelines.incidents.processes import shutdown_times
+from pipelines.incidents.words import brokers, when
+
+T = TypeVar("T")
 
 
-def together(rows: Iterable[Row], by: Callable[[Row], Hashable], within_us: int) -> list[list[Row]]:
-    """Episodes of lines with one key, those that begin within ``within_us`` of the end of the ones before as one."""
-    groups: dict[Hashable, list[list[Row]]] = defaultdict(list)
+@dataclass(frozen=True)
+class Episode:
+    """Rows of `Facts.remarks` that are one episode, in order of time."""
+
+    rows: list[Row]
+
+    @property
+    def cluster_id(self) -> str:
+        return str(self.rows[0]["cluster_id"])
+
+    @property
+    def start_us(self) -> int:
+        return min(int(row["first_time"]) for row in self.rows)
+
+    @property
+    def end_us(self) -> int:
+        return max(int(row["last_time"]) for row in self.rows)
+
+    @property
+    def lines(self) -> int:
+        """How many there are."""
+        return sum(int(row["line_count"]) for row in self.rows)
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Brokers that wrote them, ascending."""
+        return tuple(sorted({row["broker_id"] for row in self.rows if row["broker_id"] is not None}))
+
+    @property
+    def node(self) -> Node:
+        """The broker that wrote the first."""
+        return node(self.rows[0])
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Partitions that they name, as ``orders-4``, also where a line has ``[orders,4]``."""
+        names = (name for row in self.rows for name in row["partitions"] or ())
+        return frozenset(name.strip("[]").replace(",", "-") for name in names)
+
+    @property
+    def keys(self) -> list[str]:
+        """What `Signature.pattern` has for ``key``, each once."""
+        return sorted({row["key"] for row in self.rows if row["key"]})
+
+    @property
+    def message(self) -> str:
+        """The first line, with its stack trace."""
+        return str(self.rows[0]["message"])
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The first line of each row."""
+        return tuple(map(place, self.rows))
+
+    @property
+    def when(self) -> str:
+        return when(self.start_us, self.end_us)
+
+    @property
+    def at_brokers(self) -> str:
+        """`` at broker 1``; empty where no line has its broker."""
+        return f" at {brokers(self.broker_ids)}" if self.broker_ids else ""
+
+    def incident(self, severity: Severity, sentence: str, **fields: Any) -> Incident:
+        """An incident of these brokers, from the first line to the last, that weighs as many as there are.
+
+        Args:
+            fields: others of `Incident`, or these as they are instead.
+        """
+        incident = Incident(
+            severity=severity,
+            cluster_id=self.cluster_id,
+            start_us=self.start_us,
+            end_us=self.end_us,
+            sentence=sentence,
+            broker_ids=self.broker_ids,
+            places=self.places,
+            weight=float(self.lines),
+        )
+        return replace(incident, **fields)
+
+
+def episodes(rows: Iterable[Row], *keys: str, within_s: int = 60) -> list[Episode]:
+    """Rows of one cluster and one value of each key; those that begin so soon after the end of the ones before as one.
+
+    Args:
+        keys: columns.
+    """
+
+    def is_soon(group: list[Row], row: Row) -> bool:
+        return bool(row["first_time"] - max(other["last_time"] for other in group) <= within_s * 1_000_000)
+
+    by_key: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row["first_time"]):
-        of_key = groups[by(row)]
-        if of_key and row["first_time"] - max(other["last_time"] for other in of_key[-1]) <= within_us:
-            of_key[-1].append(row)
+        by_key[row["cluster_id"], *(row[key] for key in keys)].append(row)
+    return [Episode(group) for of_key in by_key.values() for group in grouped(of_key, is_soon)]
+
+
+def grouped(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
+    """Items in order, each with the ones just before where it belongs to them."""
+    groups: list[list[T]] = []
+    for item in items:
+        if groups and belongs(groups[-1], item):
+            groups[-1].append(item)
         else:
-            of_key.append([row])
-    return [group for of_key in groups.values() for group in of_key]
+            groups.append([item])
+    return groups
 
 
-def first(rows: Iterable[Row]) -> int:
-    """When the first one begins."""
-    return min(int(row["first_time"]) for row in rows)
+def before_shutdown(facts: Facts, rows: Iterable[Row], time: str = "first_time", margin_us: int = 0) -> list[Row]:
+    """Rows but those with which a cluster ends that is shut down as a whole.
 
-
-def last(rows: Iterable[Row]) -> int:
-    """When the last one ends."""
-    return max(int(row["last_time"]) for row in rows)
-
-
-def lines(rows: Iterable[Row]) -> int:
-    """How many lines they have."""
-    return sum(int(row["line_count"]) for row in rows)
-
-
-def brokers_of(rows: Iterable[Row]) -> tuple[int, ...]:
-    """Brokers that wrote them, ascending."""
-    return tuple(sorted({row["broker_id"] for row in rows if row["broker_id"] is not None}))
-
-
-def partitions_of(rows: Iterable[Row]) -> frozenset[str]:
-    """Partitions that they name, as ``orders-4``, also where a line has ``[orders,4]``."""
-    names = (name for row in rows for name in row["partitions"] or ())
-    return frozenset(name.strip("[]").replace(",", "-") for name in names)
-
-
-def places(rows: Iterable[Row]) -> tuple[Place, ...]:
-    """The first line of each."""
-    return tuple(Place(row["file_id"], row["byte_offset"]) for row in rows)
+    Args:
+        time: their column.
+        margin_us: what comes so shortly before the end belongs to it.
+    """
+    ends = shutdown_times(facts)
+    return [row for row in rows if row["cluster_id"] not in ends or row[time] + margin_us < ends[row["cluster_id"]]]

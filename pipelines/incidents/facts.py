@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from pipelines.incidents.incident import Place
+from pipelines.incidents.signatures import Signature
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -113,9 +114,34 @@ class Facts:
             replicas[row["cluster_id"], partition_name(row)] |= {row["old_leader"], *(row["isr_before"] or ())}
         return {partition: frozenset(ids) for partition, ids in replicas.items()}
 
-    def remarked(self, *signatures: str) -> list[Row]:
+    def remarked(self, *signatures: Signature) -> list[Row]:
         """Episodes of lines with one of these signatures."""
-        return [row for row in self.remarks if row["signature"] in signatures]
+        names = {signature.name for signature in signatures}
+        return [row for row in self.remarks if row["signature"] in names]
+
+    def remarked_by_brokers(self, *signatures: Signature) -> list[Row]:
+        """The same, but for lines of which no line tells which broker wrote them."""
+        return [row for row in self.remarked(*signatures) if row["broker_id"] is not None]
+
+    def life(self, broker: Node, *events: str) -> list[Row]:
+        """Rows of `lifecycle` of one broker with one of these events."""
+        return [row for row in self.lifecycle if row["event"] in events and node(row) == broker]
+
+    def next_start(self, broker: Node, after_us: int) -> int | None:
+        """When the broker says next that it has started; None: not within the logs."""
+        ups = (row["time"] for row in self.life(broker, "started") if row["time"] > after_us)
+        return min(ups, default=None)
+
+    def places_of(self, *finding_ids: str) -> tuple[Place, ...]:
+        """Lines that prove findings."""
+        return tuple(place(row) for finding_id in finding_ids for row in self._finding_places.get(finding_id, ()))
+
+    @cached_property
+    def _finding_places(self) -> dict[str, list[Row]]:
+        places: dict[str, list[Row]] = defaultdict(list)
+        for row in self.finding_places:
+            places[row["finding_id"]].append(row)
+        return places
 
 
 def place(row: Row) -> Place:

@@ -50,7 +50,6 @@ class Incident:
     """One episode.
 
     Attributes:
-        kind: name of its `Kind`.
         severity: what it means for data and clients; see `schemas.incidents`.
         cluster_id: where it happened.
         start_us: first instant that logs show, microseconds since the epoch.
@@ -69,9 +68,9 @@ class Incident:
         waited_us: its start is when something arrived that waited for so long at most: a cause may begin meanwhile.
         caused_by: the incident that brought it about; `pipelines.incidents.causes` fills it.
         subject: tells it from others of its kind, start and brokers.
+        kind: name of its `Kind`, which fills it.
     """
 
-    kind: str
     severity: Severity
     cluster_id: str
     start_us: int
@@ -89,6 +88,7 @@ class Incident:
     waited_us: int = 0
     caused_by: str | None = None
     subject: str = ""
+    kind: str = ""
 
     @property
     def incident_id(self) -> str:

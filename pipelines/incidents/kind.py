@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipelines.incidents.incident import Incident
 from pipelines.incidents.signatures import Signature
 
+#: Gives all episodes in facts, in any order; of a kind that is asked last, given the incidents of all other kinds, too.
+Detect = Callable[..., Iterable[Incident]]
+
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind, a module of `pipelines.incidents.kinds`.
+    """One kind.
 
     Attributes:
         name: what `gold.incidents.kind` holds, in snake case.
         meaning: what an episode of it is, a sentence: documentation.
         source: where Kafka does, and logs, this: classes and methods, KIPs, JIRAs.
-        detect: finds all episodes in facts, in any order.
-        is_rest: it is asked last, and given the incidents of all other kinds: it tells of what they do not.
+        episodes: finds them; `detect` gives them the name of the kind.
         signatures: lines that it needs and no table has.
         causes: kinds of incident that can bring it about; see `pipelines.incidents.causes`.
+        is_rest: it is asked last, and tells of what other kinds do not.
     """
 
     name: str
     meaning: str
     source: str
-    detect: Callable[..., Iterable[Incident]]
+    episodes: Detect
     signatures: tuple[Signature, ...] = ()
     causes: tuple[str, ...] = ()
     is_rest: bool = False
+
+    def detect(self, *facts: object) -> list[Incident]:
+        """All episodes, in any order."""
+        return [replace(incident, kind=self.name) for incident in self.episodes(*facts)]
+
+
+def kind(
+    meaning: str,
+    source: str,
+    signatures: tuple[Signature, ...] = (),
+    causes: tuple[str, ...] = (),
+    is_rest: bool = False,
+) -> Callable[[Detect], Kind]:
+    """Makes a kind of the function that finds its episodes: the function's name is the kind's."""
+    return lambda episodes: Kind(episodes.__name__, meaning, source, episodes, signatures, causes, is_rest)

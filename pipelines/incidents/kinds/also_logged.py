@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.episodes import first, last, lines, together
+from pipelines.incidents.episodes import episodes
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import INFO, Incident
-from pipelines.incidents.kind import Kind
+from pipelines.incidents.kind import kind
 from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import brokers, span, times
 
@@ -222,7 +222,14 @@ COMPANIONS = (
 )
 
 
-def detect(facts: Facts, incidents: Sequence[Incident] = ()) -> Iterable[Incident]:
+@kind(
+    meaning="Lines at WARN, ERROR or FATAL of one text, which no other kind of incident tells of, at most five texts a "
+    "day. Lines of each start and stop, and those of what an incident tells already, are left out.",
+    source="any class",
+    signatures=tuple(companion.signature for companion in COMPANIONS),
+    is_rest=True,
+)
+def also_logged(facts: Facts, incidents: Sequence[Incident] = ()) -> Iterable[Incident]:
     """The most frequent texts of each cluster and day, errors before warnings.
 
     Args:
@@ -245,19 +252,20 @@ def _unexplained(facts: Facts, incidents: Sequence[Incident]) -> Iterable[Row]:
     for signature, kinds in COMPANIONS:
         alone = [
             row
-            for row in facts.remarked(signature.name)
+            for row in facts.remarked(signature)
             if kinds
             and not any(_goes_with(row, incident) for kind in kinds for incident in by_kind[row["cluster_id"], kind])
         ]
-        for group in together(alone, lambda row: (row["cluster_id"], row["first_time"] // _DAY_US), _DAY_US):
+        by_day = [row | {"day": row["first_time"] // _DAY_US} for row in map(dict, alone)]
+        for episode in episodes(by_day, "day", within_s=_DAY_US // 1_000_000):
             yield {
-                **group[0],
+                **episode.rows[0],
                 "level": signature.levels[0],
                 "template": signature.name,
-                "line_count": lines(group),
-                "first_time": first(group),
-                "last_time": last(group),
-                "broker_ids": sorted({row["broker_id"] for row in group if row["broker_id"] is not None}),
+                "line_count": episode.lines,
+                "first_time": episode.start_us,
+                "last_time": episode.end_us,
+                "broker_ids": episode.broker_ids,
             }
 
 
@@ -273,7 +281,6 @@ def _logged(row: Row) -> Incident:
     who = brokers(ids).capitalize() if ids else "Nodes that no line names"
     when = span(row["first_time"], row["last_time"]) if row["line_count"] > 1 else ""
     return Incident(
-        kind=KIND.name,
         severity=INFO,
         cluster_id=row["cluster_id"],
         start_us=row["first_time"],
@@ -285,14 +292,3 @@ def _logged(row: Row) -> Incident:
         weight=float(row["line_count"]),
         subject=f"{row['level']} {row['template']}",
     )
-
-
-KIND = Kind(
-    name="also_logged",
-    meaning="Lines at WARN, ERROR or FATAL of one text, which no other kind of incident tells of, at most five texts a "
-    "day. Lines of each start and stop, and those of what an incident tells already, are left out.",
-    source="any class",
-    detect=detect,
-    signatures=tuple(companion.signature for companion in COMPANIONS),
-    is_rest=True,
-)

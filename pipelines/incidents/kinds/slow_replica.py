@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.facts import Facts, Node, Row, node
+from pipelines.incidents.facts import Facts, Node, Row
 from pipelines.incidents.incident import INFO, MAJOR, Incident
-from pipelines.incidents.kind import Kind
-from pipelines.incidents.kinds import broker_stalled
-from pipelines.incidents.kinds.broker_died import restarts
-from pipelines.incidents.kinds.isr_shrunk import LEFT
+from pipelines.incidents.kind import kind
+from pipelines.incidents.kinds.brokers import broker_stalled
+from pipelines.incidents.kinds.isr import LEFT
+from pipelines.incidents.processes import restarts
 from pipelines.incidents.questions import WAIT_MAX_MS
 from pipelines.incidents.words import brokers, clock, lasting, listed, number, span
 
@@ -109,7 +109,12 @@ def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterab
         yield part
 
 
-def detect(facts: Facts) -> Iterable[Incident]:
+@kind(
+    meaning="Acks=all produces waited for one replica, far longer and more of them than before and after.",
+    source="kafka.server.DelayedProduce: answered when all in-sync replicas have fetched the records",
+    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "log_directory_failed"),
+)
+def slow_replica(facts: Facts) -> Iterable[Incident]:
     """Windows of seconds in which produces waited for one replica beyond the limit."""
     of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in facts.waits:
@@ -150,7 +155,6 @@ def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) ->
     warm_up = _warm_up(facts, replica, start, end) if longest_ms <= WAIT_MAX_MS else ""
     named = listed(topics[:3]) + (f" and {len(topics) - 3} more topics" if len(topics) > 3 else "") if topics else ""
     return Incident(
-        kind=KIND.name,
         severity=INFO if warm_up else MAJOR,
         cluster_id=replica[0],
         start_us=start,
@@ -179,19 +183,9 @@ def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) ->
 
 
 def _warm_up(facts: Facts, replica: Node, start_us: int, end_us: int) -> str:
-    starts = [row["time"] for row in facts.lifecycle if node(row) == replica and row["event"] == "started"]
-    if any(0 <= start_us + 1_000_000 - time <= _WARM_UP_US for time in starts):
+    if any(0 <= start_us + 1_000_000 - row["time"] <= _WARM_UP_US for row in facts.life(replica, "started")):
         return " It had just started: this is its warm-up."
     first = facts.first_produces.get(replica[0])
     if first is not None and start_us - first <= _FIRST_US and end_us - first <= _WARM_US:
         return " The cluster's first produces had just come: this is its warm-up."
     return ""
-
-
-KIND = Kind(
-    name="slow_replica",
-    meaning="Acks=all produces waited for one replica, far longer and more of them than before and after.",
-    source="kafka.server.DelayedProduce: answered when all in-sync replicas have fetched the records",
-    detect=detect,
-    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "log_directory_failed"),
-)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import Incident
-from pipelines.incidents.kinds.slow_replica import KIND, Window, episodes, heaviest
+from pipelines.incidents.kinds.slow_replica import Window, episodes, heaviest, slow_replica
 
 
 def slowly(scores: list[tuple[int, float]], quiet: float) -> list[tuple[int, int]]:
@@ -58,7 +58,7 @@ def row(second: int, replica: int, wait_ms: float, operations: int = 20, **field
 
 
 def detect(*rows: dict[str, Any]) -> list[Incident]:
-    return [*KIND.detect(Facts(waits=rows))]
+    return slow_replica.detect(Facts(waits=rows))
 
 
 def test_a_slow_replica_has_its_window_and_its_share() -> None:

@@ -15,7 +15,8 @@ S = 1_000_000
 
 
 def incident(kind: str, start_s: float, end_s: float | None = None, **fields: object) -> Incident:
-    made = Incident(kind, MAJOR, "c", int(start_s * S), None if end_s is None else int(end_s * S), f"{kind}.")
+    end_us = None if end_s is None else int(end_s * S)
+    made = Incident(MAJOR, "c", int(start_s * S), end_us, f"{kind}.", kind=kind)
     return replace(made, **fields)  # type: ignore[arg-type]
 
 

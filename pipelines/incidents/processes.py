@@ -1,30 +1,28 @@
-"""A broker's process ended, and none of its lines says that it shuts down."""
+"""When processes of brokers began and ended: what several kinds of incidents ask. Pure."""
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.broker_runs import is_orderly
+from pipelines.incidents.broker_runs import Run, is_orderly, runs
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import MAJOR, Incident, Place
-from pipelines.incidents.kind import Kind
+from pipelines.incidents.incident import Place
 from pipelines.incidents.questions import STEADY_S, STEPS_PER_S
-from pipelines.incidents.words import clock, lasting
 
 #: Of the half seconds before a silence, so many have a line of a broker that writes steadily.
 STEADY_SHARE = 0.9
 #: A process writes so long, at most, before the line that says that its broker starts, microseconds.
 BOOT_US = 20_000_000
-#: kafka.log.LogManager.loadLogs: the second one up to 2.6.
-_LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
-_STOPPING = ("shutting_down", "signal", "controlled_shutdown")
-
-
+STOPPING = ("shutting_down", "signal", "controlled_shutdown")
 #: Of the ten seconds up to a broker's last line, so many have one if that line is where it ended.
 _STEADY_SECONDS = 9
+#: Brokers that stop within this of each other and do not come back stop together, microseconds.
+_TOGETHER_US = 120_000_000
+#: Fewer seconds after a silence do not show how steadily a broker writes.
+AFTER_MIN_S = 3
 
 
 class Restart(NamedTuple):
@@ -62,7 +60,7 @@ def restarts(facts: Facts) -> list[Restart]:
                 starts[node(row)].append(row)
             has_started[node(row)] = True
             ups[node(row)].append(row["time"])
-        elif row["event"] in (*_STOPPING, "shut_down"):
+        elif row["event"] in (*STOPPING, "shut_down"):
             ends[node(row)].append(row["time"])
     found = []
     for of_node in sorted(silences.keys() | starts.keys()):
@@ -127,93 +125,93 @@ def _is_exact(row: Row) -> bool:
     return bool(row["steps_before"] >= STEADY_SHARE * STEADY_S * STEPS_PER_S)
 
 
-def detect(facts: Facts) -> Iterable[Incident]:
-    """Processes that begin anew where the one before says nothing of its end."""
-    stops: dict[Node, list[Row]] = defaultdict(list)
+class Stop(NamedTuple):
+    """An orderly end of a run.
+
+    Attributes:
+        began_us: the broker begins to shut down.
+        up_us: the same broker has started again; None: not within the logs.
+    """
+
+    node: Node
+    began_us: int
+    up_us: int | None
+
+
+def stops(facts: Facts) -> list[Stop]:
+    """All orderly ends, in order of time."""
+    ends = []
+    for broker, those in runs(facts.lifecycle, facts.controller_events, facts.files).items():
+        for run, after in zip(those, [*those[1:], None], strict=True):
+            if run.stopping is not None and (
+                run.stopped is not None or after is None or _is_orderly(facts, broker, after)
+            ):
+                ends.append(Stop(broker, run.stopping, _up(after)))
+    return sorted(ends, key=lambda stop: (stop.node[0], stop.began_us, stop.node[1]))
+
+
+def _is_orderly(facts: Facts, broker: Node, after: Run) -> bool:
+    return after.starting is not None and is_orderly(
+        facts.lifecycle, broker, after.starting, after.started or after.starting + _TOGETHER_US
+    )
+
+
+def _up(after: Run | None) -> int | None:
+    return None if after is None else after.started or after.starting
+
+
+def shutdowns(facts: Facts) -> dict[str, Sequence[Stop]]:
+    """Of each cluster the stops with which the logs of all its brokers end: someone shut the whole cluster down."""
+    last: dict[str, dict[Node, Stop]] = {}
+    for stop in stops(facts):
+        if stop.up_us is None:
+            last.setdefault(stop.node[0], {})[stop.node] = stop
+    with_lines = {node(row) for row in facts.last_lines}
+    whole: dict[str, Sequence[Stop]] = {}
+    for cluster_id, of_cluster in last.items():
+        ends = sorted(of_cluster.values(), key=lambda stop: stop.began_us)
+        is_all = {broker for broker in with_lines if broker[0] == cluster_id} <= of_cluster.keys()
+        if is_all and len(ends) > 1 and ends[-1].began_us - ends[0].began_us <= _TOGETHER_US:
+            whole[cluster_id] = ends
+    return whole
+
+
+def shutdown_times(facts: Facts) -> dict[str, int]:
+    """When the first broker of each cluster that is shut down as a whole began to stop, microseconds."""
+    return {cluster_id: min(stop.began_us for stop in ends) for cluster_id, ends in shutdowns(facts).items()}
+
+
+class Turn(NamedTuple):
+    """A process begins or ends.
+
+    Attributes:
+        time_us: its line, or the last line of a process that died.
+        settled_us: silences that begin until then belong to it.
+        is_end: it ends.
+    """
+
+    time_us: int
+    settled_us: int
+    is_end: bool
+
+
+def turns(facts: Facts) -> dict[Node, list[Turn]]:
+    """Begins and ends of the processes of each broker: a silence there is another thing."""
+    of_nodes: dict[Node, list[Turn]] = defaultdict(list)
+    started: dict[Node, list[int]] = defaultdict(list)
     for row in facts.lifecycle:
-        if row["event"] in (*_STOPPING, "shut_down"):
-            stops[node(row)].append(row)
-    since: dict[Node, int] = {}
+        if row["event"] == "started":
+            started[node(row)].append(row["time"])
+        elif row["event"] in (*STOPPING, "shut_down"):
+            of_nodes[node(row)].append(Turn(row["time"], row["time"] + BOOT_US, True))
+    begins = [(restart.node, restart.boot_us) for restart in restarts(facts)]
+    begins += [(node(row), row["time"]) for row in facts.lifecycle if row["event"] == "starting"]
+    for of_node, time in begins:
+        ups = started[of_node]
+        place = bisect_right(ups, time)
+        is_up = place < len(ups) and ups[place] - time <= BOOT_US
+        settled = ups[place] + AFTER_MIN_S * 1_000_000 if is_up else time + BOOT_US
+        of_nodes[of_node].append(Turn(time, settled, False))
     for restart in restarts(facts):
-        of_run = [row for row in stops[restart.node] if since.get(restart.node, 0) <= row["time"] <= restart.boot_us]
-        since[restart.node] = restart.boot_us
-        up = _up(facts, restart)
-        loads = restart.boot_us, restart.boot_us + BOOT_US if up is None else up
-        if not any(row["event"] == "shut_down" for row in of_run) and not is_orderly(
-            facts.lifecycle, restart.node, *loads
-        ):
-            yield _died(facts, restart, bool(of_run))
-
-
-def _died(facts: Facts, restart: Restart, was_stopping: bool) -> Incident:
-    (cluster_id, broker_id), died, boot = restart.node, restart.last_us, restart.boot_us
-    up = _up(facts, restart)
-    recovery_us = _recovery_us(facts, restart, up)
-    noticed = [row for row in facts.controller_events if _is_of(row, restart.node, died, up or boot)]
-    if restart.is_exact:
-        when = f"at {clock(died)}, its last line"
-        seen = f" The controller noticed at {clock(noticed[0]['time'])}." if noticed else ""
-    else:
-        until = (
-            f"{clock(noticed[0]['time'])}, when the controller noticed" if noticed else f"{clock(boot)}, its next start"
-        )
-        when, seen = f"between {clock(died)}, its last line, and {until}", ""
-    begun = "while it was shutting down" if was_stopping else "without shutting down"
-    back = (
-        f"It was up again at {clock(up)}, after {lasting(up - died)}" if up is not None else "It did not come up again"
-    )
-    recovered = f", {lasting(recovery_us)} of them to recover its logs" if recovery_us and up is not None else ""
-    return Incident(
-        kind=KIND.name,
-        severity=MAJOR,
-        cluster_id=cluster_id,
-        start_us=died,
-        end_us=up,
-        broker_ids=(broker_id,),
-        sentence=(f"Broker {broker_id} died {begun} {when}.{seen} {back}{recovered}."),
-        unexplained=(
-            f"Look outside Kafka for what ended the process of broker {broker_id} from {clock(died)} on: the kernel's "
-            "log (OOM killer), the exit code of its container or service, its disk."
-        ),
-        figures=(
-            {}
-            if up is None
-            else {"away_s": (up - died) / 1e6, "start_s": (up - boot) / 1e6, "recovery_s": recovery_us / 1e6}
-        ),
-        places=(*(place(row) for row in noticed[:1]), *([] if restart.place is None else [restart.place])),
-        weight=60.0 if up is None else (up - died) / 1e6,
-    )
-
-
-def _up(facts: Facts, restart: Restart) -> int | None:
-    ups = [row["time"] for row in facts.lifecycle if node(row) == restart.node and row["event"] == "started"]
-    return min((time for time in ups if time >= restart.boot_us), default=None)
-
-
-def _recovery_us(facts: Facts, restart: Restart, up: int | None) -> int:
-    """From the line with which a broker begins to load its logs to the one that says that they are loaded."""
-    loading = [
-        row
-        for row in facts.lifecycle
-        if node(row) == restart.node
-        and row["event"] == "log_loading"
-        and restart.boot_us <= row["time"] <= (up or restart.boot_us + BOOT_US)
-    ]
-    begins = [row["time"] for row in loading if (row["detail"] or "").startswith("Loading logs")]
-    ends = [row["time"] for row in loading if _LOADED.match(row["detail"] or "")]
-    return max(ends) - min(begins) if begins and ends else 0
-
-
-def _is_of(row: Row, broker: Node, since_us: int, until_us: int) -> bool:
-    if row["cluster_id"] != broker[0] or row["event"] not in ("broker_failed", "broker_fenced"):
-        return False
-    return broker[1] in (row["subject_broker_id"], *(row["brokers"] or ())) and since_us <= row["time"] <= until_us
-
-
-KIND = Kind(
-    name="broker_died",
-    meaning="A broker's process ended, and no line of it says that it shuts down; the same broker started again.",
-    source="kafka.server.KafkaServer.startup and shutdown, BrokerServer in KRaft: an orderly end is logged",
-    detect=detect,
-    causes=("broker_halted", "log_directory_failed"),
-)
+        of_nodes[restart.node].append(Turn(restart.last_us, restart.boot_us, True))
+    return of_nodes

@@ -1,0 +1,300 @@
+"""What clients meet: produces refused, producers fenced, transactions aborted, access denied, quotas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pipelines.incidents.episodes import Episode, episodes
+from pipelines.incidents.facts import Facts, Row
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident
+from pipelines.incidents.kind import kind
+from pipelines.incidents.signatures import Signature
+from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
+from pipelines.kafka.errors import error_name
+
+#: Errors that a client meets as leaders move, and retries at once.
+_ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}
+_TIMED_OUT = "REQUEST_TIMED_OUT"
+#: Errors of a producer whose transactional id another one has taken over, or whose transaction was aborted.
+_FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_COORDINATOR_FENCED")
+_WORDS = {
+    _TIMED_OUT: (
+        "timed out",
+        "the in-sync replicas did not have the records in time, and they may be written all the same",
+    ),
+    "NOT_ENOUGH_REPLICAS": ("were refused", "too few replicas were in sync; nothing was written"),
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": ("were refused after they were written", "too few replicas were in sync"),
+    "MESSAGE_TOO_LARGE": ("were refused", "a batch is larger than max.message.bytes"),
+    "RECORD_LIST_TOO_LARGE": ("were refused", "a batch is larger than a segment"),
+    "TOPIC_AUTHORIZATION_FAILED": ("were refused", "the client may not write to the topic"),
+    "CLUSTER_AUTHORIZATION_FAILED": ("were refused", "the client may not write idempotently"),
+    **dict.fromkeys(
+        _FENCED,
+        ("were refused", "another producer took the transactional id over, or its transaction was aborted by timeout"),
+    ),
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": ("were refused", "a batch before them is missing"),
+    "UNKNOWN_PRODUCER_ID": ("were refused", "the broker knows the producer no more"),
+    "KAFKA_STORAGE_ERROR": ("failed", "the log directory of the partition is off line"),
+    "INVALID_RECORD": ("were refused", "a record is not valid for the topic"),
+    "CORRUPT_MESSAGE": ("were refused", "a batch does not match its checksum"),
+}
+_APPEND_FAILED = Signature(
+    "append_failed",
+    ("ReplicaManager",),
+    r"^(?:\[[^\]]*\]:? )?Error processing append operation on partition (?:[\w-]{22}:)?(?P<partition>\S+)"
+    r"(?: *\n(?:[a-z]\w*\.)+(?P<key>[A-Z]\w+?)(?:Exception)?\b)?",
+    "kafka.server.ReplicaManager.appendToLocalLog: what it does not expect as leaders move",
+    ("ERROR",),
+    gap_s=10,
+    is_whole=True,
+)
+#: Exceptions whose error has another name.
+_ERRORS = {
+    "RecordTooLarge": "MESSAGE_TOO_LARGE",
+    "RecordBatchTooLarge": "RECORD_LIST_TOO_LARGE",
+    "OutOfOrderSequence": "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "KafkaStorage": "KAFKA_STORAGE_ERROR",
+    "CorruptRecord": "CORRUPT_MESSAGE",
+}
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+#: Episodes of one error at several brokers that overlap within this are one.
+_TOGETHER_S = 10
+_PRODUCER_ABORTED = Signature(
+    "producer_aborted",
+    ("Sender",),
+    r"^\[Producer clientId=[^,\]]+, transactionalId=(?P<key>[^\]]+)\] Aborting producer batches due to fatal error *\n"
+    r"org\.apache\.kafka\.common\.errors\.(?:ProducerFenced|InvalidProducerEpoch)Exception",
+    "org.apache.kafka.clients.producer.internals.Sender.maybeAbortBatches, of a producer that logs beside brokers",
+    ("ERROR",),
+    is_whole=True,
+)
+_TRANSACTION_ABORTED = Signature(
+    "transaction_timed_out",
+    ("TransactionCoordinator",),
+    r"(?:\[[^\]]*\]:? )?Completed rollback of ongoing transaction (?:of|for) transactionalId (?P<key>.+) due to "
+    r"timeout",
+    "kafka.coordinator.transaction.TransactionCoordinator.abortTimedOutTransactions, 1.0 on",
+    ("INFO",),
+    gap_s=600,
+)
+_NOT_AUTHENTICATED = Signature(
+    "authentication_failed",
+    ("Selector", "NetworkClient", "SocketServer", "InterBrokerSendThread", "NodeToControllerRequestThread"),
+    r"(?:\[[^\]]*\] )?(?:Failed authentication with (?:\S*/)?(?P<key>[^\s:()]+).*"
+    r"|Connection to node .* failed authentication due to: .*|Failed to send the following request due to "
+    r"authentication error: .*|Request .* failed due to authentication error.*)",
+    "org.apache.kafka.common.network.Selector.pollSelectionKeys, 1.1 on; NetworkClient.processDisconnection",
+    ("INFO", "WARN", "ERROR"),
+)
+_REASON = re.compile(r"(?:\((?P<bracketed>[^()]*)\)|due to: (?P<said>.*?))$")
+_DENIED = Signature(
+    "authorization_denied",
+    ("kafka.authorizer.logger",),
+    r"Principal = (?P<key>\S+) is Denied [Oo]peration = .*",
+    "kafka.security.authorizer.AclAuthorizer.logAuditMessage, StandardAuthorizerData.logAuditMessage in KRaft",
+    ("INFO", "WARN"),
+)
+_OPERATION = re.compile(r"[Oo]peration = (?P<operation>\S+) .*?on resource = (?P<resource>\S+)")
+#: A client that quotas let wait longer meets its own timeouts, milliseconds.
+_THROTTLED_LONG_MS = 1_000
+
+
+def _failed(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
+    """Produces that were answered with an error: its name, and the rows of one episode of it, over all brokers.
+
+    For clusters of which no answer is logged, the same by what brokers say of appends that failed.
+    """
+    answered = (row for row in facts.errors if error_name(row["error_code"]) not in _ROUTINE)
+    for episode in episodes(answered, "error_code", within_s=_TOGETHER_S):
+        yield error_name(episode.rows[0]["error_code"]), episode.rows
+    appends = (row for row in facts.remarked(_APPEND_FAILED) if row["cluster_id"] not in facts.first_produces)
+    for episode in episodes(appends, "key", within_s=_TOGETHER_S):
+        name = episode.rows[0]["key"]
+        error = _ERRORS.get(name, _WORD.sub("_", name).upper()) or "an error"
+        names = [sorted(Episode([row]).partitions) for row in episode.rows]
+        yield (
+            error,
+            [
+                {**row, "answers": row["line_count"], "client_ids": (), "partitions": of_row}
+                for row, of_row in zip(episode.rows, names, strict=True)
+            ],
+        )
+
+
+def _refused(error: str, rows: list[Row], advice: str = "") -> Incident:
+    """One episode of an error in words."""
+    episode = Episode(rows)
+    verb, meaning = _WORDS.get(error, ("failed", ""))
+    answers = sum(row["answers"] for row in rows)
+    names = frozenset(name for row in rows for name in row["partitions"] or ())
+    clients = sorted({client for row in rows for client in row["client_ids"] or ()})
+    of_clients = (
+        f", of {number(len(clients), 'client')}" if len(clients) > 3 else f", of {listed(clients)}" if clients else ""
+    )
+    if answers == 1:
+        verb = verb.replace("they were", "it was").replace("were", "was")
+        meaning = meaning.replace("before them", "before it").replace("they may", "it may")
+    because = f": {meaning}" if meaning else ""
+    return Incident(
+        severity=MAJOR if answers >= 10 else MINOR,
+        cluster_id=episode.cluster_id,
+        start_us=episode.start_us,
+        end_us=episode.end_us,
+        broker_ids=episode.broker_ids,
+        partitions=names,
+        sentence=(
+            f"{number(answers, 'produce')} to {partitions(names)} at {brokers(episode.broker_ids)}{of_clients} {verb} "
+            f"with {error} {episode.when}{because}."
+        ),
+        advice=advice,
+        figures={"answers": answers, "clients": len(clients), "partitions": len(names)},
+        places=episode.places,
+        weight=float(answers),
+    )
+
+
+@kind(
+    meaning="Produce requests were answered, in one stretch, with an error that clients notice, other than a timeout "
+    "or a fenced producer.",
+    source="org.apache.kafka.common.protocol.Errors; kafka.server.ReplicaManager.appendRecords; where no "
+    "request is logged, the error that the leader logs of the append",
+    signatures=(_APPEND_FAILED,),
+    causes=("partitions_under_min_isr", "log_directory_failed"),
+)
+def produces_refused(facts: Facts) -> Iterable[Incident]:
+    """Episodes of errors over all brokers of a cluster, but those that other kinds tell of."""
+    return (_refused(error, rows) for error, rows in _failed(facts) if error not in (_TIMED_OUT, *_FENCED))
+
+
+@kind(
+    meaning="Produce requests were answered with REQUEST_TIMED_OUT: the records are in the leader's log, not in all "
+    "in-sync replicas.",
+    source="kafka.server.DelayedProduce.onExpiration; the client's request.timeout.ms",
+    causes=(
+        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped"),
+        *("log_directory_failed", "fetcher_died", "slow_replica"),
+    ),
+)
+def produces_timed_out(facts: Facts) -> Iterable[Incident]:
+    """Episodes of timeouts over all brokers of a cluster."""
+    return (_refused(error, rows) for error, rows in _failed(facts) if error == _TIMED_OUT)
+
+
+@kind(
+    meaning="Produces were refused since the epoch of their producer is over: it is fenced.",
+    source="org.apache.kafka.storage.internals.log.ProducerAppendInfo.checkProducerEpoch; KIP-98, KIP-360, KIP-890",
+    signatures=(_PRODUCER_ABORTED,),
+    causes=("transactions_timed_out",),
+)
+def producers_fenced(facts: Facts) -> Iterable[Incident]:
+    """Produces that were refused for their epoch, by episode; and producers that say that they gave up."""
+    advice = (
+        "Look for a second instance with the same transactional.id, and for transactions that were open for longer "
+        "than transaction.timeout.ms."
+    )
+    for error, rows in _failed(facts):
+        if error in _FENCED:
+            yield _refused(error, rows, advice)
+    for episode in episodes(facts.remarked(_PRODUCER_ABORTED)):
+        names = episode.keys
+        yield episode.incident(
+            MINOR,
+            f"{number(len(names), 'producer')} ({listed_some(names, 'transactional ids')}) gave up {episode.when}: "
+            "fenced by another one with the same transactional id.",
+            advice=advice,
+            figures={"producers": len(names), "lines": episode.lines},
+        )
+
+
+@kind(
+    meaning="A coordinator aborted transactions that were open for longer than transaction.timeout.ms.",
+    source="kafka.coordinator.transaction.TransactionCoordinator.abortTimedOutTransactions",
+    signatures=(_TRANSACTION_ABORTED,),
+    causes=("broker_stalled", "broker_died"),
+)
+def transactions_timed_out(facts: Facts) -> Iterable[Incident]:
+    """Episodes by cluster."""
+    for episode in episodes(facts.remarked(_TRANSACTION_ABORTED)):
+        count, names, ids = episode.lines, episode.keys, episode.broker_ids
+        by = f" by {brokers(ids)}" if ids else ""
+        yield episode.incident(
+            MINOR,
+            f"{number(count, 'transaction')} of {listed_some(names, 'transactional ids')} timed out and "
+            f"{'was' if count == 1 else 'were'} aborted{by} {episode.when}; "
+            f"{'its producer is' if count == 1 else 'their producers are'} fenced.",
+            advice=(
+                "Look at what these producers did meanwhile: a crash, a pause, or work longer than "
+                "transaction.timeout.ms between begin and commit."
+            ),
+            figures={"transactions": count, "transactional_ids": len(names)},
+        )
+
+
+@kind(
+    meaning="Connections were refused since the peer did not authenticate.",
+    source="org.apache.kafka.common.network.Selector: Failed authentication with",
+    signatures=(_NOT_AUTHENTICATED,),
+)
+def authentication_failed(facts: Facts) -> Iterable[Incident]:
+    """Episodes by cluster."""
+    for episode in episodes(facts.remarked(_NOT_AUTHENTICATED)):
+        peers = episode.keys
+        reason = _REASON.search(episode.message.split("\n")[0])
+        why = f" ({(reason['bracketed'] or reason['said'] or '')[:160]})" if reason is not None else ""
+        of = f" of {listed_some(peers, 'addresses')}" if peers else ""
+        yield episode.incident(
+            MINOR,
+            f"{number(episode.lines, 'authentication')}{of} failed{episode.at_brokers} {episode.when}{why}.",
+            advice="Look at credentials, certificates and listener security of these peers.",
+            figures={"failures": episode.lines, "peers": len(peers)},
+        )
+
+
+@kind(
+    meaning="The authorizer denied operations of a principal.",
+    source="kafka.authorizer.logger",
+    signatures=(_DENIED,),
+)
+def authorization_denied(facts: Facts) -> Iterable[Incident]:
+    """Episodes by principal, over all brokers."""
+    for episode in episodes(facts.remarked(_DENIED), "key"):
+        principal = episode.rows[0]["key"]
+        what = _OPERATION.search(episode.message)
+        such_as = f", first {what['operation']} on {what['resource']}" if what is not None else ""
+        yield episode.incident(
+            MINOR,
+            f"{principal} was denied {number(episode.lines, 'operation')}{episode.at_brokers} {episode.when}{such_as}.",
+            partitions=frozenset() if episode.broker_ids else frozenset({principal}),
+            advice="Grant the principal what it needs, or find out who uses it.",
+            figures={"denied": episode.lines},
+        )
+
+
+@kind(
+    meaning="Quotas held back requests of a client: its bandwidth, its share of request handlers, or its mutations.",
+    source="kafka.server.ClientQuotaManager.maybeRecordAndGetThrottleTimeMs; throttleTimeMs of kafka.request.logger",
+)
+def clients_throttled(facts: Facts) -> Iterable[Incident]:
+    """Episodes by client."""
+    for row in facts.throttled:
+        client = f"client {row['client_id']}" if row["client_id"] else "clients without an id"
+        total_ms, longest_ms = row["total_ms"], row["longest_ms"]
+        yield Incident(
+            severity=MINOR if longest_ms >= _THROTTLED_LONG_MS else INFO,
+            cluster_id=row["cluster_id"],
+            start_us=row["first_time"],
+            end_us=row["last_time"],
+            broker_ids=tuple(row["broker_ids"]),
+            sentence=(
+                f"Quotas held back {number(row['requests'], 'request')} of {client} at {brokers(row['broker_ids'])} "
+                f"{when(row['first_time'], row['last_time'])}: {lasting(total_ms * 1000)} in all, the longest "
+                f"{lasting(longest_ms * 1000)}."
+            ),
+            advice=(
+                "Look at what this client is allowed: kafka-configs.sh --describe --entity-type clients, and users."
+            ),
+            figures={"requests": row["requests"], "throttled_s": total_ms / 1e3, "longest_ms": longest_ms},
+            weight=total_ms / 1e3,
+            subject=row["client_id"] or "",
+        )

@@ -1,0 +1,375 @@
+"""Controllers and their quorum: who took over, who could not reach whom, what they did not do."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+from pipelines.incidents.episodes import Episode, before_shutdown, episodes
+from pipelines.incidents.facts import Facts, Row, node, place
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident, Place, Severity
+from pipelines.incidents.kind import kind
+from pipelines.incidents.processes import deaths, shutdown_times
+from pipelines.incidents.signatures import Signature
+from pipelines.incidents.words import brokers, clock, lasting, listed, number, partitions, sentence, span, times, when
+
+_RETRY = Signature(
+    "controlled_shutdown_retried",
+    ("KafkaServer",),
+    r"(?:\[[^\]]*\]:?,? )?Retrying controlled shutdown after the previous attempt failed\.\.\.",
+    "kafka.server.KafkaServer.controlledShutdown",
+)
+_GIVEN_UP = Signature(
+    "controlled_shutdown_given_up",
+    ("KafkaServer", "BrokerServer"),
+    r"(?:\[[^\]]*\]:?,? )?(?:Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed"
+    r"|Timed out waiting for the controller to approve controlled shutdown)",
+    "kafka.server.KafkaServer.controlledShutdown, BrokerServer.shutdown in KRaft",
+)
+_REMAINING = Signature(
+    "partitions_left_to_move",
+    ("KafkaServer",),
+    r"(?:\[[^\]]*\]:?,? )?Remaining partitions to move: (?P<partition>\S+)",
+    "kafka.server.KafkaServer.controlledShutdown",
+    ("INFO",),
+)
+_RENOUNCED = Signature(
+    "controller_renounced",
+    ("QuorumController",),
+    r"\[[^\]]*\] (?:Renouncing the leadership (?:at|due to) .*|.*\bRenouncing leadership and reverting to .*)",
+    "org.apache.kafka.controller.QuorumController.handleEventException, QuorumMetaLogListener.handleLeaderChange",
+    ("WARN", "ERROR", "INFO"),
+    gap_s=600,
+)
+_WAITED = Signature(
+    "controller_event_failed",
+    ("QuorumController",),
+    r"\[[^\]]*\] \w+: (?:event )?failed with NotControllerException in \d{7,} (?:us|microseconds).*",
+    "org.apache.kafka.controller.QuorumController.handleEventException: seven digits are a second or more",
+    ("INFO",),
+    gap_s=600,
+)
+_UNREACHABLE = Signature(
+    "quorum_unreachable",
+    ("NetworkClient",),
+    r"\[(?:RaftManager (?:node)?[iI]d=\d+|(?:BrokerToController|NodeToController)ChannelManager (?:broker|id)=\d+ "
+    r"name=[\w-]+)\] (?:Connection to node (?P<key>-?\d+)\b.* could not be established\..*"
+    r"|Attempting to close NetworkClient that has already been closed\.)",
+    "org.apache.kafka.clients.NetworkClient of kafka.raft.KafkaRaftManager and NodeToControllerChannelManager",
+    ("WARN",),
+    gap_s=15,
+)
+_WAITS = Signature(
+    "migration_waits_for_brokers",
+    ("KRaftMigrationDriver",),
+    r"\[[^\]]*\] (?:Controller Quorum is ready for Zk to KRaft migration\. Now waiting for ZK brokers\."
+    r"|Still waiting for ZK brokers \[?[\d, ]*\]?.* to register with KRaft\."
+    r"|No brokers are (?:known to KRaft|registered in ZK), waiting for brokers to register\.)",
+    "org.apache.kafka.metadata.migration.KRaftMigrationDriver, 3.4 to 3.9 (KIP-866)",
+    ("INFO", "WARN"),
+    gap_s=600,
+)
+_BEGUN = Signature(
+    "migration_begun",
+    ("KRaftMigrationDriver",),
+    r"\[[^\]]*\] (?:Starting ZK migration|Completed migration of metadata from Z[Kk]|.* transitioning from .* to "
+    r"ZK_MIGRATION state).*",
+    "org.apache.kafka.metadata.migration.KRaftMigrationDriver",
+    ("INFO",),
+    gap_s=600,
+)
+_EPOCH = re.compile(r"at (?:old)?[Ee]poch (\d+)")
+_US = re.compile(r"in (\d+) (?:us|microseconds)")
+_IDS = re.compile(r"Still waiting for ZK brokers \[?([\d, ]+)\]?")
+#: Without a controller for longer, elections and ISR changes waited noticeably, microseconds.
+_NONE_LONG_US = 5_000_000
+#: Nodes that start one after the other miss each other no longer, microseconds.
+_LONG_US = 10_000_000
+#: A quorum that is started comes up within this of its first line, microseconds.
+_COMES_UP_US = 60_000_000
+
+
+class Term(NamedTuple):
+    """One node's time as the active controller.
+
+    Attributes:
+        elected_us: its first line of it, else another node's.
+        epoch: of the controller; None where no line tells it.
+    """
+
+    controller: int
+    elected_us: int
+    place: Place
+    epoch: int | None = None
+
+
+def terms(facts: Facts) -> dict[str, list[Term]]:
+    """Who was the active controller of each cluster, in order; an observer that repeats it late changes nothing."""
+    by_cluster: dict[str, list[Row]] = defaultdict(list)
+    for row in facts.controller_events:
+        if row["event"] == "controller_elected" and row["subject_broker_id"] is not None:
+            by_cluster[row["cluster_id"]].append(row)
+    of_cluster: dict[str, list[Term]] = {}
+    for cluster_id, rows in by_cluster.items():
+        by_own_line = [row for row in rows if row["broker_id"] == row["subject_broker_id"]]
+        in_order: list[Term] = []
+        for row in by_own_line or rows:
+            if not in_order or _is_another(in_order[-1], row):
+                in_order.append(Term(row["subject_broker_id"], row["time"], place(row), row.get("controller_epoch")))
+        of_cluster[cluster_id] = in_order
+    return of_cluster
+
+
+def _is_another(last: Term, row: Row) -> bool:
+    """Another node took over, or the same one again, in a newer epoch."""
+    epoch = row.get("controller_epoch")
+    is_newer = epoch is not None and last.epoch is not None and epoch > last.epoch
+    return last.controller != row["subject_broker_id"] or is_newer
+
+
+@kind(
+    meaning="Another node became the active controller, or the same one again: until then none was.",
+    source="kafka.controller.KafkaController.elect; org.apache.kafka.controller.QuorumController.claim and renounce",
+    causes=(
+        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "controller_renounced"),
+        "session_expired",
+    ),
+)
+def controller_changed(facts: Facts) -> Iterable[Incident]:
+    """Each change from one controller to another, and each time in which there was none."""
+    ends, died = shutdown_times(facts), deaths(facts)
+    for cluster_id, in_order in terms(facts).items():
+        for before, after in pairwise(in_order):
+            if after.elected_us < ends.get(cluster_id, after.elected_us + 1):
+                of_node = [death.last_us for death in died if death.node == (cluster_id, before.controller)]
+                lost = [time_us for time_us in of_node if before.elected_us < time_us < after.elected_us]
+                signs = _signs(facts, cluster_id, before, after)
+                if lost or before.controller != after.controller or signs:
+                    start = min([*signs, *lost], default=after.elected_us)
+                    yield _changed(facts, cluster_id, before, after, start)
+
+
+def _signs(facts: Facts, cluster_id: str, before: Term, after: Term) -> list[int]:
+    """Lines by which a controller resigned, or a node of the quorum saw that nobody leads it."""
+    return [
+        row["time"]
+        for row in facts.controller_events
+        if row["cluster_id"] == cluster_id
+        and before.elected_us < row["time"] <= after.elected_us
+        and (
+            (row["event"] == "controller_resigned" and row["subject_broker_id"] == before.controller)
+            or (row["event"] == "other" and (row["detail"] or "").endswith("the leader is (none)."))
+        )
+    ]
+
+
+def _changed(facts: Facts, cluster_id: str, before: Term, after: Term, start: int) -> Incident:
+    gap = after.elected_us - start
+    without = f"; no controller was active for {lasting(gap)}" if gap >= 1_000 else ""
+    resigned = any(
+        abs(row["time"] - start) < 30_000_000
+        for row in facts.life((cluster_id, before.controller), "shutting_down", "controlled_shutdown", "signal")
+    )
+    if before.controller == after.controller:
+        what = f"Node {after.controller} became the active controller again at {clock(after.elected_us)}"
+    else:
+        changed = f"from node {before.controller} to node {after.controller}"
+        what = f"The active controller changed {changed} at {clock(after.elected_us)}"
+    severity = MAJOR if gap >= _NONE_LONG_US else INFO if resigned else MINOR
+    return Incident(
+        severity=severity,
+        cluster_id=cluster_id,
+        start_us=start,
+        end_us=after.elected_us,
+        broker_ids=(after.controller,),
+        sentence=f"{what}{without}.",
+        unexplained=(
+            f"While there was none ({span(start, after.elected_us)}), no leader was elected and no ISR changed: look "
+            f"at node {before.controller} and at the quorum."
+            if severity == MAJOR
+            else ""
+        ),
+        figures={"without_controller_s": gap / 1e6},
+        places=(after.place,),
+        weight=gap / 1e6,
+        by=(before.controller,),
+    )
+
+
+@kind(
+    meaning="The active controller of KRaft renounced its leadership more than once within minutes.",
+    source="org.apache.kafka.controller.QuorumController.renounce",
+    signatures=(_RENOUNCED, _WAITED),
+    causes=("broker_stalled",),
+)
+def controller_renounced(facts: Facts) -> Iterable[Incident]:
+    """Two or more within ten minutes of each other, but for those of an orderly end."""
+    for row in before_shutdown(facts, facts.remarked(_RENOUNCED)):
+        episode = Episode([row])
+        if episode.lines < 2:
+            continue
+        waits = [
+            int(match[1])
+            for other in facts.remarked(_WAITED)
+            if other["broker_id"] == row["broker_id"]
+            and other["first_time"] <= episode.end_us + 1_000_000
+            and other["last_time"] >= episode.start_us - 1_000_000
+            for match in _US.finditer(other["message"])
+        ]
+        waited_us = max(waits, default=0)
+        epochs = [match[1] for text in (row["message"], row["last_message"]) if (match := _EPOCH.search(text))]
+        of_epochs = f" (epochs {epochs[0]} to {epochs[-1]})" if len(set(epochs)) > 1 else ""
+        waited = f" A write to the metadata log had waited for {lasting(waited_us)}." if waited_us else ""
+        yield episode.incident(
+            MAJOR,
+            f"The active controller (node {row['broker_id']}) renounced {times(episode.lines)} "
+            f"{span(episode.start_us, episode.end_us)}{of_epochs}.{waited}",
+            advice=(
+                "Look at the disk and the network between the controllers: the leader of the quorum lost its majority "
+                "each time (controller.quorum.fetch.timeout.ms), and no metadata changed meanwhile."
+            ),
+            figures={"times": episode.lines, "waited_s": waited_us / 1e6},
+            weight=100.0 * episode.lines,
+        )
+
+
+@kind(
+    meaning="Nodes got no connection to a node of the KRaft quorum.",
+    source="org.apache.kafka.clients.NetworkClient.processDisconnection, of RaftManager and the channel to controllers",
+    signatures=(_UNREACHABLE,),
+    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "logs_end_early"),
+)
+def quorum_unreachable(facts: Facts) -> Iterable[Incident]:
+    """Episodes by the node that could not be reached, those of several nodes together."""
+    brief: list[Row] = []
+    rows = [row for row in before_shutdown(facts, facts.remarked(_UNREACHABLE)) if row["key"]]
+    for episode in episodes(rows, "key", within_s=15):
+        if episode.end_us - episode.start_us >= _LONG_US:
+            yield _unreachable(episode)
+        else:
+            brief += episode.rows
+    begins: dict[str, int] = {}
+    for row in facts.files:
+        if row["first_time"] is not None:
+            cluster_id = row["cluster_id"] or "unknown"
+            begins[cluster_id] = min(begins.get(cluster_id, row["first_time"]), row["first_time"])
+    for episode in episodes(brief, within_s=15):
+        if episode.start_us > begins.get(episode.cluster_id, 0) + _COMES_UP_US:
+            yield _unreachable(episode)
+
+
+def _unreachable(episode: Episode) -> Incident:
+    lasted_us = episode.end_us - episode.start_us
+    peers = sorted(map(int, episode.keys))
+    who = brokers(episode.broker_ids) if episode.broker_ids else "nodes that no line names"
+    # Below 0 are addresses of the configuration, before a node has told its number.
+    known = [peer for peer in peers if peer >= 0]
+    whom = f"node{'s' if len(known) > 1 else ''} {listed([*map(str, known)])}" if known else "its configured addresses"
+    attempts = number(episode.lines, "attempt")
+    return episode.incident(
+        MINOR if lasted_us >= _LONG_US else INFO,
+        sentence(f"{who} could not reach {whom} of the quorum {episode.when}: {attempts}."),
+        unexplained=(
+            f"If {whom} was up meanwhile, look at the network, and at its listener." if lasted_us >= _LONG_US else ""
+        ),
+        figures={"attempts": episode.lines, "peers": len(peers)},
+        weight=lasted_us / 1e6,
+        by=tuple(peers),
+    )
+
+
+@kind(
+    meaning="A broker could not hand its leaderships over before it stopped.",
+    source="kafka.server.KafkaServer.controlledShutdown, KafkaController.doControlledShutdown; BrokerServer.shutdown",
+    signatures=(_RETRY, _GIVEN_UP, _REMAINING),
+    causes=("broker_stopped",),
+)
+def controlled_shutdown_failed(facts: Facts) -> Iterable[Incident]:
+    """Shutdowns that were asked for again, or done without the controller."""
+    retried = facts.remarked(_RETRY)
+    given_up = facts.remarked(_GIVEN_UP)
+    for row in given_up:
+        before = [other for other in retried if _is_before(other, row)]
+        yield _not_handed_over(facts, row, before, MAJOR)
+    for row in retried:
+        if not any(_is_before(row, other) for other in given_up):
+            yield _not_handed_over(facts, row, [row], MINOR)
+
+
+def _is_before(row: Row, other: Row) -> bool:
+    return node(row) == node(other) and 0 <= other["first_time"] - row["first_time"] <= 300_000_000
+
+
+def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Severity) -> Incident:
+    start = min([row["first_time"], *(other["first_time"] for other in retries)])
+    end = row["last_time"]
+    gave_up = " It then stopped without the controller." if severity == MAJOR else " It then went through."
+    # With a whole cluster the last brokers have nobody to hand over to.
+    if start >= shutdown_times(facts).get(row["cluster_id"], start + 1):
+        severity = INFO
+    attempts = max(sum(other["line_count"] for other in retries), 1)
+    left = [
+        other
+        for other in facts.remarked(_REMAINING)
+        if node(other) == node(row) and start - 60_000_000 <= other["first_time"] <= end + 1_000_000
+    ]
+    names = frozenset(name for other in left for part in other["partitions"] or () for name in part.split(","))
+    why = f": {partitions(names)} could not be moved, for want of another replica in the ISR" if names else ""
+    return Incident(
+        severity=severity,
+        cluster_id=row["cluster_id"],
+        start_us=start,
+        end_us=end,
+        broker_ids=(row["broker_id"],),
+        partitions=names,
+        sentence=(
+            f"The controlled shutdown of broker {row['broker_id']} failed {times(attempts)} {when(start, end)}{why}."
+            f"{gave_up}"
+        ),
+        advice=(
+            "Restart a broker only when all partitions are fully replicated (UnderReplicatedPartitions is 0); "
+            "partitions with one replica have no leader while it is away."
+            if severity == MAJOR
+            else ""
+        ),
+        figures={"attempts": attempts, "partitions": len(names)},
+        places=(*map(place, left[:2]), *map(place, retries[:3]), place(row)),
+        weight=100.0 + len(names),
+    )
+
+
+@kind(
+    meaning="The controllers are ready to migrate from ZooKeeper, and brokers have not registered with them.",
+    source="KIP-866; org.apache.kafka.metadata.migration.KRaftMigrationDriver.WaitForZkBrokersEvent",
+    signatures=(_WAITS, _BEGUN),
+)
+def migration_waits(facts: Facts) -> Iterable[Incident]:
+    """Waiting that no line of the migration's begin follows."""
+    begun = facts.remarked(_BEGUN)
+    for row in facts.remarked(_WAITS):
+        start = row["first_time"]
+        end = min((other["first_time"] for other in begun if other["first_time"] >= start), default=None)
+        ids = [
+            int(broker_id) for match in _IDS.finditer(row["last_message"]) for broker_id in re.findall(r"\d+", match[1])
+        ]
+        whom = brokers(ids) if ids else "brokers"
+        until = (
+            f"at {clock(start)}, and it still waits at the end of the logs"
+            if end is None
+            else f"from {clock(start)} to {clock(end)}"
+        )
+        yield Episode([row]).incident(
+            MINOR,
+            f"The migration from ZooKeeper to KRaft waited for {whom} to register with KRaft {until}.",
+            end_us=end,
+            broker_ids=tuple(sorted(ids)),
+            advice=(
+                "Give each of these brokers zookeeper.metadata.migration.enable=true, controller.quorum.voters and "
+                "controller.listener.names, and restart it; the migration begins when all have registered."
+            ),
+            figures={"brokers": len(ids)},
+            weight=60.0,
+        )

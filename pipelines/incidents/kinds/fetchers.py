@@ -1,0 +1,269 @@
+"""Followers and their fetcher threads: they died, reached no leader, got errors, gave partitions up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
+from pipelines.incidents.facts import Facts, Row, partition_name
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Incident
+from pipelines.incidents.kind import kind
+from pipelines.incidents.known import bug_of
+from pipelines.incidents.signatures import Signature
+from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, span, times
+
+#: Begin of a line of the fetcher thread from the leader ``key``.
+_FETCHER = (
+    r"\[(?:ReplicaFetcher replicaId=\d+, leaderId=|ReplicaFetcherThread-\d+-)(?P<key>\d+)(?:, fetcherId=\d+)?\]:?,? "
+)
+_DIED = Signature(
+    "fetcher_thread_died",
+    ("ReplicaFetcherThread", "ReplicaAlterLogDirsThread", "AbstractFetcherThread", "ShutdownableThread"),
+    _FETCHER + r"Error due to ?.*",
+    "kafka.utils.ShutdownableThread.run: the thread ends after this line; until 2.3 nothing starts it again (KIP-461)",
+    ("ERROR", "FATAL"),
+)
+_UNREACHABLE = Signature(
+    "leader_unreachable",
+    ("NetworkClient", "ReplicaFetcherThread", "ReplicaFetcherBlockingSend"),
+    _FETCHER + r"(?:Connection to node -?\d+.* could not be established.*|Error in response for fetch request .*"
+    r"|Error in fetch .*|Error sending fetch request .*|Error when sending leader epoch request .*)",
+    "kafka.server.AbstractFetcherThread.processFetchRequest; org.apache.kafka.clients.NetworkClient",
+    ("WARN", "INFO", "ERROR"),
+    gap_s=30,
+)
+_ERROR = Signature(
+    "fetch_error",
+    ("ReplicaFetcherThread", "AbstractFetcherThread"),
+    _FETCHER
+    + r"(?:Error for partition (?P<partition>\S+) (?:at offset|to broker) .*|Received \w+ from the leader for .*"
+    r"|Based on (?:replica|follower)'s leader epoch, leader replied with an unknown offset in .*"
+    r"|Remote broker is not the leader for partition .*)",
+    "kafka.server.AbstractFetcherThread.processFetchRequest, maybeTruncate",
+    gap_s=15,
+)
+_GIVEN_UP = Signature(
+    "partition_marked_as_failed",
+    ("ReplicaFetcherThread", "ReplicaAlterLogDirsThread"),
+    _FETCHER + r"Partition (?P<partition>\S+) marked as failed",
+    "kafka.server.AbstractFetcherThread.markPartitionFailed, 2.3 on (KIP-461)",
+    gap_s=15,
+)
+_FAILED_AT_LEADER = Signature(
+    "fetch_failed_at_leader",
+    ("ReplicaManager",),
+    r"(?:\[[^\]]*\]:? )?Error processing fetch (?:with max size -?\d+ )?(?:operation )?"
+    r"(?:from (?:replica \[?\d+\]?|consumer) )?on partition (?:[\w-]{22}:)?(?P<key>[\w.-]+-\d+)\b.*",
+    "kafka.server.ReplicaManager.readFromLocalLog",
+    ("ERROR",),
+)
+_EXCEPTION = re.compile(r"^(?:Caused by: )?(?:[a-z_]\w*\.)+(?P<name>[A-Z]\w*)(?:: (?P<text>.*))?$", re.MULTILINE)
+#: kafka.log.Log.maybeIncrementLogStartOffset: what a follower with KAFKA-7104 dies of.
+_BEYOND = "Cannot increment the log start offset"
+_PARTITION = re.compile(r"\b(?:for|of) (?:topic )?partition \[?(?P<name>[\w.]+[-,]\d+)\]?")
+#: Fewer lines, over less time, are the ordinary end of a connection, microseconds.
+_LINES_MIN, _LASTS_US = 2, 1_000_000
+#: Followers that lose the same leader within this lose it together, microseconds.
+_TOGETHER_US = 15_000_000
+_ERROR_NAME = re.compile(
+    r"(?:\.(?P<exception>[A-Z]\w+?)(?:Exception)?(?=[:\s]|$)|Received (?P<error>[A-Z_]+) from the leader)"
+)
+_UNKNOWN = {"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "UnknownTopicOrPartition", "UnknownTopicId"}
+#: Leaders that move, topics that begin or end, give errors no longer, microseconds.
+_LONG_US = 10_000_000
+#: Before a cluster is shut down its leaders move, microseconds.
+_STOPS_US = 5_000_000
+#: A fetcher learns of a new leader so late at most, microseconds.
+_LATE_US = 10_000_000
+_OUT_OF_RANGE = re.compile(
+    r"OffsetOutOfRangeException: Received request for offset (?P<offset>\d+) for partition (?P<partition>\S+), but we "
+    r"only have log segments (?:in the range|upto) (?P<start>\d+)"
+)
+
+
+@kind(
+    meaning="A replica fetcher thread ended with an error.",
+    source="kafka.utils.ShutdownableThread.run, kafka.server.AbstractFetcherThread",
+    signatures=(_DIED,),
+    causes=("log_directory_failed", "broker_out_of_memory"),
+)
+def fetcher_died(facts: Facts) -> Iterable[Incident]:
+    """Threads that logged the error with which they end; the broker's next start brings them back."""
+    for row in facts.remarked_by_brokers(_DIED):
+        episode, start, broker_id = Episode([row]), row["first_time"], row["broker_id"]
+        end = facts.next_start(episode.node, row["last_time"])
+        exceptions = list(_EXCEPTION.finditer(row["message"]))
+        reason = f" of {exceptions[-1]['name']}" if exceptions else ""
+        said = f" ({exceptions[-1]['text'][:160]})" if exceptions and exceptions[-1]["text"] else ""
+        until = "the end of the logs" if end is None else f"its restart at {clock(end)}"
+        version = facts.version(episode.node, start)
+        yield episode.incident(
+            CRITICAL,
+            f"The replica fetcher of broker {broker_id} from leader {row['key']} died{reason} at {clock(start)}{said}. "
+            f"What it followed stays behind until {until}.",
+            end_us=end,
+            partitions=frozenset(match["name"].replace(",", "-") for match in _PARTITION.finditer(row["message"])),
+            advice=(
+                f"Restart broker {broker_id}: the thread does not come back by itself. Look at the log of the "
+                "partition that the error names first: it dies again where that is damaged."
+            ),
+            figures={"leader": int(row["key"])},
+            known_bug=bug_of("KAFKA-7104", version) if _BEYOND in row["message"] else None,
+            weight=2_000.0,
+        )
+
+
+@kind(
+    meaning="Fetcher threads of followers got no connection to, or no answer from, a leader.",
+    source="kafka.server.AbstractFetcherThread.processFetchRequest",
+    signatures=(_UNREACHABLE,),
+    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped"),
+)
+def leader_unreachable(facts: Facts) -> Iterable[Incident]:
+    """Episodes by leader, those of several followers together."""
+    rows = [
+        row
+        for row in before_shutdown(facts, facts.remarked_by_brokers(_UNREACHABLE))
+        if row["line_count"] >= _LINES_MIN and row["last_time"] - row["first_time"] >= _LASTS_US
+    ]
+    for group in grouped(sorted(rows, key=_of_leader), _is_lost_together):
+        episode, leader = Episode(group), int(group[0]["key"])
+        followers, errors = brokers(episode.broker_ids), number(episode.lines, "error")
+        yield episode.incident(
+            MINOR,
+            f"{followers.capitalize()} could not fetch from leader {leader} {span(episode.start_us, episode.end_us)}: "
+            f"{errors}.",
+            unexplained=f"If broker {leader} was up meanwhile, look at the network between it and {followers}.",
+            figures={"errors": episode.lines, "leader": leader},
+            weight=(episode.end_us - episode.start_us) / 1e6,
+            by=(leader,),
+        )
+
+
+def _of_leader(row: Row) -> tuple[str, int, int]:
+    return row["cluster_id"], int(row["key"]), row["first_time"]
+
+
+def _is_lost_together(group: list[Row], row: Row) -> bool:
+    (*leader, time), (*first_leader, first_time) = _of_leader(row), _of_leader(group[0])
+    return leader == first_leader and time - first_time <= _TOGETHER_US
+
+
+@kind(
+    meaning="A leader answered followers' fetches of some partitions with errors.",
+    source="kafka.server.AbstractFetcherThread.processFetchRequest",
+    signatures=(_ERROR,),
+    causes=("log_directory_failed", "high_watermark_below_start", "broker_died", "broker_stalled", "broker_stopped"),
+)
+def fetch_errors(facts: Facts) -> Iterable[Incident]:
+    """Episodes by leader, those of several followers together; none of a cluster that is shut down."""
+    for episode in episodes(before_shutdown(facts, facts.remarked_by_brokers(_ERROR)), "key", within_s=15):
+        leader, names = int(episode.rows[0]["key"]), episode.partitions
+        errors = _errors(episode.rows)
+        lasted_us = episode.end_us - episode.start_us
+        # A topic that is created or deleted is known to one broker before it is to the other.
+        if errors and errors <= _UNKNOWN and lasted_us < _LONG_US:
+            continue
+        kinds = f" ({listed_some(sorted(errors), 'errors')})" if errors else ""
+        where = f" for {partitions(names)}" if names else ""
+        yield episode.incident(
+            MINOR if lasted_us >= _LONG_US else INFO,
+            f"Leader {leader} answered fetches of {brokers(episode.broker_ids)}{where} with "
+            f"{number(episode.lines, 'error')}{kinds} {episode.when}.",
+            partitions=names,
+            advice=f"Look at what broker {leader} logged of these partitions meanwhile."
+            if lasted_us >= _LONG_US
+            else "",
+            figures={"errors": episode.lines, "leader": leader},
+            weight=lasted_us / 1e6,
+            by=(leader,),
+        )
+
+
+def _errors(rows: list[Row]) -> set[str]:
+    texts = (text for row in rows for text in (row["message"], row["last_message"]))
+    names = (match for text in texts for match in _ERROR_NAME.finditer(text.partition("\n\tat ")[0]))
+    return {match["exception"] or match["error"] for match in names}
+
+
+@kind(
+    meaning="A fetcher marked partitions as failed, and its broker did not join their ISR again.",
+    source="kafka.server.AbstractFetcherThread.markPartitionFailed, FailedPartitions (KIP-461)",
+    signatures=(_GIVEN_UP,),
+    causes=("log_directory_failed", "fetch_errors", "controller_changed", "partitions_without_leader"),
+)
+def partitions_not_fetched(facts: Facts) -> Iterable[Incident]:
+    """Partitions that a fetcher gave up, whose broker left their ISR and did not come back.
+
+    A leader that changes, or a start of the broker, makes it fetch again; a fetcher that learns of a new leader late
+    gives partitions up, too.
+    """
+    rows = before_shutdown(facts, facts.remarked_by_brokers(_GIVEN_UP), margin_us=_STOPS_US)
+    for episode in episodes(rows, "broker_id", within_s=15):
+        broker_id, start = episode.node[1], episode.start_us
+        names = frozenset(name for name in episode.partitions if _is_out(facts, episode.rows[0], name))
+        if not names or any(row["time"] > start for row in facts.life(episode.node, "starting")):
+            continue
+        yield episode.incident(
+            MAJOR,
+            f"Broker {broker_id} gave up fetching {partitions(names)} at {clock(start)}: its fetcher marked "
+            f"{'it' if len(names) == 1 else 'them'} as failed, and it is out of the ISR to the end of the logs.",
+            end_us=None,
+            partitions=names,
+            advice=(
+                f"Look at the error before it in the log of broker {broker_id}; a new leader, or a restart of the "
+                "broker, makes it fetch again."
+            ),
+            figures={"partitions": len(names)},
+            weight=float(len(names)),
+        )
+
+
+def _is_out(facts: Facts, row: Row, name: str) -> bool:
+    changes = [
+        other["change"]
+        for other in facts.isr_changes
+        if other["cluster_id"] == row["cluster_id"]
+        and other["replica_id"] == row["broker_id"]
+        and partition_name(other) == name
+    ]
+    has_moved = any(
+        other["cluster_id"] == row["cluster_id"]
+        and partition_name(other) == name
+        and other["elected_time"] is not None
+        and other["elected_time"] > row["first_time"] - _LATE_US
+        for other in facts.failovers
+    )
+    return changes[-1:] == ["shrink"] and not has_moved
+
+
+@kind(
+    meaning="A leader's high watermark lies below its log start offset, and its own log refuses to read there.",
+    source="kafka.log.Log.convertToOffsetMetadataOrThrow; KAFKA-9491, KAFKA-16452",
+    signatures=(_FAILED_AT_LEADER,),
+)
+def high_watermark_below_start(facts: Facts) -> Iterable[Incident]:
+    """Errors of a leader that asks its own log for an offset below its start: it answers no fetch, commits nothing."""
+    for row in facts.remarked(_FAILED_AT_LEADER):
+        match = _OUT_OF_RANGE.search(row["message"])
+        if match is None or int(match["offset"]) >= int(match["start"]):
+            continue
+        episode, offset, start = Episode([row]), int(match["offset"]), int(match["start"])
+        version = facts.version(episode.node, episode.start_us)
+        yield episode.incident(
+            CRITICAL,
+            f"Partition {row['key']} cannot replicate {span(episode.start_us, None)}: its leader, broker "
+            f"{row['broker_id']}, has high watermark {offset}, below its own log start {start}, and answers fetches "
+            f"with an error ({times(episode.lines)}).",
+            end_us=None,
+            broker_ids=(row["broker_id"],),
+            partitions=frozenset({row["key"]}),
+            advice=(
+                "Move the leadership to a replica that was in the ISR before (preferred replica election); upgrade to "
+                "a release with the fix."
+            ),
+            figures={"high_watermark": offset, "log_start_offset": start, "errors": episode.lines},
+            known_bug=bug_of("KAFKA-9491", version) or bug_of("KAFKA-16452", version),
+            weight=2_500.0,
+        )

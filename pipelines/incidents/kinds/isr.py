@@ -1,0 +1,232 @@
+"""In-sync sets: replicas that left them, and leaders whose changes of them were refused."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pipelines.incidents.episodes import episodes, grouped
+from pipelines.incidents.facts import Facts, Node, partition_name
+from pipelines.incidents.incident import MAJOR, MINOR, Incident
+from pipelines.incidents.kind import kind
+from pipelines.incidents.known import bug_of
+from pipelines.incidents.processes import shutdown_times
+from pipelines.incidents.signatures import Signature
+from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
+
+#: Leaders take a replica out within this of each other for one reason, microseconds.
+_TOGETHER_US = 10_000_000
+#: A produce that waited for a replica is answered so shortly after it left at most, microseconds.
+_ANSWERED_US = 2_000_000
+#: Role of a replica that closed a wait by leaving the in-sync set.
+LEFT = "left_isr"
+#: Leaving so often, with no more than the gap between two times, is flapping.
+_TIMES_MIN = 4
+_GAP_US = 600_000_000
+#: A leader whose state is sent anew takes it sooner, microseconds.
+_STUCK_US = 30_000_000
+#: A leader that is replaced in order learns of it sooner, milliseconds.
+_LONG_MS = 1_000
+_REFUSED = Signature(
+    "isr_change_refused",
+    ("Partition",),
+    r"\[?Partition (?P<partition>\S+) (?:broker=\d+\] |on broker \d+: )(?:Cached zkVersion \[\d+\] "
+    r"not equal to that in zookeeper, skip updating ISR|Failed to (?:update ISR|alter partition) to .* (?:"
+    r"leader epoch is old|an old leader epoch|invalid version|version is invalid|invalid update version).*)",
+    "kafka.cluster.Partition.updateIsr up to 2.7, submitAlterPartition from 2.7 on",
+    ("INFO", "WARN", "ERROR"),
+)
+
+
+class Absence(NamedTuple):
+    """A replica out of the in-sync set of a partition; microseconds, `back_us` None: to the end of the logs."""
+
+    partition: str
+    left_us: int
+    back_us: int | None
+    leader: int
+
+
+@kind(
+    meaning="A replica was taken out of in-sync sets, and came back or did not.",
+    source="kafka.cluster.Partition.maybeShrinkIsr: replica.lag.time.max.ms; the controller when a broker is fenced",
+    causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "slow_replica"),
+)
+def isr_shrunk(facts: Facts) -> Iterable[Incident]:
+    """Absences of each replica, those that begin together as one: partitions were one fault nearer to losing writes."""
+    ends = shutdown_times(facts)
+    for replica, absences in _absences(facts).items():
+        end_us = ends.get(replica[0])
+        running = [absence for absence in absences if end_us is None or absence.left_us < end_us]
+        for group in grouped(
+            sorted(running, key=lambda absence: absence.left_us),
+            lambda group, absence: absence.left_us - group[0].left_us <= _TOGETHER_US,
+        ):
+            yield _shrunk(facts, replica, group)
+
+
+def _absences(facts: Facts) -> dict[Node, list[Absence]]:
+    out: dict[tuple[str, int, str], tuple[int, int]] = {}
+    absences: dict[Node, list[Absence]] = defaultdict(list)
+    for row in facts.isr_changes:
+        key = (row["cluster_id"], row["replica_id"], partition_name(row))
+        if row["change"] == "shrink":
+            out.setdefault(key, (row["change_time"], row["broker_id"]))
+        elif key in out:
+            left, leader = out.pop(key)
+            absences[key[:2]].append(Absence(key[2], left, row["change_time"], leader))
+    for (cluster_id, replica_id, partition), (left, leader) in out.items():
+        absences[cluster_id, replica_id].append(Absence(partition, left, None, leader))
+    return dict(sorted(absences.items()))
+
+
+def _shrunk(facts: Facts, replica: Node, group: list[Absence]) -> Incident:
+    names = frozenset(absence.partition for absence in group)
+    start = group[0].left_us
+    backs = [absence.back_us for absence in group if absence.back_us is not None]
+    away = len(names - {absence.partition for absence in group if absence.back_us is not None})
+    end = None if away else max(backs)
+    repeated = len(group) - len(names)
+    again = f" It left {times(repeated)} more." if repeated else ""
+    never = f" It never came back into {away:,} of them." if away and backs else ""
+    leaders = {absence.leader for absence in group} - {replica[1], -1}
+    by = f" (leader: {brokers(leaders)})" if len(leaders) == 1 else ""
+    operations, longest_ms = _waits(facts, replica, [absence.left_us for absence in group])
+    produces = number(operations, "acks=all produce")
+    waited = (
+        f" Until then {produces} had waited for it, the longest {lasting(longest_ms * 1000)}." if operations else ""
+    )
+    lasted_s = 60.0 if end is None else (end - start) / 1e6
+    return Incident(
+        severity=MAJOR if away else MINOR,
+        cluster_id=replica[0],
+        start_us=start,
+        end_us=end,
+        broker_ids=(replica[1],),
+        partitions=names,
+        sentence=(
+            f"Broker {replica[1]} was out of the ISR of {partitions(names)}{by} {span(start, end)}."
+            f"{again}{never}{waited}"
+        ),
+        advice=f"Find out why broker {replica[1]} did not keep up or is not there." if away else "",
+        unexplained=(
+            f"Look outside Kafka at broker {replica[1]} at {clock(start)}: garbage collection (gc.log), its disk, its "
+            "network to the leader."
+        ),
+        figures={"partitions": len(names), "not_back": away, "produces": operations, "longest_ms": longest_ms},
+        weight=len(names) * lasted_s,
+        # A leader that stood still takes out, as it goes on, all who could not fetch from it.
+        by=(replica[1], *sorted(leaders)),
+    )
+
+
+def _waits(facts: Facts, replica: Node, left_us: list[int]) -> tuple[int, float]:
+    """Produces that were answered as the replica left, and the longest wait of them, milliseconds."""
+    rows = [
+        row
+        for row in facts.waits
+        if row["role"] == LEFT
+        and (row["cluster_id"], row["replica_id"]) == replica
+        and any(abs(row["completed_us"] - left) <= _ANSWERED_US for left in left_us)
+    ]
+    return sum(row["operations"] for row in rows), max((row["wait_ms_max"] for row in rows), default=0.0)
+
+
+@kind(
+    meaning="A leader took one replica out of the ISR of a partition four times or more, ten minutes apart at most.",
+    source="kafka.cluster.Partition.maybeShrinkIsr and maybeExpandIsr; IsrShrinksPerSec",
+    causes=("slow_replica", "zombie_leader"),
+)
+def isr_flapping(facts: Facts) -> Iterable[Incident]:
+    """Replicas that leaders took out of one partition's ISR four times or more, each within ten minutes of the last."""
+    left: dict[tuple[Node, str], list[int]] = defaultdict(list)
+    out: set[tuple[Node, str]] = set()
+    for row in facts.isr_changes:
+        member = (row["cluster_id"], row["replica_id"]), partition_name(row)
+        if row["change"] == "expand":
+            out.discard(member)
+        elif row["made_by"] == "leader" and member not in out:
+            out.add(member)
+            left[member].append(row["change_time"])
+    flapping: dict[Node, dict[str, list[int]]] = defaultdict(dict)
+    for (replica, name), of_partition in left.items():
+        run = grouped(of_partition, lambda run, time_us: time_us - run[-1] <= _GAP_US)[-1]
+        if len(run) >= _TIMES_MIN:
+            flapping[replica][name] = run
+    for (cluster_id, broker_id), runs in sorted(flapping.items()):
+        start, end = min(run[0] for run in runs.values()), max(run[-1] for run in runs.values())
+        count = sum(map(len, runs.values()))
+        yield Incident(
+            severity=MAJOR,
+            cluster_id=cluster_id,
+            start_us=start,
+            end_us=end,
+            broker_ids=(broker_id,),
+            partitions=frozenset(runs),
+            sentence=(
+                f"Broker {broker_id} left the ISR of {partitions(runs)} again and again {span(start, end)}: "
+                f"{number(count, 'time')}."
+            ),
+            advice=(
+                f"Broker {broker_id} keeps up only now and then: look at its disk and network, at "
+                "num.replica.fetchers, and at replica.lag.time.max.ms if it was lowered."
+            ),
+            figures={"times": count, "partitions": len(runs)},
+            weight=float(count),
+            by=(broker_id,),
+        )
+
+
+@kind(
+    meaning="A broker took itself for the leader of partitions, and its ISR changes were refused as out of date.",
+    source="kafka.cluster.Partition.updateIsr and submitAlterPartition; KAFKA-2729",
+    signatures=(_REFUSED,),
+    causes=("broker_stalled", "session_expired", "controller_changed"),
+)
+def zombie_leader(facts: Facts) -> Iterable[Incident]:
+    """Leaders whose ISR changes were refused, each with how long there were two leaders where logs show it.
+
+    What it took after another one was elected was never committed.
+    """
+    for episode in episodes(facts.remarked_by_brokers(_REFUSED), "broker_id"):
+        (cluster_id, broker_id), refused, names = episode.node, episode.lines, episode.partitions
+        two_ms = max(
+            (
+                row["elected_to_stepped_down_ms"]
+                for row in facts.failovers
+                if row["cluster_id"] == cluster_id
+                and row["old_leader"] == broker_id
+                and row["elected_to_stepped_down_ms"] is not None
+                and row["stepped_down_time"] >= episode.start_us
+                and row["elected_time"] <= episode.end_us
+            ),
+            default=0.0,
+        )
+        is_old_state = any("Cached zkVersion" in row["message"] for row in episode.rows)
+        where = f" of {partitions(names)}" if names else ""
+        were = "was" if refused == 1 else "were"
+        changes = f"{number(refused, 'ISR change')}{where} {were} refused {episode.when}"
+        fields = {
+            "partitions": names,
+            "figures": {"isr_changes_refused": refused, "two_leaders_s": two_ms / 1000},
+            "weight": 700.0 + refused,
+            "by": (broker_id,),
+        }
+        if two_ms >= _LONG_MS:
+            yield episode.incident(
+                MAJOR,
+                f"Broker {broker_id} went on as leader after another one was elected: {changes}. There were two "
+                f"leaders for {two_ms / 1000:.1f} s.",
+                advice=f"What acks=1 producers sent broker {broker_id} meanwhile is cut off as it becomes a follower.",
+                **fields,
+            )
+        else:
+            is_stuck = is_old_state and episode.end_us - episode.start_us >= _STUCK_US
+            yield episode.incident(
+                MINOR,
+                f"{changes} to leader {broker_id}: its state is behind that of ZooKeeper or the controller.",
+                advice=f"If they go on, restart broker {broker_id}: it does not read its state anew by itself.",
+                known_bug=bug_of("KAFKA-2729", facts.version(episode.node, episode.start_us)) if is_stuck else None,
+                **fields,
+            )
