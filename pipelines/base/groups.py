@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
@@ -41,6 +41,16 @@ def groups(
     """
     for key, runs in groupby(_runs(batches, width, rows_of), key=itemgetter(0)):
         yield key, chain.from_iterable(rows for _, rows in runs)
+
+
+def each(make: Callable[[tuple[Any, ...]], Row]) -> Callable[[Columns], Iterable[Row]]:
+    """A function for `groups`: what is made of the values of each row, such as a named tuple (``_make``)."""
+    return lambda columns: map(make, zip(*columns, strict=True))
+
+
+def named(names: Sequence[str]) -> Callable[[Columns], Iterable[dict[str, Any]]]:
+    """A function for `groups`: rows by the names of their columns."""
+    return lambda columns: (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 def _runs(

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
 from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, groups
+from pipelines.base.groups import each, groups
 from pipelines.kafka.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
 
 #: A line; what it says of a broker and what it says of a topic are apart.
@@ -70,7 +70,7 @@ def lines(batches: Batches) -> Batches:
 
 
 def _lines(batches: Batches) -> Iterator[tuple[Says, Line]]:
-    for (file_id, byte_offset, scope, entity), rows in groups(batches, len(KEY_TYPES), _rows):
+    for (file_id, byte_offset, scope, entity), rows in groups(batches, len(KEY_TYPES), each(tuple)):
         settings_told = list(rows)
         cluster_id, broker_id, time_us, *_ = settings_told[0]
         settings = tuple((key, value) for *_, key, value in settings_told if key in KEYS and value is not None)
@@ -92,7 +92,3 @@ def says_of(row: Mapping[str, Any]) -> tuple[Says, Line]:
     settings = tuple(zip(row["keys"], row["values"], strict=True))
     says = (row["cluster_id"], row["broker_id"], row["scope"], row["entity"], settings)
     return says, (row["time_us"], row["file_id"], row["byte_offset"])
-
-
-def _rows(columns: Columns) -> Iterable[Told]:
-    return zip(*columns, strict=True)

@@ -14,15 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pipelines.kafka.controller_rows import (
-    ILLEGAL_STATE_TRANSITION,
-    EventRow,
-    Finding,
-    RegistrationRow,
-    Replayed,
-    Transition,
-    broker_epoch,
-)
+from pipelines.controllers.transitions import Replayed, Transition, broken
+from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, EventRow, RegistrationRow, broker_epoch
+from pipelines.rules.rule import Case
 
 MACHINE: Final = "broker_registration"
 UNREGISTERED: Final = "Unregistered"
@@ -71,22 +65,15 @@ def _order(row: RegistrationRow) -> tuple[object, ...]:
     return (row.offset is None, row.offset or 0, row.time_us, row.ref)
 
 
-def _went_back(before: RegistrationRow, row: RegistrationRow) -> Finding | None:
+def _went_back(before: RegistrationRow, row: RegistrationRow) -> Case | None:
     if before.offset is None or row.offset is None or before.offset >= row.offset:
         return None
     if before.broker_epoch is None or row.broker_epoch is None or row.broker_epoch >= before.broker_epoch:
         return None
-    return Finding(
-        rule_id=ILLEGAL_STATE_TRANSITION,
-        topic="",
-        partition=-1,
-        leader_epoch=None,
-        time_us=row.time_us,
-        brokers=(row.subject_broker_id,),
-        message=f"broker epoch of broker {row.subject_broker_id} went back from {before.broker_epoch} to "
-        f"{row.broker_epoch} at offset {row.offset}",
-        refs=(before.ref, row.ref),
-    )
+    went_back = f"broker epoch of broker {row.subject_broker_id} went back from {before.broker_epoch}"
+    message = f"{went_back} to {row.broker_epoch} at offset {row.offset}"
+    brokers = [row.subject_broker_id]
+    return broken(ILLEGAL_STATE_TRANSITION, message, (before, row), time_us=row.time_us, brokers=brokers)
 
 
 def replay_registrations(rows: Iterable[RegistrationRow]) -> Replayed:
@@ -95,23 +82,23 @@ def replay_registrations(rows: Iterable[RegistrationRow]) -> Replayed:
     for row in rows:
         histories[row.broker_id, row.subject_broker_id, row.offset is None].append(row)
     transitions: list[Transition] = []
-    findings: list[Finding] = []
+    cases: list[Case] = []
     for history in histories.values():
         history.sort(key=_order)
         before: RegistrationRow | None = None
         for row in history:
             state = UNREGISTERED if before is None else AFTER[before.change]
             fits = before is None or state in BEFORE[row.change]
-            finding = None if before is None else _went_back(before, row)
-            if finding is not None:
-                findings.append(finding)
+            case = None if before is None else _went_back(before, row)
+            if case is not None:
+                cases.append(case)
             repeated = before is not None and not fits and state == AFTER[row.change]
             why = "first_of_controller" if before is None else "allowed" if fits else "after_gap"
-            why = "contradicts" if finding is not None else "repeated" if repeated else why
-            transitions.append(_transition(row, state, finding is None, why))
+            why = "contradicts" if case is not None else "repeated" if repeated else why
+            transitions.append(_transition(row, state, case is None, why))
             before = row
     transitions.sort(key=lambda transition: (transition.time_us, transition.ref))
-    return Replayed(tuple(transitions), tuple(findings))
+    return Replayed(tuple(transitions), tuple(cases))
 
 
 def _transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Transition:

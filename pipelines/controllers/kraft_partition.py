@@ -20,17 +20,10 @@ from typing import Final, NamedTuple
 
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.controllers.rules import controller_rules
-from pipelines.kafka.controller_rows import (
-    NO_LEADER,
-    Finding,
-    LeadershipRow,
-    RecordRow,
-    Replayed,
-    Transition,
-    illegal,
-    transition,
-)
+from pipelines.controllers.transitions import Replayed, Transition, illegal, transition
+from pipelines.kafka.controller_rows import NO_LEADER, LeadershipRow, RecordRow
 from pipelines.kafka.topic_lives import topic_lives
+from pipelines.rules.rule import Case
 
 MACHINE: Final = "kraft_partition"
 #: Roles of `silver.leader_and_isr` by which a broker shows what it applied.
@@ -51,32 +44,32 @@ class _Seen(NamedTuple):
         return self.row.leader
 
 
-def _finding(message: str, *rows: RecordRow | LeadershipRow) -> Finding:
+def _case(message: str, *rows: RecordRow | LeadershipRow) -> Case:
     last = max(rows, key=lambda row: row.time_us)
     return illegal(f"{last.topic}-{last.partition}: {message}", *rows, about=last)
 
 
-def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Finding | None:
+def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Case | None:
     """What one state shows by itself: a leader outside the ISR, an ISR outside the replicas, no ISR at all."""
     if row.isr is None:
         return None
     if row.leader is not None and row.leader >= 0 and row.leader not in row.isr:
-        return _finding(f"leader {row.leader} is not in the ISR {sorted(row.isr)}", row)
+        return _case(f"leader {row.leader} is not in the ISR {sorted(row.isr)}", row)
     strangers = sorted(set(row.isr) - set(row.replicas)) if row.replicas else []
     if strangers:
-        return _finding(f"the ISR has {strangers}, which are no replicas", row)
+        return _case(f"the ISR has {strangers}, which are no replicas", row)
     if not row.isr and not controller_rules(version).isr_may_be_empty:
-        return _finding("the ISR is empty", row)
+        return _case("the ISR is empty", row)
     return None
 
 
-def illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | None) -> tuple[Finding, ...]:
+def illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | None) -> tuple[Case, ...]:
     """Of KRaft's records and lines: each illegal state once."""
-    first: dict[tuple[object, ...], Finding] = {}
+    first: dict[tuple[object, ...], Case] = {}
     for row in rows:
-        finding = illegal_state(row, version)
-        if finding is not None:
-            first.setdefault((row.topic_id, row.partition_epoch, finding.message), finding)
+        case = illegal_state(row, version)
+        if case is not None:
+            first.setdefault((row.topic_id, row.partition_epoch, case.message), case)
     return tuple(first.values())
 
 
@@ -87,7 +80,7 @@ def _seen(row: RecordRow | LeadershipRow) -> _Seen | None:
     return _Seen(row, row.topic_id, row.leader_epoch, row.partition_epoch, isr)
 
 
-def contradiction(state: _Seen, other: _Seen) -> Finding | None:
+def contradiction(state: _Seen, other: _Seen) -> Case | None:
     """What two states of one topic id cannot both be; `state` has no larger partition epoch than `other`."""
     rows = (state.row, other.row)
     if (
@@ -95,22 +88,22 @@ def contradiction(state: _Seen, other: _Seen) -> Finding | None:
         and None not in (state.leader, other.leader)
         and state.leader != other.leader
     ):
-        return _finding(f"leader epoch {state.leader_epoch} has two leaders, {state.leader} and {other.leader}", *rows)
+        return _case(f"leader epoch {state.leader_epoch} has two leaders, {state.leader} and {other.leader}", *rows)
     if state.partition_epoch == other.partition_epoch:
         if state.leader_epoch != other.leader_epoch or (None not in (state.isr, other.isr) and state.isr != other.isr):
-            return _finding(f"partition epoch {state.partition_epoch} has two states", *rows)
+            return _case(f"partition epoch {state.partition_epoch} has two states", *rows)
         return None
     steps = other.partition_epoch - state.partition_epoch
     if other.leader_epoch < state.leader_epoch:
         text = f"leader epoch went back from {state.leader_epoch} to {other.leader_epoch}"
-        return _finding(f"{text} while the partition epoch grew to {other.partition_epoch}", *rows)
+        return _case(f"{text} while the partition epoch grew to {other.partition_epoch}", *rows)
     if other.leader_epoch - state.leader_epoch > steps:
         text = f"leader epoch grew from {state.leader_epoch} to {other.leader_epoch}"
-        return _finding(f"{text}, the partition epoch by {steps} only", *rows)
+        return _case(f"{text}, the partition epoch by {steps} only", *rows)
     return None
 
 
-def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] = ()) -> tuple[Finding, ...]:
+def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] = ()) -> tuple[Case, ...]:
     """Contradictions among what brokers applied and what is known to be committed, of one partition."""
     committed = [_seen(row) for row in rows if row.role in APPLIED]
     committed += [_seen(record) for record in records if record.committed]
@@ -118,13 +111,13 @@ def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] =
     for state in committed:
         if state is not None:
             by_id[state.topic_id].append(state)
-    findings: list[Finding] = []
+    cases: list[Case] = []
     for states in by_id.values():
-        findings.extend(_contradictions(states))
-    return tuple(findings)
+        cases.extend(_contradictions(states))
+    return tuple(cases)
 
 
-def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
+def _contradictions(states: list[_Seen]) -> Iterable[Case]:
     """By neighbours in partition epochs, and by what was first said of each epoch: that finds one of each kind."""
     states.sort(key=lambda state: (state.partition_epoch, state.leader_epoch, state.row.time_us))
     leaders: dict[int, _Seen] = {}
@@ -137,27 +130,27 @@ def _contradictions(states: list[_Seen]) -> Iterable[Finding]:
         if state.isr is not None:
             others.append(isrs.setdefault(state.partition_epoch, state))
         for other in others:
-            finding = contradiction(other, state) if other is not state else None
-            if finding is not None and finding.message not in messages:
-                messages.add(finding.message)
-                yield finding
+            case = contradiction(other, state) if other is not state else None
+            if case is not None and case.message not in messages:
+                messages.add(case.message)
+                yield case
 
 
 def _name(leader: int) -> str:
     return OFFLINE if leader == NO_LEADER else ONLINE
 
 
-def _step(before: RecordRow, row: RecordRow) -> tuple[Finding | None, str]:
+def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
     """A later record of the same copy of the log: what is wrong with it, and how it relates to the one before."""
     earlier, other = _seen(before), _seen(row)
     assert earlier is not None
     assert other is not None
     if other.partition_epoch < earlier.partition_epoch:
         text = f"partition epoch went back from {earlier.partition_epoch} to {other.partition_epoch}"
-        return _finding(f"{text} at offset {row.offset}", before, row), "contradicts"
-    finding = contradiction(earlier, other)
-    if finding is not None:
-        return finding, "contradicts"
+        return _case(f"{text} at offset {row.offset}", before, row), "contradicts"
+    case = contradiction(earlier, other)
+    if case is not None:
+        return case, "contradicts"
     steps = row.partition_epoch - before.partition_epoch
     if steps == 0:
         return None, "repeated"
@@ -166,7 +159,7 @@ def _step(before: RecordRow, row: RecordRow) -> tuple[Finding | None, str]:
     return _election(before, row)
 
 
-def _election(before: RecordRow, row: RecordRow) -> tuple[Finding | None, str]:
+def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
     """One change: a new leader comes from the ISR or the ELR, or the election was unclean and is marked so (KIP-704).
 
     `PartitionChangeBuilder.electLeader` takes the *target* ISR, which a reassignment or a leader's AlterPartition may
@@ -185,26 +178,26 @@ def _election(before: RecordRow, row: RecordRow) -> tuple[Finding | None, str]:
         return None, "allowed"
     if row.recovering is False and before.elr is not None:
         text = f"{row.leader}, neither in the ISR {sorted(before.isr)} nor in the ELR, became leader"
-        return _finding(f"{text} by an election that is not marked unclean", before, row), "contradicts"
+        return _case(f"{text} by an election that is not marked unclean", before, row), "contradicts"
     return None, "unclean"
 
 
 def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Replayed:
     """Records of one partition in one node's copy of `__cluster_metadata`: its transitions, and what is illegal."""
     ordered = sorted(rows, key=lambda row: (row.offset, row.ref))
-    findings: list[Finding] = list(illegal_states(ordered, version))
+    cases: list[Case] = list(illegal_states(ordered, version))
     transitions: list[Transition] = []
     last: dict[str, RecordRow] = {}
     for row in ordered:
         before = last.get(row.topic_id)
-        finding, why = (None, "first_of_controller") if before is None else _step(before, row)
-        if finding is not None:
-            findings.append(finding)
+        case, why = (None, "first_of_controller") if before is None else _step(before, row)
+        if case is not None:
+            cases.append(case)
         if why != "repeated":
             leader_before = None if before is None else before.leader
-            transitions.append(_transition(row, row.leader, leader_before, finding is None, why))
+            transitions.append(_transition(row, row.leader, leader_before, case is None, why))
         last[row.topic_id] = row
-    return Replayed(tuple(transitions), tuple(findings))
+    return Replayed(tuple(transitions), tuple(cases))
 
 
 def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None, legal: bool, why: str) -> Transition:

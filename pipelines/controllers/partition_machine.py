@@ -5,11 +5,9 @@ The table is the same in all of these versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
-from pipelines.controllers.state_replay import Table, replay_states
-from pipelines.kafka.controller_rows import Replayed, StateRow
+from pipelines.controllers.state_replay import Table
 
 NON_EXISTENT: Final = "NonExistentPartition"
 NEW: Final = "NewPartition"
@@ -24,8 +22,3 @@ TABLE: Final[Table] = {
     OFFLINE: frozenset((NEW, ONLINE, OFFLINE)),
     NON_EXISTENT: frozenset((OFFLINE,)),
 }
-
-
-def replay_partition_states(rows: Iterable[StateRow]) -> Replayed:
-    """Rows of `silver.partition_states` of one partition, of all controllers."""
-    return replay_states(MACHINE, TABLE, rows)

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from pipelines.cluster.premises import UNKNOWN_CLUSTER
 from pipelines.controllers import decode as d
+from pipelines.controllers import partition_machine as p
+from pipelines.controllers import replica_machine as r
 from pipelines.controllers.availability import Window, availability
 from pipelines.controllers.broker_registration import registrations, replay_registrations
 from pipelines.controllers.failover import Failover, failovers
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
-from pipelines.controllers.partition_machine import replay_partition_states
 from pipelines.controllers.plan import Plan
-from pipelines.controllers.replica_machine import replay_replica_states
+from pipelines.controllers.state_replay import replay_states
+from pipelines.controllers.transitions import Transition
 from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
 from pipelines.controllers.zk_partition import decided_twice, two_controllers
 from pipelines.kafka.controller_rows import (
     COMMITTED,
     FAILOVER_NOT_COMPLETED,
     ILLEGAL_STATE_TRANSITION,
-    Finding,
     LeadershipRow,
     RecordRow,
-    Ref,
     StateRow,
-    Transition,
 )
 from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
 from pipelines.replay.coarse import is_coarse
 from pipelines.rules.cases import case_row
-from pipelines.rules.rule import VIOLATION, Case
-from pipelines.rules.rule import Ref as Evidence
+from pipelines.rules.rule import Case
 from schemas import controllers as c
 
 #: Errors of a produce for want of in-sync replicas: before its append, and after.
@@ -75,15 +74,15 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
     events = [*plan.events.get(cluster_id, ()), *plan.topic_events.get((cluster_id, topic), ()), *d.once(rows[d.EVENT])]
     events.sort(key=lambda row: (row.time_us, row.broker_id, row.ref))
     answered = rows[d.ANSWERED]
-    transitions, findings, checked = _replayed(plan, cluster_id, states, replicas, leadership, copies, records)
+    transitions, cases, checked = _replayed(plan, cluster_id, states, replicas, leadership, copies, records)
     handled = plan.handled.get(cluster_id, ())
     seen = [
         *controllers_sightings(leadership),
         *(sighting for copy in copies.values() for sighting in records_sightings(copy)),
     ]
     # Every copy of the metadata log shows the same record, at the same instant.
-    unhandled = sorted(unhandled_failures(handled, seen), key=lambda finding: (finding.time_us, finding.brokers))
-    findings += {(finding.leader_epoch, finding.time_us): finding for finding in reversed(unhandled)}.values()
+    unhandled = sorted(unhandled_failures(handled, seen), key=lambda case: (case.time_us, case.brokers))
+    cases += {(case.leader_epoch, case.time_us): case for case in reversed(unhandled)}.values()
     changes = d.once(rows[d.ISR_CHANGE])
     handovers = failovers(leadership, states, events, records, _serving(answered), changes)
     chain = [_plausible(handover) for handover in handovers]
@@ -96,12 +95,6 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
         deleted_us=[row.time_us for row in events if row.event == "topic_deleted"],
         refused=_refused(answered),
     )
-    places: dict[Ref, tuple[int, int]] = {}
-    if findings:
-        of_copies = [record for copy in copies.values() for record in copy]
-        places = {ref: (failure.time_us, failure.by) for failure in handled for ref in failure.refs}
-        for line in (*states, *replicas, *leadership, *events, *of_copies):
-            places[line.ref] = (line.time_us, line.broker_id)
     gold = {
         c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, transitions),
         c.FAILOVERS.name: [_failover(cluster_id, at, failover) for at, failover in enumerate(chain)],
@@ -109,7 +102,7 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
     }
     failures = sum(failover.reason in _FAILURES for failover in chain)
     judged = {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures}
-    return PartitionFound(gold, cases_of(cluster_id, findings, places), judged, chain)
+    return PartitionFound(gold, case_rows(cases, key), judged, chain)
 
 
 def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
@@ -126,8 +119,7 @@ def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
         of_copy = {row.ref for row in rows if row.broker_id == copy}
         shown = tuple(transition for transition in shown if transition.ref in of_copy)
     # Brokers of several clusters may go by one id there.
-    findings = () if cluster_id == UNKNOWN_CLUSTER else replayed.findings
-    cases = cases_of(cluster_id, findings, {row.ref: (row.time_us, row.broker_id) for row in rows})
+    cases = [] if cluster_id == UNKNOWN_CLUSTER else case_rows(replayed.cases, (cluster_id, None, None))
     gold = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown)}
     return PartitionFound(gold, cases, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
 
@@ -147,27 +139,27 @@ def _replayed(
     leadership: Sequence[LeadershipRow],
     copies: dict[int, list[RecordRow]],
     records: Sequence[RecordRow],
-) -> tuple[list[Transition], list[Finding], int]:
+) -> tuple[list[Transition], list[Case], int]:
     """Transitions in the order of each machine, what is illegal, and how much was looked at."""
     version = plan.version(cluster_id)
-    replays = [replay_partition_states(states), replay_replica_states(replicas, version)]
+    replays = [replay_states(p.MACHINE, p.TABLE, states), replay_states(r.MACHINE, r.replica_table(version), replicas)]
     transitions = [transition for replay in replays for transition in replay.transitions]
-    findings = [finding for replay in replays for finding in replay.findings]
+    cases = [case for replay in replays for case in replay.cases]
     checked = len(transitions)
     if plan.kraft.get(cluster_id):
         applied = replay_applied(leadership)
         of_copies = {broker_id: replay_records(copy, version) for broker_id, copy in copies.items()}
-        findings += [finding for replay in of_copies.values() for finding in replay.findings]
-        findings += illegal_states(leadership, version)
-        findings += applied_states(leadership, [record for copy in copies.values() for record in copy])
+        cases += [case for replay in of_copies.values() for case in replay.cases]
+        cases += illegal_states(leadership, version)
+        cases += applied_states(leadership, [record for copy in copies.values() for record in copy])
         shown = of_copies[records[0].broker_id] if records else applied
         transitions += shown.transitions
         checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
     else:
-        findings += decided_twice(_exact(plan, cluster_id, leadership), {state.ref for state in states})
-        findings += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
+        cases += decided_twice(_exact(plan, cluster_id, leadership), {state.ref for state in states})
+        cases += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
         checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
-    return transitions, findings, checked
+    return transitions, cases, checked
 
 
 def _exact(plan: Plan, cluster_id: str, rows: Iterable[LeadershipRow]) -> list[LeadershipRow]:
@@ -209,25 +201,16 @@ def _plausible(failover: Failover) -> Failover:
     return failover._replace(serving=None)
 
 
-def cases_of(cluster_id: str, findings: Iterable[Finding], places: dict[Ref, tuple[int, int]]) -> list[dict[str, Any]]:
-    """Cases as rows (`pipelines.rules.cases`): each finding once, whichever copy or line shows it again."""
+def case_rows(cases: Iterable[Case], place: tuple[str, str | None, int | None]) -> list[dict[str, Any]]:
+    """Cases as rows (`pipelines.rules.cases`): each once, whichever copy or line shows it again.
+
+    Args:
+        place: cluster, topic and partition; no topic where it is about a broker.
+    """
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for finding in findings:
-        evidence = []
-        for ref in finding.refs:
-            time_us, broker_id = places.get(ref, (finding.time_us, None))
-            evidence.append(Evidence(time_us, broker_id, ref.file_id, ref.byte_offset, None, None, ref.file_id))
-        case = Case(
-            finding.rule_id,
-            VIOLATION,
-            finding.message[:1].upper() + finding.message[1:] + ".",
-            tuple(evidence),
-            leader_epoch=finding.leader_epoch,
-            time_us=finding.time_us,
-            brokers=finding.brokers,
-        ).settled()
-        about = (finding.topic, finding.partition) if finding.topic else (None, None)
-        rows.setdefault((finding.rule_id, finding.message), case_row(case, cluster_id, *about))
+    for case in cases:
+        sentence = case.message[:1].upper() + case.message[1:] + "."
+        rows.setdefault((case.rule_id, sentence), case_row(replace(case, message=sentence).settled(), *place))
     return list(rows.values())
 
 

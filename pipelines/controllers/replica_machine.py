@@ -6,12 +6,10 @@ deletion or not (`initializeReplicaState`): from there to OfflineReplica is an o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from pipelines.controllers.rules import controller_rules
-from pipelines.controllers.state_replay import Table, replay_states
-from pipelines.kafka.controller_rows import Replayed, StateRow
+from pipelines.controllers.state_replay import Table
 
 NON_EXISTENT: Final = "NonExistentReplica"
 NEW: Final = "NewReplica"
@@ -37,8 +35,3 @@ _SINCE_2_3: Final[Table] = {**_TO_2_2, DELETION_INELIGIBLE: frozenset((OFFLINE, 
 def replica_table(version: str | None) -> Table:
     """`ReplicaState.validPreviousStates` of a version; the wider table where the version is not known."""
     return _SINCE_2_3 if controller_rules(version).offline_replica_may_be_ineligible else _TO_2_2
-
-
-def replay_replica_states(rows: Iterable[StateRow], version: str | None) -> Replayed:
-    """Rows of `silver.replica_states` of one partition, of all its replicas and all controllers."""
-    return replay_states(MACHINE, replica_table(version), rows)

@@ -11,15 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pipelines.kafka.controller_rows import (
-    Finding,
-    Replayed,
-    StateRow,
-    Transition,
-    illegal,
-    in_order,
-    transition,
-)
+from pipelines.controllers.transitions import Replayed, Transition, illegal, transition
+from pipelines.kafka.controller_rows import StateRow, in_order
+from pipelines.rules.rule import Case
 
 #: Valid previous states by target state.
 Table = Mapping[str, frozenset[str]]
@@ -32,7 +26,7 @@ def is_legal(table: Table, from_state: str, to_state: str) -> bool | None:
     return from_state in table[to_state]
 
 
-def _finding(machine: str, row: StateRow) -> Finding:
+def _case(machine: str, row: StateRow) -> Case:
     what = f"{row.topic}-{row.partition}"
     if row.replica_id is not None:
         what = f"replica {row.replica_id} of {what}"
@@ -44,7 +38,7 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
     """Rows of one partition, in any order: its transitions, and those that are illegal."""
     known: dict[tuple[int, int | None, int | None], str] = {}
     transitions: list[Transition] = []
-    findings: list[Finding] = []
+    cases: list[Case] = []
     for row in in_order(rows):
         key = (row.broker_id, row.controller_epoch, row.replica_id)
         before = known.get(key)
@@ -54,7 +48,7 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
             why = "refused" if legal is False else "failed"
         elif legal is False:
             why = "never_allowed"
-            findings.append(_finding(machine, row))
+            cases.append(_case(machine, row))
         elif legal is None:
             why = "unknown_state"
         elif before is None:
@@ -64,4 +58,4 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
         known[key] = row.to_state if row.succeeded else row.from_state
         more = {"replica_id": row.replica_id, "controller_epoch": row.controller_epoch, "succeeded": row.succeeded}
         transitions.append(transition(row, machine, row.from_state, row.to_state, legal, why, **more))
-    return Replayed(tuple(transitions), tuple(findings))
+    return Replayed(tuple(transitions), tuple(cases))

@@ -18,16 +18,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from pipelines.controllers.transitions import broken
 from pipelines.kafka.controller_rows import (
     FAILOVER_NOT_COMPLETED,
     EventRow,
-    Finding,
     LeadershipRow,
     RecordRow,
-    Ref,
     RegistrationRow,
     subjects,
 )
+from pipelines.rules.rule import Case
 
 _CHANGES: Final = frozenset(("brokers_changed", "broker_failed", "broker_registered"))
 
@@ -40,7 +40,7 @@ class Handled(NamedTuple):
     begun: int
     done: int
     time_us: int
-    refs: tuple[Ref, ...]
+    rows: tuple[EventRow | RegistrationRow, ...]
 
 
 _Row = LeadershipRow | RecordRow
@@ -61,7 +61,7 @@ def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
             done = next((later for later in rows[at + 1 :] if later.time_us > row.time_us), None)
             if row.event == "broker_failed" and done is not None:
                 handled.extend(
-                    Handled(broker_id, by, row.time_us, done.time_us, row.time_us, (row.ref, done.ref))
+                    Handled(broker_id, by, row.time_us, done.time_us, row.time_us, (row, done))
                     for broker_id in subjects(row)
                 )
     return handled
@@ -70,7 +70,7 @@ def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
 def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
     """Of decoded registration records: the fence comes last in what handleBrokerFenced writes."""
     return [
-        Handled(row.subject_broker_id, row.broker_id, row.offset, row.offset, row.time_us, (row.ref,))
+        Handled(row.subject_broker_id, row.broker_id, row.offset, row.offset, row.time_us, (row,))
         for row in rows
         if row.change == "fenced" and row.offset is not None
     ]
@@ -91,7 +91,7 @@ def records_sightings(rows: Iterable[RecordRow]) -> list[Sighting]:
     return [(row.offset, row) for row in rows if row.leader >= 0]
 
 
-def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> tuple[Finding, ...]:
+def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> tuple[Case, ...]:
     """The same leader in the same epoch before a failure of it and after that was handled, once per epoch."""
     epochs: dict[tuple[int, str, int, int | None, int | None], list[Sighting]] = defaultdict(list)
     for order, row in sightings:
@@ -99,7 +99,7 @@ def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]
     failures: dict[tuple[int, int | None], list[Handled]] = defaultdict(list)
     for failure in handled:
         failures[failure.by, failure.broker_id].append(failure)
-    findings: list[Finding] = []
+    cases: list[Case] = []
     for (by, _, _, leader, _), seen in epochs.items():
         for failure in failures.get((by, leader), ()):
             both_sides = _before_and_after(failure, seen)
@@ -107,9 +107,9 @@ def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]
                 continue
             first, last = both_sides
             if first.topic_id is not None:
-                findings.append(_finding(failure, first, last))
+                cases.append(_case(failure, first, last))
             break
-    return tuple(findings)
+    return tuple(cases)
 
 
 def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Row] | None:
@@ -125,16 +125,14 @@ def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Ro
     return (before[both[0]], after[both[0]]) if both else None
 
 
-def _finding(failure: Handled, first: _Row, last: _Row) -> Finding:
+def _case(failure: Handled, first: _Row, last: _Row) -> Case:
     by = last.broker_id
-    return Finding(
-        rule_id=FAILOVER_NOT_COMPLETED,
-        topic=last.topic,
-        partition=last.partition,
-        leader_epoch=last.leader_epoch,
+    handled = f"{by} had handled the failure of broker {failure.broker_id}, and still shows it as the leader of "
+    return broken(
+        FAILOVER_NOT_COMPLETED,
+        f"{handled}{last.topic}-{last.partition} in the same epoch {last.leader_epoch}",
+        (first, *failure.rows, last),
         time_us=last.time_us,
-        brokers=tuple(sorted({failure.broker_id, by})),
-        message=f"{by} had handled the failure of broker {failure.broker_id}, and still shows it as the leader of "
-        f"{last.topic}-{last.partition} in the same epoch {last.leader_epoch}",
-        refs=(first.ref, *failure.refs, last.ref),
+        brokers=(failure.broker_id, by),
+        leader_epoch=last.leader_epoch,
     )

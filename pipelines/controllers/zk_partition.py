@@ -22,15 +22,9 @@ from collections import defaultdict
 from collections.abc import Container, Iterable
 from itertools import pairwise
 
-from pipelines.kafka.controller_rows import (
-    LEADER_DURING_DELETE,
-    ONE_INCARNATION_US,
-    Finding,
-    LeadershipRow,
-    Ref,
-    StateRow,
-    illegal,
-)
+from pipelines.controllers.transitions import illegal
+from pipelines.kafka.controller_rows import LEADER_DURING_DELETE, ONE_INCARNATION_US, LeadershipRow, Ref, StateRow
+from pipelines.rules.rule import Case
 
 
 def same_incarnation(row: LeadershipRow, other: LeadershipRow) -> bool:
@@ -44,7 +38,7 @@ def _state(row: LeadershipRow) -> tuple[int | None, int | None, frozenset[int] |
     return row.leader, row.leader_epoch, None if row.isr is None else frozenset(row.isr)
 
 
-def contradiction(row: LeadershipRow, other: LeadershipRow) -> Finding | None:
+def contradiction(row: LeadershipRow, other: LeadershipRow) -> Case | None:
     """What two rows of the same controller cannot both say, within one incarnation."""
     name = f"{other.topic}-{other.partition}"
     if other.leader_epoch == row.leader_epoch and None not in (row.leader, other.leader) and row.leader != other.leader:
@@ -57,7 +51,7 @@ def contradiction(row: LeadershipRow, other: LeadershipRow) -> Finding | None:
     return None
 
 
-def went_back(row: LeadershipRow, other: LeadershipRow) -> Finding | None:
+def went_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
     """What a controller cannot have decided after an earlier decision, within one incarnation."""
     epochs = (("leader epoch", row.leader_epoch, other.leader_epoch),)
     for what, before, after in (*epochs, ("zkVersion", row.partition_epoch, other.partition_epoch)):
@@ -67,7 +61,7 @@ def went_back(row: LeadershipRow, other: LeadershipRow) -> Finding | None:
     return None
 
 
-def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> tuple[Finding, ...]:
+def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> tuple[Case, ...]:
     """Contradictions among the controllers' own rows (role ``controller``) of one partition.
 
     Lines without a controller epoch are left out: those of the leader selectors up to 1.0 say what will be tried, and
@@ -81,7 +75,7 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> t
         holds = row.role == "controller" and row.leader_epoch is not None and row.leader != LEADER_DURING_DELETE
         if holds and row.controller_epoch is not None:
             sessions[row.broker_id, row.controller_epoch].append(row)
-    findings: list[Finding] = []
+    cases: list[Case] = []
     for session in sessions.values():
         session.sort(key=lambda row: row.ref)
         decided = [row for row in session if row.ref in decisions]
@@ -90,20 +84,20 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> t
         for row, other, compare in pairs:
             if row.ref.file_id != other.ref.file_id:
                 continue
-            finding = compare(row, other) if same_incarnation(row, other) else None
-            if finding is not None:
-                findings.append(finding)
-    return tuple(findings)
+            case = compare(row, other) if same_incarnation(row, other) else None
+            if case is not None:
+                cases.append(case)
+    return tuple(cases)
 
 
-def two_controllers(rows: Iterable[StateRow]) -> tuple[Finding, ...]:
+def two_controllers(rows: Iterable[StateRow]) -> tuple[Case, ...]:
     """One controller epoch under which two brokers elected leaders.
 
     The epoch is a znode that only one of them can have made larger (`KafkaController.elect`), and since 2.2 a write of
     a partition's state checks it. Epoch 0 is that of a broker which never was the controller.
     """
     first: dict[int, StateRow] = {}
-    findings: list[Finding] = []
+    cases: list[Case] = []
     reported: set[tuple[int, int]] = set()
     for row in sorted(rows, key=lambda row: (row.time_us, row.ref)):
         epoch = row.controller_epoch
@@ -113,5 +107,5 @@ def two_controllers(rows: Iterable[StateRow]) -> tuple[Finding, ...]:
         if earlier.broker_id != row.broker_id and (epoch, row.broker_id) not in reported:
             reported.add((epoch, row.broker_id))
             both = f"brokers {earlier.broker_id} and {row.broker_id} both elected leaders"
-            findings.append(illegal(f"{both} as the controller of epoch {epoch}", earlier, row))
-    return tuple(findings)
+            cases.append(illegal(f"{both} as the controller of epoch {epoch}", earlier, row))
+    return tuple(cases)

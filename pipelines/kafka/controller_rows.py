@@ -1,15 +1,14 @@
-"""Rows that the controllers' modules take in, and the findings that they give.
+"""Rows that the controllers' modules take in.
 
-Every row carries the place of its line, so that a finding has evidence. Times are those of the log line, on the clock
-of the broker whose log it is.
+Every row carries the place of its line, so that what it proves has evidence. Times are those of the log line, on the
+clock of the broker whose log it is.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from schemas.fields import Int, Long
 
@@ -151,95 +150,8 @@ class RegistrationRow(NamedTuple):
     controller_id: Int | None = None
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A broken promise, with the lines that prove it; topic is empty and partition -1 where it is about a broker."""
-
-    rule_id: str
-    topic: str
-    partition: int
-    leader_epoch: int | None
-    time_us: int
-    brokers: tuple[int, ...]
-    message: str
-    refs: tuple[Ref, ...]
-
-
-class Transition(NamedTuple):
-    """A row of gold `controller_transitions`; the shell adds the cluster.
-
-    Attributes:
-        why: allowed, first_of_controller (nothing to compare with), after_gap (lines between are missing), refused
-            (the controller itself refused the pair), failed, repeated, never_allowed, contradicts.
-    """
-
-    topic: str
-    partition: int
-    machine: str
-    controller: int
-    time_us: int
-    from_state: str
-    to_state: str
-    legal: bool | None
-    why: str
-    ref: Ref
-    replica_id: int | None = None
-    controller_epoch: int | None = None
-    succeeded: bool = True
-    leader: int | None = None
-    leader_epoch: int | None = None
-    isr: tuple[int, ...] | None = None
-
-
-class Replayed(NamedTuple):
-    """What a replay gives."""
-
-    transitions: tuple[Transition, ...]
-    findings: tuple[Finding, ...]
-
-
 PartitionRow = StateRow | LeadershipRow | RecordRow
-
-
-def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None) -> Finding:
-    """The finding that rows of a partition show together.
-
-    Args:
-        about: the row that gives its leader epoch and instant; the last one by default.
-    """
-    last = rows[-1] if about is None else about
-    return Finding(
-        rule_id=ILLEGAL_STATE_TRANSITION,
-        topic=last.topic,
-        partition=last.partition,
-        leader_epoch=last.leader_epoch,
-        time_us=last.time_us,
-        brokers=tuple(sorted({row.broker_id for row in rows})),
-        message=message,
-        refs=tuple(row.ref for row in rows),
-    )
-
-
-def transition(
-    row: PartitionRow, machine: str, from_state: str, to_state: str, legal: bool | None, why: str, **more: Any
-) -> Transition:
-    """The transition of a partition, or with `more` of a replica, that a row shows."""
-    return Transition(
-        topic=row.topic,
-        partition=row.partition,
-        machine=machine,
-        controller=row.broker_id,
-        time_us=row.time_us,
-        from_state=from_state,
-        to_state=to_state,
-        legal=legal,
-        why=why,
-        ref=row.ref,
-        leader=row.leader,
-        leader_epoch=row.leader_epoch,
-        isr=row.isr,
-        **more,
-    )
+AnyRow = PartitionRow | EventRow | RegistrationRow
 
 
 def in_order(rows: Iterable[StateRow]) -> list[StateRow]:

@@ -7,7 +7,7 @@ What tells of partitions and controllers is as small as metadata is and read who
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.config import Config
-from pipelines.base.groups import Columns, groups
+from pipelines.base.groups import each, groups
 from pipelines.cluster.premises import STARTING, Premises
 from pipelines.cluster.replicas import about_replicas
 from pipelines.controllers.plan import plan_from
@@ -167,7 +167,7 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
         if life.event == STARTING:
             starts[life.cluster_id, life.broker_id].append(life.time_us)
     plan, steps = plan_from(premises), {}
-    for (cluster_id, broker_id), of_broker in groups(lines.to_batches(), len(key), _broker_lines):
+    for (cluster_id, broker_id), of_broker in groups(lines.to_batches(), len(key), each(BrokerLine._make)):
         node = (cluster_id, broker_id)
         events = list(BrokerAccount(broker_id, silent.get(node, ())).fold(of_broker))
         topics = {topic for (topic, _), _ in events}
@@ -178,10 +178,6 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
 
         steps[node] = PartitionCounts(min_isr).fold(events, starts[node], changed)
     return steps
-
-
-def _broker_lines(columns: Columns) -> Iterable[BrokerLine]:
-    return map(BrokerLine._make, zip(*columns, strict=True))
 
 
 def _changed(premises: Premises, node: Node, topic: str) -> list[int]:

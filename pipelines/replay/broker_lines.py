@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import Value, arrow_schema, is_in, micros, shaped
 from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, groups
+from pipelines.base.groups import each, groups
 from pipelines.kafka.context import Spans
 from pipelines.lake.bounds import Bounds
 from pipelines.replay.broker_account import BrokerAccount
@@ -111,7 +111,7 @@ class BrokerWorker:
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and the fields of `BrokerLine`."""
         tables = Tables(SHAPES)
-        for broker, lines in groups(batches, len(KEY_TYPES), _broker_lines):
+        for broker, lines in groups(batches, len(KEY_TYPES), each(BrokerLine._make)):
             cluster_id, broker_id = broker
             since_us = self._bounds.instants.get((cluster_id, broker_id), 0)
             account = BrokerAccount(broker_id, self._silent.get((cluster_id, broker_id), ()))
@@ -123,7 +123,3 @@ class BrokerWorker:
                     if tables.full:
                         yield from tables.take()
         yield from tables.rest()
-
-
-def _broker_lines(columns: Columns) -> Iterable[BrokerLine]:
-    return map(BrokerLine._make, zip(*columns, strict=True))

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 
 from pipelines.base.blobs import Batches, Tables
 from pipelines.base.chunks import Keyed
-from pipelines.base.groups import Columns, groups
+from pipelines.base.groups import each, groups
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.context import Contexts, History, value_at
 from pipelines.kafka.versions import rules_for
@@ -238,7 +238,7 @@ def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
 
     def check(batches: Batches) -> Batches:
         tables = Tables({PURGATORY_CHECKS.name: PURGATORY_CHECKS.schema})
-        for (cluster_id, topic, partition, broker_id), rows in groups(batches, len(KEY), _log_rows):
+        for (cluster_id, topic, partition, broker_id), rows in groups(batches, len(KEY), each(LogRow._make)):
             eras = contexts.eras.get((cluster_id, broker_id), ())
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition, "broker_id": broker_id}
             for produce in checked(eras, log_order(rows)):
@@ -259,10 +259,6 @@ def checked(eras: History, lines: Iterable[CheckLine]) -> Iterator[CheckedProduc
             checker = Checker(rules_for(later.popleft()[1]))
         yield from checker.observe(line)
     yield from checker.finish()
-
-
-def _log_rows(columns: Columns) -> Iterable[LogRow]:
-    return map(LogRow._make, zip(*columns, strict=True))
 
 
 def _columns(produce: CheckedProduce) -> dict[str, Any]:

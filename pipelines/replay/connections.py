@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Final
 
 from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, Key, groups
+from pipelines.base.groups import Key, each, groups
 from pipelines.kafka.seals import Broker
 from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US, Span
 from pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
@@ -117,7 +117,7 @@ class ConnectionWorker:
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and the fields of `ConnectionRow`."""
         tables = Tables(SHAPES)
-        for key, rows in groups(batches, len(KEY_TYPES), _rows):
+        for key, rows in groups(batches, len(KEY_TYPES), each(ConnectionRow._make)):
             cluster_id, broker_id, connection = key
             sealed_us = self._sealed_us.get((cluster_id, broker_id))
             if not connection:
@@ -355,7 +355,3 @@ def _previous(row: ConnectionRow, before: Instants | None) -> Instants | None:
     """Instants of the fetch before. A port can be used again, by another connection of the same name."""
     assert row.arrival_us is not None
     return before if before is not None and 0 <= row.arrival_us - before[0] <= GONE_US else None
-
-
-def _rows(columns: Columns) -> Iterable[ConnectionRow]:
-    return map(ConnectionRow._make, zip(*columns, strict=True))

@@ -22,7 +22,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, groups
+from pipelines.base.groups import each, groups
 from schemas.fields import Int, Long, spark_types
 
 #: Clocks drift: bounds are of so long, on the leader's clock.
@@ -69,7 +69,7 @@ Apart = Mapping[tuple[str, int, int], Mapping[int, tuple[int, int]]]
 def apart_by_partition(batches: Batches) -> Batches:
     """For ``mapInArrow`` over `KEY_TYPES` and `TOLD_TYPES` in `ORDER`: a row per partition, leader and window."""
     tables = Tables(SHAPES)
-    for (cluster_id, _, _, broker_id), rows in groups(batches, len(KEY_TYPES), _told):
+    for (cluster_id, _, _, broker_id), rows in groups(batches, len(KEY_TYPES), each(Told._make)):
         for leader_id, window_us, lowest_us, highest_us in _bounds(rows):
             tables.add(APART, (cluster_id, leader_id, broker_id, window_us, lowest_us, highest_us))
         yield from tables.take()
@@ -151,7 +151,3 @@ def apart_at(apart: Apart, pair: tuple[str, int, int], leader_us: int) -> tuple[
         return None
     at = leader_us // WINDOW_US * WINDOW_US
     return windows.get(at) or windows[min(windows, key=lambda window: abs(window - at))]
-
-
-def _told(columns: Columns) -> Iterable[Told]:
-    return map(Told._make, zip(*columns, strict=True))

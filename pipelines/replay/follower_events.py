@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of_each, is_in, look_up, micros, shaped, when
-from pipelines.base.groups import Columns
 from pipelines.cluster.premises import FETCHER_CLIENT
 from schemas import replicas as r
 from schemas.fields import spark_types
@@ -125,11 +124,6 @@ def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             "replica_id": follower,
         },
     )
-
-
-def rows_of(columns: Columns) -> Iterator[Row]:
-    """Rows behind the key (`pipelines.base.groups.groups`)."""
-    return zip(*columns, strict=True)
 
 
 def events_of(rows: Iterable[Row], threads: Mapping[tuple[int, str], int], turns: Turns) -> list[r.ReplicaEvent]:

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from pipelines.base.blobs import Batches, Tables
-from pipelines.base.groups import groups
+from pipelines.base.groups import each, groups
 from pipelines.cluster.premises import SHUT_DOWN, STARTING, Premises
 from pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
 from pipelines.kafka.versions import Rules, rules_for
 from pipelines.replay.coarse import blurred_truncation, is_coarse, untraced
-from pipelines.replay.follower_events import KEY, events_of, rows_of
+from pipelines.replay.follower_events import KEY, events_of
 from pipelines.replay.follower_truncation import effective_rules
 from pipelines.replay.replica_rows import STAY, TRUNCATION, partition_rows
 from schemas import replicas as r
@@ -36,7 +36,7 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
 
     def replay(batches: Batches) -> Batches:
         tables = Tables({spec.name: spec.schema for spec in SPECS})
-        for (cluster_id, topic, partition), rows in groups(batches, len(KEY), rows_of):
+        for (cluster_id, topic, partition), rows in groups(batches, len(KEY), each(tuple)):
             events = events_of(rows, threads.get(cluster_id, {}), turns.get(cluster_id, {}))
             if contexts.coarse:
                 events = [_as_coarse(contexts, cluster_id, event) for event in events]

@@ -5,7 +5,7 @@ A request comes first, then the outcomes of its partitions, which the replay of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped
 from pipelines.base.blobs import Batches, Tables
-from pipelines.base.groups import Columns, groups
+from pipelines.base.groups import groups, named
 from pipelines.kafka.context import History, Spans, value_at
 from pipelines.lake.bounds import Bounds
 from pipelines.replay import coordinators
@@ -140,7 +140,7 @@ class ProduceWorker:
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `OPERATION_SHAPES`."""
         tables = Tables(OPERATION_SHAPES)
-        for (cluster_id, broker_id, operation_id), rows in groups(batches, len(KEY_TYPES), _rows):
+        for (cluster_id, broker_id, operation_id), rows in groups(batches, len(KEY_TYPES), named(COLUMNS)):
             request: dict[str, Any] | None = None
             outcomes: list[dict[str, Any]] = []
             for values in rows:
@@ -170,10 +170,6 @@ class ProduceWorker:
             if tables.full:
                 yield from tables.take()
         yield from tables.rest()
-
-
-def _rows(columns: Columns) -> Iterable[dict[str, Any]]:
-    return (dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 def _columns(values: dict[str, Any]) -> dict[str, Any]:

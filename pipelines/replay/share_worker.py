@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import arrow_schema, both, first_of, is_in, micros, shaped
 from pipelines.base.blobs import Batches, Tables
-from pipelines.base.groups import Columns, groups
+from pipelines.base.groups import groups, named
 from pipelines.grammars.coordinator_bodies import SHARE_APIS
 from pipelines.kafka.context import History, Spans, value_at
 from pipelines.lake.bounds import Bounds
@@ -179,7 +179,7 @@ class ShareWorker:
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `SHAPES`."""
         tables = Tables(SHAPES)
-        for broker, rows in groups(batches, len(KEY_TYPES), _rows):
+        for broker, rows in groups(batches, len(KEY_TYPES), named(COLUMNS)):
             partitions: dict[Place, SharePartition] = defaultdict(SharePartition)
             seen: str | None = None
             for row in rows:
@@ -334,7 +334,3 @@ def _by_type(batch: Row) -> Iterator[tuple[int, int, int]]:
     else:
         for offset, kind in zip(range(first, last + 1), types, strict=False):
             yield offset, offset, kind
-
-
-def _rows(columns: Columns) -> Iterable[Row]:
-    return (dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped, when
 from pipelines.base.blobs import Batches, Tables
-from pipelines.base.groups import Columns, groups
+from pipelines.base.groups import each, groups
 from schemas.gold import REPLICA_BLAME
 
 SINGLED_OUT_SHARE: Final = 2 / 3
@@ -86,7 +86,7 @@ class BlameWorker:
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: sorted `ROW_TYPES`; gives blobs of `SHAPES`."""
         tables = Tables(SHAPES)
-        for (cluster_id, kind, interval_us), waits in groups(batches, len(KEY_TYPES), _waits):
+        for (cluster_id, kind, interval_us), waits in groups(batches, len(KEY_TYPES), each(tuple)):
             key = {"cluster_id": cluster_id, "kind": kind, "interval_start": interval_us}
             for row in self._rows(waits):
                 tables.add_named(REPLICA_BLAME.name, key | {"interval_s": self._interval_s} | row)
@@ -162,7 +162,3 @@ def _shares(parts: Sequence[int]) -> list[float]:
 
 def _micros(duration_ms: float) -> int:
     return math.floor(duration_ms * 1000 + 0.5)
-
-
-def _waits(columns: Columns) -> Iterable[Wait]:
-    return zip(*columns, strict=True)

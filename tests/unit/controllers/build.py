@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, Ref, RegistrationRow, StateRow
+from pipelines.rules.rule import Case
 
 SECOND = 1_000_000
 
@@ -45,6 +46,11 @@ def record(offset: int, leader: int, leader_epoch: int, partition_epoch: int, **
 
 def registration(offset: int, broker_id: int, change: str, broker_epoch: int | None = None) -> RegistrationRow:
     return RegistrationRow(offset * SECOND, 1, ref(offset, "log"), broker_id, change, broker_epoch, offset)
+
+
+def refs(case: Case) -> list[Ref]:
+    """Places of a case's lines, which are numbered by their offsets here."""
+    return [ref(line.byte_offset or 0, line.file_id or "") for line in case.evidence]
 
 
 def only(rows: Sequence[Any]) -> Any:

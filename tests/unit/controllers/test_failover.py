@@ -23,7 +23,7 @@ from pipelines.controllers.unhandled import (
 from pipelines.controllers.worker import election_steps
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, StateRow
 from schemas.controllers import OUTCOMES
-from tests.unit.controllers.build import SECOND, event, line, only, record, ref, registration, state
+from tests.unit.controllers.build import SECOND, event, line, only, record, ref, refs, registration, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 
 LOST = "Newly added brokers: , deleted brokers: 2, bounced brokers: , all live brokers: 1,3"
@@ -274,7 +274,7 @@ def test_a_dead_broker_that_still_leads_after_its_failure_was_handled():
     handled = failures_handled(events)
     found = only(unhandled_failures(handled, controllers_sightings(rows)))
     assert found.rule_id == "failover-not-completed"
-    assert (found.refs[0], found.refs[-1]) == (rows[0].ref, rows[1].ref)
+    assert (refs(found)[0], refs(found)[-1]) == (rows[0].ref, rows[1].ref)
     early = rows[1]._replace(time_us=15_000)
     later = rows[1]._replace(leader_epoch=2)
     anew = rows[1]._replace(topic_id="b")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipelines.controllers.broker_registration import registrations, replay_registrations
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
 from pipelines.kafka.controller_rows import LeadershipRow, RecordRow
-from tests.unit.controllers.build import event, line, only, record, registration
+from tests.unit.controllers.build import event, line, only, record, refs, registration
 from tests.unit.controllers.histories import applied_rows, kraft_records
 
 
@@ -23,7 +23,7 @@ from tests.unit.controllers.histories import applied_rows, kraft_records
 )
 def test_states_that_are_illegal_by_themselves(values: dict[str, object], version: str, text: str):
     bad = record(1, 1, 0, 0)._replace(**values)
-    assert text in only(replay_records([bad], version).findings).message
+    assert text in only(replay_records([bad], version).cases).message
     assert text in only(illegal_states([bad, bad], version)).message
 
 
@@ -44,9 +44,9 @@ def test_eligible_leader_replicas_may_stand_in_for_an_isr():
 )
 def test_steps_that_no_missing_record_explains(before: tuple[int, ...], after: tuple[int, ...], text: str):
     rows = [record(1, *before), record(9, *after)]
-    found = only(replay_records(rows).findings)
+    found = only(replay_records(rows).cases)
     assert text in found.message
-    assert found.refs == (rows[0].ref, rows[1].ref)
+    assert refs(found) == [rows[0].ref, rows[1].ref]
 
 
 def test_a_record_is_the_active_controllers_whoever_has_the_copy():
@@ -56,7 +56,7 @@ def test_a_record_is_the_active_controllers_whoever_has_the_copy():
 
 def test_another_topic_id_begins_again():
     replayed = replay_records([record(1, 1, 3, 5), record(9, 2, 0, 0, topic_id="new")])
-    assert replayed.findings == ()
+    assert replayed.cases == ()
     assert [one.why for one in replayed.transitions] == ["first_of_controller", "first_of_controller"]
 
 
@@ -64,12 +64,12 @@ def test_a_leader_comes_from_the_isr_or_the_elr_or_is_marked_unclean():
     before = record(1, 1, 0, 0, isr=(1,), elr=(2,), recovering=False)
     clean = record(2, 2, 1, 1, isr=(2,), elr=(), recovering=False)
     unclean = record(2, 3, 1, 1, isr=(3,), elr=(), recovering=True)
-    assert replay_records([before, clean]).findings == ()
+    assert replay_records([before, clean]).cases == ()
     assert [one.why for one in replay_records([before, unclean]).transitions] == ["first_of_controller", "unclean"]
-    found = only(replay_records([before, unclean._replace(recovering=False)]).findings)
+    found = only(replay_records([before, unclean._replace(recovering=False)]).cases)
     assert "neither in the ISR [1] nor in the ELR" in found.message
     gap = unclean._replace(recovering=False, partition_epoch=2)
-    assert replay_records([before, gap]).findings == ()
+    assert replay_records([before, gap]).cases == ()
 
 
 def test_lines_of_brokers_contradict_each_other_whatever_the_clocks():
@@ -103,7 +103,7 @@ def test_what_brokers_applied_as_transitions():
 @given(kraft_records(), st.data())
 def test_deleting_records_makes_no_finding(rows: list[RecordRow], data: st.DataObject):
     kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
-    assert replay_records(kept, "3.9.1").findings == ()
+    assert replay_records(kept, "3.9.1").cases == ()
 
 
 @given(applied_rows(), st.data())
@@ -114,8 +114,8 @@ def test_deleting_brokers_lines_makes_no_finding(rows: list[LeadershipRow], data
 
 def test_broker_epochs_grow():
     rows = [registration(1, 2, "registered", 7), registration(5, 2, "registered", 6)]
-    assert "went back from 7 to 6" in only(replay_registrations(rows).findings).message
-    assert replay_registrations([row._replace(offset=None) for row in rows]).findings == ()
+    assert "went back from 7 to 6" in only(replay_registrations(rows).cases).message
+    assert replay_registrations([row._replace(offset=None) for row in rows]).cases == ()
 
 
 @given(st.lists(st.sampled_from(("registered", "unfenced", "fenced", "controlled_shutdown")), max_size=12), st.data())
@@ -125,7 +125,7 @@ def test_deleting_registrations_makes_no_finding(changes: list[str], data: st.Da
         epoch = at if change == "registered" else epoch
         rows.append(registration(at, 2, change, epoch))
     kept = data.draw(st.lists(st.sampled_from(rows), unique=True)) if rows else []
-    assert replay_registrations(kept).findings == ()
+    assert replay_registrations(kept).cases == ()
 
 
 def test_registrations_of_lines():

@@ -1,0 +1,99 @@
+"""What a replay of states gives: transitions as rows of gold, and cases of what lines prove to be broken. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, AnyRow, PartitionRow, Ref
+from pipelines.rules.rule import VIOLATION, Case
+from pipelines.rules.rule import Ref as Evidence
+
+
+class Transition(NamedTuple):
+    """A row of gold `controller_transitions`; the shell adds the cluster.
+
+    Attributes:
+        why: allowed, first_of_controller (nothing to compare with), after_gap (lines between are missing), refused
+            (the controller itself refused the pair), failed, repeated, never_allowed, contradicts.
+    """
+
+    topic: str
+    partition: int
+    machine: str
+    controller: int
+    time_us: int
+    from_state: str
+    to_state: str
+    legal: bool | None
+    why: str
+    ref: Ref
+    replica_id: int | None = None
+    controller_epoch: int | None = None
+    succeeded: bool = True
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+
+
+class Replayed(NamedTuple):
+    """What a replay gives."""
+
+    transitions: tuple[Transition, ...]
+    cases: tuple[Case, ...]
+
+
+def broken(
+    rule_id: str,
+    message: str,
+    rows: Sequence[AnyRow],
+    *,
+    time_us: int,
+    brokers: Sequence[int],
+    leader_epoch: int | None = None,
+) -> Case:
+    """A broken promise, with the rows whose lines prove it; its message begins small and has no stop."""
+    evidence = (Evidence(row.time_us, row.broker_id, *row.ref[:2], None, None, row.ref.file_id) for row in rows)
+    return Case(
+        rule_id,
+        VIOLATION,
+        message,
+        tuple(evidence),
+        leader_epoch=leader_epoch,
+        time_us=time_us,
+        brokers=tuple(sorted(set(brokers))),
+    )
+
+
+def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None) -> Case:
+    """The illegal transition that rows of a partition show together.
+
+    Args:
+        about: the row that gives its leader epoch and instant; the last one by default.
+    """
+    last = rows[-1] if about is None else about
+    brokers = [row.broker_id for row in rows]
+    epoch = last.leader_epoch
+    return broken(ILLEGAL_STATE_TRANSITION, message, rows, time_us=last.time_us, brokers=brokers, leader_epoch=epoch)
+
+
+def transition(
+    row: PartitionRow, machine: str, from_state: str, to_state: str, legal: bool | None, why: str, **more: Any
+) -> Transition:
+    """The transition of a partition, or with `more` of a replica, that a row shows."""
+    return Transition(
+        topic=row.topic,
+        partition=row.partition,
+        machine=machine,
+        controller=row.broker_id,
+        time_us=row.time_us,
+        from_state=from_state,
+        to_state=to_state,
+        legal=legal,
+        why=why,
+        ref=row.ref,
+        leader=row.leader,
+        leader_epoch=row.leader_epoch,
+        isr=row.isr,
+        **more,
+    )
