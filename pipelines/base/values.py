@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -34,3 +35,8 @@ class Part(BaseModel):
     """A part of the report: read-only, and nothing but what it declares."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], **others: Any) -> Self:
+        """A part that has a row's values for the fields that the row names alike, but for those that are given."""
+        return cls(**{name: row[name] for name in cls.model_fields if name in row and name not in others}, **others)

@@ -8,9 +8,10 @@ from typing import Any
 from pipelines.inquiry.compare import Kind, Side
 from pipelines.inquiry.quantiles import rounded
 from pipelines.inquiry.read_clusters import named, require_one_between
-from pipelines.inquiry.read_lines import FAR_US, instant
+from pipelines.inquiry.read_lines import ARRIVED, FAR_US, OF_CLUSTER, instant
 from pipelines.lake.reader import LakeReader
-from pipelines.report.figures import PHASES
+from pipelines.report import queries
+from pipelines.report.figures import PHASES, PRODUCE
 
 
 def side(
@@ -29,36 +30,31 @@ def side(
     cluster_id = None if cluster is None else named(reader, cluster)
     require_one_between(reader, cluster_id, since, until)
     parameters = {"since": since, "until": until, "cluster": cluster_id}
-    of_cluster = "($cluster IS NULL OR cluster_id = $cluster)"
-    arrived = f"arrival_time >= $since AND arrival_time < $until AND {of_cluster}"
     latency: dict[Kind, list[tuple[float, int]]] = defaultdict(list)
     for row in reader.rows(
         f"""SELECT api, acks, {rounded("total_time_ms")} AS ms, count(*) AS n FROM gold_request_phases
-            WHERE {arrived} GROUP BY ALL""",
+            WHERE {ARRIVED} GROUP BY ALL""",
         **parameters,
     ):
         latency[row["api"], row["acks"]].append((row["ms"], row["n"]))
     means = ", ".join(f"avg({column}) AS {phase}" for phase, column in PHASES.items())
     phases = reader.rows(
-        f"SELECT api, acks, {means} FROM gold_request_phases WHERE {arrived} GROUP BY ALL", **parameters
+        f"SELECT api, acks, {means} FROM gold_request_phases WHERE {ARRIVED} GROUP BY ALL", **parameters
     )
     waits = reader.rows(
-        f"""SELECT coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1) AS replica,
-                   count(*) AS operations, sum(greatest(wait_ms - $slow, 0)) / 1000 AS slow_s
-            FROM gold_delayed_operations
-            WHERE {arrived} AND operation = 'produce' AND api = 'PRODUCE' GROUP BY 1""",
-        slow=slow_ms,
+        f"""SELECT blamed AS replica, count(*) AS operations, sum(slow_wait_ms) / 1000 AS slow_s
+            FROM ({queries.operations(ARRIVED, slow_ms)}) WHERE kind = '{PRODUCE}' GROUP BY 1""",
         **parameters,
     )
-    events, of_broker = _events(reader, parameters, of_cluster)
+    events, of_broker = _events(reader, parameters)
     findings = reader.rows(
         f"""SELECT severity, rule_id, count(*) AS n FROM gold_violations
-            WHERE time >= $since AND time < $until AND {of_cluster} AND implied_by IS NULL GROUP BY ALL""",
+            WHERE time >= $since AND time < $until AND {OF_CLUSTER} AND implied_by IS NULL GROUP BY ALL""",
         **parameters,
     )
     return Side(
         name=name,
-        seconds=_seconds(reader, parameters, arrived, since_us, until_us),
+        seconds=_seconds(reader, parameters, since_us, until_us),
         # A lake of an older version has one result for all clusters.
         verdicts={
             row["rule_id"]: row["verdict"]
@@ -74,22 +70,18 @@ def side(
     )
 
 
-def _seconds(
-    reader: LakeReader, parameters: dict[str, Any], arrived: str, since_us: int | None, until_us: int | None
-) -> float:
+def _seconds(reader: LakeReader, parameters: dict[str, Any], since_us: int | None, until_us: int | None) -> float:
     if since_us is not None and until_us is not None:
         return (until_us - since_us) / 1e6
     (row,) = reader.rows(
         f"""SELECT (epoch_us(max(arrival_time)) - epoch_us(min(arrival_time))) / 1e6 AS s FROM gold_request_phases
-            WHERE {arrived}""",
+            WHERE {ARRIVED}""",
         **parameters,
     )
     return float(row["s"] or 0.0)
 
 
-def _events(
-    reader: LakeReader, parameters: dict[str, Any], of_cluster: str
-) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
+def _events(reader: LakeReader, parameters: dict[str, Any]) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
     """How often each thing happened, in all and to each broker."""
     rows = reader.rows(
         f"""WITH happened AS (
@@ -111,7 +103,7 @@ def _events(
               SELECT NULL, concat('partition ', replace(state, '_', ' ')), started_time, cluster_id
               FROM gold_availability)
             SELECT broker, what, count(*) AS n FROM happened
-            WHERE time >= $since AND time < $until AND {of_cluster} GROUP BY ALL ORDER BY broker, what""",
+            WHERE time >= $since AND time < $until AND {OF_CLUSTER} GROUP BY ALL ORDER BY broker, what""",
         **parameters,
     )
     events: Counter[str] = Counter()

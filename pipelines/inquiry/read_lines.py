@@ -12,6 +12,10 @@ from pipelines.lake.reader import LakeReader
 LINE = "file_id, byte_offset, line_no"
 #: Lines of a partition before a time: parameters ``cluster``, ``topic``, ``partition`` and ``before``.
 OF_PARTITION = "cluster_id = $cluster AND topic = $topic AND partition = $partition AND time < $before"
+#: Rows of a cluster, of any for null: parameter ``cluster``.
+OF_CLUSTER = "($cluster IS NULL OR cluster_id = $cluster)"
+#: Of them those that arrived between two times: parameters ``since`` and ``until``.
+ARRIVED = f"arrival_time >= $since AND arrival_time < $until AND {OF_CLUSTER}"
 #: After all lines.
 FAR_US = 253_000_000_000_000_000
 

@@ -7,22 +7,17 @@ from datetime import datetime
 from pipelines.base.values import iso_utc
 from pipelines.inquiry.quantiles import rounded
 from pipelines.inquiry.read_clusters import require_one_between
-from pipelines.inquiry.read_lines import FAR_US, instant
+from pipelines.inquiry.read_lines import ARRIVED, FAR_US, instant
 from pipelines.inquiry.whatif import Counts, Variants
 from pipelines.lake.reader import LakeReader
+from pipelines.report import queries
+from pipelines.report.figures import PRODUCE
 
 #: Errors of a produce that too small an ISR gets (`Partition.appendRecordsToLeader`, before and after the append).
 _TOO_FEW = (19, 20)
 
-_OPERATIONS = """(
-  SELECT broker_id, succeeded, closing_replica, wait_without_closing_ms AS without_ms, wait_ms, error_codes,
-         (epoch_us(line_time) - epoch_us(arrival_time)) / 1000.0 AS total_ms,
-         list_min(list_transform(partitions, lambda p: len(p.isr))) AS isr_size
-  FROM gold_delayed_operations
-  WHERE operation = 'produce' AND api = 'PRODUCE' AND arrival_time >= $since AND arrival_time < $until
-    AND ($cluster IS NULL OR cluster_id = $cluster))"""
-_WITHOUT = """CASE WHEN closing_replica = {broker} AND without_ms IS NOT NULL
-                   THEN least(total_ms, total_ms - wait_ms + without_ms) ELSE total_ms END"""
+_OPERATIONS = f"(SELECT * FROM ({queries.operations(ARRIVED, slow_ms=0)}) WHERE kind = '{PRODUCE}')"
+_WITHOUT = "CASE WHEN closing_replica = {broker} THEN coalesce(total_without_ms, total_ms) ELSE total_ms END"
 
 
 def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, until_us: int | None) -> Variants:
@@ -45,7 +40,7 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
 
     waited = reader.rows(
         f"""SELECT DISTINCT closing_replica AS broker FROM {_OPERATIONS}
-            WHERE succeeded AND without_ms IS NOT NULL AND closing_replica <> broker_id ORDER BY 1""",
+            WHERE succeeded AND wait_without_closing_ms IS NOT NULL AND closing_replica <> broker_id ORDER BY 1""",
         **parameters,
     )
     led = reader.rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.base.values import iso_utc
 from pipelines.inquiry.read_clusters import require_one
-from pipelines.inquiry.read_lines import FAR_US, instant
+from pipelines.inquiry.read_lines import FAR_US, OF_CLUSTER, instant
 from pipelines.inquiry.read_partition import partition_facts
 from pipelines.inquiry.write import ABOUT_RECORDS, WRITES_MAX, WriteRows
 from pipelines.lake.reader import LakeReader
@@ -32,7 +32,7 @@ def write_rows(
         "since": instant(since_us or 0),
         "until": instant(FAR_US if until_us is None else until_us),
     }
-    of_time = "time >= $since AND arrival_time < $until AND ($cluster IS NULL OR cluster_id = $cluster)"
+    of_time = f"time >= $since AND arrival_time < $until AND {OF_CLUSTER}"
     matching = f"""
         FROM (SELECT *, unnest(partitions) AS p FROM silver_produce_requests
               WHERE {of_time} AND ($client IS NULL OR client_id = $client))

@@ -9,9 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-#: A row per cell, and a histogram of each.
-Cells = tuple[list[dict[str, Any]], list[Counter[int]]]
-
 #: Aggregates are added up once so many rows of them have come together.
 _TOGETHER = 200_000
 
@@ -24,7 +21,6 @@ class Fold:
     keys: Sequence[str]
     sums: Sequence[str]
     maxima: Sequence[str] = ()
-    rows_max: int | None = None  #: of the keys only so many are wanted, those with the largest sums of the first column
     _parts: list[pa.Table] = field(default_factory=list)
     _rows: int = 0
     _together: int = field(default_factory=lambda: _TOGETHER)
@@ -35,7 +31,7 @@ class Fold:
         self._parts.append(part)
         self._rows += part.num_rows
         if self._rows > self._together:
-            self._parts = [self._trimmed(self._grouped(pa.concat_tables(self._parts)))]
+            self._parts = [self._grouped(pa.concat_tables(self._parts))]
             self._rows = self._parts[0].num_rows
             # Where there are more keys than that, each row is still added up a few times only.
             self._together = max(_TOGETHER, 2 * self._rows)
@@ -49,12 +45,6 @@ class Fold:
         grouped = rows.group_by(list(self.keys)).aggregate(wanted)
         names = {f"{name}_{how}": name for name, how in wanted}
         return grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
-
-    def _trimmed(self, rows: pa.Table) -> pa.Table:
-        """A hundredfold of what is wanted is kept: a key that comes up late may still make it."""
-        if self.rows_max is None or rows.num_rows <= 100 * self.rows_max:
-            return rows
-        return rows.sort_by([(self.sums[0], "descending")]).slice(0, 100 * self.rows_max)
 
 
 def cells_of(

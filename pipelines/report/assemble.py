@@ -122,11 +122,7 @@ def assemble(
         blame_coordinator=blame(rows, COORDINATOR),
         share_members=share_members(rows)[:MEMBERS_MAX],
         throttled=tuple(
-            ThrottledClient(
-                **{name: row[name] for name in ("cluster_id", "client_id", "api", "requests")},
-                throttle_ms_total=round(row["total"], 3),
-                throttle_ms_max=round(row["longest"], 3),
-            )
+            ThrottledClient.of(row, throttle_ms_total=round(row["total"], 3), throttle_ms_max=round(row["longest"], 3))
             for row in rows.throttled
         ),
         timeline=timeline(rows),
@@ -207,22 +203,15 @@ def _run_of(run: RunInfo, rows: Collected, cluster_id: str) -> RunInfo:
 def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Incident:
     """A row of `pipelines.report.small_tables.incidents` as the report has it."""
     bug = None if row["known_bug"] is None else IncidentBug(id=row["known_bug"], fixed_in=row["fixed_in"])
-    return Incident(
-        **{name: row[name] for name in ("incident_id", "kind", "severity", "sentence", "advice", "caused_by")},
-        **{name: row[name] for name in ("cluster_id", "partitions")},
+    return Incident.of(
+        row,
         start_time=iso_utc(row["start_time"]),
         end_time=_instant(row["end_time"]),
         broker_ids=tuple(row["broker_ids"]),
         topic_partitions=tuple(row["topic_partitions"]),
         known_bug=bug,
         figures={figure["name"]: figure["value"] for figure in row["figures"]},
-        evidence=tuple(
-            Evidence(
-                **{name: line[name] for name in ("file", "line_no", "byte_offset", "text", "broker_id")},
-                time=_instant(line["time"]),
-            )
-            for line in row["evidence"]
-        ),
+        evidence=tuple(Evidence.of(line, time=_instant(line["time"])) for line in row["evidence"]),
         is_new=None if before is None else row["incident_id"] not in before.incident_ids,
     )
 

@@ -175,14 +175,9 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore 
     short = gap if gap and not _is_violated(row) else None
     judged = any(row[name] for name in ("checked", "cases", "observations", "open_cases"))
     applicable = bool(short or judged or row["reason"])
-    return RuleResult(
-        rule_id=row["rule_id"],
+    return RuleResult.of(
+        row,
         verdict=INCONCLUSIVE if short else row["verdict"] if applicable else CLEAN,
-        checked=row["checked"],
-        cases=row["cases"],
-        observations=row["observations"],
-        open_cases=row["open_cases"],
-        left_out=row["left_out"],
         reason=row["reason"] or (short.reason if short else None if applicable else NOTHING_JUDGED),
         is_new=None if before is None else before.verdicts.get(row["rule_id"]) != row["verdict"],
         applicable=applicable,
@@ -230,8 +225,8 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
         mark = fingerprint(row, row["time_us"])
         evidence = sorted(lines[row["finding_id"]], key=lambda line: int(line["position"]))
         windows = clocks[evidence[0]["cluster_id"]] if evidence else []
-        return Finding(
-            **{name: row[name] for name in _COPIED},
+        return Finding.of(
+            row,
             time=None if row["time_us"] is None else iso_utc(row["time_us"]),
             brokers=tuple(row["brokers"]),
             evidence=tuple(map(_evidence, in_order(evidence, _written, windows))),
@@ -250,14 +245,7 @@ def _written(line: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 def _evidence(line: Mapping[str, Any]) -> Evidence:
-    time = None if line["time"] is None else iso_utc(line["time"])
-    return Evidence.model_validate({name: line.get(name) for name in Evidence.model_fields} | {"time": time})
-
-
-_COPIED = (
-    *("finding_id", "rule_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end"),
-    *("message", "known_bug", "cause", "records"),
-)
+    return Evidence.of(line, time=None if line["time"] is None else iso_utc(line["time"]))
 
 
 def _key(row: Mapping[str, Any], order: _Order) -> tuple[Any, ...]:

@@ -192,21 +192,14 @@ def _within(groups: Rows, measured: int) -> dict[str, float | None]:
 
 def _worst(rows: Collected, kind: str) -> tuple[WorstOperation, ...]:
     return tuple(
-        WorstOperation(
-            broker_id=row["broker_id"],
-            client_id=row["client_id"],
-            correlation_id=row["correlation_id"],
+        WorstOperation.of(
+            row,
             arrival_time=iso_utc(row["arrival_us"]),
             wait_ms=round(row["wait_ms"], 3),
             residual_ms=to_ms(row["residual_ms"]),
             topic=row["closing_topic"],
             partition=row["closing_partition"],
-            cause=row["cause"],
-            closing_replica=row["closing_replica"],
-            closing_role=row["closing_role"],
             operation_class=row["class"],
-            class_reason=row["class_reason"],
-            api=row["api"],
         )
         for row in rows.worst
         if row["kind"] == kind
@@ -215,13 +208,12 @@ def _worst(rows: Collected, kind: str) -> tuple[WorstOperation, ...]:
 
 def timeline(rows: Collected) -> tuple[Interval, ...]:
     """Acks=all produces per interval, in order of time."""
-    counts = (*CLASSES, "observed", "with_error", "slow")
     return tuple(
-        Interval(
+        Interval.of(
+            row,
             time=iso_utc(row["start_s"] * 1_000_000),
             interval_s=rows.interval_s,
             total_ms_p99=from_ticks(only(row["total_p99"])),
-            **{name: row[name] for name in counts},
         )
         for row in sorted(rows.timeline, key=lambda row: int(row["start_s"]))
     )

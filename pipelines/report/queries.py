@@ -57,27 +57,20 @@ def of_window(bounds: Bounds, cluster_id: str | None) -> str:
 
 
 def operations(where: str, slow_ms: int) -> str:
-    """Operations with what several questions need of them.
-
-    Of a follower's fetch neither min.bytes nor isolation level are told apart: followers are one kind of reader.
+    """Rows of ``gold.delayed_operations`` with their figures: what report, page and inquiries say of an operation.
 
     Args:
-        where: of `of_window`.
+        where: of `of_window`, or another condition.
+        slow_ms: a wait is slow beyond it.
     """
-    is_fetch, by_client = "operation = 'fetch'", "operation = 'fetch' AND replica_id < 0"
+    is_fetch = "operation = 'fetch'"
     is_split = " OR ".join(f"{name} IS NOT NULL" for name in SPLIT.values())
     # Its log line tells the time until the response was sent, and arrival is that much before: this is totalTimeMs.
     total = "(epoch_us(line_time) - epoch_us(arrival_time)) / 1000"
     return f"""
         SELECT
-            cluster_id, broker_id, api, client_id, correlation_id, operation_id, class, class_reason, known_bug, cause,
-            succeeded, error_codes, parked, closing_topic, closing_partition, closing_replica, closing_role, wait_ms,
-            residual_ms, interval_width_ms, {", ".join(SPLIT.values())},
+            *,
             CASE WHEN {is_fetch} THEN '{FETCH}' WHEN api = 'PRODUCE' THEN '{PRODUCE}' ELSE '{COORDINATOR}' END AS kind,
-            CASE WHEN {is_fetch} THEN NOT ({by_client}) END AS by_follower,
-            CASE WHEN {by_client} THEN min_bytes END AS min_bytes,
-            CASE WHEN {by_client} THEN coalesce(isolation_level, 0) = 1 END AS read_committed,
-            CASE WHEN {by_client} THEN read_from END AS read_from,
             -- How close it is, is asked of all fetches, but only of those produces that were answered without error.
             {is_fetch} OR succeeded AS measured,
             coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, {UNKNOWN_BROKER}) AS blamed,
@@ -91,6 +84,7 @@ def operations(where: str, slow_ms: int) -> str:
             wait_ms > {slow_ms} AS slow,
             greatest(wait_ms - {slow_ms}, 0.0) AS slow_wait_ms,
             {is_split} AS is_split,
+            list_min(list_transform(partitions, lambda part: len(part.isr))) AS isr_size,
             -- The more worth looking at, the lower; of equals those of the larger size.
             CASE class WHEN 'contradicted' THEN 0 WHEN 'late' THEN 1 ELSE 2 END AS badness,
             CASE WHEN class IN ('contradicted', 'late') THEN coalesce(abs(residual_ms), 0.0) ELSE wait_ms END AS size
@@ -110,13 +104,27 @@ def counted_by_class() -> str:
 
 
 def groups(operations: str) -> str:
-    """Counts and sums per combination of the columns that have few values, none of which grows with the input."""
+    """Counts and sums per combination of the columns that have few values, none of which grows with the input.
+
+    Of a follower's fetch neither min.bytes nor isolation level are told apart: followers are one kind of reader.
+    """
+    by_client = f"kind = '{FETCH}' AND replica_id < 0"
+    by_reader = f"""
+        SELECT
+            * REPLACE (
+                CASE WHEN {by_client} THEN min_bytes END AS min_bytes,
+                CASE WHEN {by_client} THEN read_from END AS read_from
+            ),
+            CASE WHEN kind = '{FETCH}' THEN NOT ({by_client}) END AS by_follower,
+            CASE WHEN {by_client} THEN coalesce(isolation_level, 0) = 1 END AS read_committed
+        FROM ({operations})
+    """
     return f"""
         SELECT
             {", ".join(_KEYS)}, count(*) AS operations, count(*) FILTER (slow) AS slow, fsum(wait_ms) AS wait_ms,
             fsum(slow_wait_ms) AS slow_wait_ms, min(arrival_us) AS first_us, max(arrival_us) AS last_us,
             {counted_within()}
-        FROM ({operations}) GROUP BY {", ".join(_KEYS)}
+        FROM ({by_reader}) GROUP BY {", ".join(_KEYS)}
     """
 
 

@@ -37,8 +37,8 @@ def _member(row: dict[str, Any]) -> _Member:
 def _of_rows(rows: Rows, expired: int) -> ShareMember:
     first = min(rows, key=lambda row: (row["client_id"] is None, row["client_id"] or ""))
     causes = sorted(((row["cause"], row["requests"]) for row in rows), key=lambda item: (-item[1], item[0]))
-    return ShareMember(
-        **{name: first[name] for name in ("cluster_id", "group_id", "member_id", "client_id")},
+    return ShareMember.of(
+        first,
         **{name: sum(row[name] for row in rows) for name in _SUMS},
         locks_expired=expired,
         by_cause=dict(causes),

@@ -120,17 +120,8 @@ def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
 
     shown = sorted(rows, key=longest)[:UNAVAILABLE_MAX]
     return tuple(
-        Unavailable(
-            state=row["state"],
-            cluster_id=row["cluster_id"],
-            topic=row["topic"],
-            partition=row["partition"],
-            start=iso_utc(row["started_time"]),
-            end=_iso(row["ended_time"]),
-            duration_ms=row["duration_ms"],
-            isr=tuple(row["isr"] or ()),
-            min_insync_replicas=row["min_insync_replicas"],
-            produces_refused=row["produces_refused"],
+        Unavailable.of(
+            row, start=iso_utc(row["started_time"]), end=_iso(row["ended_time"]), isr=tuple(row["isr"] or ())
         )
         for row in shown
     ), len(rows) - len(shown)
@@ -148,16 +139,10 @@ def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
     ]
     known = [(row, time) for row, time in timed if time is not None]
     return tuple(
-        Failover(
-            cluster_id=row["cluster_id"],
-            topic=row["topic"],
-            partition=row["partition"],
+        Failover.of(
+            row,
             time=iso_utc(time),
             reason=row["reason"] or "unknown",
-            strategy=row["strategy"],
-            old_leader=row["old_leader"],
-            new_leader=row["new_leader"],
-            outcome=row["outcome"],
             to_taken_up_ms=row["detected_to_taken_up_ms"],
             to_serving_ms=row["detected_to_serving_ms"],
             approximate=bool(row["approximate"]),

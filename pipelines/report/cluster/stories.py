@@ -136,41 +136,20 @@ def _may_carry(fetch: Row, row: Row) -> bool:
 def _story(row: Row, line: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]], rows: StoryRows) -> Story:
     parts = list(row["partitions"] or ())
     closing = _closing(row)
-    return Story(
+    return Story.of(
+        row,
         request_id=row["operation_id"],
         kind=PRODUCE if row["api"] == "PRODUCE" else COORDINATOR,
-        api=row["api"],
-        cluster_id=row["cluster_id"],
-        broker_id=row["broker_id"],
-        client_id=row["client_id"],
-        connection=row["connection"],
-        correlation_id=row["correlation_id"],
         arrival=iso_utc(row["arrival_time"]),
         wait_ms=round(row["wait_ms"], 3),
         residual_ms=to_ms(row["residual_ms"]),
-        succeeded=row["succeeded"],
         error_codes=tuple(row["error_codes"]),
         operation_class=row["class"],
-        class_reason=row["class_reason"],
-        known_bug=row["known_bug"],
-        cause=row["cause"],
         closing_partition=_place(row["closing_topic"], row["closing_partition"]),
-        closing_replica=row["closing_replica"],
-        closing_role=row["closing_role"],
         parts_ms={name: round(row[column], 3) for name, column in SPLIT.items() if row[column] is not None},
-        partitions=tuple(_part(part) for part in parts[:PARTITIONS_MAX]),
+        partitions=tuple(StoryPart.of(part, isr=tuple(part["isr"] or ())) for part in parts[:PARTITIONS_MAX]),
         partitions_left_out=max(0, len(parts) - PARTITIONS_MAX),
         steps=tuple(sorted(_steps(row, line, closing, of_replica, rows), key=lambda step: step.time or "")),
-    )
-
-
-def _part(part: Row) -> StoryPart:
-    same = ("topic", "partition", "leader_epoch", "base_offset", "required_offset", "error_code", "cause")
-    return StoryPart(
-        **{name: part[name] for name in same},
-        closing_replica=part["closing_replica"],
-        isr=tuple(part["isr"] or ()),
-        missing=part["missing"],
     )
 
 
@@ -229,14 +208,7 @@ def with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
     text = rows.texts.get((line["file_id"], line["byte_offset"]))
     if text is not None and len(text) > TEXT_MAX:
         text = f"{text[:TEXT_MAX]}… ({len(text) - TEXT_MAX} more characters)"
-    return Step(
-        time=iso_utc(time_us),
-        what=what,
-        file=rows.paths.get(line["file_id"]),
-        line_no=line["line_no"],
-        byte_offset=line["byte_offset"],
-        text=text,
-    )
+    return Step.of(line, time=iso_utc(time_us), what=what, file=rows.paths.get(line["file_id"]), text=text)
 
 
 def _place(topic: str | None, partition: int | None) -> str | None:

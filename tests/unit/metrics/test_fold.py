@@ -8,17 +8,6 @@ import pytest
 from pipelines.metrics.fold import Fold
 
 
-def test_what_is_rare_goes_first_once_a_fold_has_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.metrics.fold._TOGETHER", 50)
-    fold = Fold(("key",), ("number",), rows_max=1)
-    for start in range(0, 400, 10):
-        fold.add(pa.table({"key": list(range(start, start + 10)), "number": [1] * 9 + [5]}))
-    found = fold.result()
-    assert found is not None
-    assert found.num_rows <= 210, "a hundredfold of what is wanted, and as much again before it is cut"
-    assert max(found["number"].to_pylist()) == 5
-
-
 def test_rows_of_many_keys_are_added_up_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.metrics.fold._TOGETHER", 50)
     fold, grouped = Fold(("key",), ("number",)), []
