@@ -23,7 +23,7 @@ from pipelines.bronze.layouts import structured
 from pipelines.bronze.layouts.loggers import is_kafka, own_template
 from pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
 from pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
-from pipelines.grammars.grammar import context_of
+from pipelines.grammars.grammar import bare_context, context_of
 
 #: At least this share of the sampled lines that start as records do has to parse.
 FIT_SHARE = 0.9
@@ -286,6 +286,8 @@ def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool,
     if len(first) == 1 and (sign := next(iter(first))) in _BRACKET_AT and (found := _all(_BRACKET_AT[sign], rests)):
         yield from _bracket(pattern, sign.decode(), rests, found, has_level, has_logger, left)
         return
+    if any(bare_context(rest[:_TIME_WITHIN].decode(errors="replace"))[1] for rest in rests):
+        return  # a message begins: no field has what Kafka's begin with
     if not has_logger and (found := _all(_NAME_AT, rests)):
         field = _named([(one[1] + (one[2] or b"")).decode() for one in found])
         if field is None and all(one[2] for one in found):

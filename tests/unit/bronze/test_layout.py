@@ -149,6 +149,18 @@ def test_other_lines_tell_a_day_from_a_month() -> None:
     assert infer(lines).layout.name == "%d{dd/MM/yyyy HH:mm:ss} %p %c - %m"
 
 
+def test_what_a_message_of_old_begins_with_is_no_field() -> None:
+    text = "Broker 1 skipped the become-leader state change after marking its partition as leader with correlation id"
+    text += " {} from controller 4 epoch 1 for partition t-0 since it is already the leader for the partition."
+    lines = [
+        f"2017-11-20 15:29:54,6{id_} TRACE {text.format(id_)} (state.change.logger) [main]".encode()
+        for id_ in range(10, 60)
+    ]
+    found = infer(lines).layout
+    assert found is not None
+    assert found.name == "%d %p %m (%c) [%t]"
+
+
 @pytest.mark.parametrize(
     ("name", "message", "logger"),
     [
