@@ -1,8 +1,9 @@
 """Whose a line is, where the full name of its logger does not stand in it.
 
-A simple or abbreviated name stands for the classes of `PACKAGES` that it fits. Where several fit, and it matters which,
-the line's own text decides: a template of Kafka's matches it, or it stays without a logger and is not understood. So it
-is with the three loggers that are no classes and have ``logger`` for a simple name, and where no name stands at all.
+A simple or abbreviated name stands for the classes of ``kafka_classes.toml`` that it fits. Where several fit, and it
+matters which, the line's own text decides: a template of Kafka's matches it, or it stays without a logger and is not
+understood. So it is with the three loggers that are no classes and have ``logger`` for a simple name, and where no name
+stands at all.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
+from importlib.resources import files
+
+import msgspec
 
 from pipelines.bronze.identity import OTHER, kind_of_logger
 from pipelines.bronze.layout import CACHE_MAX
-from pipelines.bronze.layouts.kafka_classes import PACKAGES
 from pipelines.grammars.facts import REQUEST_LOGGER
 from pipelines.grammars.grammar import bare_context, literal_prefix
 from pipelines.grammars.record import UNPARSED, Parsed, Record
@@ -36,8 +39,9 @@ _OPEN = re.compile(r"\\.|\[[^\]]*\]|\([^()]*\)|\(|\)")
 _SETTINGS = re.compile(r"(\w+Config) values:")
 _WORDS = re.compile(r"[A-Za-z]{3,}")
 
+_PACKAGES = msgspec.toml.decode(files(__package__).joinpath("kafka_classes.toml").read_bytes(), type=dict[str, str])
 _by_simple: dict[str, list[str]] = defaultdict(list)
-for _package, _classes in PACKAGES.items():
+for _package, _classes in _PACKAGES.items():
     for _class in _classes.split():
         _by_simple[_class].append(_package)
 

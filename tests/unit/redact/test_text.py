@@ -246,6 +246,6 @@ def test_ids_keep_their_form() -> None:
 
 
 def test_the_vocabulary_is_of_the_codes_words_not_of_its_examples() -> None:
-    assert {"Truncating", "leader", "partition", "acks", "totalTimeMs", "baseOffset"} <= vocabulary()
+    assert {"Truncating", "leader", "partition", "acks", "totalTimeMs", "baseOffset", "Shrinking"} <= vocabulary()
     assert not {"orders", "clicks", "payments", "alice", "billing", "customers"} & vocabulary()
     assert words_of('"""orders"""\ndef f():\n    """payments"""\n    return "leader epoch"') == {"leader", "epoch"}
