@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from jobs.exit_codes import ExitCode
-from jobs.steps import Run, read_lake, run_id_of, whole_report
+from jobs.steps import Run, open_lake, run_id_of, whole_report
 from pipelines.base.errors import InputError
 from pipelines.redact.known_names import pseudonyms
 from pipelines.redact.text import Redactor
@@ -24,7 +24,7 @@ def bundle(run: Run) -> ExitCode:
     store = store_of(run.out)
     if store.is_folder(run.out):
         raise InputError(run.out, "is a folder", "name the archive with --out, for example highwater-bundle.zip")
-    with read_lake(run, "bundle") as lake:
+    with open_lake(run, "bundle") as lake:
         if lake.stamp(RULE_RESULTS) is None:
             raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
         with run.console.stage("bundle"):

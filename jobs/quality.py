@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobs.exit_codes import ExitCode
-from jobs.lakes import tables_in
-from jobs.steps import Run, check_quality, new_id, stage, written
+from jobs.steps import Run, check_quality, new_id, open_lake, stage
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
 from pipelines.bronze.quarantine import quarantined, release
@@ -23,10 +22,9 @@ def quality(run: Run, docs: Place | None, released: Sequence[str]) -> ExitCode:
         InputError: there is no lake, or a file to release is not in quarantine.
         QualityError: a critical expectation failed.
     """
-    tables_in(run.lake)
     if isinstance(docs, Uri):
         raise InputError(docs, "Data Docs are written to this machine only", "give --docs a local folder, and copy it")
-    with written(run, "quality") as lake:
+    with open_lake(run, "quality", writes=True) as lake:
         lake.create(TABLES)
         if released:
             for path in release(lake, released, new_id()):

@@ -75,7 +75,7 @@ def answer(
         rows = LakeReader(root, tables).query(statement)
     else:
         # Its imports take seconds.
-        from jobs.spark_sql import by_spark
+        from jobs.sessions import by_spark
 
         rows = by_spark(config, console, root, statement)
     if form == "text" and rows.num_rows > ROWS_SHOWN_MAX and out is None:

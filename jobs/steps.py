@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from jobs.executors import meet_executors
 from jobs.exit_codes import OF_VERDICT, ExitCode
-from jobs.fetch_jars import fetch_missing
 from jobs.freshness import HOUR_US, Newest, freshness_line, newest_lines, stale_lines
 from jobs.gate import doubted, gate_code, gate_lines, outdated
 from jobs.lakes import closed_days, cluster_files, no_lines_of, only_cluster, tables_in
 from jobs.run_ledger import is_noted, note_run
+from jobs.sessions import spark_session
 from pipelines.base import fingerprint
 from pipelines.base.config import Config
 from pipelines.base.console import Console
@@ -29,7 +28,6 @@ from pipelines.gold import gold
 from pipelines.lake.catalog_tables import register_in, require_schema
 from pipelines.lake.clusters import cluster_named
 from pipelines.lake.contents import removed_if_unread
-from pipelines.lake.delta_commits import Fence, no_fence
 from pipelines.lake.delta_log import read_log
 from pipelines.lake.lake import Lake
 from pipelines.lake.tables import make_lake
@@ -45,7 +43,7 @@ from pipelines.report.printed import printed
 from pipelines.report.write import made_folder, write_report
 from pipelines.rules.holes_stage import unread
 from pipelines.silver.parse import parse as parse_lines
-from pipelines.spark.session import build_session, scratch_folders
+from pipelines.spark.session import scratch_folders
 from pipelines.spark.spark_jobs import step
 from pipelines.storage.machine_faults import machine_faults
 from pipelines.storage.place import Place
@@ -94,9 +92,8 @@ def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
 def audited(run: Run, logs: Sequence[Place]) -> Report:
     """The report of all steps in a row."""
     started = datetime.now(UTC)
-    files = _look(run, logs)
     problems: dict[tuple[str, str], None] = {}
-    with made_folder(run.out, "report"), _filled(run, "audit", files) as lake:
+    with made_folder(run.out, "report"), open_lake(run, "audit", logs=logs) as lake:
         for of_batch, is_last, clusters in _ingested(run, lake, logs):
             problems |= dict.fromkeys(of_batch)
             if is_last:
@@ -121,8 +118,7 @@ def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
 
     The code is that of an inconclusive verdict where a file of the lake could not be read, or not to its end.
     """
-    files = _look(run, logs)
-    with _filled(run, "ingest", files) as lake:
+    with open_lake(run, "ingest", logs=logs) as lake:
         for _, is_last, _ in _ingested(run, lake, logs):
             if not is_last:
                 _replay_batch(run, lake)
@@ -134,14 +130,14 @@ def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
 
 def parse(run: Run) -> ExitCode:
     """Bronze to silver."""
-    with written(run, "parse", lambda: waiting_bytes(run.lake)) as lake:
+    with open_lake(run, "parse", writes=True, text_bytes=lambda: waiting_bytes(run.lake)) as lake:
         _parse(run, lake)
     return ExitCode.CLEAN
 
 
 def replay(run: Run) -> ExitCode:
     """Silver to gold."""
-    with written(run, "replay", lambda: waiting_bytes(run.lake)) as lake:
+    with open_lake(run, "replay", writes=True, text_bytes=lambda: waiting_bytes(run.lake)) as lake:
         _replay(run, lake)
     return ExitCode.CLEAN
 
@@ -149,7 +145,7 @@ def replay(run: Run) -> ExitCode:
 def report(run: Run) -> ExitCode:
     """Gold to the report; the code is the verdict."""
     started = datetime.now(UTC)
-    with made_folder(run.out, "report"), read_lake(run, "report") as lake:
+    with made_folder(run.out, "report"), open_lake(run, "report") as lake:
         report = _report(run, lake, run_id_of(run, lake), (), started)
     return OF_VERDICT[report.verdict]
 
@@ -164,7 +160,7 @@ def gate(run: Run, fail_on: str, only_new: bool = False, stale_after_hours: floa
     Raises:
         InputError: the lake holds no audit.
     """
-    with read_lake(run, "gate") as lake:
+    with open_lake(run, "gate") as lake:
         audited = lake.stamp(RULE_RESULTS)
         if audited is None:
             raise InputError(run.lake, "holds no audit", "ingest, parse and replay logs into it first")
@@ -191,110 +187,66 @@ def _stale(run: Run, newest: Sequence[Newest], hours: float | None) -> list[str]
     return stale_lines(newest, until_us, round(hours * HOUR_US))
 
 
-def _look(run: Run, logs: Sequence[Place]) -> Sequence[str]:
-    """Told before Spark starts: an input that is missing, or holds no log, or a folder in a store that is not known.
-
-    Returns:
-        The files.
-    """
-    folders(run.config.ingest)
-    return discover(logs, run.config.ingest.include, run.config.ingest.exclude).files
-
-
-def _filled(run: Run, verb: str, files: Sequence[str]) -> AbstractContextManager[Lake]:
-    batch_bytes = run.config.ingest.batch_bytes
-    return written(run, verb, lambda: new_bytes(files, run.lake, batch_bytes), files, makes=True)
-
-
 @contextmanager
-def written(
+def open_lake(
     run: Run,
     verb: str,
+    *,
+    logs: Sequence[Place] | None = None,
+    writes: bool = False,
     text_bytes: Callable[[], int] = int,
-    files: Sequence[str] = (),
-    makes: bool = False,
 ) -> Iterator[Lake]:
-    """The lake of a verb that writes; waited for before Spark starts.
+    """The lake of a verb.
+
+    One that writes is waited for before Spark starts, and is then as this version declares it. For one that only looks
+    Spark starts only where no other reader knows which rows a table has.
 
     Args:
-        text_bytes: tells how much text the verb has before it, roughly; none if not given.
-        files: logs that it reads.
-        makes: the lake need not be there.
+        logs: logs that go into it; then the lake need not be there.
+        text_bytes: tells how much text a verb that writes has before it, roughly; not asked where there are logs.
+
+    Raises:
+        InputError: there is no lake; a log is missing or none, or a folder in a store is not known.
     """
-    if not makes:
-        tables_in(run.lake)
-    with (
-        unmade(run.lake),
-        _writer(run, verb) as fence,
-        removed_if_unread(run.lake),
-        _upgraded(run, fence),
-        lake_of(run, verb, text_bytes, files, fence) as lake,
-    ):
-        if run.catalog is not None:
-            require_schema(lake.spark, run.catalog)
-        try:
-            yield lake
-        except Exception:
-            # What fails in a run that may not write any more fails for that reason, whatever it says.
-            fence()
-            raise
-        if run.catalog is not None:
-            with stage(run, lake, "catalog"):
-                names = register_in(lake.spark, run.lake, run.catalog)
-            run.console.note(f"  {len(names)} tables and views in {run.catalog}")
-
-
-@contextmanager
-def _writer(run: Run, verb: str) -> Iterator[Fence]:
-    """The one that writes the lake, whose folder is made if it is not there."""
-    make_lake(run.lake)
-    with writer_of(run.lake, verb, run.config.session, run.console.note) as fence:
-        yield fence
-
-
-@contextmanager
-def _upgraded(run: Run, fence: Fence) -> Iterator[None]:
-    """The lake as this version declares it."""
-    with machine_faults(run.lake, scratch_folders(run.config.session)):
-        for what in upgrade(run.lake, fence):
-            run.console.note(f"  {what}")
-    yield
-
-
-@contextmanager
-def read_lake(run: Run, verb: str) -> Iterator[Lake]:
-    """The lake of a verb that only looks. Spark starts only where no other reader knows which rows a table has."""
-    if not all(read_log(path).is_plain for path in tables_in(run.lake).values()):
-        with lake_of(run, verb) as lake:
-            yield lake
+    ingest = run.config.ingest
+    files: Sequence[str] = ()
+    if logs is not None:
+        folders(ingest)
+        files = discover(logs, ingest.include, ingest.exclude).files
+    tables = {} if logs is not None else tables_in(run.lake)
+    faults = machine_faults(run.lake, scratch_folders(run.config.session))
+    if logs is None and not writes:
+        with faults, ExitStack() as session:
+            require_up_to_date(run.lake)
+            is_plain = all(read_log(path).is_plain for path in tables.values())
+            spark = None if is_plain else session.enter_context(spark_session(run.config, run.console, verb, run.lake))
+            yield Lake(spark, run.lake)
         return
-    with machine_faults(run.lake, scratch_folders(run.config.session)):
-        require_up_to_date(run.lake)
-        yield Lake(None, run.lake)
-
-
-@contextmanager
-def lake_of(
-    run: Run,
-    verb: str,
-    text_bytes: Callable[[], int] = int,
-    files: Sequence[str] = (),
-    fence: Fence | None = None,
-) -> Iterator[Lake]:
-    """The lake, with a session of its own."""
-    if fence is None:
-        require_up_to_date(run.lake)
-    with machine_faults(run.lake, scratch_folders(run.config.session)):
-        fetch_missing(run.console, run.config.session)
-        size_bytes = text_bytes()
-        run.console.plan(STAGES.get(verb, ()), size_bytes)
-        with run.console.stage("start Spark"):
-            spark = build_session(run.config, f"highwater {verb}", size_bytes, run.lake)
-        try:
-            meet_executors(run.console, spark, run.lake, files, fence is not None)
-            yield Lake(spark, run.lake, fence or no_fence)
-        finally:
-            spark.stop()
+    with unmade(run.lake):
+        make_lake(run.lake)
+        with (
+            writer_of(run.lake, verb, run.config.session, run.console.note) as fence,
+            removed_if_unread(run.lake),
+            faults,
+        ):
+            for what in upgrade(run.lake, fence):
+                run.console.note(f"  {what}")
+            size_bytes = text_bytes() if logs is None else new_bytes(files, run.lake, ingest.batch_bytes)
+            run.console.plan(STAGES.get(verb, ()), size_bytes)
+            with spark_session(run.config, run.console, verb, run.lake, files, True, size_bytes) as spark:
+                if run.catalog is not None:
+                    require_schema(spark, run.catalog)
+                lake = Lake(spark, run.lake, fence)
+                try:
+                    yield lake
+                except Exception:
+                    # What fails in a run that may not write any more fails for that reason, whatever it says.
+                    fence()
+                    raise
+                if run.catalog is not None:
+                    with stage(run, lake, "catalog"):
+                        names = register_in(spark, run.lake, run.catalog)
+                    run.console.note(f"  {len(names)} tables and views in {run.catalog}")
 
 
 @contextmanager

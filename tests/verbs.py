@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import click
 import orjson
 from pyspark.sql import SparkSession
 
-from jobs import cli, spark_sql, steps
+from jobs import cli, sessions
 
 ROOT = Path(__file__).parents[1]
 SLICE = ROOT / "tests" / "data" / "slice"
@@ -92,10 +92,7 @@ def as_printed(spark: SparkSession, folder: Path, line: str) -> Ended:
 
 @contextmanager
 def _given(spark: SparkSession) -> Iterator[None]:
-    with ExitStack() as stack:
-        for module in (steps, spark_sql):
-            stack.enter_context(mock.patch.object(module, "build_session", return_value=spark))
-        stack.enter_context(mock.patch.object(SparkSession, "stop"))
+    with mock.patch.object(sessions, "build_session", return_value=spark), mock.patch.object(SparkSession, "stop"):
         yield
 
 

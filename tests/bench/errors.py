@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from jobs import cli, steps
+from jobs import cli, sessions
 from jobs.exit_codes import ExitCode
 from pipelines.lake.lock import LOCK_NAME
 from tests.bench.wrong_uses import GROUPS, Case, prepared
@@ -120,7 +120,7 @@ def _here(case: Case, folder: Path, environment: Mapping[str, str | None]) -> tu
         chdir(folder),
         mock.patch.dict(os.environ, _environ(environment), clear=True),
         mock.patch.object(tempfile, "tempdir", None),
-        mock.patch.object(steps, "build_session", side_effect=AssertionError("Spark would be started")),
+        mock.patch.object(sessions, "build_session", side_effect=AssertionError("Spark would be started")),
         redirect_stdout(out),
         redirect_stderr(err),
     ):

@@ -122,7 +122,7 @@ def _names_a_cluster(log: Path) -> bool:
 def _audited(config: Config, place: Path, corpora: Sequence[Path]) -> list[Result]:
     run = steps.Run(config, RichConsole(), lake=place, out=place.with_name(f"{place.name}-report"))
     steps.audit(run, corpora)
-    with steps.lake_of(run, "report") as lake:
+    with steps.open_lake(run, "report", writes=True) as lake:
         return results_of(lake, corpora)
 
 

@@ -66,7 +66,7 @@ def judge(hours: Lake, monkeypatch: pytest.MonkeyPatch):
     def opened(_: steps.Run, verb: str) -> Iterator[Lake]:
         yield hours
 
-    monkeypatch.setattr(steps, "lake_of", opened)
+    monkeypatch.setattr(steps, "open_lake", opened)
     monkeypatch.setattr(steps.gold, "is_current", lambda _lake, _run_id: True)
 
     def gate(hour: int | None, fail_on: str = "inconclusive") -> tuple[ExitCode, str]:

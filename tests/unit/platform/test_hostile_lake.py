@@ -73,8 +73,7 @@ def lake(made: Path, tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verb that starts Spark on such a lake has opened it."""
-    for module in ("jobs.steps", "jobs.spark_sql"):
-        monkeypatch.setattr(f"{module}.build_session", lambda *_, **__: pytest.fail("Spark is started"))
+    monkeypatch.setattr("jobs.sessions.build_session", lambda *_, **__: pytest.fail("Spark is started"))
 
 
 @contextmanager

@@ -1,0 +1,67 @@
+"""Sessions of Spark, one for a verb: ready for its work, or told why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from jobs.fetch_jars import fetch_missing
+from pipelines.base.config import Config
+from pipelines.base.console import Console
+from pipelines.lake.cluster_probe import probe
+from pipelines.lake.views import query, register
+from pipelines.spark.session import build_session
+from pipelines.spark.session_settings import local_cores
+from pipelines.spark.spark_jobs import step
+from pipelines.storage.place import Place
+
+
+@contextmanager
+def spark_session(
+    config: Config,
+    console: Console,
+    verb: str,
+    lake: Place,
+    files: Sequence[str] = (),
+    writes: bool = False,
+    size_bytes: int = 0,
+) -> Iterator[SparkSession]:
+    """A session; on a cluster it is said where it runs, and executors are asked whether they can do the work.
+
+    Args:
+        files: logs that tasks will read.
+        writes: whether tasks will write files of the lake.
+        size_bytes: text that the verb has before it, roughly.
+
+    Raises:
+        EnvironmentProblem: jars cannot be fetched; executors lack the package, or do not see the lake or the logs.
+    """
+    fetch_missing(console, config.session)
+    with console.stage("start Spark"):
+        spark = build_session(config, f"highwater {verb}", size_bytes, lake)
+    try:
+        context = spark.sparkContext
+        if local_cores(context.master) is None:
+            # Before the first task: where no executor comes, this is where to look.
+            ui = f", {context.uiWebUrl}" if context.uiWebUrl else ""
+            console.note(f"  {context.applicationId} on {context.master}{ui}")
+            with console.stage("probe executors"):
+                probe(spark, lake, files, writes)
+            console.note(f"  {context.defaultParallelism} cores")
+        yield spark
+    finally:
+        spark.stop()
+
+
+def by_spark(config: Config, console: Console, root: Place, statement: str) -> pa.Table:
+    """Rows of one query by Spark: for its own functions, and for tables whose rows only Delta knows.
+
+    Raises:
+        InputError: the statement is no query that Spark can answer.
+    """
+    with spark_session(config, console, "sql", root) as spark, console.stage("query"), step(spark, "query"):
+        register(spark, root, statement)
+        return query(spark, statement)
