@@ -12,9 +12,9 @@ from pipelines.base.errors import InputError
 from pipelines.lake.clusters import ClusterFile, cluster_named
 from pipelines.lake.delta_log import read_log
 from pipelines.lake.parquet import read_files
-from pipelines.metrics.document import metrics_markdown
 from pipelines.metrics.export import Row, csv_files, openmetrics_lines
 from pipelines.metrics.live import dashboard
+from pipelines.metrics.mbeans import metrics_markdown
 from pipelines.report.write import made_folder
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of

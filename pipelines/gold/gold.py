@@ -36,9 +36,9 @@ from pipelines.replay.carried import Plan, note_replays, plan, write_carried
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.judge import Tolerances
+from pipelines.replay.late import UNDECIDED
 from pipelines.replay.late_stage import settled
 from pipelines.replay.stage import replayed
-from pipelines.replay.undecided import UNDECIDED
 from pipelines.silver.parse import parsed_by
 from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.timing.clocks.stage import write_clock_bounds

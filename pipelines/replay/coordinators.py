@@ -80,36 +80,25 @@ def records(requests: pa.RecordBatch, counts: Counts) -> pa.RecordBatch:
     )
     requests = requests.filter(waited)
     written, parts = [], []
-    names = (
-        "cluster_id",
-        "api",
-        "error_codes",
-        "group_id",
-        "transactional_id",
-        "records",
-        "assignments",
-        "verify_only",
-        "partitions",
-    )
-    for cluster_id, api, errors, group_id, transactional_id, offsets, assignments, verify_only, asked in zip(
-        *[requests.column(name).to_pylist() for name in names], strict=True
-    ):
+    names = ("cluster_id", "api", "error_codes", "group_id", "transactional_id", "records", "assignments")
+    for row in requests.select([*names, "verify_only", "partitions"]).to_pylist():
+        cluster_id, api, group_id = row["cluster_id"], row["api"], row["group_id"]
         if api in SHARE_STATE_APIS:
-            places = _state_partitions(group_id, asked, counts.shares.get(cluster_id, _PARTITIONS))
+            places = _state_partitions(group_id, row["partitions"], counts.shares.get(cluster_id, _PARTITIONS))
             written.append(max(places.values(), default=0))
             if places:
                 parts.append([{"topic": SHARE_TOPIC, "partition": at, "error_code": 0} for at in places])
             continue
         is_group = api in GROUP_APIS
-        key = group_id if is_group else transactional_id
-        if (errors and 0 not in errors) or key is None:
+        key = group_id if is_group else row["transactional_id"]
+        if (row["error_codes"] and 0 not in row["error_codes"]) or key is None:
             count = 0
         elif api in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT"):
-            count = offsets or 0
+            count = row["records"] or 0
         elif api == "SYNC_GROUP":
-            count = int((assignments or 0) > 0)
+            count = int((row["assignments"] or 0) > 0)
         else:
-            count = int(not verify_only)
+            count = int(not row["verify_only"])
         written.append(count)
         if count > 0:
             topic, by_cluster = (GROUP_TOPIC, counts.groups) if is_group else (TRANSACTION_TOPIC, counts.transactions)

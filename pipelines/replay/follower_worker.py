@@ -13,14 +13,14 @@ from pipelines.cluster.premises import SHUT_DOWN, STARTING, Premises
 from pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
 from pipelines.kafka.versions import Rules, rules_for
 from pipelines.replay.coarse import blurred_truncation, is_coarse, untraced
+from pipelines.replay.fetchers import fetcher_rows, stays
+from pipelines.replay.follower import by_broker, tenures
 from pipelines.replay.follower_events import KEY, events_of
-from pipelines.replay.follower_truncation import effective_rules
-from pipelines.replay.replica_rows import STAY, TRUNCATION, partition_rows
+from pipelines.replay.follower_truncation import effective_rules, truncation_rows
 from schemas import replicas as r
 
 #: Tables that a worker gives.
 SPECS = (r.REPLICA_TRUNCATIONS, r.FETCHER_TIMELINE)
-_TABLES = {TRUNCATION: r.REPLICA_TRUNCATIONS.name, STAY: r.FETCHER_TIMELINE.name}
 _TURNS = {STARTING: r.STARTING, SHUT_DOWN: r.STOPPED}
 
 
@@ -41,11 +41,18 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
             if contexts.coarse:
                 events = [_as_coarse(contexts, cluster_id, event) for event in events]
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition}
-            fetchers = {broker: fetchers_of.get((cluster_id, broker), ()) for broker in {e.broker_id for e in events}}
-            for kind, values in partition_rows(events, topic, partition, partial(rules_of, cluster_id), fetchers):
-                if kind == TRUNCATION and _is_coarse(contexts, cluster_id, values):
+            brokers = dict(by_broker(events))
+            replicas = {broker: tenures(of_broker) for broker, of_broker in brokers.items()}
+            for values in truncation_rows(replicas, partial(rules_of, cluster_id)):
+                if _is_coarse(contexts, cluster_id, values):
                     values = blurred_truncation(values)
-                tables.add_named(_TABLES[kind], {**key, **_times(values)})
+                tables.add_named(r.REPLICA_TRUNCATIONS.name, {**key, **_times(values)})
+            of_leaders = _threads(brokers)
+            for broker, of_broker in brokers.items():
+                fetchers = fetchers_of.get((cluster_id, broker), ())
+                of_epochs = of_leaders.get(broker, {})
+                for values in fetcher_rows(broker, stays(of_broker), topic, partition, fetchers, of_epochs):
+                    tables.add_named(r.FETCHER_TIMELINE.name, {**key, **_times(values)})
             yield from tables.take()
         yield from tables.rest()
 
@@ -68,3 +75,14 @@ def _is_coarse(contexts: Contexts, cluster_id: str, truncation: Mapping[str, Any
 
 def _times(values: dict[str, Any]) -> dict[str, Any]:
     return {(name[:-3] + "_time" if name.endswith("_us") else name): value for name, value in values.items()}
+
+
+def _threads(brokers: Mapping[int, list[r.ReplicaEvent]]) -> dict[int, dict[int, int]]:
+    """By follower and leader epoch, the fetcher thread that the leader's request log names."""
+    threads: dict[int, dict[int, int]] = {}
+    for of_broker in brokers.values():
+        for event in of_broker:
+            follower, epoch, thread = event.replica_id, event.leader_epoch, event.fetcher_id
+            if event.kind == r.FETCHED and follower is not None and epoch is not None and thread is not None:
+                threads.setdefault(follower, {})[epoch] = thread
+    return threads

@@ -1,5 +1,9 @@
 """Late answers: was a wake-up lost, or did the whole leader stand still? Pure.
 
+What is late has its reason from what else the broker answered meanwhile, and what its timer answered late may have
+waited for another timer (`pipelines.replay.timer`). Such operations are few, and a table of their own until they are
+settled.
+
 An operation is late if its rule was satisfied and the answer came much later. If the broker took in and answered
 other requests in between, it was alive, and only this operation was forgotten: a lost wake-up (KAFKA-13091,
 KAFKA-6653). If it answered nothing that came in between, it stood still: a pause, a full stop of the JVM, a stopped
@@ -51,11 +55,21 @@ _SCHEMA = to_arrow_schema(SHAPE, timezone="UTC")
 #: Columns behind `BROKER`.
 COLUMNS: Final = tuple(name for name in SHAPE.names if name not in BROKER)
 
+#: Name of the table of those that are not settled.
+UNDECIDED: Final = "undecided_operations"
+#: Columns of both tables, by name.
+OPERATION_SHAPES = {DELAYED_OPERATIONS.name: DELAYED_OPERATIONS.schema, UNDECIDED: DELAYED_OPERATIONS.schema}
+
 _STALLED: Final = {"class_reason": LEADER_STALLED, "known_bug": None}
 
 #: By broker, as text, spans in ascending order that have no instant in common.
 Spans = Mapping[str, list[tuple[datetime, datetime]]]
 Row = dict[str, Any]
+
+
+def table_of(operation: Mapping[str, Any]) -> str:
+    """Name of the table that a row of ``gold.delayed_operations`` goes to."""
+    return UNDECIDED if operation["class"] == LATE or expired_late(operation) else DELAYED_OPERATIONS.name
 
 
 def spans_of_late(operations: Iterable[Mapping[str, Any]]) -> Spans:

@@ -15,9 +15,19 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch
 from pipelines.lake.staged import Staged
 from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import BROKER, COLUMNS, ORDER, SHAPE, answers, operations, settler, spans_of_late, timers
+from pipelines.replay.late import (
+    BROKER,
+    COLUMNS,
+    ORDER,
+    SHAPE,
+    UNDECIDED,
+    answers,
+    operations,
+    settler,
+    spans_of_late,
+    timers,
+)
 from pipelines.replay.throttles import Throttles, throttled_topics
-from pipelines.replay.undecided import UNDECIDED
 from schemas import flow, silver
 from schemas.gold import DELAYED_OPERATIONS
 
@@ -31,7 +41,7 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
 
     Args:
-        unsettled: tables of `pipelines.replay.undecided.OPERATION_SHAPES`.
+        unsettled: tables of `pipelines.replay.late.OPERATION_SHAPES`.
         limits: what is explained and what is late.
         contexts: settings of brokers and topics.
     """

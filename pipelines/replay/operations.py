@@ -12,8 +12,8 @@ from pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
 from pipelines.kafka.versions import rules_for
 from pipelines.replay import outcome as o
 from pipelines.replay.coordinators import GROUP_APIS
-from pipelines.replay.judge import TICK_US, Tolerances, judge
-from pipelines.replay.wait import WaitSplit, split_by_fetch, split_by_isr_change, split_without_follower
+from pipelines.replay.judge import TICK_US, Tolerances, columns, judge
+from pipelines.replay.wait import Split, split_by_fetch, split_by_isr_change, split_without_follower
 
 Row = dict[str, Any]
 
@@ -24,16 +24,16 @@ _LEADER_CAUSES = (o.LEADER_ONLY, o.AT_ONCE, o.ERROR)
 
 
 def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kafka_version: str | None) -> Row:
-    """Join one produce request with the outcomes of its partitions.
+    """Join one produce request with the outcomes of its partitions: columns of gold beside the request's own.
 
     Args:
-        request: columns of a request with instants in microseconds (``*_us``), `operation_id` and ``partitions``.
+        request: columns of a request, instants in microseconds, and its ``partitions``.
         outcomes: rows of `pipelines.replay.partition_worker.OUTCOME_TYPES` with ``topic`` and ``partition``.
         limits: what is explained and what is late.
         kafka_version: version of the broker, for its known bugs.
     """
     outcomes = sorted(outcomes, key=lambda row: (row["topic"], row["partition"]))
-    handled_us, completed_us = request["handled_us"], request["completed_us"]
+    handled_us, completed_us = request["handled_time"], request["completed_time"]
     complete = len(outcomes) == len(request["partitions"])
     predicted = complete and all(row["lowest_us"] is not None and row["highest_us"] is not None for row in outcomes)
     lowest = max(row["lowest_us"] for row in outcomes) if predicted else None
@@ -51,32 +51,29 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
         limits=limits,
     )
     split = _split(last, handled_us, completed_us)
+    without_us = _without_closing(last, outcomes, handled_us, split)
     return {
         "operation": "produce",
         "waited_as": _waited_as(request, kafka_version),
         "error_codes": codes,
         "succeeded": codes == [0] if codes else given == {0},
         "predicted_error_codes": sorted(code for code in given if code is not None),
-        "lowest_us": lowest,
-        "highest_us": highest,
-        "residual_us": judgement.residual_us,
-        "class": judgement.operation_class,
-        "class_reason": judgement.reason,
+        **columns(lowest, highest, judgement),
         "known_bug": _known_bug(judgement.operation_class, last, kafka_version),
         "cause": last["cause"] if last else o.UNKNOWN,
         "closing_topic": last["topic"] if last else None,
         "closing_partition": last["partition"] if last else None,
         "closing_replica": _closing_replica(last, request["broker_id"]),
         "closing_role": _role(last),
-        "split": split,
-        "without_closing_us": _without_closing(last, outcomes, handled_us, split),
+        **{f"{name}_ms": part_us / 1000 for name, part_us in (split or {}).items()},
+        "wait_without_closing_ms": None if without_us is None else without_us / 1000,
         "partitions": [_partition(row) for row in outcomes],
     }
 
 
 def _waited_as(request: Row, kafka_version: str | None) -> str | None:
     """Kafka's class of what waited; a coordinator with threads of its own waits for the high watermark by itself."""
-    if request["completed_us"] - request["handled_us"] <= TICK_US:
+    if request["completed_time"] - request["handled_time"] <= TICK_US:
         return None
     api = request["api"]
     threads = api in SHARE_STATE_APIS or (api in GROUP_APIS and rules_for(kafka_version).group_coordinator_has_threads)
@@ -113,7 +110,7 @@ def _closing_replica(last: Row | None, broker_id: int) -> int | None:
     return broker_id if last["cause"] in (o.LEADER_ONLY, o.ERROR) else last["closing_replica"]
 
 
-def _split(last: Row | None, handled_us: int, completed_us: int) -> WaitSplit | None:
+def _split(last: Row | None, handled_us: int, completed_us: int) -> Split | None:
     if last is None:
         return None
     if last["cause"] == o.ISR_CHANGE:
@@ -132,7 +129,7 @@ def _split(last: Row | None, handled_us: int, completed_us: int) -> WaitSplit | 
     return None
 
 
-def _without_closing(last: Row | None, outcomes: list[Row], handled_us: int, split: WaitSplit | None) -> int | None:
+def _without_closing(last: Row | None, outcomes: list[Row], handled_us: int, split: Split | None) -> int | None:
     """The wait, microseconds, had the replica that closed the operation not been waited for, in any partition."""
     if last is None or last["closing_replica"] is None or split is None:
         return None
@@ -141,7 +138,7 @@ def _without_closing(last: Row | None, outcomes: list[Row], handled_us: int, spl
         waived = row["closing_replica"] == last["closing_replica"] and row["without_closing_us"] is not None
         instant = row["without_closing_us"] if waived else row["highest_us"]
         done = max(done, instant or handled_us)
-    return min(done - handled_us + split.completion_us, split.total_us)
+    return min(done - handled_us + split["wait_completion"], sum(split.values()))
 
 
 def _partition(row: Row) -> Row:

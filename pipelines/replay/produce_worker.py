@@ -20,10 +20,10 @@ from pipelines.lake.bounds import Bounds
 from pipelines.replay import coordinators
 from pipelines.replay.coarse import blurred, is_coarse
 from pipelines.replay.judge import Tolerances
+from pipelines.replay.late import OPERATION_SHAPES, table_of
 from pipelines.replay.operations import produce_operation
 from pipelines.replay.partition_events import operation_ids
 from pipelines.replay.partition_worker import OUTCOME_TYPES
-from pipelines.replay.undecided import OPERATION_SHAPES, table_of
 
 KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int", "operation_id": "string"}
 _INSTANTS: Final = ("arrival_us", "handled_us", "completed_us", "line_us")
@@ -157,32 +157,11 @@ class ProduceWorker:
             row |= {f"{name}_time": request[f"{name}_us"] for name in ("handled", "completed")}
             parts = zip(request["topics"], request["partitions"], request["error_codes"], strict=True)
             asked = [{"topic": topic, "partition": number, "error_code": error} for topic, number, error in parts]
-            whole = row | {
-                "partitions": asked,
-                "handled_us": request["handled_us"],
-                "completed_us": request["completed_us"],
-            }
             if is_coarse(self._coarse, (cluster_id, broker_id), request["handled_us"], request["line_us"]):
                 outcomes = [blurred(outcome) for outcome in outcomes]
             version = value_at(self._eras.get((cluster_id, broker_id), ()), request["line_us"])
-            row |= _columns(produce_operation(whole, outcomes, self._limits, version))
+            row |= produce_operation(row | {"partitions": asked}, outcomes, self._limits, version)
             tables.add_named(table_of(row), row)
             if tables.full:
                 yield from tables.take()
         yield from tables.rest()
-
-
-def _columns(values: dict[str, Any]) -> dict[str, Any]:
-    """An operation's instants and durations as gold's columns."""
-    split, lowest, highest = values.pop("split"), values.pop("lowest_us"), values.pop("highest_us")
-    residual, without = values.pop("residual_us"), values.pop("without_closing_us")
-    values["lowest_time"], values["highest_time"] = lowest, highest
-    values["interval_width_ms"] = None if lowest is None else (highest - lowest) / 1000
-    values["residual_ms"] = None if residual is None else residual / 1000
-    values["wait_without_closing_ms"] = None if without is None else without / 1000
-    if split is not None:
-        for name, value in zip(split._fields, split, strict=True):
-            values[f"wait_{name.removeprefix('wait_').removesuffix('_us')}_ms"] = (
-                None if value is None else value / 1000
-            )
-    return values

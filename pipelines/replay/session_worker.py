@@ -14,7 +14,7 @@ from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_rules import FetchOutcome
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import Tolerances
-from pipelines.replay.undecided import OPERATION_SHAPES, table_of
+from pipelines.replay.late import OPERATION_SHAPES, table_of
 from pipelines.replay.watches import LASTING
 from schemas.session_events import FETCH, NAMED, Origin, SessionEvent
 

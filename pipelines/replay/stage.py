@@ -52,7 +52,7 @@ class Replayed(NamedTuple):
     Attributes:
         partitions: tables of `pipelines.replay.partition_worker.SHAPES`.
         operations: tables of `pipelines.replay.session_worker.SHAPES`, which are those of
-            `pipelines.replay.undecided.OPERATION_SHAPES` and the folds of sessions, and of `share_worker.SHAPES`. The
+            `pipelines.replay.late.OPERATION_SHAPES` and the folds of sessions, and of `share_worker.SHAPES`. The
             operations are those of the window, and of requests that it may have changed.
         seals: up to where the replay is final, by broker.
         ground: what it began with.
@@ -144,7 +144,7 @@ def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
 
 
 def produce_fold(partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Fold:
-    """Gives `pipelines.replay.undecided.OPERATION_SHAPES`."""
+    """Gives `pipelines.replay.late.OPERATION_SHAPES`."""
     reader, waits = produce_worker.Reader(window.waiting, counts_of(contexts)), window.waiting.where("handled_time")
     readings = [
         Reading(silver.PRODUCE_REQUESTS, produce_worker.PRODUCE_COLUMNS, reader.produces, waits),

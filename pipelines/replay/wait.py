@@ -15,22 +15,10 @@ Each is clamped between the one before it and `completed`, so that the parts alw
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
-
-class WaitSplit(NamedTuple):
-    """Parts of a wait, microseconds. Where a change of the ISR closed the operation, only the last two are set."""
-
-    wait_for_fetch_us: int | None
-    carry_us: int | None
-    follower_us: int | None
-    closing_fetch_us: int | None
-    isr_change_us: int | None
-    completion_us: int
-
-    @property
-    def total_us(self) -> int:
-        return sum(part for part in self if part is not None)
+#: Parts of a wait, microseconds, by column of ``gold.delayed_operations`` without its unit.
+Split = dict[str, int]
+_OF_CYCLE = ("wait_for_fetch", "wait_carry", "wait_follower", "wait_closing_fetch", "wait_completion")
 
 
 def split_by_fetch(
@@ -41,7 +29,7 @@ def split_by_fetch(
     carrier_sent_us: int | None,
     closing_arrival_us: int,
     satisfied_us: int,
-) -> WaitSplit:
+) -> Split:
     """Split a wait that a follower's fetch ended.
 
     Where the carrying fetch is not in the log, what came before the closing fetch arrived counts as the follower's.
@@ -50,16 +38,16 @@ def split_by_fetch(
     for instant in (carrier_arrival_us, carrier_sent_us, closing_arrival_us, satisfied_us, completed_us):
         reached = points[-1] if instant is None else instant
         points.append(min(max(reached, points[-1]), max(completed_us, handled_us)))
-    waited, carried, followed, closed, completed = (later - sooner for sooner, later in pairwise(points))
-    return WaitSplit(waited, carried, followed, closed, None, completed)
+    return {name: later - sooner for name, (sooner, later) in zip(_OF_CYCLE, pairwise(points), strict=True)}
 
 
-def split_by_isr_change(handled_us: int, completed_us: int, *, satisfied_us: int) -> WaitSplit:
+def split_by_isr_change(handled_us: int, completed_us: int, *, satisfied_us: int) -> Split:
     """Split a wait that a change of the ISR ended."""
-    satisfied = min(max(satisfied_us, handled_us), max(completed_us, handled_us))
-    return WaitSplit(None, None, None, None, satisfied - handled_us, max(completed_us, handled_us) - satisfied)
+    completed_us = max(completed_us, handled_us)
+    satisfied_us = min(max(satisfied_us, handled_us), completed_us)
+    return {"wait_isr_change": satisfied_us - handled_us, "wait_completion": completed_us - satisfied_us}
 
 
-def split_without_follower(handled_us: int, completed_us: int) -> WaitSplit:
+def split_without_follower(handled_us: int, completed_us: int) -> Split:
     """No follower was waited for, or none is known: the whole wait lies with the leader."""
-    return WaitSplit(None, None, None, None, None, max(completed_us - handled_us, 0))
+    return {"wait_completion": max(completed_us - handled_us, 0)}

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from jobs.cli import highwater
 from pipelines.base.chunks import Keyed
-from pipelines.replay.undecided import OPERATION_SHAPES
+from pipelines.replay.late import OPERATION_SHAPES
 from schemas import flow
 from schemas.catalog import BY_FULL_NAME, TABLES
 from schemas.flow import OF_THE_LAKE, STEPS, Step

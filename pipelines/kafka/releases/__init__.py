@@ -7,8 +7,7 @@ those ask `release_of` here.
 from __future__ import annotations
 
 from pipelines.kafka.releases.numberings import NUMBERINGS, Branch, Numbering
-from pipelines.kafka.releases.release import Release, Version, Versioned, release_of, shown, value_of
-from pipelines.kafka.releases.version_lines import is_named_at_start
+from pipelines.kafka.releases.release import Release, Version, Versioned, is_named_at_start, release_of, shown, value_of
 
 __all__ = [
     "NUMBERINGS",

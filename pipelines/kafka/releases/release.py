@@ -1,4 +1,4 @@
-"""A version as logged, and the release of Apache Kafka that it is built on."""
+"""A version as logged, the release of Apache Kafka that it is built on, and whose version a line tells."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ _PATTERNS = [
 ]
 #: Longer ones say nothing more.
 _TEXT_CHARS_MAX = 100
+#: A broker names its version, its commit and when it began, and in the next call says that it has started
+#: (``KafkaServer.startup``, ``KafkaRaftServer.startup``).
+_STARTED_WITHIN_US = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,14 @@ def value_of(text: str | None, rule: Callable[[Version], T]) -> T | None:
         return None
     oldest = rule(release.oldest)
     return oldest if release.newest == release.oldest or rule(release.newest) == oldest else None
+
+
+def is_named_at_start(named_us: int, started_us: int) -> bool:
+    """Whether a version named at one instant is that of the broker which says that it has started at another.
+
+    `AppInfoParser` names it for every program, and for every client within a broker.
+    """
+    return 0 <= started_us - named_us <= _STARTED_WITHIN_US
 
 
 def _release(text: str, number: str, numbering: Numbering | None) -> Release | None:

@@ -18,28 +18,28 @@ class Bounds(NamedTuple):
     """What one window tells of two clocks: that of broker b less that of broker a, microseconds.
 
     Attributes:
-        window_us: start of the window, on broker a's clock.
+        window_start: on broker a's clock.
         lowest_us, highest_us: the difference is more, and less than these; None where no link tells.
-        lowest_at_us, highest_at_us: when, on broker a's clock, each of them holds.
+        lowest_time, highest_time: when, on broker a's clock, each of them holds.
         lowest_by, highest_by: kind of its link.
         links: of the window.
-        changed_us: by how much at least the difference changed since `changed_since_us`, with its sign; 0: nothing
+        changed_us: by how much at least the difference changed since `changed_since`, with its sign; 0: nothing
             shows that it did.
-        changed_since_us: when the bound that contradicts held.
+        changed_since: when the bound that contradicts held.
     """
 
     broker_a: int
     broker_b: int
-    window_us: int
+    window_start: int
     lowest_us: int | None
-    lowest_at_us: int | None
+    lowest_time: int | None
     lowest_by: str | None
     highest_us: int | None
-    highest_at_us: int | None
+    highest_time: int | None
     highest_by: str | None
     links: int
     changed_us: int = 0
-    changed_since_us: int | None = None
+    changed_since: int | None = None
 
 
 class _Side(NamedTuple):
@@ -68,16 +68,16 @@ def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[Bounds]:
             yield Bounds(
                 broker_a=broker_a,
                 broker_b=broker_b,
-                window_us=start_us,
+                window_start=start_us,
                 lowest_us=lowest.value_us if lowest else None,
-                lowest_at_us=lowest.at_us if lowest else None,
+                lowest_time=lowest.at_us if lowest else None,
                 lowest_by=lowest.by if lowest else None,
                 highest_us=highest.value_us if highest else None,
-                highest_at_us=highest.at_us if highest else None,
+                highest_time=highest.at_us if highest else None,
                 highest_by=highest.by if highest else None,
                 links=len(sides),
                 changed_us=changed_us,
-                changed_since_us=since_us,
+                changed_since=since_us,
             )
             before = [(False, lowest)] if lowest else []
             before += [(True, highest)] if highest else []

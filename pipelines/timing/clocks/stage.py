@@ -51,7 +51,7 @@ def write_clock_bounds(lake: Lake, coarse: Spans, run_id: str) -> None:
     for cluster_id, causes in causes_of(lake).items():
         in_seconds = {broker_id for cluster, broker_id in coarse if cluster == cluster_id}
         found = links(*causes, in_seconds)
-        rows += [_row(cluster_id, bounds) for bounds in clock_bounds(found, WINDOW_S * 1_000_000)]
+        rows += [clock_row(cluster_id, bounds) for bounds in clock_bounds(found, WINDOW_S * 1_000_000)]
     lake.replace(CLOCK_BOUNDS, pa.Table.from_pylist(rows, schema=CLOCK_BOUNDS.arrow_schema), stamp=run_id)
 
 
@@ -110,24 +110,10 @@ def _reborn(lake: Lake) -> dict[str, set[str]]:
     return topics
 
 
-def _row(cluster_id: str, bounds: Bounds) -> dict[str, Any]:
-    return {
-        "cluster_id": cluster_id,
-        "broker_a": bounds.broker_a,
-        "broker_b": bounds.broker_b,
-        "window_start": bounds.window_us,
-        "window_s": WINDOW_S,
-        "lowest_ms": _ms(bounds.lowest_us),
-        "lowest_time": bounds.lowest_at_us,
-        "lowest_by": bounds.lowest_by,
-        "highest_ms": _ms(bounds.highest_us),
-        "highest_time": bounds.highest_at_us,
-        "highest_by": bounds.highest_by,
-        "links": bounds.links,
-        "changed_ms": _ms(bounds.changed_us),
-        "changed_since": bounds.changed_since_us,
-    }
-
-
-def _ms(duration_us: int | None) -> float | None:
-    return None if duration_us is None else duration_us / 1000
+def clock_row(cluster_id: str, bounds: Bounds) -> dict[str, Any]:
+    """A row of ``gold.clock_bounds``."""
+    values = {"cluster_id": cluster_id, "window_s": WINDOW_S, **bounds._asdict()}
+    for name in ("lowest", "highest", "changed"):
+        bound_us = values.pop(f"{name}_us")
+        values[f"{name}_ms"] = None if bound_us is None else bound_us / 1000
+    return values

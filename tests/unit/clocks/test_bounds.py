@@ -61,7 +61,7 @@ def test_a_constant_difference_lies_within_all_bounds_and_no_change_is_seen(caus
     for bounds in clock_bounds(_links(causes, Clock(off_us)), WINDOW_US):
         assert bounds.lowest_us is None or bounds.lowest_us < off_us
         assert bounds.highest_us is None or off_us < bounds.highest_us
-        assert (bounds.changed_us, bounds.changed_since_us) == (0, None)
+        assert (bounds.changed_us, bounds.changed_since) == (0, None)
 
 
 @given(CAUSES, st.builds(Clock, OFF, STEPS, st.integers(-500, 500)))
@@ -70,10 +70,10 @@ def test_each_bound_holds_when_it_says_whatever_the_clock_does(causes: list[Caus
     at = {cause.time_us if cause.forward else cause.time_us + cause.took_us for cause in causes}
     differences = {time_us: clock.difference(time_us) for time_us in at}
     for bounds in clock_bounds(_links(causes, clock), WINDOW_US):
-        if bounds.lowest_us is not None and bounds.lowest_at_us is not None:
-            assert bounds.lowest_us < differences[bounds.lowest_at_us] + _rounding(clock)
-        if bounds.highest_us is not None and bounds.highest_at_us is not None:
-            assert differences[bounds.highest_at_us] - _rounding(clock) < bounds.highest_us
+        if bounds.lowest_us is not None and bounds.lowest_time is not None:
+            assert bounds.lowest_us < differences[bounds.lowest_time] + _rounding(clock)
+        if bounds.highest_us is not None and bounds.highest_time is not None:
+            assert differences[bounds.highest_time] - _rounding(clock) < bounds.highest_us
 
 
 def _rounding(clock: Clock) -> int:
@@ -106,5 +106,5 @@ def test_a_step_beyond_the_width_is_seen(step_us: int, forward: bool) -> None:
 def test_one_way_is_one_bound() -> None:
     (bounds,) = clock_bounds([Link(FOLLOWER, 2, 1_000, 1, 4_000)], WINDOW_US)
     assert (bounds.broker_a, bounds.broker_b, bounds.links) == (1, 2, 1)
-    assert (bounds.lowest_us, bounds.lowest_at_us, bounds.lowest_by) == (-3_000, 4_000, FOLLOWER)
-    assert (bounds.highest_us, bounds.highest_at_us, bounds.highest_by) == (None, None, None)
+    assert (bounds.lowest_us, bounds.lowest_time, bounds.lowest_by) == (-3_000, 4_000, FOLLOWER)
+    assert (bounds.highest_us, bounds.highest_time, bounds.highest_by) == (None, None, None)

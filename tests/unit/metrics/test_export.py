@@ -10,9 +10,16 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pipelines.metrics import mbeans
-from pipelines.metrics.document import metrics_markdown
 from pipelines.metrics.export import Counted, csv_files, family_name, openmetrics_lines
-from pipelines.metrics.mbeans import ERRORS, METRICS, REQUEST_TIMES, UNDER_REPLICATED, Metric, object_name
+from pipelines.metrics.mbeans import (
+    ERRORS,
+    METRICS,
+    REQUEST_TIMES,
+    UNDER_REPLICATED,
+    Metric,
+    metrics_markdown,
+    object_name,
+)
 from schemas.metrics import PERCENTILES
 from tests.unit.report.hostile import TEXTS
 

@@ -27,8 +27,8 @@ from pipelines.cluster.premises import (
 from pipelines.controllers.plan import active_controllers, plan_from
 from pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
 from pipelines.kafka.controller_rows import EventRow, Ref
-from pipelines.replay.fencing import fencings
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
+from pipelines.replay.log_evidence import fencings
 
 COLUMNS = (
     *("event", "mode", "kafka_version", "detail", "scope", "entity", "settings", "line_no", "controller_epoch"),

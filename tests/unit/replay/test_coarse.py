@@ -40,7 +40,8 @@ def test_no_produce_is_more_than_unobservable(
     row = blurred(outcome(proven_early=proven_early, **changed))
     made = produce_operation(request(completed_us=completed_us), [row], LIMITS, "2.8.2")
     assert (made["class"], made["class_reason"]) == (UNOBSERVABLE, o.COARSE_TIMES)
-    assert (made["cause"], made["closing_replica"], made["residual_us"], made["split"]) == (o.UNKNOWN, None, None, None)
+    assert (made["cause"], made["closing_replica"], made["residual_ms"]) == (o.UNKNOWN, None, None)
+    assert "wait_completion_ms" not in made
     (part,) = made["partitions"]
     assert (part["leader_epoch"], part["isr_inferred"]) == (None, True)
     # What its own answer tells stays; what a line of about then tells does not.

@@ -15,9 +15,9 @@ from pipelines.lake.bounds import Bounds
 from pipelines.replay import produce_worker as w
 from pipelines.replay.coordinators import BY_DEFAULT
 from pipelines.replay.judge import Tolerances
+from pipelines.replay.late import OPERATION_SHAPES
 from pipelines.replay.partition_events import operation_ids
 from pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES
-from pipelines.replay.undecided import OPERATION_SHAPES
 from schemas import silver
 from schemas.topics import GROUP_TOPIC
 from tests.unit.replay.rows import batch_of

@@ -24,10 +24,10 @@ from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.judge import Tolerances
+from pipelines.replay.late import OPERATION_SHAPES, table_of
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
 from pipelines.replay.timeline import COLUMN_TYPES
-from pipelines.replay.undecided import OPERATION_SHAPES, table_of
 from pipelines.replay.wakes import Wake
 from pipelines.replay.watches import Watch
 from schemas.events import PRODUCE, Event

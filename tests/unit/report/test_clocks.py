@@ -8,28 +8,14 @@ from pipelines.report.cluster import clocks as of_page
 from pipelines.report.cluster.clocks import PAIRS_MAX, clocks
 from pipelines.timing.clocks.bounds import clock_bounds
 from pipelines.timing.clocks.links import FOLLOWER, Link
+from pipelines.timing.clocks.stage import clock_row
 
 MINUTE_US = 60_000_000
 
 
 def rows(links: list[Link], window_us: int = 10 * MINUTE_US) -> list[dict[str, Any]]:
     """Rows of the table, as their stage makes them of bounds."""
-    return [
-        {
-            "cluster_id": "c",
-            "broker_a": bounds.broker_a,
-            "broker_b": bounds.broker_b,
-            "window_start": bounds.window_us,
-            "lowest_ms": None if bounds.lowest_us is None else bounds.lowest_us / 1000,
-            "lowest_time": bounds.lowest_at_us,
-            "highest_ms": None if bounds.highest_us is None else bounds.highest_us / 1000,
-            "highest_time": bounds.highest_at_us,
-            "links": bounds.links,
-            "changed_ms": bounds.changed_us / 1000,
-            "changed_since": bounds.changed_since_us,
-        }
-        for bounds in clock_bounds(links, window_us)
-    ]
+    return [clock_row("c", bounds) for bounds in clock_bounds(links, window_us)]
 
 
 def link(earlier: int, earlier_us: int, later: int, later_us: int) -> Link:
