@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from types import NoneType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 Int = Annotated[int, "int"]
 Long = Annotated[int, "long"]
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 _NAMES: dict[Any, str] = {str: "string", bool: "boolean", float: "double"}
 
@@ -14,9 +18,22 @@ _NAMES: dict[Any, str] = {str: "string", bool: "boolean", float: "double"}
 def spark_types(event: type[tuple[Any, ...]]) -> dict[str, str]:
     """Names of Spark's types by field, in their order; a tuple within it gives its own fields."""
     types: dict[str, str] = {}
-    for name, hint in get_type_hints(event, include_extras=True).items():
+    for name, hint in _hints(event).items():
         types |= spark_types(hint) if hasattr(hint, "_fields") else {name: _name(hint)}
     return types
+
+
+def row_of(event: type[Row], values: Mapping[str, Any]) -> Row:
+    """A named tuple of what stands under the names of its fields, None where nothing does; of a list a tuple."""
+    parts = (
+        row_of(hint, values) if hasattr(hint, "_fields") else values.get(name) for name, hint in _hints(event).items()
+    )
+    return event._make(tuple(part) if isinstance(part, list) else part for part in parts)  # type: ignore[attr-defined,no-any-return]
+
+
+@cache
+def _hints(event: type[tuple[Any, ...]]) -> dict[str, Any]:
+    return get_type_hints(event, include_extras=True)
 
 
 def _name(hint: Any) -> str:

@@ -21,6 +21,7 @@ from pipelines.kafka.releases import is_named_at_start
 from pipelines.kafka.replayed import is_past, start_ups
 from pipelines.kafka.resolution import SECOND_US
 from pipelines.kafka.seals import Broker
+from schemas.fields import Int, Long, row_of
 
 # Kinds of rows, in the column `kind`.
 LIFE: Final = "life"
@@ -92,11 +93,11 @@ class LogFile(NamedTuple):
     path: str
     kind: str
     cluster_id: str
-    broker_id: int | None
-    first_us: int | None
-    last_us: int | None
+    broker_id: Int | None
+    first_us: Long | None
+    last_us: Long | None
     parsed: bool
-    resolution_us: int | None = None
+    resolution_us: Long | None = None
     kafka_version: str | None = None
 
 
@@ -104,8 +105,8 @@ class Life(NamedTuple):
     """A row of `silver.broker_lifecycle`: a start, a stop, or a line that tells version, mode or a clock set back."""
 
     cluster_id: str
-    broker_id: int
-    time_us: int
+    broker_id: Int
+    time_us: Long
     ref: Ref
     event: str
     mode: str | None
@@ -119,20 +120,20 @@ class Run(NamedTuple):
     Attributes:
         broker_id: leader whose request log has them.
         first_us, last_us: times of the first and the last of their lines.
-        missing: numbers left out between them, in lines from `missing_since_us` to `missing_until_us`.
+        missing: numbers left out between them, in lines from `missing_since_us` to `missing_until_us`; None for none.
     """
 
     cluster_id: str
-    broker_id: int
+    broker_id: Int
     connection: str
-    replica_id: int
-    first_number: int
-    last_number: int
-    first_us: int
-    last_us: int
-    missing: int = 0
-    missing_since_us: int | None = None
-    missing_until_us: int | None = None
+    replica_id: Int
+    first_number: Long
+    last_number: Long
+    first_us: Long
+    last_us: Long
+    missing: Long | None = None
+    missing_since_us: Long | None = None
+    missing_until_us: Long | None = None
 
 
 class FetchEnd(NamedTuple):
@@ -144,10 +145,10 @@ class FetchEnd(NamedTuple):
     """
 
     cluster_id: str
-    broker_id: int
-    leader: int
-    first_us: int
-    last_us: int
+    broker_id: Int
+    leader: Int
+    first_us: Long
+    last_us: Long
     stopped: bool = False
 
 
@@ -245,7 +246,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     threads: dict[str, dict[tuple[int, str], int]] = defaultdict(dict)
     for row in by_kind[THREAD]:
         threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
-    lives = tuple(_life(row) for row in sorted(by_kind[LIFE], key=_place))
+    lives = tuple(row_of(Life, row) for row in sorted(by_kind[LIFE], key=_place))
     files = tuple(file for row in by_kind[FILE] for file in _files(row, row["file_id"] in parsed))
     contexts = _contexts(lives, by_kind[CONFIG], files, settle_us)
     starts = start_ups((life.cluster_id, life.broker_id, life.time_us, life.event) for life in lives)
@@ -255,14 +256,14 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         topic_names=_last(by_kind[NAME], "topic_id", "topic"),
         lives=lives,
         events=tuple(
-            (row["cluster_id"], _event(row))
+            (row["cluster_id"], row_of(EventRow, row))
             for row in by_kind[EVENT]
             if not is_past(starts, row["cluster_id"], row["broker_id"], row["time_us"], row["detail"])
         ),
         records=tuple(by_kind[RECORD]),
         snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
         threads=dict(threads),
-        runs=tuple(_run(row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
+        runs=tuple(row_of(Run, row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
         fetch_ends=tuple(_fetch_ends(by_kind)),
         producers=_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
@@ -273,11 +274,6 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
 def _future_log(row: Mapping[str, Any]) -> FutureLogEvent:
     replica = row["cluster_id"], row["broker_id"], row["topic"], row["partition"]
     return FutureLogEvent(replica, row["time_us"], row["event"], row["log_dir"])
-
-
-def _run(row: Mapping[str, Any]) -> Run:
-    values = {name: row[name] for name in Run._fields}
-    return Run(**values | {"missing": row["missing"] or 0})
 
 
 def _fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[FetchEnd]:
@@ -348,32 +344,6 @@ def coarse_spans(files: Iterable[LogFile]) -> Spans:
             since_us, until_us = min(since_us, begun_us), max(until_us, ended_us)
         spans[broker] = [(since_us, until_us)]
     return spans
-
-
-def _life(row: Mapping[str, Any]) -> Life:
-    names = ("event", "mode", "kafka_version", "detail")
-    return Life(row["cluster_id"], row["broker_id"], row["time_us"], _ref(row), *[row[name] for name in names])
-
-
-def _event(row: Mapping[str, Any]) -> EventRow:
-    brokers = None if row["brokers"] is None else tuple(row["brokers"])
-    return EventRow(
-        row["time_us"],
-        row["broker_id"],
-        _ref(row),
-        row["event"],
-        controller_epoch=row["controller_epoch"],
-        subject_broker_id=row["subject_broker_id"],
-        brokers=brokers,
-        topic=row["topic"],
-        topic_id=row["topic_id"],
-        leader=row["leader"],
-        detail=row["detail"],
-    )
-
-
-def _ref(row: Mapping[str, Any]) -> Ref:
-    return Ref(row["file_id"], row["byte_offset"], row["line_no"])
 
 
 def _contexts(

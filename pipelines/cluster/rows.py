@@ -12,29 +12,17 @@ import pyarrow.compute as pc
 from pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
 from pipelines.cluster import premises as p
 from pipelines.kafka.connections import remote_hosts
+from pipelines.kafka.controller_rows import EventRow
 from pipelines.kafka.strays import END_US, FIRST_US
+from schemas.fields import spark_types
 
 #: Columns of all kinds but for configuration.
 SHAPE: Final = {
     "kind": "string",
-    "cluster_id": "string",
-    "broker_id": "int",
-    "file_id": "string",
-    "byte_offset": "long",
-    "line_no": "long",
-    "time_us": "long",
-    "event": "string",
-    "mode": "string",
-    "kafka_version": "string",
-    "detail": "string",
-    "controller_epoch": "int",
-    "subject_broker_id": "int",
-    "brokers": "array<int>",
-    "topic": "string",
-    "partition": "int",
+    **spark_types(p.Life),
+    **spark_types(EventRow),
+    **spark_types(p.Run),
     "log_dir": "string",
-    "topic_id": "string",
-    "leader": "int",
     "source": "string",
     "offset": "long",
     "record": "string",
@@ -45,17 +33,8 @@ SHAPE: Final = {
     "in_controlled_shutdown": "boolean",
     "path": "string",
     "file_kind": "string",
-    "first_us": "long",
-    "last_us": "long",
     "resolution_us": "long",
-    "connection": "string",
     "fetcher_id": "int",
-    "replica_id": "int",
-    "first_number": "long",
-    "last_number": "long",
-    "missing": "long",
-    "missing_since_us": "long",
-    "missing_until_us": "long",
     "transactional_id": "string",
     "producer_id": "long",
     "client_id": "string",

@@ -104,13 +104,7 @@ def _procedures(
     steps = [dict(step) for step in of_partitions]
     merged: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for election in elected:
-        key = (
-            election["cluster_id"],
-            election["controller"],
-            election["strategy"],
-            election["broker_id"],
-            election["cause"],
-        )
+        key = tuple(election[name] for name in w.ELECTION_KEY)
         merged[key] = w.merged_steps(merged[key], election["steps"]) if key in merged else election["steps"]
     for (cluster_id, controller, strategy, broker_id, _), parts in sorted(merged.items()):
         of_election = procedure(f"election_{strategy}", controller, [_step(part) for part in parts], broker_id)

@@ -36,7 +36,7 @@ COUNTS: Final = "counts"
 ERRORS: Final = "errors"
 RULES: Final = (ILLEGAL_STATE_TRANSITION, FAILOVER_NOT_COMPLETED)
 GOLD: Final = (c.CONTROLLER_TRANSITIONS, c.FAILOVERS, c.AVAILABILITY)
-_ELECTION_KEY: Final = {
+ELECTION_KEY: Final = {
     "cluster_id": "string",
     "controller": "int",
     "strategy": "string",
@@ -49,7 +49,7 @@ CONTROLLERS_STEPS: Final = ("elected", "sent")
 #: What a worker gives: tables of gold, and small ones that the driver puts together.
 SMALL: Final = {
     CASES: CASE,
-    ELECTIONS: shape(_ELECTION_KEY).add("steps", structs(*[column(n, type_, "") for n, type_ in _STEP.items()])),
+    ELECTIONS: shape(ELECTION_KEY).add("steps", structs(*[column(n, type_, "") for n, type_ in _STEP.items()])),
     PROCEDURES: shape({"cluster_id": "string"} | spark_types(ProcedureStep)),
     COUNTS: shape({"cluster_id": "string", "rule_id": "string", "checked": "long"}),
     ERRORS: shape({"cluster_id": "string", "rule_id": "string", "error": "string"}),

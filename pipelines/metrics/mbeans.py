@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from schemas.metrics import GAUGE, HISTOGRAM, METER, TIMER
 
@@ -41,6 +41,29 @@ class Metric:
             raise ValueError(f"{self.name} has no tags {', '.join(sorted(unknown))}")
         given = "".join(f",{tag}={tags[tag]}" for tag in self.tags if tags.get(tag) is not None)
         return f"{self.domain}:type={self.type},name={self.name}{given}"
+
+    def row(
+        self, node: tuple[str, int], start_us: int, measured: str, reason: str | None, **values: Any
+    ) -> dict[str, Any]:
+        """A row of ``gold.broker_metrics``, without the length of its interval.
+
+        Args:
+            node: cluster and broker.
+            start_us: of the interval.
+            values: tags, and columns of the metric's kind.
+        """
+        tags = {name: values.pop(name) for name in self.tags if name in values}
+        return {
+            "cluster_id": node[0],
+            "broker_id": node[1],
+            "interval_start": start_us,
+            "mbean": self.mbean(**tags),
+            "name": self.name,
+            "kind": self.kind,
+            "measured": measured,
+            "measured_reason": reason,
+            **values,
+        }
 
 
 class ObjectName(NamedTuple):

@@ -7,7 +7,7 @@ within it, whenever their requests arrived.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pipelines.kafka.errors import error_name
 from pipelines.metrics import mbeans
 from pipelines.metrics.fold import Fold, cells_of
-from pipelines.metrics.mbeans import REQUEST_TIMES, Metric
+from pipelines.metrics.mbeans import REQUEST_TIMES
 from pipelines.report.cubes.buckets import SHORTEST_MS, buckets_of, middle_of
 from schemas.metrics import AT_LEAST, EXACT, PERCENTILES
 
@@ -131,14 +131,13 @@ class RequestCounts:
             version = row["version"] if known >= _BY_VERSION and row["version"] >= 0 else None
             key = (*_place(row), row["request"], version)
             by_name[key] = by_name.get(key, 0) + row["requests"]
-        for (*place, request, version), count in by_name.items():
-            yield _row(place, mbeans.REQUESTS, EXACT, None, event_count=count, request=request, version=version)
+        for (node, start_us, request, version), count in by_name.items():
+            yield mbeans.REQUESTS.row(node, start_us, EXACT, None, event_count=count, request=request, version=version)
         errors, _ = cells_of(self._errors.result(), _FAILED, ("errors",), (), "errors")
         for row in errors:
             is_counted = row["request"] in ("Produce", FETCH)
-            yield _row(
-                _place(row),
-                mbeans.ERRORS,
+            yield mbeans.ERRORS.row(
+                *_place(row),
                 EXACT if is_counted else AT_LEAST,
                 None if is_counted else "each_error_once",
                 event_count=row["errors"],
@@ -165,7 +164,7 @@ class RequestCounts:
                 "stddev_ms": _deviation(row["requests"], row["hundredths"], row["sum_of_squares"]) / 100,
                 **{name: min(max(value, least), most) for name, value in _percentiles(histogram).items()},
             }
-            yield _row(_place(row), metrics[row["metric"]], EXACT, None, request=row["request"], **values)
+            yield metrics[row["metric"]].row(*_place(row), EXACT, None, request=row["request"], **values)
 
 
 def _of(rows: pa.Table, request: Any) -> pa.Table:
@@ -215,8 +214,8 @@ def _items(lists: Any) -> tuple[pa.Array, Any]:
     return pc.list_parent_indices(whole), items
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _NODE)
+def _place(row: Mapping[str, Any]) -> tuple[tuple[str, int], int]:
+    return (row["cluster_id"], row["broker_id"]), row["interval"]
 
 
 def _cell(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -241,16 +240,3 @@ def _percentiles(histogram: Mapping[int, int]) -> dict[str, float]:
             name, _ = wanted.pop(0)
             values[name] = 0.0 if bucket < 0 else round(middle_of(bucket), 6) if bucket else SHORTEST_MS
     return values
-
-
-def _row(place: Sequence[Any], metric: Metric, measured: str, reason: str | None, **values: Any) -> Row:
-    tags = {name: values.pop(name) for name in metric.tags if name in values}
-    return {
-        **dict(zip(("cluster_id", "broker_id", "interval_start"), place, strict=True)),
-        "mbean": metric.mbean(**tags),
-        "name": metric.name,
-        "kind": metric.kind,
-        "measured": measured,
-        "measured_reason": reason,
-        **values,
-    }

@@ -106,14 +106,18 @@ def _timer(node: Node, start_us: int, took_ms: Sequence[float]) -> Row:
     def percentile(share: float) -> float:
         return took_ms[ceil(share * len(took_ms)) - 1]
 
-    return _common(node, start_us, mbeans.LEADER_ELECTIONS, AT_LEAST, FIRST_TO_LAST_LINE) | {
-        "event_count": len(took_ms),
-        "mean_ms": sum(took_ms) / len(took_ms),
-        "min_ms": took_ms[0],
-        "max_ms": took_ms[-1],
-        "stddev_ms": stdev(took_ms) if len(took_ms) > 1 else 0.0,
+    return mbeans.LEADER_ELECTIONS.row(
+        node,
+        start_us,
+        AT_LEAST,
+        FIRST_TO_LAST_LINE,
+        event_count=len(took_ms),
+        mean_ms=sum(took_ms) / len(took_ms),
+        min_ms=took_ms[0],
+        max_ms=took_ms[-1],
+        stddev_ms=stdev(took_ms) if len(took_ms) > 1 else 0.0,
         **{name: percentile(share) for name, share in PERCENTILES.items()},
-    }
+    )
 
 
 def _meter(node: Node, broker: Broker, metric: Metric, instants: Iterable[int], length_us: int) -> Iterator[Row]:
@@ -122,8 +126,7 @@ def _meter(node: Node, broker: Broker, metric: Metric, instants: Iterable[int], 
     for time_us in instants:
         counts[time_us // length_us * length_us] += 1
     for interval in broker.intervals:
-        row = _common(node, interval.start_us, metric, EXACT, None)
-        yield row | {"event_count": counts[interval.start_us]}
+        yield metric.row(node, interval.start_us, EXACT, None, event_count=counts[interval.start_us])
 
 
 def gauge(
@@ -137,21 +140,8 @@ def gauge(
     **tags: object,
 ) -> Row:
     """A row of a gauge."""
-    values = {"value": float(value), "value_max": None if highest is None else float(highest)}
-    return _common(node, start_us, metric, measured, reason, **tags) | values
-
-
-def _common(node: Node, start_us: int, metric: Metric, measured: str, reason: str | None, **tags: object) -> Row:
-    return {
-        "cluster_id": node[0],
-        "broker_id": node[1],
-        "interval_start": start_us,
-        "mbean": metric.mbean(**tags),
-        "name": metric.name,
-        "kind": metric.kind,
-        "measured": measured,
-        "measured_reason": reason,
-    }
+    most = None if highest is None else float(highest)
+    return metric.row(node, start_us, measured, reason, value=float(value), value_max=most, **tags)
 
 
 def purgatory_rows(

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
+from itertools import count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -40,24 +41,10 @@ from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
 from pipelines.replay.purgatory.checks import Checker
 from schemas import bronze, silver
 from schemas.checks import PURGATORY_CHECKS
+from schemas.fields import Int, Long, spark_types
 from schemas.table import TableSpec
 
 KEY = ("cluster_id", "topic", "partition", "broker_id")
-#: `LogRow` as columns, in its order.
-ROW_TYPES = {
-    "placed": "boolean",
-    "file_no": "int",
-    "byte_offset": "long",
-    "kind": "string",
-    "time_us": "long",
-    "required_offset": "long",
-    "start_offset": "long",
-    "acks_pending": "boolean",
-    "error_code": "int",
-    "high_watermark": "long",
-    "awaited": "boolean",
-    "partitions": "int",
-}
 #: Order of the rows of a group, as `log_order` takes them. No line gives two of them.
 ORDER = ("placed", "apart_us", "file_no", "byte_offset")
 
@@ -73,27 +60,23 @@ _ROLES = {"leader_start": c.LEADER, "follower_start": c.FOLLOWER}
 
 
 class LogRow(NamedTuple):
-    """A row of a group; see `pipelines.replay.purgatory.check_lines.CheckLine` for what is not said here.
+    """A row of a group.
 
     Attributes:
         placed: its place among the others is that in their log; False where it comes from a log of its own
             (``state-change.log``), and only its time tells.
         file_no: number of the file among those of its broker.
         byte_offset: place within the file.
+        line: without its order, which the place gives.
     """
 
     placed: bool
-    file_no: int
-    byte_offset: int
-    kind: str
-    time_us: int
-    required_offset: int | None = None
-    start_offset: int | None = None
-    acks_pending: bool | None = None
-    error_code: int | None = None
-    high_watermark: int | None = None
-    awaited: bool | None = None
-    partitions: int | None = None
+    file_no: Int
+    byte_offset: Long
+    line: CheckLine
+
+
+ROW_TYPES = spark_types(LogRow)
 
 
 def checked_blobs(lake: Lake, premises: Premises) -> Folded | None:
@@ -196,41 +179,29 @@ def log_order(rows: Iterable[LogRow]) -> Iterator[CheckLine]:
     Raises:
         ValueError: the rows come in another order.
     """
-    apart: deque[LogRow] = deque()
-    now_us, place, order = -1, (-1, -1), 0
+    apart: deque[CheckLine] = deque()
+    now_us, place, numbers = -1, (-1, -1), count()
     for row in rows:
+        line = row.line
         if not row.placed:
-            if now_us >= 0 or (apart and apart[-1].time_us > row.time_us):
+            if now_us >= 0 or (apart and apart[-1].time_us > line.time_us):
                 raise ValueError(f"line out of order: {row}")
-            apart.append(row)
+            apart.append(line)
             continue
-        if (row.file_no, row.byte_offset) < place:
+        if row[1:3] < place:
             raise ValueError(f"line out of order: {row}")
-        place = (row.file_no, row.byte_offset)
-        now_us = max(now_us, row.time_us)
+        place = row[1:3]
+        now_us = max(now_us, line.time_us)
         while apart and apart[0].time_us <= now_us:
-            yield _line(apart.popleft(), order)
-            order += 1
-        yield _line(row, order)
-        order += 1
-    for row in apart:
-        yield _line(row, order)
-        order += 1
+            yield apart.popleft()._replace(order=next(numbers))
+        yield line._replace(order=next(numbers))
+    for line in apart:
+        yield line._replace(order=next(numbers))
 
 
-def _line(row: LogRow, order: int) -> CheckLine:
-    return CheckLine(
-        row.kind,
-        row.time_us,
-        order,
-        row.required_offset,
-        row.start_offset,
-        row.acks_pending,
-        row.error_code,
-        row.high_watermark,
-        bool(row.awaited),
-        row.partitions,
-    )
+def _log_row(values: tuple[Any, ...]) -> LogRow:
+    placed, file_no, byte_offset, *line = values
+    return LogRow(placed, file_no, byte_offset, CheckLine._make(line))
 
 
 def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
@@ -238,7 +209,7 @@ def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
 
     def check(batches: Batches) -> Batches:
         tables = Tables({PURGATORY_CHECKS.name: PURGATORY_CHECKS.schema})
-        for (cluster_id, topic, partition, broker_id), rows in groups(batches, len(KEY), each(LogRow._make)):
+        for (cluster_id, topic, partition, broker_id), rows in groups(batches, len(KEY), each(_log_row)):
             eras = contexts.eras.get((cluster_id, broker_id), ())
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition, "broker_id": broker_id}
             for produce in checked(eras, log_order(rows)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from schemas.fields import Int, Long, spark_types
+from schemas.fields import Int, Long, row_of, spark_types
 
 
 class Place(NamedTuple):
@@ -31,3 +31,9 @@ def test_types_by_field_and_those_of_a_tuple_within():
         "file_id": "string",
         "byte_offset": "long",
     }
+
+
+def test_a_row_is_made_by_the_names_of_its_fields():
+    row = row_of(Read, {"broker_id": 1, "file_id": "f", "isr": [2, 3], "other": 9})
+    assert (row.broker_id, row.isr, row.wait_ms) == (1, (2, 3), None)
+    assert row_of(Place, {"file_id": "f"}) == Place("f")

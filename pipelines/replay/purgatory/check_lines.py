@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from schemas.fields import Int, Long
+
 # Kinds of lines.
 INITIAL = "initial"
 CHECK = "check"
@@ -44,15 +46,15 @@ class CheckLine(NamedTuple):
     """
 
     kind: str
-    time_us: int
-    order: int
-    required_offset: int | None = None
-    start_offset: int | None = None
+    time_us: Long
+    order: Int
+    required_offset: Long | None = None
+    start_offset: Long | None = None
     acks_pending: bool | None = None
-    error_code: int | None = None
-    high_watermark: int | None = None
-    awaited: bool = False
-    partitions: int | None = None
+    error_code: Int | None = None
+    high_watermark: Long | None = None
+    awaited: bool | None = None
+    partitions: Int | None = None
 
     @property
     def status(self) -> Status | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pipelines.kafka.resolution import SECOND_US
 
@@ -79,17 +79,6 @@ class Link(NamedTuple):
         return self.later_us - self.earlier_us
 
 
-class _State(NamedTuple):
-    """What tells one state that a controller sent from another."""
-
-    controller_id: int
-    controller_epoch: int
-    topic: str
-    partition: int
-    leader_epoch: int | None
-    partition_epoch: int
-
-
 def links(
     said: Iterable[LeadershipLine],
     fetches: Iterable[FirstFetch],
@@ -130,14 +119,14 @@ def _followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch]) ->
 
 
 def _states(said: Iterable[LeadershipLine]) -> Iterator[Link]:
-    decided: dict[_State, int] = {}
-    received: dict[_State, dict[int, int]] = defaultdict(dict)
+    """By what tells one state that a controller sent from another; the controller comes first."""
+    decided: dict[tuple[Any, ...], int] = {}
+    received: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
     for row in said:
         if row.controller_epoch is None or row.controller_id is None or row.partition_epoch is None:
             continue
-        state = _State(
-            row.controller_id, row.controller_epoch, row.topic, row.partition, row.leader_epoch, row.partition_epoch
-        )
+        of_controller = row.controller_id, row.controller_epoch
+        state = (*of_controller, row.topic, row.partition, row.leader_epoch, row.partition_epoch)
         if row.role == "controller" and row.broker_id == row.controller_id:
             decided[state] = min(row.time_us, decided.get(state, row.time_us))
         elif row.role == "request" and row.broker_id != row.controller_id:
@@ -146,4 +135,4 @@ def _states(said: Iterable[LeadershipLine]) -> Iterator[Link]:
     for state, of_state in received.items():
         if state in decided:
             for broker_id, time_us in of_state.items():
-                yield Link(STATE, state.controller_id, decided[state], broker_id, time_us)
+                yield Link(STATE, state[0], decided[state], broker_id, time_us)

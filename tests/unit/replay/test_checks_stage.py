@@ -12,11 +12,11 @@ from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
 
 
 def placed(byte_offset: int, time_us: int, file_no: int = 1) -> LogRow:
-    return LogRow(True, file_no, byte_offset, c.CHECK, time_us, required_offset=byte_offset)
+    return LogRow(True, file_no, byte_offset, CheckLine(c.CHECK, time_us, -1, required_offset=byte_offset))
 
 
 def apart(time_us: int, high_watermark: int | None = None) -> LogRow:
-    return LogRow(False, 9, time_us, c.LEADER, time_us, high_watermark=high_watermark)
+    return LogRow(False, 9, time_us, CheckLine(c.LEADER, time_us, -1, high_watermark=high_watermark))
 
 
 def test_leadership_goes_before_the_lines_of_its_millisecond():
@@ -39,7 +39,7 @@ def test_places_count_not_times():
 
 
 def test_values_come_along():
-    row = LogRow(True, 1, 0, c.PROGRESS, 10, required_offset=7, awaited=True, partitions=2)
+    row = LogRow(True, 1, 0, CheckLine(c.PROGRESS, 10, -1, required_offset=7, awaited=True, partitions=2))
     first, line = log_order([apart(10, high_watermark=3), row])
     assert first.high_watermark == 3
     assert (line.required_offset, line.awaited) == (7, True)
