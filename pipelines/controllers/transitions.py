@@ -55,13 +55,13 @@ def broken(
     """A broken promise, with the rows whose lines prove it; its message begins small and has no stop."""
     evidence = (Evidence(row.time_us, row.broker_id, *row.ref[:2], None, None, row.ref.file_id) for row in rows)
     return Case(
-        rule_id,
         VIOLATION,
         message,
         tuple(evidence),
         leader_epoch=leader_epoch,
         time_us=time_us,
         brokers=tuple(sorted(set(brokers))),
+        rule_id=rule_id,
     )
 
 

@@ -61,7 +61,7 @@ def audit(
     asked = {rule.rule_id for rule in rules}
     of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
     known = _known(lake)
-    stay, new = told_now(known, findings_of([*of_partitions.cases, *of_controllers], config.severity, rules))
+    stay, new = told_now(known, findings_of([*of_partitions.cases, *of_controllers], config.severity))
     findings = [*stay, *new]
     checked = of_partitions.checked | controllers.checked
     errors = of_partitions.errors | controllers.errors

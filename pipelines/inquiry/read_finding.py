@@ -43,7 +43,7 @@ def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
         else []
     )
     return FindingRows(
-        finding, evidence, implied, by[0] if by else None, "unknown." if rule is None else rule.guarantee, clocks
+        finding, evidence, implied, by[0] if by else None, "unknown." if rule is None else rule.texts.guarantee, clocks
     )
 
 

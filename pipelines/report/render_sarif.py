@@ -260,20 +260,22 @@ def _descriptor(rule_id: str) -> dict[str, Any]:
     rule = BY_ID.get(rule_id)
     if rule is None:
         return {"id": rule_id}
+    texts, help_text = rule.texts, _help(rule)
     return {
         "id": rule_id,
-        "shortDescription": {"text": rule.guarantee},
-        "fullDescription": {"text": f"{rule.guarantee} Source: {rule.source}. Versions: {rule.versions}."},
+        "shortDescription": {"text": texts.guarantee},
+        "fullDescription": {"text": f"{texts.guarantee} Source: {texts.source}. Versions: {texts.versions}."},
         "defaultConfiguration": {"level": "error"},
-        "help": {"text": _help(rule), "markdown": f"{_help(rule)}\n\n[docs/rules.md](docs/rules.md#{rule_id})"},
-        "properties": {"tier": rule.tier},
+        "help": {"text": help_text, "markdown": f"{help_text}\n\n[docs/rules.md](docs/rules.md#{rule_id})"},
+        "properties": {"tier": texts.tier},
     }
 
 
 def _help(rule: Rule) -> str:
-    shows = " ".join(f"{severity}: {text}" for severity, text in rule.shows)
+    texts = rule.texts
+    shows = " ".join(f"{severity}: {text}" for severity, text in texts.shows)
     return (
-        f"{shows} Needs {rule.needs} ({rule.tier}). Why missing lines cannot make a case: {rule.proof} "
+        f"{shows} Needs {texts.needs} ({texts.tier}). Why missing lines cannot make a case: {texts.proof} "
         f"More: highwater explain {rule.rule_id}"
     )
 

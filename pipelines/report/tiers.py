@@ -85,14 +85,14 @@ def rule_not_checkable(
         highest: evidence above this tier is not used.
         requests_per_s: that a broker answers, as request logs tell; None where there are none.
     """
-    below = [broker for broker in brokers if broker.tier < rule.tier]
+    below = [broker for broker in brokers if broker.tier < rule.texts.tier]
     if brokers and not below:
         return None
-    needed = f"needs evidence {rule.tier} ({rule.needs})"
-    if rule.tier > highest:
+    needed = f"needs evidence {rule.texts.tier} ({rule.texts.needs})"
+    if rule.texts.tier > highest:
         reason = f"{needed}; none above {highest} is used, as configured"
         return NotCheckable(
-            rule_id=rule.rule_id, reason=reason, needs=f"set replay.evidence_tier_max to {rule.tier} or above"
+            rule_id=rule.rule_id, reason=reason, needs=f"set replay.evidence_tier_max to {rule.texts.tier} or above"
         )
     if not below:
         return NotCheckable(rule_id=rule.rule_id, reason=f"{needed}; no broker's log was read", needs=_NO_BROKER)
@@ -101,8 +101,8 @@ def rule_not_checkable(
     return NotCheckable(
         rule_id=rule.rule_id,
         reason=f"{needed}; {have}{more}",
-        needs=_raise_all(below, rule.tier),
-        cost=_cost_of_all(below, rule.tier, requests_per_s),
+        needs=_raise_all(below, rule.texts.tier),
+        cost=_cost_of_all(below, rule.texts.tier, requests_per_s),
     )
 
 

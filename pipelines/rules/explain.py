@@ -12,10 +12,10 @@ import orjson
 
 from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
 from pipelines.rules.rule import WITNESSES_MIN, Rule
-from pipelines.rules.texts import TEXTS, WAYS
+from pipelines.rules.texts import WAYS
 
 WIDTH = 100
-#: What a violation takes, where the rule does not say why one witness suffices.
+#: What a violation takes.
 WITNESSES = (
     f"{WITNESSES_MIN} that are independent: lines of two brokers, or of two kinds; a line and a file; two requests "
     "with their responses. With fewer it is open: one misread line accuses nobody."
@@ -43,7 +43,7 @@ def _lines(rule: Rule) -> Iterator[str]:
         yield ""
         yield from _hanging(f"{name}: ", text)
     yield from ("", "findings:")
-    for severity, text in rule.shows:
+    for severity, text in rule.texts.shows:
         yield from _hanging(f"  {severity}: ", text)
     bugs = known_bugs(rule)
     if bugs:
@@ -54,7 +54,7 @@ def _lines(rule: Rule) -> Iterator[str]:
     for name, text in facts[3:]:
         yield from _hanging(f"  {name}: ", text)
     yield from ("", "looks alike and is legal:")
-    for way, reason in TEXTS[rule.rule_id].silent.items():
+    for way, reason in rule.texts.silent.items():
         yield from _hanging(f"  {way}: ", reason)
     yield ""
     yield from _example(rule)
@@ -62,16 +62,16 @@ def _lines(rule: Rule) -> Iterator[str]:
 
 def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
     """What it means comes first, how it is proven last."""
-    texts = TEXTS[rule.rule_id]
+    texts = rule.texts
     return (
         ("what it means for your data", texts.data),
         ("what to do now", texts.act),
-        ("guarantee", rule.guarantee),
-        ("source", rule.source),
-        ("versions", rule.versions),
-        ("evidence", f"{rule.tier}: {rule.needs}"),
-        ("why missing lines cannot make it", rule.proof),
-        ("witnesses", rule.one_suffices or WITNESSES),
+        ("guarantee", texts.guarantee),
+        ("source", texts.source),
+        ("versions", texts.versions),
+        ("evidence", f"{texts.tier}: {texts.needs}"),
+        ("why missing lines cannot make it", texts.proof),
+        ("witnesses", WITNESSES),
     )
 
 
@@ -140,7 +140,7 @@ _WAYS = (
 def _document(rules: Sequence[Rule]) -> Iterator[str]:
     yield from _HEAD
     for rule in rules:
-        yield f"| [{rule.rule_id}](#{rule.rule_id}) | {rule.tier} | {rule.guarantee} |"
+        yield f"| [{rule.rule_id}](#{rule.rule_id}) | {rule.texts.tier} | {rule.texts.guarantee} |"
     yield from _WAYS
     for name, way in WAYS.items():
         yield f"| {name} | {way.what} | {way.source} |"
@@ -149,10 +149,10 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
         for name, text in _facts(rule):
             yield from ("", f"**{name[0].upper()}{name[1:]}.** {text}")
         yield ""
-        for severity, text in rule.shows:
+        for severity, text in rule.texts.shows:
             yield f"- *{severity}*: {text}"
         yield from ("", "Looks alike and is legal:", "")
-        for name, reason in TEXTS[rule.rule_id].silent.items():
+        for name, reason in rule.texts.silent.items():
             yield f"- [{name}](#legal-ways): {reason}"
         bugs = known_bugs(rule)
         if bugs:

@@ -10,7 +10,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, Final
 
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Ref, Rule, weighed
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule
 
 OFF: Final = "off"
 VIOLATED: Final = "violated"
@@ -35,32 +35,20 @@ IMPLIED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Found:
-    """A finding: a case with its place and its identity.
+@dataclass(frozen=True, kw_only=True)
+class Found(Case):
+    """A case with its place, its identity, and the severity that the configuration gives it.
 
     Attributes:
         finding_id: MD5 of rule, place, offsets, time and message; the same whatever the order of the files.
+        topic, partition: what it is about; None where it is about none.
         implied_by: id of the finding that it follows from.
-        evidence: in time order.
     """
 
     finding_id: str
-    rule_id: str
-    severity: str
     cluster_id: str
     topic: str | None
     partition: int | None
-    leader_epoch: int | None
-    offset_start: int | None
-    offset_end: int | None
-    time_us: int | None
-    brokers: tuple[int, ...]
-    cause: str | None
-    known_bug: str | None
-    records: int | None
-    message: str
-    evidence: tuple[Ref, ...]
     implied_by: str | None = None
 
 
@@ -81,43 +69,29 @@ class Result:
     doubts: tuple[str, ...]
 
 
-def findings_of(
-    cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str], rules: Sequence[Rule] = ()
-) -> list[Found]:
-    """Findings in order, with the severities that the configuration gives their rules' violations.
-
-    Args:
-        rules: what they say of witnesses; a violation of any other rule needs `WITNESSES_MIN`.
-    """
-    one_suffices = {rule.rule_id: rule.one_suffices for rule in rules}
+def findings_of(cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str]) -> list[Found]:
+    """Findings in order, with the severities that the configuration gives their rules' violations."""
     findings: dict[str, Found] = {}
     for case in cases:
         configured = severities.get(case["rule_id"], VIOLATION)
         if configured == OFF:
             continue
-        weight, message = weighed(
-            case["severity"], case["message"], case["witnesses"], one_suffices.get(case["rule_id"])
-        )
-        values = {name: case[name] for name in _COPIED} | {"message": message}
-        finding_id = _identity(values)
-        findings[finding_id] = Found(
-            finding_id=finding_id,
-            severity=configured if weight == VIOLATION else weight,
-            brokers=tuple(case["brokers"]),
-            evidence=tuple(Ref(**ref) for ref in case["evidence"]),
-            **values,
-        )
+        identity = "|".join(str(case[name]) for name in _IDENTITY)
+        finding_id = md5(identity.encode(), usedforsecurity=False).hexdigest()
+        values = dict(case) | {
+            "finding_id": finding_id,
+            "severity": configured if case["severity"] == VIOLATION else case["severity"],
+            "evidence": tuple(Ref(**ref) for ref in case["evidence"]),
+            **{name: tuple(case[name]) for name in ("brokers", "witnesses")},
+        }
+        findings[finding_id] = Found(**values)
     return _nested(list(findings.values()))
 
 
-_COPIED = (
+_IDENTITY = (
     *("rule_id", "cluster_id", "topic", "partition", "leader_epoch", "offset_start", "offset_end", "time_us"),
     *("cause", "known_bug", "records", "message"),
 )
-
-
-def _identity(values: Mapping[str, Any]) -> str:
-    return md5("|".join(map(str, values.values())).encode(), usedforsecurity=False).hexdigest()
 
 
 def _nested(findings: list[Found]) -> list[Found]:
@@ -187,7 +161,7 @@ def results_of(
             reasons.append(f"{open_cases} case{'s' if open_cases > 1 else ''} cannot be decided from these logs")
         reasons += doubts[cluster_id]
         # Without its evidence a rule has nothing to go by; that says nothing against the audit as a whole.
-        blind = rule.tier != "T0" and not rule.suspects_only and not checked.get(name, 0)
+        blind = rule.texts.tier != "T0" and not rule.suspects_only and not checked.get(name, 0)
         verdict = VIOLATED if violations else INCONCLUSIVE if reasons or blind else CLEAN
         reason = "; ".join(reasons) or None
         cut = sum(count for (*place, _), count in left_out.items() if tuple(place) == name)

@@ -69,6 +69,6 @@ def _extent(row: Row) -> tuple[int, int]:
 
 
 def _finding(row: Row) -> Found:
-    names = Found.__dataclass_fields__.keys() - {"time_us", "brokers", "evidence"}
+    names = Found.__dataclass_fields__.keys() - {"time_us", "brokers", "evidence", "witnesses"}
     values = {name: row[name] for name in names}
     return Found(**values, time_us=row["time"], brokers=tuple(row["brokers"]), evidence=())

@@ -88,7 +88,6 @@ class PartitionAudit:
         self.history = PartitionHistory(settings.version, settings.skew_max_us, settings.blur_us)
         self._settings = settings
         self._rules = rules
-        self._one_suffices = {rule.rule_id: rule.one_suffices for rule in rules}
         self._outcomes = {rule.rule_id: RuleOutcome(rule.rule_id) for rule in rules}
         self._checkers: dict[str, Checker] | None = None
         self._of_kind: dict[str, list[str]] = defaultdict(list)
@@ -293,7 +292,7 @@ class PartitionAudit:
         try:
             cases: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
             for case in cases:
-                outcome.cases.append(self._among_strangers(case).settled(self._one_suffices[rule_id]))
+                outcome.cases.append(self._among_strangers(replace(case, rule_id=rule_id)).settled())
             if len(outcome.cases) >= 2 * CASES_MAX:
                 outcome.left_out.update(cut(outcome.cases, _place))
         except Exception as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from os import PathLike
 
 from pipelines.base.errors import ConfigError
+from pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
 from pipelines.rules.guarantees import (
     ack_under_min_isr,
     acked_as_duplicate,
@@ -21,7 +22,6 @@ from pipelines.rules.guarantees import (
     isr_join_behind_hw,
     isr_shrink_late,
     membership,
-    of_controllers,
     read_above_isolation,
     replica_bytes,
     stale_epoch_accepted,
@@ -49,8 +49,10 @@ RULES: tuple[Rule, ...] = (
     membership.LEADER_RULE,
     membership.ISR_RULE,
     unclean_election.RULE,
-    of_controllers.FAILOVER_RULE,
-    of_controllers.STATE_RULE,
+    # State machines need rows that are no facts of a partition: `pipelines.controllers`, which replays them in a
+    # pass of its own, finds their cases.
+    Rule(FAILOVER_NOT_COMPLETED),
+    Rule(ILLEGAL_STATE_TRANSITION),
     isr_join_behind_hw.RULE,
     isr_shrink_late.RULE,
     truncation_below_hw.RULE,

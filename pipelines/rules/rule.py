@@ -7,12 +7,13 @@ missing lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from pipelines.rules.history import PartitionHistory
+from pipelines.rules.texts import TEXTS, RuleTexts
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -22,11 +23,9 @@ VIOLATION: Final = "violation"
 OBSERVATION: Final = "observation"
 OPEN: Final = "open"
 
-Tier = Literal["T0", "T1", "T2", "T3"]
-
 #: A finding shows at most so many lines.
 EVIDENCE_MAX: Final = 20
-#: So many independent witnesses make a violation, unless the rule says why one suffices.
+#: So many independent witnesses make a violation.
 WITNESSES_MIN: Final = 2
 
 _REQUESTS: Final = frozenset({a.FETCH, a.READ, a.TIER_READ, a.OPERATION, a.ANSWER})
@@ -81,7 +80,6 @@ class Case:
     """One finding of a rule in one partition.
 
     Attributes:
-        rule_id: rule that found it.
         severity: violation, observation, or open: the logs do not decide it.
         message: what happened, in one or two sentences.
         evidence: the facts that show it; in time order once `settled`.
@@ -94,9 +92,9 @@ class Case:
         records: records or requests that it is about, where they are counted.
         witnesses: who says so, independently of each other; once `settled`, of all its evidence if nothing else is
             given.
+        rule_id: rule that found it; the audit fills it.
     """
 
-    rule_id: str
     severity: Severity
     message: str
     evidence: tuple[Ref, ...]
@@ -109,14 +107,18 @@ class Case:
     cause: str | None = None
     records: int | None = None
     witnesses: tuple[str, ...] = ()
+    rule_id: str = ""
 
-    def settled(self, one_suffices: str | None = None) -> Case:
+    def settled(self) -> Case:
         """Evidence once each, in time order, brokers and witnesses ascending; of more than `EVIDENCE_MAX` lines the
         first are kept. A violation without enough witnesses is open."""
         refs = list(dict.fromkeys(self.evidence))[:EVIDENCE_MAX]
         order = sorted(refs, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
         witnesses = self.witnesses or witnesses_of(self.evidence)
-        severity, message = weighed(self.severity, self.message, witnesses, one_suffices)
+        severity, message = self.severity, self.message
+        if severity == VIOLATION and len(witnesses) < WITNESSES_MIN:
+            # One misread line accuses nobody.
+            severity, message = OPEN, f"{message} Open, as a single witness says so."
         return replace(
             self,
             severity=severity,
@@ -127,19 +129,11 @@ class Case:
         )
 
 
-def weighed(
-    severity: Severity, message: str, witnesses: Sequence[str], one_suffices: str | None
-) -> tuple[Severity, str]:
-    """Severity and message of a case: one misread line accuses nobody.
-
-    Args:
-        one_suffices: the rule's reason, if it has one, why a single witness is enough.
-    """
-    if severity != VIOLATION or one_suffices is not None or len(witnesses) >= WITNESSES_MIN:
-        return severity, message
-    return OPEN, f"{message} Open, as a single witness says so."
+#: Metadata of a field of a `Checker` that a later run goes on with; the others are as they are made wherever one may.
+KEPT: Final = {"is_kept": True}
 
 
+@dataclass
 class Checker:
     """A rule at work on one partition: told of the facts that stream by, then asked for what is left.
 
@@ -152,29 +146,21 @@ class Checker:
         awaits_history: a later line of the partition's history could change what was judged.
     """
 
-    #: Attributes that a later run goes on with, beside the three.
-    KEPT: ClassVar[tuple[str, ...]] = ()
-    #: Attributes that follow from the history, or are as they are made wherever a later run may go on.
-    MADE: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        self.checked = 0
-        self.is_final = True
-        self.awaits_history = False
-        self._history = history
-        self._settings = settings
+    _history: PartitionHistory
+    _settings: Settings
+    checked: int = field(default=0, metadata=KEPT)
+    is_final: bool = True
+    awaits_history: bool = field(default=False, metadata=KEPT)
 
     def kept(self) -> dict[str, Any]:
         """What a later run goes on with.
 
         Raises:
-            TypeError: the class does not say of each of its attributes what it is.
+            TypeError: it holds what its class does not declare.
         """
-        names = ("checked", "awaits_history", *self.KEPT)
-        odd = vars(self).keys() - {*names, *self.MADE, "is_final", "_history", "_settings"}
-        if odd:
-            raise TypeError(f"{type(self).__qualname__}: neither KEPT nor MADE: {', '.join(sorted(odd))}")
-        return {name: getattr(self, name) for name in names}
+        if odd := vars(self).keys() - {known.name for known in fields(self)}:
+            raise TypeError(f"{type(self).__qualname__} does not declare {', '.join(sorted(odd))}")
+        return {known.name: getattr(self, known.name) for known in fields(self) if known.metadata == KEPT}
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
         """Take what an earlier run `kept`; the history may have grown since."""
@@ -236,52 +222,38 @@ class Settings:
 
 @dataclass(frozen=True)
 class Rule:
-    """One guarantee and how it is checked.
+    """One guarantee and how it is checked; its `texts` say it in words.
 
     Attributes:
         rule_id: its public name.
-        guarantee: what Kafka promises, in one sentence.
-        source: where it promises that: KIP, documentation, TLA+ property, class and method.
-        versions: Kafka versions that it holds for.
-        tier: evidence that it needs at least.
-        needs: in words, what has to be in the logs.
-        proof: why a case cannot be an effect of missing lines.
-        shows: what its cases are, by severity.
         make: a checker for one partition; by default one that looks at nothing, as its cases come from elsewhere.
         kinds: kinds of streaming facts that it looks at; the history is given to every rule.
         suspects_only: its streaming facts are those that look wrong: that there is none is no lack of evidence.
-        one_suffices: why one witness makes a violation; None: it takes `WITNESSES_MIN`.
         compares_times: it judges durations: where times are whole seconds it judges nothing.
     """
 
     rule_id: str
-    guarantee: str
-    source: str
-    versions: str
-    tier: Tier
-    needs: str
-    proof: str
-    shows: tuple[tuple[Severity, str], ...]
     make: Callable[[PartitionHistory, Settings], Checker] = Checker
     kinds: frozenset[str] = frozenset()
     suspects_only: bool = False
-    one_suffices: str | None = None
     compares_times: bool = False
+
+    @property
+    def texts(self) -> RuleTexts:
+        """What it says in words."""
+        return TEXTS[self.rule_id]
 
 
 #: Judges a partition by its history alone: how much it looked at, and the cases.
 Judge = Callable[[PartitionHistory, Settings], tuple[int, list[Case]]]
 
 
+@dataclass
 class _OfHistory(Checker):
-    MADE = ("_judge",)
-
-    def __init__(self, history: PartitionHistory, settings: Settings, judge: Judge) -> None:
-        super().__init__(history, settings)
-        self._judge = judge
+    judge: Judge = field(kw_only=True)
 
     def finish(self) -> Iterable[Case]:
-        self.checked, cases = self._judge(self._history, self._settings)
+        self.checked, cases = self.judge(self._history, self._settings)
         return cases
 
 

@@ -1,10 +1,10 @@
-"""What rules say in words (``texts.toml``): what a finding means, what to do now, which legal ways look alike. Pure."""
+"""What rules say in words (``texts.toml``): guarantee and proof, what a finding means, what looks alike. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -22,14 +22,28 @@ class LegalWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuleTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What ``highwater explain`` says of a rule beside what the rule itself does.
+    """What a rule says in words.
 
     Attributes:
+        guarantee: what Kafka promises, in one sentence.
+        source: where it promises that: KIP, documentation, TLA+ property, class and method.
+        versions: Kafka versions that it holds for.
+        tier: evidence that it needs at least.
+        needs: in words, what has to be in the logs.
+        proof: why a case cannot be an effect of missing lines.
+        shows: what its cases are, by severity.
         data: what a finding means for records and clients.
         act: what to do now: the first that a person on call asks.
         silent: by legal way that makes what it looks at, why it is silent; a way not listed does not touch it.
     """
 
+    guarantee: str
+    source: str
+    versions: str
+    tier: Literal["T0", "T1", "T2", "T3"]
+    needs: str
+    proof: str
+    shows: tuple[tuple[str, str], ...]
     data: str
     act: str
     silent: dict[str, str]

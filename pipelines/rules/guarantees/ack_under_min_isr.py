@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from pipelines.kafka.versions import rule_of
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "ack-under-min-isr"
 KAFKA_15583 = "KAFKA-15583"
 #: A request's instants are upper bounds: its line may have been written late. The ISR has to be as small for so long.
 LATE_LINE_US = 1_000_000
 
 
+@dataclass
 class _Checker(Checker):
-    MADE = ("_advanced",)
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._advanced: dict[int, list[Fact]] = {}
+    _advanced: dict[int, list[Fact]] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.HIGH_WATERMARK:
@@ -48,7 +44,6 @@ class _Checker(Checker):
         if not sizes or max(sizes) >= required or any(line.isr is None for line in lines):
             return
         yield Case(
-            RULE_ID,
             OPEN,
             f"A produce at offset {fact.offset} was appended and acknowledged while the ISR had {max(sizes)} "
             f"replicas; min.insync.replicas is {required}.",
@@ -88,7 +83,6 @@ class _Checker(Checker):
     def finish(self) -> Iterable[Case]:
         for _, (state, first, last) in sorted(self._advanced.items()):
             yield Case(
-                RULE_ID,
                 OBSERVATION,
                 f"The high watermark went on from {first.previous if first.previous is not None else '?'} to "
                 f"{last.high_watermark} while the ISR was {list(state.isr or ())}, smaller than min.insync.replicas: "
@@ -107,21 +101,4 @@ def _in_force(lines: tuple[Fact, ...] | None) -> tuple[Fact, ...]:
     return lines[:-1] if lines is not None else ()
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="acks=all is answered without error only if min.insync.replicas replicas are in sync.",
-    source="Kafka documentation, min.insync.replicas; Partition.appendRecordsToLeader; KIP-966",
-    versions="all; since 3.7 the high watermark stands still meanwhile, too (KAFKA-15583)",
-    tier="T1",
-    needs="produces with responses; the leader's ISR with its versions; the topic's min.insync.replicas",
-    proof=(
-        "The leader's own lines before and after the append carry ISR versions without a gap, all too small. What "
-        "min.insync.replicas was, no line can prove: one that lowered it may be missing. So a case stays open."
-    ),
-    kinds=frozenset({a.ANSWER, a.HIGH_WATERMARK}),
-    make=_Checker,
-    shows=(
-        (OPEN, "a produce acknowledged under min.insync.replicas, unless a line is missing that lowered it"),
-        (OBSERVATION, "a high watermark that advanced under min.insync.replicas, legal before 3.7"),
-    ),
-)
+RULE = Rule("ack-under-min-isr", kinds=frozenset({a.ANSWER, a.HIGH_WATERMARK}), make=_Checker)

@@ -7,13 +7,12 @@ sequence number for other records gets the old batch's offset as its answer, and
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "acked-as-duplicate-of-another-batch"
 #: Batches of one producer that a broker remembers (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``); more answers with one
 #: base offset than this are not compared.
 ANSWERS_MAX = 64
@@ -22,16 +21,11 @@ ANSWERS_MAX = 64
 APPEND_SLACK_US = 100_000
 
 
+@dataclass
 class _Checker(Checker):
     """Answers come in the order of their base offsets: those that name the same one are compared."""
 
-    KEPT = ("_same",)
-    MADE = ("_skew_us",)
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._skew_us = settings.skew_max_us
-        self._same: list[Fact] = []
+    _same: list[Fact] = field(default_factory=list, metadata=KEPT)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         cases: list[Case] = []
@@ -88,7 +82,7 @@ class _Checker(Checker):
         """The later answer carries the append time of the other request: so that is the batch it was taken for."""
         if duplicate.log_append_time_us is None or original.earliest_us is None or original.latest_us is None:
             return False
-        slack_us = APPEND_SLACK_US + (0 if original.broker_id == duplicate.broker_id else self._skew_us)
+        slack_us = APPEND_SLACK_US + (0 if original.broker_id == duplicate.broker_id else self._settings.skew_max_us)
         earliest_us, latest_us = original.earliest_us - slack_us, original.latest_us + slack_us
         return earliest_us <= duplicate.log_append_time_us <= latest_us
 
@@ -111,7 +105,6 @@ def _case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:
     )
     same = original.client == duplicate.client
     return Case(
-        RULE_ID,
         VIOLATION if same and certain else OPEN,
         message,
         (Ref.of(original), Ref.of(duplicate)),
@@ -123,23 +116,4 @@ def _case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="An acknowledged batch is written; a retry is answered with the offset of the batch that it repeats.",
-    source="KIP-98; ProducerStateEntry.findDuplicateBatch, UnifiedLog.analyzeAndValidateProducerState",
-    versions="0.11 and later",
-    tier="T1",
-    needs="the request log with responses (base offset and log append time of produces)",
-    proof=(
-        "Two answers name one base offset with batches of different sizes, the later one carries the append time of "
-        "the earlier, and every epoch from one to the other starts beyond that offset: only one batch ever was there, "
-        "and it is the earlier. Where an epoch between is not known the case stays open."
-    ),
-    kinds=frozenset({a.ANSWER}),
-    make=_Checker,
-    compares_times=True,
-    shows=(
-        (VIOLATION, "a batch acknowledged with the offset of another, different one of the same client"),
-        (OPEN, "the same, where the first one may not have survived, or the client is another"),
-    ),
-)
+RULE = Rule("acked-as-duplicate-of-another-batch", kinds=frozenset({a.ANSWER}), make=_Checker, compares_times=True)

@@ -9,16 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipelines.rules.epoch_files import in_one_file
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import Epoch
-from pipelines.rules.rule import OBSERVATION, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "acked-by-leader-only-lost"
 #: Lines by which a log says that it cut itself off.
 _CUTS = frozenset({"log", "fetcher"})
 
@@ -36,19 +34,17 @@ class _Lost:
     answered: int = 0
 
 
+@dataclass
 class _Checker(Checker):
     """Answers come in the order of their offsets. Kept are a few facts per leader and later epoch, none per answer."""
 
-    KEPT = ("_answered",)
-    MADE = ("_lost", "_cuts")
+    _lost: dict[tuple[int, int, int, int], _Lost] = field(default_factory=dict)
+    #: By broker, the highest offset that it answered, and when it answered last.
+    _answered: dict[int, tuple[int, int]] = field(default_factory=dict, metadata=KEPT)
+    _cuts: dict[int, list[Fact]] = field(default_factory=lambda: defaultdict(list))
 
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._lost: dict[tuple[int, int, int, int], _Lost] = {}
-        #: By broker, the highest offset that it answered, and when it answered last.
-        self._answered: dict[int, tuple[int, int]] = {}
-        self._cuts: dict[int, list[Fact]] = defaultdict(list)
-        for fact in history.facts[a.TRUNCATION]:
+    def __post_init__(self) -> None:
+        for fact in self._history.facts[a.TRUNCATION]:
             if fact.name in _CUTS and fact.broker_id is not None and fact.offset is not None:
                 self._cuts[fact.broker_id].append(fact)
         for cuts in self._cuts.values():
@@ -115,7 +111,6 @@ def _case(lost: _Lost) -> Case:
         f"the broker truncated to {lost.cut.offset} as its follower. That is legal: acks=1 waits for the leader alone."
     )
     return Case(
-        RULE_ID,
         OBSERVATION,
         message,
         tuple(Ref.of(fact) for fact in (first, last, lost.start_fact, lost.cut)),
@@ -129,21 +124,4 @@ def _case(lost: _Lost) -> Case:
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="acks=1 promises that the leader has the records; it does not promise that the next leader has them.",
-    source="Kafka documentation, producer configuration acks; KIP-101",
-    versions="all, whose request logs have responses: 0.10.1 and later; of 0.11 to 2.x at the level that prints them",
-    tier="T1",
-    needs="the request log with responses (base offsets of produces), starts of leader epochs, truncations",
-    proof=(
-        "The leader's answer names an offset; a later epoch starts at or below it, or has its own records there; and "
-        "the broker that had answered cut the offset off afterwards, on its own clock. That it answered in an earlier "
-        "epoch is certain by its lines before and after, and that the topic is the same by its id, by every partition "
-        "epoch between, or by a replica's file that has epochs from before and after as their leaders' lines do; "
-        "otherwise nothing is said."
-    ),
-    kinds=frozenset({a.ANSWER}),
-    make=_Checker,
-    shows=((OBSERVATION, "a range of offsets that was acknowledged with acks=1 and is gone"),),
-)
+RULE = Rule("acked-by-leader-only-lost", kinds=frozenset({a.ANSWER}), make=_Checker)

@@ -11,9 +11,6 @@ from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Seve
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-EARLY = "ack-before-commit"
-LATE = "late-completion"
-
 
 class _OfAnswers(Checker):
     def _count(self, fact: Fact) -> None:
@@ -45,7 +42,7 @@ class _Early(_OfAnswers):
             f"A produce at offset {fact.offset} was acknowledged although the high watermark did not pass it as long "
             f"as broker {fact.broker_id} led."
         )
-        yield _case(EARLY, self._claim(fact, is_proven=known is not None), fact, message, known or ())
+        yield _case(self._claim(fact, is_proven=known is not None), fact, message, known or ())
 
 
 class _Late(_OfAnswers):
@@ -68,7 +65,7 @@ class _Late(_OfAnswers):
             f"others meanwhile{'; this version has ' + bug if bug else ''}."
         )
         severity = self._claim(fact, is_proven=not stands_still)
-        yield _case(LATE, severity, fact, message, proof or (), bug or None)
+        yield _case(severity, fact, message, proof or (), bug or None)
 
     def _may_stand_still(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
         """Since 3.7 the high watermark waits for min.insync.replicas, and a line that raised it may be missing."""
@@ -86,11 +83,8 @@ class _Late(_OfAnswers):
         return self._settings.min_insync_replicas(fact.broker_id, fact.latest_us or fact.time_us)
 
 
-def _case(
-    rule_id: str, severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...], bug: str | None = None
-) -> Case:
+def _case(severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...], bug: str | None = None) -> Case:
     return Case(
-        rule_id,
         severity,
         message,
         (Ref.of(fact), *(Ref.of(line) for line in lines)),
@@ -103,38 +97,5 @@ def _case(
     )
 
 
-EARLY_RULE = Rule(
-    rule_id=EARLY,
-    guarantee="acks=all is answered only when the high watermark has passed the batch.",
-    source="DelayedProduce.tryComplete, Partition.checkEnoughReplicasReachOffset; KIP-497",
-    versions="all",
-    tier="T1",
-    needs="the leader's request log with produces and its followers' fetches",
-    proof=(
-        "Time alone never shows it, since a line can be written late: the positions of the replicas waited for stay "
-        "behind as long as the leadership lasts, in chains of fetches without a gap, and the ISR's versions leave no "
-        "room for a change that is not logged; otherwise the case stays open."
-    ),
-    kinds=frozenset({a.OPERATION}),
-    make=_Early,
-    compares_times=True,
-    shows=((VIOLATION, "a produce acknowledged before it was committed"), (OPEN, "the same, with the ISR not known")),
-)
-LATE_RULE = Rule(
-    rule_id=LATE,
-    guarantee="A produce that is committed is answered at once, not when something else happens to come by.",
-    source="DelayedOperation.checkAndComplete, ReplicaManager.tryCompleteActions; KAFKA-13091, KAFKA-6653",
-    versions="all; 2.7.0 to 3.0.x are known to break it (KAFKA-13091)",
-    tier="T1",
-    needs="the leader's request log with produces and its followers' fetches",
-    proof=(
-        "What is missing makes the predicted instant later, not earlier, but for changes of the ISR: their versions "
-        "have to follow each other from before the wait to after it, otherwise the case stays open. A leader that "
-        "answered nothing meanwhile is no case, nor is a prediction from an ISR that no line told, nor, since 3.7, "
-        "one with replicas out of sync where no line tells min.insync.replicas."
-    ),
-    kinds=frozenset({a.OPERATION}),
-    make=_Late,
-    compares_times=True,
-    shows=((VIOLATION, "a produce answered long after it was committed"), (OPEN, "the same, with the ISR not known")),
-)
+EARLY_RULE = Rule("ack-before-commit", kinds=frozenset({a.OPERATION}), make=_Early, compares_times=True)
+LATE_RULE = Rule("late-completion", kinds=frozenset({a.OPERATION}), make=_Late, compares_times=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "checkpoint-ahead-of-log"
 HIGH_WATERMARK = "replication-offset-checkpoint"
 RECOVERY_POINT = "recovery-point-offset-checkpoint"
 LOG_START = "log-start-offset-checkpoint"
@@ -20,17 +19,16 @@ _WHAT = {
 }
 
 
+@dataclass
 class _Checker(Checker):
     """Keeps the end of each replica's log as its segments show it."""
 
-    MADE = ("_last", "_entries")
+    _last: dict[int, Fact] = field(default_factory=dict)
+    _entries: dict[int, dict[str, Fact]] = field(default_factory=dict)
 
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._last: dict[int, Fact] = {}
-        self._entries: dict[int, dict[str, Fact]] = {}
+    def __post_init__(self) -> None:
         moved: set[int] = set()
-        for fact in history.facts[a.CHECKPOINT]:
+        for fact in self._history.facts[a.CHECKPOINT]:
             if fact.broker_id is None or fact.name is None:
                 continue
             entries = self._entries.setdefault(fact.broker_id, {})
@@ -58,7 +56,6 @@ class _Checker(Checker):
             start, mark = entries.get(LOG_START), entries.get(HIGH_WATERMARK)
             if start and mark and start.offset is not None and mark.offset is not None and start.offset > mark.offset:
                 yield Case(
-                    RULE_ID,
                     OBSERVATION,
                     f"Broker {broker_id} has checkpointed a log start offset of {start.offset}, beyond its high "
                     f"watermark {mark.offset}; the two files are not written at once.",
@@ -71,7 +68,6 @@ class _Checker(Checker):
 
 def _ahead(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
     return Case(
-        RULE_ID,
         OPEN,
         f"Broker {broker_id} has checkpointed {entry.offset} as its {_WHAT[name]} but its log ends at "
         f"{last.end_offset}: what was there is gone, or a segment is missing from these files, or they were copied "
@@ -84,18 +80,4 @@ def _ahead(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="What a replica has checkpointed as committed or flushed is in its log.",
-    source="LogManager.checkpointLogRecoveryOffsets, ReplicaManager.checkpointHighWatermarks, LogLoader",
-    versions="all",
-    tier="T0",
-    needs="the data directory: checkpoint files and the topic's segments",
-    proof="Files, not lines, show it: a checkpoint's entry and the last batch of the same replica's segments.",
-    kinds=frozenset({a.BATCH}),
-    make=_Checker,
-    shows=(
-        (OPEN, "a checkpoint beyond the end of the replica's log: files do not tell whether they are of one instant"),
-        (OBSERVATION, "a log start offset beyond the high watermark"),
-    ),
-)
+RULE = Rule("checkpoint-ahead-of-log", kinds=frozenset({a.BATCH}), make=_Checker)

@@ -12,16 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, cause_of
 from pipelines.rules.proofs.replica_marks import Mark, Passed, Starts, passed
 from pipelines.rules.proofs.short_logs import ShortLog, short_logs
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, witnesses_of
+from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref, Rule, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "committed-data-lost"
 #: Lines of acknowledgements that a case shows: the first and the last ones.
 ACKS_SHOWN = 4
 
@@ -87,21 +85,17 @@ class _Loss:
         self.one_life = self.one_life or shown.one_life
 
 
+@dataclass
 class _Checker(Checker):
-    KEPT = ("_reached",)
-    MADE = ("_losses", "_open", "_matched", "_stored")
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        #: By incarnation and number of the epoch that lost them.
-        self._losses: dict[tuple[int, int], _Loss] = {}
-        self._open: dict[tuple[int, int], _Loss] = {}
-        #: What is acknowledged by derived facts: counted with a loss that others prove, else open.
-        self._matched: dict[tuple[int, int], _Loss] = {}
-        #: By incarnation and leader epoch, where what was acknowledged in it ends.
-        self._reached: dict[tuple[int, int], int] = {}
-        #: The last batch of each replica's segments, in the order of offsets.
-        self._stored: dict[int, Fact] = {}
+    #: By incarnation and number of the epoch that lost them.
+    _losses: dict[tuple[int, int], _Loss] = field(default_factory=dict)
+    _open: dict[tuple[int, int], _Loss] = field(default_factory=dict)
+    #: What is acknowledged by derived facts: counted with a loss that others prove, else open.
+    _matched: dict[tuple[int, int], _Loss] = field(default_factory=dict)
+    #: By incarnation and leader epoch, where what was acknowledged in it ends.
+    _reached: dict[tuple[int, int], int] = field(default_factory=dict, metadata=KEPT)
+    #: The last batch of each replica's segments, in the order of offsets.
+    _stored: dict[int, Fact] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.BATCH:
@@ -262,7 +256,6 @@ def _case(loss: _Loss, cause: Cause) -> Case:
     facts = [*chain, *loss.first[1:], *loss.last[:-1]]
     sides = (loss.start_fact, *committed, *loss.first, *loss.last, *loss.stored)
     return Case(
-        RULE_ID,
         VIOLATION,
         message,
         tuple(Ref.of(fact) for fact in facts),
@@ -296,7 +289,6 @@ def _undecided(loss: _Loss) -> Case:
         "same topic; lines that would tell it are missing."
     )
     return Case(
-        RULE_ID,
         OPEN,
         message,
         tuple(Ref.of(fact) for fact in (*loss.first, *loss.last, loss.start_fact, *loss.shown, *loss.lines)),
@@ -311,7 +303,6 @@ def _unknown(shorts: Sequence[ShortLog]) -> Case:
     first = shorts[0]
     facts = [fact for short in shorts for fact in short.facts]
     return Case(
-        RULE_ID,
         OPEN,
         " ".join(dict.fromkeys(short.what for short in shorts)),
         tuple(Ref.of(fact) for fact in facts),
@@ -332,26 +323,4 @@ def _epochs(loss: _Loss) -> str:
     return f"leader epoch{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="A committed record is in the log of every later leader: it is never lost.",
-    source="Kafka documentation, Replication; KIP-101; TLA+ property StrongIsr / LeaderHasAllAckedValues",
-    versions="all",
-    tier="T0",
-    needs="where leader epochs start; high watermarks in replicas' lines (T0), acknowledged produces (T1)",
-    proof=(
-        "An epoch's start is a line, a write or a file of that epoch, the file being of the topic that lines tell of. "
-        "What was committed belongs to an earlier epoch if the line names it, if the leader's lines before and after "
-        "leave no room for that epoch or a later one of its own, or if the leader answered a later fetch in it. A "
-        "follower's high watermark does if its line names an earlier epoch, or if the follower then cut its log at or "
-        "below that start. That the topic was not created anew between is shown by its id or by every partition epoch "
-        "from one to the other, or topics cannot be deleted there. Otherwise it stays open."
-    ),
-    kinds=frozenset({a.OPERATION, a.BATCH}),
-    make=_Checker,
-    shows=(
-        (VIOLATION, "a range of committed offsets that a later leader epoch does not have, with its cause"),
-        (OPEN, "the same, where missing lines leave the epoch of the answers open"),
-        (OPEN, "a leader whose log was shorter than another replica's, where nothing tells what was committed"),
-    ),
-)
+RULE = Rule("committed-data-lost", kinds=frozenset({a.OPERATION, a.BATCH}), make=_Checker)

@@ -13,8 +13,6 @@ from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Sev
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "epoch-history-diverged"
-
 
 def _judge(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
     if settings.compacted:
@@ -55,7 +53,6 @@ def _case(number: int, entries: list[Fact], severity: Severity) -> Case:
     starts = "; ".join(f"broker {entry.broker_id}: {entry.offset}" for entry in entries)
     unless = "" if severity == VIOLATION else "; open, as no line tells whether the topic is compacted"
     return Case(
-        RULE_ID,
         severity,
         f"Leader epoch {number} starts at different offsets in the replicas' files: {starts}{unless}.",
         tuple(Ref.of(entry) for entry in entries),
@@ -66,21 +63,4 @@ def _case(number: int, entries: list[Fact], severity: Severity) -> Case:
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="A leader epoch starts at the same offset in every replica's history.",
-    source="KIP-101, KIP-279 (KAFKA-6361); LeaderEpochFileCache.assign",
-    versions="0.11 and later, which keep leader epochs; 0.11 to 1.1 are known to break it (KAFKA-6361)",
-    tier="T0",
-    needs="leader-epoch-checkpoint files of several replicas",
-    proof=(
-        "Two files show it, of one topic id where partition.metadata tells it; the first entry of each is left out, "
-        "since it moves with the start of the log, and compacted topics are, since an epoch's first records may have "
-        "been cleaned away before a replica noted it; so is a broker that has two files of the partition."
-    ),
-    make=of_history(_judge),
-    shows=(
-        (VIOLATION, "one epoch with two start offsets, in a log that is not compacted"),
-        (OPEN, "the same, where no line tells the topic's cleanup.policy"),
-    ),
-)
+RULE = Rule("epoch-history-diverged", make=of_history(_judge))

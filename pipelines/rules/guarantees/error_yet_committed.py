@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "error-yet-committed"
 #: Requests that a case shows of each error.
 SHOWN = 5
 #: Requests of a partition that a later run looks at again; with more of them it judges the partition anew.
@@ -23,21 +22,17 @@ ERRORS = {
 }
 
 
+@dataclass
 class _Checker(Checker):
     """One case per partition, leader epoch and error: a fail-over answers all that wait at once."""
 
-    KEPT = ("_shown", "_count", "_last", "_span", "_undecided")
-    MADE = ("_goes_on",)
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._shown: dict[tuple[int, int], list[Fact]] = {}
-        self._count: dict[tuple[int, int], int] = {}
-        self._last: dict[tuple[int, int], Fact] = {}
-        #: Those that the high watermark has not passed as far as it is known, with their leader epochs.
-        self._undecided: list[tuple[int, Fact]] = []
-        self._goes_on = False
-        self._span: dict[tuple[int, int], tuple[int, int]] = {}
+    _shown: dict[tuple[int, int], list[Fact]] = field(default_factory=dict, metadata=KEPT)
+    _count: dict[tuple[int, int], int] = field(default_factory=dict, metadata=KEPT)
+    _last: dict[tuple[int, int], Fact] = field(default_factory=dict, metadata=KEPT)
+    #: Those that the high watermark has not passed as far as it is known, with their leader epochs.
+    _undecided: list[tuple[int, Fact]] = field(default_factory=list, metadata=KEPT)
+    _goes_on: bool = False
+    _span: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict, metadata=KEPT)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if not fact.error_code or fact.offset is None or fact.broker_id is None:
@@ -114,7 +109,6 @@ class _Checker(Checker):
             assert proof is not None
             refs = (*(Ref.of(fact) for fact in facts), Ref.of(proof))
             yield Case(
-                RULE_ID,
                 OBSERVATION,
                 message,
                 refs,
@@ -127,16 +121,4 @@ class _Checker(Checker):
             )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="None: an error does not mean that nothing was written; this says where it was.",
-    source="DelayedProduce.onComplete, ProducePartitionStatus; Kafka documentation, message delivery semantics",
-    versions="1.0 and later, whose request logs show responses",
-    tier="T1",
-    needs="the request log with responses",
-    proof="An observation: the answer gives the offset at which it was appended, and a later line an offset beyond it.",
-    kinds=frozenset({a.ANSWER}),
-    make=_Checker,
-    shows=((OBSERVATION, "produces answered with an error whose records are committed"),),
-    suspects_only=True,
-)
+RULE = Rule("error-yet-committed", kinds=frozenset({a.ANSWER}), make=_Checker, suspects_only=True)

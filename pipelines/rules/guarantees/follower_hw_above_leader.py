@@ -9,15 +9,13 @@ also tells what the leader had answered.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "follower-hw-above-leader"
 #: Candidates of a broker that wait for a proof at most.
 PENDING_MAX = 64
 
@@ -31,13 +29,9 @@ class _Candidate:
     proof: tuple[Fact, ...]
 
 
+@dataclass
 class _Checker(Checker):
-    MADE = ("_skew_us", "_pending")
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._skew_us = settings.skew_max_us
-        self._pending: dict[int, list[_Candidate]] = {}
+    _pending: dict[int, list[_Candidate]] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.name == "follower" and fact.high_watermark is not None and fact.broker_id is not None:
@@ -54,9 +48,9 @@ class _Checker(Checker):
     def _took(self, fact: Fact, follower: int, taken: int) -> Iterable[Case]:
         judged = fact.offset is not None
         for stretch in self._history.stretches.known:
-            if stretch.first.replica_id != follower or not stretch.begun(fact.time_us - self._skew_us):
+            if stretch.first.replica_id != follower or not stretch.begun(fact.time_us - self._settings.skew_max_us):
                 continue
-            later = stretch.sent_after(fact.time_us + self._skew_us)
+            later = stretch.sent_after(fact.time_us + self._settings.skew_max_us)
             if later is None:
                 continue
             judged = True
@@ -106,7 +100,6 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
         message += "; open, as nothing shows that its log did not start there, or that the topic was not created anew"
     leaders = [witness.broker_id for witness in candidate.proof if witness.broker_id is not None]
     return Case(
-        RULE_ID,
         severity,
         f"{message}.",
         tuple(Ref.of(witness) for witness in (fact, *candidate.proof)),
@@ -118,27 +111,4 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee=(
-        "A follower's high watermark is at most the one that its leader answered, and at most its own log end offset, "
-        "unless its log starts higher."
-    ),
-    source="ReplicaFetcherThread.processPartitionData; UnifiedLog.updateHighWatermark (bounded by log start and end)",
-    versions="3.3 and later by the line alone; 2.1 and later with fetches that name a leader epoch (KIP-320)",
-    tier="T3",
-    needs="TRACE lines of followers' fetchers, and the leaders' request logs before 3.3",
-    proof=(
-        "A fetch that names an epoch before the line and one sent after it, on one connection and by more than two "
-        "clocks can differ, put the line in that epoch; the later one's answer and offset can only be higher than "
-        "what they were at the line. A log start above is excluded by a later lower high watermark of the same "
-        "replica; without one the case is open. Missing lines only make the fetches that bound the line lie "
-        "further apart."
-    ),
-    kinds=frozenset({a.HIGH_WATERMARK}),
-    make=_Checker,
-    shows=(
-        (VIOLATION, "a follower's high watermark above its leader's, or above its own log end"),
-        (OPEN, "the same, where its log may have started there, or the topic may have been created anew"),
-    ),
-)
+RULE = Rule("follower-hw-above-leader", kinds=frozenset({a.HIGH_WATERMARK}), make=_Checker)

@@ -8,22 +8,17 @@ line that moves the high watermark is contradicted by any later fetch of such a 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.repeated import Repeated
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "hw-above-isr"
 
-
+@dataclass
 class _Checker(Checker):
-    MADE = ("_cases",)
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._cases = Repeated("{} times in this epoch")
+    _cases: Repeated = field(default_factory=lambda: Repeated("{} times in this epoch"))
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.FETCH:
@@ -93,7 +88,6 @@ class _Checker(Checker):
         self._cases.add(
             (leader, epoch, replica, severity),
             lambda: Case(
-                RULE_ID,
                 severity,
                 f"Leader {leader} of epoch {epoch} {how} {high_watermark} while replica "
                 f"{replica}, in the ISR before and after, had only {position}",
@@ -107,27 +101,4 @@ class _Checker(Checker):
         )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="A leader's high watermark is never above the log end offset of a replica in its ISR.",
-    source=(
-        "Kafka documentation, Replication (committed: all in-sync replicas have it); "
-        "Partition.maybeIncrementLeaderHW; KIP-497 for the maximal ISR"
-    ),
-    versions="2.5 and later, which compare the leader epochs of all fetches (KIP-320, KAFKA-9338)",
-    tier="T1",
-    needs="followers' fetches in the leader's request log, ISRs with partition epochs; T2 adds the leader's moves",
-    proof=(
-        "Between two of the leader's own lines whose partition epochs, and all between, are known with the replica in "
-        "each ISR, it was never out of it. A connection that has a fetch before and one after means that the replica's "
-        "broker ran on, so its log end offset only grew: a fetch below, handled after, bounds it. What is missing "
-        "makes a partition epoch unknown or a connection end, and then there is no case. One life of the topic is "
-        "shown by topic ids; else the case is open."
-    ),
-    kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}),
-    make=_Checker,
-    shows=(
-        (VIOLATION, "a high watermark above the position of a replica that was in the ISR all the while"),
-        (OPEN, "the same, where the topic may have been created anew between"),
-    ),
-)
+RULE = Rule("hw-above-isr", kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}), make=_Checker)

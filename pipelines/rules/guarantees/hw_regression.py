@@ -10,30 +10,24 @@ A follower's high watermark may step back at a failover to that of its new leade
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import Connection, high_watermark_of
 from pipelines.rules.proofs.passed_offsets import PassedOffsets
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import KEPT, OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "hw-regression"
 
-
+@dataclass
 class _Checker(Checker):
-    KEPT = ("_highest", "_highest_of_run")
-    MADE = ("_passed", "_steps_us", "_steps")
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        #: Of each connection's chain, and of its run: the highest answer, with the epoch that it is of.
-        self._highest: dict[Connection, tuple[int, Fact]] = {}
-        self._highest_of_run: dict[Connection, tuple[int, Fact]] = {}
-        self._passed: dict[tuple[int, int, int], PassedOffsets] = {}
-        self._steps_us = -1
-        self._steps: set[tuple[int, int, int]] = set()
+    #: Of each connection's chain, and of its run: the highest answer, with the epoch that it is of.
+    _highest: dict[Connection, tuple[int, Fact]] = field(default_factory=dict, metadata=KEPT)
+    _highest_of_run: dict[Connection, tuple[int, Fact]] = field(default_factory=dict, metadata=KEPT)
+    _passed: dict[tuple[int, int, int], PassedOffsets] = field(default_factory=dict)
+    _steps_us: int = -1
+    _steps: set[tuple[int, int, int]] = field(default_factory=set)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.FETCH:
@@ -116,7 +110,6 @@ class _Checker(Checker):
             "behind (KIP-207). It is loss only where the records themselves are gone (committed-data-lost)."
         )
         yield Case(
-            RULE_ID,
             OBSERVATION,
             message,
             (Ref.of(fact),),
@@ -153,7 +146,6 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
     if severity != VIOLATION:
         message += ", unless the topic was created anew or the broker restarted between: these lines do not tell"
     return Case(
-        RULE_ID,
         severity,
         f"{message}.",
         tuple(Ref.of(line) for line in (earlier, fact) if line is not None),
@@ -165,28 +157,4 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="Within a leader epoch the leader's high watermark never goes back.",
-    source=(
-        "Kafka documentation, Replication; KIP-207; UnifiedLog.maybeIncrementHighWatermark and "
-        "Partition.maybeIncrementLeaderHW; TLA+ KafkaReplication"
-    ),
-    versions="all; by fetches 2.5 and later (KIP-320, KAFKA-9338); by lines that name both values, 2.4",
-    tier="T1",
-    needs="fetches of followers in leaders' request logs (T1); 'High watermark updated' lines (T2)",
-    proof=(
-        "A connection's fetches are answered in the order of their correlation ids, however many are missing "
-        "between; an answer without error was given in the epoch that the fetch names. A line that goes down does "
-        "so by itself. Two lines of one epoch that pass over the same offset need a step back between them, but a "
-        "broker that restarts may take it: that stays open. That the topic was not created anew between is shown by "
-        "its id or by fetches without a gap; else the case is open."
-    ),
-    kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}),
-    make=_Checker,
-    shows=(
-        (VIOLATION, "two answers, or two lines, of one leader epoch between which the high watermark went back"),
-        (OPEN, "the same, where the topic may have been created anew between"),
-        (OBSERVATION, "a replica's high watermark that stepped back, as a broker warns: legal at a failover"),
-    ),
-)
+RULE = Rule("hw-regression", kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}), make=_Checker)

@@ -16,11 +16,10 @@ from typing import Any
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, unless_anew
+from pipelines.rules.rule import KEPT, Case, Checker, Ref, Rule, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "isr-join-behind-hw"
 #: Stretches between lines of the ISR that are looked at for a fetch that proves.
 TRIES_MAX = 64
 
@@ -45,19 +44,21 @@ class Join:
     tried: set[tuple[int | None, int | None]] = field(default_factory=set)
 
 
+@dataclass
 class _Checker(Checker):
-    KEPT = ("_highest",)
-    MADE = ("_lines", "_joins", "_befores", "_of", "_afters")
+    #: By leader and epoch, the highest answer before its last line of an ISR, if any, and the highest of all.
+    _highest: dict[_Key, tuple[Fact | None, Fact]] = field(default_factory=dict, metadata=KEPT)
+    _lines: dict[_Key, Fact] = field(init=False)
+    _joins: dict[_Key, list[Join]] = field(init=False)
+    _befores: dict[_Key, list[int]] = field(init=False)
+    _of: dict[tuple[int, int, int], list[Join]] = field(default_factory=lambda: defaultdict(list))
+    _afters: dict[tuple[int, int, int], list[int]] = field(init=False)
 
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        lines = _isr_lines(history)
+    def __post_init__(self) -> None:
+        lines = _isr_lines(self._history)
         self._lines = {(leader, epoch): by_epoch[max(by_epoch)] for (_, leader, epoch), by_epoch in lines.items()}
         self._joins = _joins(lines)
-        #: By leader and epoch, the highest answer before its last line of an ISR, if any, and the highest of all.
-        self._highest: dict[_Key, tuple[Fact | None, Fact]] = {}
         self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
-        self._of: dict[tuple[int, int, int], list[Join]] = defaultdict(list)
         for (leader, epoch), joins in self._joins.items():
             for join in joins:
                 self._of[leader, epoch, join.replica].append(join)
@@ -177,7 +178,6 @@ class _Checker(Checker):
         if severity is None:
             return
         yield Case(
-            RULE_ID,
             severity,
             f"Replica {join.replica} joined the ISR of leader {leader} in epoch {epoch} with a log end offset of "
             f"at most {position}, below {what} {limit}{unless_anew(severity)}.",
@@ -234,30 +234,4 @@ def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Ke
     return joins
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee=(
-        "A replica joins the ISR only when its log end offset has reached the high watermark and, since 2.0.1, the "
-        "start of the leader's epoch."
-    ),
-    source="Partition.isFollowerInSync (maybeExpandIsr); KAFKA-7128",
-    versions="2.5 and later, which compare the leader epochs of all fetches (KIP-320, KAFKA-9338)",
-    tier="T1",
-    needs="followers' fetches in the leader's request log; the leader's lines of ISRs with partition epochs",
-    proof=(
-        "Two of the leader's lines with partition epochs that follow each other: none is missing between. An answer "
-        "whose line came before the first one bounds the high watermark from below, whatever is missing. A fetch "
-        "handled after the second one bounds the replica's log end from above if its broker ran on: its connection was "
-        "there before, or every partition epoch since is known with it in the ISR. One life of the topic is shown by "
-        "topic ids; else the case is open. The replay of the ISR alone is no proof and is not asked."
-    ),
-    kinds=frozenset({a.FETCH}),
-    make=_Checker,
-    shows=(
-        (
-            VIOLATION,
-            "a replica in the ISR that had not reached the high watermark, or the epoch's start",
-        ),
-        (OPEN, "the same, where the topic may have been created anew between"),
-    ),
-)
+RULE = Rule("isr-join-behind-hw", kinds=frozenset({a.FETCH}), make=_Checker)

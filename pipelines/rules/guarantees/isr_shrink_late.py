@@ -13,7 +13,6 @@ from pipelines.rules.rule import OBSERVATION, Case, Ref, Rule, Settings, of_hist
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "isr-shrink-late"
 #: The leader was stopped, the change was under way, or the controller made it: not the leader's rule.
 EXCUSED = frozenset({"leader_paused", "in_flight", "refused", "commit_delayed"})
 
@@ -37,7 +36,6 @@ def _cases(shrinks: Iterable[Fact]) -> Iterable[Case]:
             "acks=all produce waited for it."
         )
         yield Case(
-            RULE_ID,
             OBSERVATION,
             message,
             (Ref.of(fact),),
@@ -47,15 +45,4 @@ def _cases(shrinks: Iterable[Fact]) -> Iterable[Case]:
         )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="A follower that does not keep up leaves the ISR within 1.5 times replica.lag.time.max.ms.",
-    source="replica.lag.time.max.ms; ReplicaManager.maybeShrinkIsr (every half of it); Partition.isFollowerOutOfSync",
-    versions="0.9 and later",
-    tier="T1",
-    needs="followers' fetches in the leader's request log, replica.lag.time.max.ms, the leader's ISR lines",
-    proof="It is never more than an observation: what the replay of the ISR could not tell is not judged late there.",
-    make=of_history(_judge),
-    compares_times=True,
-    shows=((OBSERVATION, "a replica that left the ISR later than the leader's checks allow"),),
-)
+RULE = Rule("isr-shrink-late", make=of_history(_judge), compares_times=True)

@@ -15,8 +15,6 @@ from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Sev
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-LEADER_OUTSIDE_ISR = "leader-outside-isr"
-ISR_OUTSIDE_REPLICAS = "isr-outside-replicas"
 #: A broker's own start as leader may be logged with the ISR that it was given before it caught up with the newest.
 _STATES = frozenset({"controller", "request", "metadata", "leader_start", "leader_update"})
 
@@ -44,7 +42,7 @@ def _leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[C
     for (_, epoch, leader, isr, _), facts in states.items():
         message = f"Broker {leader} leads in epoch {epoch} while the ISR is {list(isr)}."
         severity: Severity = OPEN if any(_contradicted(history, fact) for fact in facts) else VIOLATION
-        cases.append(_case(LEADER_OUTSIDE_ISR, severity, facts, message, (leader or 0, *isr)))
+        cases.append(_case(severity, facts, message, (leader or 0, *isr)))
     return checked, cases
 
 
@@ -68,7 +66,7 @@ def _isrs(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case
         first = any(fact.partition_epoch == 0 for fact in facts)
         contradicted = any(_contradicted(history, fact) for fact in facts)
         severity: Severity = VIOLATION if (before or first) and not contradicted else OPEN
-        cases.append(_case(ISR_OUTSIDE_REPLICAS, severity, facts, message, tuple(sorted(strangers)), before[:1]))
+        cases.append(_case(severity, facts, message, tuple(sorted(strangers)), before[:1]))
     return checked, cases
 
 
@@ -103,7 +101,6 @@ def _contradicted(history: PartitionHistory, fact: Fact) -> bool:
 
 
 def _case(
-    rule_id: str,
     severity: Severity,
     facts: list[Fact],
     message: str,
@@ -114,40 +111,8 @@ def _case(
     shown = {(fact.broker_id, fact.kind, fact.name): fact for fact in reversed(facts)}
     refs = tuple(Ref.of(fact) for fact in (*reversed(shown.values()), *before))
     first = facts[0]
-    return Case(
-        rule_id, severity, message, refs, leader_epoch=first.leader_epoch, time_us=first.time_us, brokers=brokers
-    )
+    return Case(severity, message, refs, leader_epoch=first.leader_epoch, time_us=first.time_us, brokers=brokers)
 
 
-LEADER_RULE = Rule(
-    rule_id=LEADER_OUTSIDE_ISR,
-    guarantee="The leader is a member of the ISR.",
-    source="TLA+ KafkaReplication LeaderInIsr; PartitionChangeBuilder, LeaderAndIsr.newLeader",
-    versions="all",
-    tier="T0",
-    needs="lines that give leader and ISR: state-change.log, controller.log, or KRaft metadata",
-    proof="Each line shows both, and no line of the same partition epoch says otherwise.",
-    make=of_history(_leaders),
-    shows=(
-        (VIOLATION, "a state whose leader its ISR does not name"),
-        (OPEN, "the same by a single line, or where lines contradict each other"),
-    ),
-)
-ISR_RULE = Rule(
-    rule_id=ISR_OUTSIDE_REPLICAS,
-    guarantee="Nobody joins the ISR who is not an assigned replica.",
-    source="Kafka documentation, Replication; ReplicationControlManager.validateAlterPartitionData",
-    versions="all",
-    tier="T0",
-    needs="lines that give ISR and replicas: LeaderAndIsr requests, controller.log, or KRaft metadata",
-    proof=(
-        "Each line shows both. A broker that any line names as a replica is left aside, since it leaves the ISR after "
-        "it has left the assignment; of another one the first partition epoch, or the state directly before, which "
-        "has it neither in the ISR nor in the replicas, shows that it joined as none. Otherwise the case stays open."
-    ),
-    make=of_history(_isrs),
-    shows=(
-        (VIOLATION, "an ISR with a broker that is no replica and never was one"),
-        (OPEN, "the same by a single line, where lines contradict each other, or with the state before not known"),
-    ),
-)
+LEADER_RULE = Rule("leader-outside-isr", make=of_history(_leaders))
+ISR_RULE = Rule("isr-outside-replicas", make=of_history(_isrs))

@@ -9,14 +9,12 @@ than what it was then.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity, unless_anew
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "read-above-isolation"
 #: Reads that a case shows.
 SHOWN = 4
 
@@ -30,12 +28,9 @@ class _Found:
     times: int = 0
 
 
+@dataclass
 class _Checker(Checker):
-    MADE = ("_reads",)
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._reads: dict[tuple[int, int, str], _Found] = {}
+    _reads: dict[tuple[int, int, str], _Found] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         """A fetch at or past what its answer shows; ``previous`` is what a later answer of that epoch shows."""
@@ -71,7 +66,6 @@ def _case(broker_id: int, epoch: int, isolation: str, reads: _Found) -> Case:
     if reads.times > 1:
         message += f"; {reads.times} such answers"
     return Case(
-        RULE_ID,
         severity,
         f"{message}{unless_anew(severity)}.",
         tuple(Ref.of(read) for read in reads.facts),
@@ -84,27 +78,4 @@ def _case(broker_id: int, epoch: int, isolation: str, reads: _Found) -> Case:
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee=(
-        "A consumer is never given a record at or past the high watermark, nor past the last stable offset if it reads "
-        "read_committed."
-    ),
-    source="KIP-98; Partition.readRecords, UnifiedLog.read (FetchIsolation HIGH_WATERMARK, TXN_COMMITTED)",
-    versions="2.1 and later, whose fetches name a leader epoch (KIP-320)",
-    tier="T1",
-    needs="consumers' fetches with their answers in leaders' request logs",
-    proof=(
-        "The fetch and its answer are one line: its position, and that bytes were given. A later answer on the same "
-        "connection that names the same leader epoch bounds the limit from above, whatever is missing between, for "
-        "neither limit goes back within an epoch. Positions alone, which a seek or a rebalance moves, are no case. "
-        "Both answers name one topic id; without one the case is open, and so it is with a single such read."
-    ),
-    kinds=frozenset({a.READ}),
-    make=_Checker,
-    shows=(
-        (VIOLATION, "records given at or past the limit that the isolation level sets"),
-        (OPEN, "the same by a single answer, or where the topic may have been created anew between"),
-    ),
-    suspects_only=True,
-)
+RULE = Rule("read-above-isolation", kinds=frozenset({a.READ}), make=_Checker, suspects_only=True)

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import permutations
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "replica-bytes-diverged"
 HIGH_WATERMARK = "replication-offset-checkpoint"
 KAFKA_6361 = "KAFKA-6361"
 CASES_MAX = 3
 
 
+@dataclass
 class _Checker(Checker):
     """Batches come in the order of their offsets: those of one base offset are compared."""
 
-    MADE = ("_cases", "_same", "_run", "_marks", "_epochs")
+    _cases: int = 0
+    _same: list[Fact] = field(default_factory=list)
+    _run: list[list[Fact]] = field(default_factory=list)
+    _marks: dict[int, list[Fact]] = field(default_factory=lambda: defaultdict(list))
+    _epochs: dict[int | None, list[Fact]] = field(default_factory=lambda: defaultdict(list))
 
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._cases = 0
-        self._same: list[Fact] = []
-        self._run: list[list[Fact]] = []
-        self._marks: dict[int, list[Fact]] = defaultdict(list)
-        for fact in history.facts[a.CHECKPOINT]:
+    def __post_init__(self) -> None:
+        for fact in self._history.facts[a.CHECKPOINT]:
             if fact.name == HIGH_WATERMARK and fact.broker_id is not None:
                 self._marks[fact.broker_id].append(fact)
-        self._epochs: dict[int | None, list[Fact]] = defaultdict(list)
-        for fact in history.facts[a.EPOCH_ENTRY]:
+        for fact in self._history.facts[a.EPOCH_ENTRY]:
             self._epochs[fact.broker_id].append(fact)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -102,7 +100,11 @@ class _Checker(Checker):
             later = [entry for entry in entries if number is not None and (entry.leader_epoch or 0) > number]
             version = self._settings.version(without.broker_id, a.NO_TIME_US) if without.broker_id is not None else None
             knows = any(entry.leader_epoch == number for entry in entries)
-            if later and not knows and any(bug.jira == KAFKA_6361 for bug in bugs_of(RULE_ID, version)):
+            if (
+                later
+                and not knows
+                and any(bug.jira == KAFKA_6361 for bug in bugs_of("replica-bytes-diverged", version))
+            ):
                 of_epoch = [entry for entry in self._epochs[other.broker_id] if entry.leader_epoch == number]
                 return (*(of_epoch or [other])[:1], min(later, key=lambda entry: entry.leader_epoch or 0))
         return ()
@@ -115,7 +117,6 @@ def _brokers(facts: list[Fact]) -> set[int | None]:
 def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
     """A batch below the replica's high watermark; what another replica holds there is the second witness."""
     return Case(
-        RULE_ID,
         VIOLATION,
         f"The batch at offset {fact.offset} of broker {fact.broker_id} does not have the checksum that it was stored "
         "with.",
@@ -143,7 +144,6 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
         else ""
     )
     return Case(
-        RULE_ID,
         VIOLATION if compacted is False else OPEN,
         f"Replicas hold different batches at offset {facts[0].offset}, which each of them counts as committed: {held}"
         f"{more}{unless}.{why}",
@@ -158,23 +158,4 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="Below their high watermarks all replicas hold the same bytes.",
-    source="Kafka documentation, Replicated Logs; DefaultRecordBatch (CRC-32C); TLA+ NoLogDivergence",
-    versions="all",
-    tier="T0",
-    needs="topic segments and replication-offset-checkpoint of several replicas",
-    proof=(
-        "Files, not lines, show it: two replicas' batches below the high watermark that each has checkpointed, of one "
-        "topic id where partition.metadata tells it. Compacted topics are left out, since each replica's cleaner "
-        "rewrites batches by itself, and so are brokers that have the partition in two log directories; a wrong "
-        "checksum takes another replica that holds the batch."
-    ),
-    kinds=frozenset({a.BATCH}),
-    make=_Checker,
-    shows=(
-        (VIOLATION, "two replicas with different batches at one offset, or a batch with a wrong checksum"),
-        (OPEN, "the same, where no line tells the topic's cleanup.policy, or no other replica has the batch"),
-    ),
-)
+RULE = Rule("replica-bytes-diverged", kinds=frozenset({a.BATCH}), make=_Checker)

@@ -8,27 +8,24 @@ it names must be refused (UNKNOWN_LEADER_EPOCH, 75).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.own_epochs import OwnEpochs, epoch_of
 from pipelines.rules.proofs.repeated import Repeated
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
+from pipelines.rules.rule import KEPT, Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "stale-epoch-accepted"
 
-
+@dataclass
 class _Checker(Checker):
-    KEPT = ("_named",)
-    MADE = ("_epochs", "_cases")
+    _epochs: OwnEpochs = field(init=False)
+    _cases: Repeated = field(default_factory=lambda: Repeated("{} such fetches"))
+    #: By broker, the highest epoch that a fetch named, and when its last one was answered.
+    _named: dict[int, tuple[int, int]] = field(default_factory=dict, metadata=KEPT)
 
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._epochs = OwnEpochs(history)
-        self._cases = Repeated("{} such fetches")
-        #: By broker, the highest epoch that a fetch named, and when its last one was answered.
-        self._named: dict[int, tuple[int, int]] = {}
+    def __post_init__(self) -> None:
+        self._epochs = OwnEpochs(self._history)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
@@ -68,7 +65,6 @@ class _Checker(Checker):
         self._cases.add(
             (leader, replica, named, entered, severity),
             lambda: Case(
-                RULE_ID,
                 severity,
                 f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, "
                 f"{where} it had entered epoch {entered} by its own line; {error}_LEADER_EPOCH was due",
@@ -81,26 +77,4 @@ class _Checker(Checker):
         )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee=(
-        "A leader answers a fetch that names another leader epoch than its own with FENCED_LEADER_EPOCH or "
-        "UNKNOWN_LEADER_EPOCH, never with records."
-    ),
-    source="KIP-320; Partition.checkCurrentLeaderEpoch",
-    versions="2.5 and later: before, fetch sessions forget the epoch that a fetch names (KAFKA-9338)",
-    tier="T1",
-    needs="followers' fetches in request logs; lines by which brokers enter leader epochs",
-    proof=(
-        "Two lines are there: the broker's own one of an epoch and the fetch's. A fetch is read only after the line of "
-        "the one before on its connection, so it was handled after any line that was written earlier than that; and "
-        "it was handled before its own line. A broker's epochs only grow, so lines missing between change nothing; "
-        "that the topic was not created anew between is shown by its id or by fetches without a gap, else it is open."
-    ),
-    kinds=frozenset({a.FETCH}),
-    make=_Checker,
-    shows=(
-        (VIOLATION, "a fetch of a stale or unknown leader epoch that was answered without error"),
-        (OPEN, "the same, where the topic may have been created anew between"),
-    ),
-)
+RULE = Rule("stale-epoch-accepted", kinds=frozenset({a.FETCH}), make=_Checker)

@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID: Final = "tier-segment-lost"
 #: How exceptions say that the store has no such object.
 _NOT_FOUND: Final = re.compile(r"NotFound|NoSuch|not found|does not exist|no such", re.IGNORECASE)
 #: Between so many of its failures the store answers other reads, if a segment is missing and the store is not away.
@@ -25,12 +24,9 @@ _ANSWERED_BETWEEN_MIN: Final = 3
 _SHOWN: Final = 3
 
 
+@dataclass
 class _Checker(Checker):
-    MADE = ("_reads",)
-
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
-        super().__init__(history, settings)
-        self._reads: list[Fact] = []
+    _reads: list[Fact] = field(default_factory=list)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         """A read from the tier that was answered with records: of the partition, or of another one there."""
@@ -82,7 +78,6 @@ class _Checker(Checker):
         gone = [fact for fact in starts.values() if (fact.offset or 0) > base]
         evidence = [*copied[:_SHOWN], *gone, *failed[:_SHOWN], *between[:_SHOWN], *failed[-1:]]
         return Case(
-            RULE_ID,
             severity,
             _message(base, end, copied, failed, holders, len(between)),
             tuple(map(Ref.of, evidence)),
@@ -133,34 +128,4 @@ def _message(
     return "; ".join(parts) + "."
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee=(
-        "What was copied to the remote tier can be read from there until Kafka itself deletes it: once local logs have "
-        "deleted theirs, it is the only copy of acknowledged records."
-    ),
-    source=(
-        "KIP-405; RemoteStorageManager.fetchLogSegment, RemoteLogReader.call, RemoteLogManager.copyLogSegment; "
-        "UnifiedLog.maybeIncrementLocalLogStartOffset"
-    ),
-    versions="3.6 and later",
-    tier="T0",
-    needs=(
-        "lines of RemoteLogReader and RemoteLogManager; consumers' fetches, to tell a store that is away from one that "
-        "is not"
-    ),
-    proof=(
-        "The lines of a segment's copy, of a local log that begins behind it and of reads that the store answers with "
-        "'not found' are there. A store that is away answers nobody: so at least three times the same broker has to "
-        "read other segments between two failures of this one. A later read of its offsets, and Kafka's own deletion, "
-        "excuse it; that a store goes away and comes back three times over, each time as one reader asks for the same "
-        "segment, with all later reads of it missing from the logs, is not taken for possible."
-    ),
-    kinds=frozenset({a.TIER_READ}),
-    make=_Checker,
-    shows=(
-        (VIOLATION, "a segment that the store does not have, though it answers others, and no local log holds"),
-        (OPEN, "the same where nothing shows that the store was there, or a local log may hold it"),
-    ),
-    suspects_only=True,
-)
+RULE = Rule("tier-segment-lost", kinds=frozenset({a.TIER_READ}), make=_Checker, suspects_only=True)

@@ -9,7 +9,6 @@ from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Ref, Rule, Settin
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
-RULE_ID = "truncation-below-hw"
 BELOW = "below_high_watermark"
 KAFKA_14704 = "KAFKA-14704"
 
@@ -44,7 +43,6 @@ def _replayed(history: PartitionHistory, fact: Fact, known: list[int | None]) ->
     )
     return [
         Case(
-            RULE_ID,
             OBSERVATION,
             message,
             tuple(Ref.of(line) for line in lines[:2]),
@@ -78,7 +76,6 @@ def _case(
         if other.name == "log" and other.broker_id == broker_id and other.offset == offset
     ]
     return Case(
-        RULE_ID,
         severity,
         f"Broker {broker_id} truncated to {offset}, below its high watermark {high_watermark}.{why}",
         tuple(Ref.of(line) for line in (fact, *cuts[:2])),
@@ -90,17 +87,4 @@ def _case(
     )
 
 
-RULE = Rule(
-    rule_id=RULE_ID,
-    guarantee="A replica does not truncate below its high watermark: what is committed stays.",
-    source="KIP-101, KIP-279; UnifiedLog.truncateTo; ReplicaFetcherThread.truncate warns of it",
-    versions="2.0 and later, which log it",
-    tier="T0",
-    needs="the replica's warning 'Truncating ... below high watermark' (server.log)",
-    proof="One line shows both offsets.",
-    make=of_history(_judge),
-    shows=(
-        (VIOLATION, "a truncation below the high watermark by a version whose high watermarks can be trusted there"),
-        (OBSERVATION, "the same by a version with KAFKA-14704, whose followers raise it too far"),
-    ),
-)
+RULE = Rule("truncation-below-hw", make=of_history(_judge))

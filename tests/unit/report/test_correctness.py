@@ -1,8 +1,9 @@
 """What rules found, as the report tells it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from pipelines.base.config import load_config
@@ -19,9 +20,9 @@ from pipelines.report.model import Broker, RunInfo, Tier
 from pipelines.report.tiers import rule_not_checkable
 from pipelines.report.verdict import decide
 from pipelines.rules.findings import Found, results_of
-from pipelines.rules.guarantees.acks import LATE
-from pipelines.rules.registry import BY_ID, RULES
+from pipelines.rules.registry import RULES
 from pipelines.rules.rule import Rule
+from pipelines.rules.texts import TEXTS, RuleTexts
 from tests.unit.report import sample
 from tests.unit.report.rows import Row, collected, covered, found, log_file, proof, result
 
@@ -40,8 +41,17 @@ def brokers(*tiers: Tier, version: str | None = "3.9.0") -> list[Broker]:
     return [sample.broker(number, tier=tier, kafka_version=version) for number, tier in enumerate(tiers, start=1)]
 
 
+@dataclass(frozen=True)
+class OfTier(Rule):
+    tier: Tier = "T0"
+
+    @property
+    def texts(self) -> RuleTexts:
+        return msgspec.structs.replace(TEXTS[LOST], tier=self.tier, needs="what it needs")
+
+
 def rule(tier: Tier, rule_id: str = LOST) -> Rule:
-    return replace(BY_ID[LOST], rule_id=rule_id, tier=tier, needs="what it needs")
+    return OfTier(rule_id, tier=tier)
 
 
 def judge(*findings: Row, tier: Tier = "T0", evidence: list[Row] | None = None, **given: Any) -> Correctness:
@@ -284,7 +294,7 @@ def test_the_report_holds_it() -> None:
     rows = collected(files=files, coverage=coverage, findings=[microseconds(found(1))], rule_results=results)
     report = assemble(rows, config, info)
     assert (report.verdict, report.tier) == ("violated", "T1")
-    above = [one.rule_id for one in RULES if one.tier > "T1"]
+    above = [one.rule_id for one in RULES if one.texts.tier > "T1"]
     assert [gap.rule_id for gap in report.coverage.not_checkable] == above
     assert [one.rule_id for one in report.rules if one.verdict == "inconclusive"] == above
     assert [one.finding_id for one in report.violations] == ["v1"]
@@ -359,9 +369,11 @@ def test_a_rule_of_durations_cannot_be_checked_where_times_are_whole_seconds() -
     def gaps(resolution_us: int | None, checked: int) -> list[str]:
         rows = collected(
             files=[log_file("server.log", 1, resolution_us=resolution_us)],
-            rule_results=[result(rule_id=name, checked=checked, verdict="inconclusive") for name in (LOST, LATE)],
+            rule_results=[
+                result(rule_id=name, checked=checked, verdict="inconclusive") for name in (LOST, "late-completion")
+            ],
         )
         return [gap.rule_id for gap in correctness(rows, brokers("T3"), "T3").not_checkable]
 
-    assert gaps(1_000_000, 0) == [LATE]
+    assert gaps(1_000_000, 0) == ["late-completion"]
     assert gaps(1_000, 0) == gaps(None, 0) == gaps(1_000_000, 7) == []

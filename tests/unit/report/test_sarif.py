@@ -111,7 +111,7 @@ def test_rules_tell_their_guarantee_and_where_to_read_more() -> None:
     assert [rule["id"] for rule in declared] == [rule.rule_id for rule in RULES]
     document = (SCHEMA.parents[3] / "docs" / "rules.md").read_text(encoding="utf-8")
     for rule, told in zip(RULES, declared, strict=True):
-        assert told["shortDescription"]["text"] == rule.guarantee
+        assert told["shortDescription"]["text"] == rule.texts.guarantee
         assert f"docs/rules.md#{rule.rule_id}" in told["help"]["markdown"]
         assert f"\n## {rule.rule_id}\n" in document
     assert [result["ruleIndex"] for result in run["results"]] == list(range(len(RULES)))

@@ -8,6 +8,7 @@ from typing import Any
 from pipelines.kafka.context import Contexts
 from pipelines.rules.findings import findings_of, results_of
 from pipelines.rules.registry import BY_ID
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case
 from pipelines.rules.worker import is_compacted, is_deletable
 
 LOST, BELOW = "committed-data-lost", "truncation-below-hw"
@@ -88,9 +89,8 @@ def test_what_brokers_say_of_deletion_and_compaction() -> None:
 
 
 def test_one_witness_leaves_it_open() -> None:
-    (one,) = findings_of([case() | {"witnesses": ["broker 1, leadership"]}], {})
-    assert (one.severity, one.message) == ("open", "m Open, as a single witness says so.")
-    # Unless the rule says why one suffices; and an observation needs none.
-    alone = replace(BY_ID[LOST], one_suffices="a reason")
-    assert findings_of([case() | {"witnesses": []}], {}, [alone])[0].severity == "violation"
-    assert findings_of([case(severity="observation") | {"witnesses": []}], {})[0].severity == "observation"
+    lost = Case(VIOLATION, "m", (), witnesses=("broker 1, leadership",))
+    assert (lost.settled().severity, lost.settled().message) == (OPEN, "m Open, as a single witness says so.")
+    assert replace(lost, witnesses=(*lost.witnesses, "broker 2, leadership")).settled().severity == VIOLATION
+    # An observation needs none.
+    assert replace(lost, severity=OBSERVATION).settled().severity == OBSERVATION

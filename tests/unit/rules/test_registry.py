@@ -23,9 +23,9 @@ def test_the_public_names_are_there_each_once() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)
 def test_a_rule_says_what_it_promises_and_why_it_can_be_trusted(rule: Rule) -> None:
-    for text in (rule.guarantee, rule.source, rule.versions, rule.needs, rule.proof):
+    for text in (rule.texts.guarantee, rule.texts.source, rule.texts.versions, rule.texts.needs, rule.texts.proof):
         assert text.strip()
-    assert rule.shows
+    assert rule.texts.shows
     assert all(RANK[kind] > HISTORY_RANK for kind in rule.kinds), "the history is given to every rule anyway"
 
 

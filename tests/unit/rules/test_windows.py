@@ -118,7 +118,7 @@ def test_a_checker_that_does_not_say_what_it_holds_is_refused():
 
     audit = PartitionAudit(SETTINGS, [changed(RULES[0], make=Forgetful, kinds=frozenset({a.FETCH}))])
     audit.add(fact(a.FETCH, 2, 1, connection="c", correlation_id=1))
-    with pytest.raises(TypeError, match="neither KEPT nor MADE: seen"):
+    with pytest.raises(TypeError, match="does not declare seen"):
         audit.freeze()
 
 

@@ -33,7 +33,7 @@ class _Finds:
         self.checked += 1
         severity = VIOLATION if self.checked % 10 == 0 else OBSERVATION
         evidence = (Ref.of(fact), Ref.of(fact._replace(broker_id=9)))
-        return [Case("late-completion", severity, "m", evidence, offset_start=fact.offset)]
+        return [Case(severity, "m", evidence, offset_start=fact.offset)]
 
     def finish(self) -> list[Case]:
         return []
