@@ -76,13 +76,21 @@ def collect_detail(
     return Detail(
         cluster=_cluster(tables, worst, files),
         cubes=aggregates,
-        rules=tuple(RuleText(**{name: getattr(rule, name) for name in RuleText.model_fields}) for rule in RULES),
+        rules=rules_said(),
         cost=Cost(
             bytes=sum(row["size_bytes"] or 0 for row in files),
             lines=sum(row["line_count"] or 0 for row in files),
             made=None if started is None else now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             seconds=None if started is None else round((now - started).total_seconds(), 1),
         ),
+    )
+
+
+def rules_said() -> tuple[RuleText, ...]:
+    """What all rules say."""
+    names = RuleText.model_fields.keys() - {"rule_id"}
+    return tuple(
+        RuleText(rule_id=rule.rule_id, **{name: getattr(rule.texts, name) for name in names}) for rule in RULES
     )
 
 

@@ -14,11 +14,10 @@ from pipelines.redact.pseudonyms import Pseudonyms
 from pipelines.redact.text import Redactor
 from pipelines.redact.values import NAMES, redacted, redacted_table
 from pipelines.report.bundle import BUNDLED
-from pipelines.report.detail import RuleText
+from pipelines.report.collect_detail import rules_said
 from pipelines.report.model import Report
 from pipelines.report.printed import PRINTED
 from pipelines.report.write import render_files
-from pipelines.rules.registry import RULES
 from tests.unit.report import sample, sample_detail
 from tests.unit.report.hostile import TEXTS
 
@@ -76,7 +75,7 @@ def test_all_figures_stay() -> None:
 
 
 def test_what_the_rules_say_stays() -> None:
-    rules = tuple(RuleText(**{name: getattr(rule, name) for name in RuleText.model_fields}) for rule in RULES)
+    rules = rules_said()
     report = sample.report().model_copy(update={"detail": sample_detail.detail(rules=rules)})
     shown = redacted(report, redactor("leader", "offset"))
     assert shown.detail is not None
