@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.base.config import load_config
-from pipelines.bronze.contents import HowRead, batches, profiles
+from pipelines.bronze.contents import HowRead, batches, profiles, span_of
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile
@@ -72,7 +72,7 @@ def read_folder(folder: Path) -> ReadFolder:
     by_file: dict[str, list[FileSpan]] = {}
     for item in files.values():
         if item.readable:
-            by_file.setdefault(item.bundle or item.path, []).append(_span(item, identities[item.path]))
+            by_file.setdefault(item.bundle or item.path, []).append(span_of(item, identities[item.path]))
     for spans in by_file.values():
         path_of = {span.file_id: span.path for span in spans}
         records += [_record(path_of[row["file_id"]], row) for row in _rows(batches(spans, how))]
@@ -89,26 +89,6 @@ def _rows(found: Iterable[Any]) -> Iterator[dict[str, Any]]:
 def _record(path: str, row: dict[str, Any]) -> ReadRecord:
     about = (row["time"], row["level"], row["logger"], row["problem"], row["message"])
     return ReadRecord(path, row["broker_id"], *about, parse_record(row["kind"], *about))
-
-
-def _span(item: Profile, identity: Identity) -> FileSpan:
-    return FileSpan(
-        path=item.path,
-        file_id=item.content_id,
-        content_bytes=item.content_bytes,
-        start_offset=item.start_offset,
-        start_line=item.start_line,
-        layout=item.layout,
-        kind=item.kind,
-        cluster_id=identity.cluster_id,
-        broker_id=identity.broker_id,
-        bundle=item.bundle,
-        flips=item.flips,
-        strays=item.strays,
-        lives=item.lives if identity.broker_ids else (),
-        names_broker=bool(identity.broker_ids) and not item.lives,
-        source=item.source,
-    )
 
 
 def reasons(records: Iterable[ReadRecord]) -> Counter[tuple[str | None, str]]:

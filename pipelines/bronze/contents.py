@@ -22,6 +22,7 @@ from pipelines.bronze.discover import is_log
 from pipelines.bronze.folders import NO_FOLDERS, Folders
 from pipelines.bronze.identity import OTHER, Hints
 from pipelines.bronze.lives import Life
+from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
 from pipelines.bronze.ranges import ByteRange
 from pipelines.bronze.repeated_hour import Passage
@@ -114,6 +115,27 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
             yield from profile(path, how.zone_of(path), how.record_bytes_max, before, how.range_bytes)
     except OSError as error:
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
+
+
+def span_of(item: Profile, identity: Identity) -> FileSpan:
+    """What is read of a file in the second pass."""
+    return FileSpan(
+        path=item.path,
+        file_id=item.content_id,
+        content_bytes=item.content_bytes,
+        start_offset=item.start_offset,
+        start_line=item.start_line,
+        layout=item.layout,
+        kind=item.kind,
+        cluster_id=identity.cluster_id,
+        broker_id=identity.broker_id,
+        bundle=item.bundle,
+        flips=item.flips,
+        lives=item.lives if identity.broker_ids else (),
+        names_broker=bool(identity.broker_ids) and not item.lives,
+        source=item.source,
+        strays=item.strays,
+    )
 
 
 def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,6 +36,7 @@ from pipelines.data_dir.owner import LogFile, Owner, owner
 from pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
 from pipelines.lake.folds import table_of
 from pipelines.lake.lake import Lake
+from pipelines.spark.tasks import in_tasks
 from pipelines.storage.place import absolute, place_of
 from pipelines.storage.store import open_file, store_of
 from schemas.bronze import LOG_FILES
@@ -168,9 +169,14 @@ class _Blobs:
     def __init__(
         self, spark: SparkSession, sized: Sequence[tuple[Unit, int]], known: frozenset[str], run_id: str
     ) -> None:
-        plan = balance(sized, spark.sparkContext.defaultParallelism)
-        read = spark.range(0, len(plan), 1, len(plan)).mapInArrow(_reading(plan, known, run_id), BLOBS)
-        self._blobs = read.persist(StorageLevel.MEMORY_AND_DISK)
+        def read(of_task: list[Unit]) -> Batches:
+            reader = FileReader(known, run_id)
+            for unit in of_task:
+                yield from reader.read(unit)
+            yield from reader.rest()
+
+        plan = [[of_task] for of_task in balance(sized, spark.sparkContext.defaultParallelism)]
+        self._blobs = in_tasks(spark, plan, read, BLOBS).persist(StorageLevel.MEMORY_AND_DISK)
 
     def heads(self) -> list[dict[str, Any]]:
         """Table and number of rows of each blob; the rows only of what the driver has to see."""
@@ -185,20 +191,6 @@ class _Blobs:
     def close(self) -> None:
         """They are no longer needed."""
         self._blobs.unpersist()
-
-
-def _reading(plan: list[list[Unit]], known: frozenset[str], run_id: str) -> Callable[[Batches], Batches]:
-    """A function for mapInArrow: task number n reads the plan's n-th list."""
-
-    def read(batches: Batches) -> Batches:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                reader = FileReader(known, run_id)
-                for unit in plan[number]:
-                    yield from reader.read(unit)
-                yield from reader.rest()
-
-    return read
 
 
 def _append(

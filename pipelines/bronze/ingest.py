@@ -53,13 +53,13 @@ from pipelines.bronze.contents import (
     nothing_readable,
     profiles,
     require_kafka,
+    span_of,
     to_json,
 )
 from pipelines.bronze.discover import discover
 from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
 from pipelines.bronze.lost import lost_files
-from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass, of_sources
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
@@ -67,8 +67,6 @@ from pipelines.bronze.streams import id_of, source_of
 from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
 from pipelines.spark.tasks import in_tasks
-from pipelines.storage.place import place_of
-from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 from schemas.state import INVENTORY
 
@@ -193,7 +191,7 @@ def ingest_batches(
     for part in parts or [[]]:
         run_id = new_id()
         readable = [item for item in part if item.readable]
-        readings = [span for item in readable for span in _reading(item, identities[item.path]).in_ranges(item.ranges)]
+        readings = [span for item in readable for span in span_of(item, identities[item.path]).in_ranges(item.ranges)]
         _store_lines(spark, lake, readings, config, run_id, registered)
         files = [file_row(item, identities[item.path], run_id) for item in part]
         if files:
@@ -290,33 +288,6 @@ def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
         if row["file_id"] in (content_id, id_of(content_id, source_of(row["path"]))):  # stored as is
             marks[str(PurePath(row["path"]).parent)].append((row["size_bytes"], content_id))
     return marks
-
-
-def _size(path: str) -> int:
-    try:
-        return store_of(path).size_bytes(place_of(path))
-    except OSError:
-        return 0
-
-
-def _reading(item: Profile, identity: Identity) -> FileSpan:
-    return FileSpan(
-        path=item.path,
-        file_id=item.content_id,
-        content_bytes=item.content_bytes,
-        start_offset=item.start_offset,
-        start_line=item.start_line,
-        layout=item.layout,
-        kind=item.kind,
-        cluster_id=identity.cluster_id,
-        broker_id=identity.broker_id,
-        bundle=item.bundle,
-        flips=item.flips,
-        lives=item.lives if identity.broker_ids else (),
-        names_broker=bool(identity.broker_ids) and not item.lives,
-        source=item.source,
-        strays=item.strays,
-    )
 
 
 def folders(config: IngestConfig) -> Folders:

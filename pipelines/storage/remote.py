@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pipelines.storage.place import Place, Uri
+from pipelines.storage.store import Store
 
 #: One request reads so much of a file that is read from its beginning to its end.
 _READ_AHEAD_BYTES = 8 << 20
@@ -30,7 +31,7 @@ class Opened(NamedTuple):
     read: Callable[[int, int], bytes]
 
 
-class RemoteStore(ABC):
+class RemoteStore(Store):
     """`pipelines.storage.store.Store` of URIs, as far as all kinds of them are alike."""
 
     def __init__(self) -> None:
@@ -41,26 +42,10 @@ class RemoteStore(ABC):
     def as_os_errors(self, uri: Uri) -> AbstractContextManager[None]:
         """What the library raises as OSErrors in one line, as a file system has them."""
 
-    @abstractmethod
-    def is_folder(self, place: Place) -> bool:
-        """Whether it is a folder, or anything is below it."""
-
-    @abstractmethod
-    def read(self, file: Place) -> bytes:
-        """All of a file."""
-
-    @abstractmethod
-    def replace(self, file: Place, content: bytes) -> None:
-        """Put a file in place, whole, or leave the one that is there."""
-
     def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
         """Put files in place, by name, each whole, in this order."""
         for name, content in contents.items():
             self.replace(folder / name, content)
-
-    @abstractmethod
-    def remove(self, file: Place) -> None:
-        """Remove a file, if it is there."""
 
     @abstractmethod
     def _look(self, uri: Uri) -> tuple[int, float]:
