@@ -23,7 +23,7 @@ from pipelines.bronze.data_files import DataSummary, ingest_data
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import folders, ingest_batches
 from pipelines.bronze.quarantine import quarantined
-from pipelines.bronze.unread import new_bytes, waiting_bytes
+from pipelines.bronze.text_sizes import new_bytes, waiting_bytes
 from pipelines.gold import gold
 from pipelines.lake.catalog_tables import register_in, require_schema
 from pipelines.lake.clusters import cluster_named

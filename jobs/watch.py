@@ -23,7 +23,7 @@ from jobs.options import SEVERITIES
 from pipelines.base.console import Console
 from pipelines.base.errors import HighwaterError
 from pipelines.bronze.discover import discover
-from pipelines.bronze.unread import new_bytes
+from pipelines.bronze.text_sizes import new_bytes
 from pipelines.metrics.live import exposition
 from pipelines.report.happened import ALSO_LOGGED, bug
 from pipelines.report.model import Incident, Report

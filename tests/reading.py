@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.base.config import load_config
-from pipelines.bronze.contents import HowRead, batches, profiles, span_of
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import Identity
+from pipelines.bronze.passes import HowRead, batches, profiles, span_of
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import FileSpan

@@ -45,7 +45,10 @@ from pipelines.base.config import IngestConfig
 from pipelines.base.errors import InputError
 from pipelines.base.task_sizes import TASK_BYTES, balance
 from pipelines.bronze.backfill import in_batches, text_bytes
-from pipelines.bronze.contents import (
+from pipelines.bronze.discover import discover
+from pipelines.bronze.folders import Folder, Folders, folders_of
+from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
+from pipelines.bronze.passes import (
     HowRead,
     Unread,
     batches,
@@ -56,14 +59,11 @@ from pipelines.bronze.contents import (
     span_of,
     to_json,
 )
-from pipelines.bronze.discover import discover
-from pipelines.bronze.folders import Folder, Folders, folders_of
-from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
-from pipelines.bronze.lost import lost_files
 from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass, of_sources
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.bronze.streams import id_of, source_of
+from pipelines.bronze.unread_files import lost_files
 from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
 from pipelines.spark.tasks import in_tasks

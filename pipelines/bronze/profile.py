@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from zoneinfo import ZoneInfo
 
-from pipelines.bronze.causes import cut_lines, wrapped_lines
-from pipelines.bronze.counted import Sources
+from pipelines.bronze.broken_lines import cut_lines, wrapped_lines
 from pipelines.bronze.identity import OTHER, Hints, kind_of
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.infer import sees_kafka
 from pipelines.bronze.lives import Life
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.reader import records
+from pipelines.bronze.record_watch import Sources
 from pipelines.bronze.repeated_hour import Passage
 from pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.streams import OTHER_LINES, id_of, path_of
@@ -159,19 +159,19 @@ def profile_stream(
     # The sample's last line is cut, unless it is the file's last.
     layout, missing = recognise(lines[:-1] if len(lines) > 2 else lines)
     why = not_text(sample) if layout is None else None
-    counted = Sources(layout, ZoneInfo(zone))
+    sources = Sources(layout, ZoneInfo(zone))
     cutter = None
     if range_bytes is not None and not source.compressed:
         is_wrapped = layout is not None and layout.unwrap is not None
         cutter = RangeCutter(range_bytes) if is_wrapped else StartCutter(layout, range_bytes)
     if why is None:
         content = chain(first, blocks)
-        tapped = counted.tap(content if cutter is None else cutter.tap(content))
+        tapped = sources.tap(content if cutter is None else cutter.tap(content))
         if layout is not None and layout.unwrap is not None:
             for named, record in sourced_records(tapped, layout, record_bytes_max, cutter=cutter):
-                counted.of(named).count(record)
+                sources.of(named).count(record)
         else:
-            plain = counted.of(b"")
+            plain = sources.of(b"")
             for record in records(tapped, layout, record_bytes_max):
                 plain.count(record)
     else:
@@ -179,7 +179,7 @@ def profile_stream(
             pass
     grown = source.grown_from is not None and why is None
     offset, line = source.grown_line if grown else (0, 1)
-    parts = counted.parts()
+    parts = sources.parts()
     made = []
     for name, part in parts.items():
         part.end()

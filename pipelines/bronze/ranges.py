@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from zlib import crc32
 
-from pipelines.bronze import endings
+from pipelines.bronze import record_ends
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.source import BLOCK_BYTES, SeekableFile
 
@@ -96,7 +96,7 @@ def _longer(part: ByteRange, read: memoryview) -> ByteRange:
 class StartCutter(RangeCutter):
     """Cuts a content whose lines stand as they were logged where one starts as a record does.
 
-    Where a record may end elsewhere than at the next start, none near a place may (`pipelines.bronze.endings`).
+    Where a record may end elsewhere than at the next start, none near a place may (`pipelines.bronze.record_ends`).
 
     Args:
         layout: tells where records start.
@@ -111,14 +111,14 @@ class StartCutter(RangeCutter):
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """Hands the blocks on."""
         before = held = b""  # what was gone through last, and what was not yet
-        ahead_bytes = 0 if self._tail is None else 2 * endings.FAR_BYTES
+        ahead_bytes = 0 if self._tail is None else 2 * record_ends.FAR_BYTES
         for block in blocks:
             yield block
             held = held + block if held else block
             if (size := len(held) - ahead_bytes) > 0:
                 gone, held = held[:size], held[size:]
                 self._go_through(before, gone, held)
-                before = (before + gone)[-endings.FAR_BYTES :]
+                before = (before + gone)[-record_ends.FAR_BYTES :]
         self._go_through(before, held, b"")
 
     def _go_through(self, before: bytes, block: bytes, after: bytes) -> None:
@@ -135,10 +135,10 @@ class StartCutter(RangeCutter):
                 break
             from_byte = end
             if self._tail is not None:
-                near = (before + block[max(0, end - endings.FAR_BYTES) : end])[-endings.FAR_BYTES :]
-                behind = block[end : end + 2 * endings.FAR_BYTES] + after
-                if not endings.are_plain(near, behind[: 2 * endings.FAR_BYTES], self._start, self._tail):
-                    from_byte = end + endings.FAR_BYTES
+                near = (before + block[max(0, end - record_ends.FAR_BYTES) : end])[-record_ends.FAR_BYTES :]
+                behind = block[end : end + 2 * record_ends.FAR_BYTES] + after
+                if not record_ends.are_plain(near, behind[: 2 * record_ends.FAR_BYTES], self._start, self._tail):
+                    from_byte = end + record_ends.FAR_BYTES
                     continue
             self.propose(offset + end, self._lines + 1)
             self.settle(begins=True)

@@ -9,9 +9,9 @@ that scheme is kept and marked:
 - a last line without a line end: ``half_line``, it was cut while being written or copied;
 - NUL bytes (blocks of them appear in logs after a power loss): ``binary``;
 - without a known layout every line is a record, ``layout``;
-- what may be the text of another record is ``doubtful`` (`pipelines.bronze.endings`).
+- what may be the text of another record is ``doubtful`` (`pipelines.bronze.record_ends`).
 
-Memory is bounded by the limit plus one block, and what `Endings` holds.
+Memory is bounded by the limit plus one block, and what `RecordEnds` holds.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from pipelines.bronze import endings
-from pipelines.bronze.endings import Endings
+from pipelines.bronze import record_ends
 from pipelines.bronze.layout import START_BYTES_MAX, Layout
+from pipelines.bronze.record_ends import RecordEnds
 from pipelines.bronze.source import BOM
 from pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 
@@ -63,7 +63,7 @@ class _Reader:
         searched = 0  # no record starts in held[:searched] but at 0
         skipped: RawRecord | None = None  # a line beyond the limit, whose end has not been seen
         limit = self._max
-        ends = Endings(self._tail, limit)
+        ends = RecordEnds(self._tail, limit)
         is_watched = self._tail is not None
         for block in blocks:
             if skipped:
@@ -81,7 +81,7 @@ class _Reader:
             starts = [found.start() + 1 for found in self._next_start.finditer(held, searched)]
             is_quiet = plain and bool(starts) and held.count(b"\n", 0, starts[-1]) == len(starts)
             # Up to here nothing that comes can change a record: of single lines none has two ends.
-            settled = self._offset + starts[-1] - endings.FAR_BYTES if is_quiet and not ends.is_odd else -1
+            settled = self._offset + starts[-1] - record_ends.FAR_BYTES if is_quiet and not ends.is_odd else -1
             if not is_watched:
                 settled = sys.maxsize
             elif self._offset < settled:
@@ -92,12 +92,12 @@ class _Reader:
                     text = held[position : end - 1]
                     lines = 1 if is_quiet else text.count(b"\n") + 1
                     record = RawRecord(self._offset, size, self._line, lines, text, None)
-                    if self._offset < settled and (not is_watched or text[-1] in endings.LAST_BYTES):
+                    if self._offset < settled and (not is_watched or text[-1] in record_ends.LAST_BYTES):
                         yield record
                     else:
                         settled = -1
                         ends.records.append(record)
-                        if lines > 1 or text[-1] not in endings.LAST_BYTES:
+                        if lines > 1 or text[-1] not in record_ends.LAST_BYTES:
                             ends.look(record)
                     self._offset += size
                     self._line += lines

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
-from pipelines.bronze.contents import Unread
 from pipelines.bronze.folders import NO_FOLDERS, Folders, Stored, require_one_name
 from pipelines.bronze.namesakes import Log, told_apart
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, named, resolve
+from pipelines.bronze.passes import Unread
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
 from pipelines.bronze.streams import id_of, path_of, source_of

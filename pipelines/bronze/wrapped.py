@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
-from pipelines.bronze.endings import Endings
 from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.reader import records
+from pipelines.bronze.record_ends import RecordEnds
 from pipelines.bronze.wrappers.lines import source_of
 from pipelines.bronze.wrappers.pieces import Piece, split
 from pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
@@ -97,7 +97,7 @@ class _Stream:
 
     __slots__ = ("endings", "last", "line", "record", "source", "take_at")
 
-    def __init__(self, source: bytes, endings: Endings) -> None:
+    def __init__(self, source: bytes, endings: RecordEnds) -> None:
         self.source = source
         self.endings = endings
         self.take_at = _TAKEN_RECORDS
@@ -133,7 +133,7 @@ class _Wrapped:
                 yield from self._close(silent)
             stream = self._streams.get(name)
             if stream is None:
-                stream = self._streams[name] = _Stream(source_of(name), Endings(self._tail, self._max))
+                stream = self._streams[name] = _Stream(source_of(name), RecordEnds(self._tail, self._max))
                 if len(self._streams) > STREAMS_MAX:
                     _, silent = self._streams.popitem(last=False)
                     yield from self._close(silent)

@@ -23,7 +23,7 @@ class RawRecord(NamedTuple):
         line_no: number of its first line, from 1.
         line_count: lines it consists of.
         text: without the last line end; line ends within are ``\\n``.
-        problem: see `pipelines.bronze.reader` and `pipelines.bronze.endings`; None for a good record.
+        problem: see `pipelines.bronze.reader` and `pipelines.bronze.record_ends`; None for a good record.
     """
 
     byte_offset: int

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.bronze.bundles import MEMBER
 from pipelines.bronze.identity import OTHER, kind_of_name
-from pipelines.bronze.lost import is_lost
+from pipelines.bronze.unread_files import is_lost
 from pipelines.cluster.premises import REQUEST_FILE, UNKNOWN_CLUSTER
 from pipelines.rules.holes import NOT_READ, NOT_UNDERSTOOD, NUL_BYTES, Hole, between
 

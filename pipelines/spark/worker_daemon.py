@@ -18,7 +18,7 @@ from pyspark import daemon
 _ROOMS: Final = (__package__ or "").rpartition(".")[0]
 #: What nearly every task needs.
 PRELOADED: Final = (
-    *(f"{_ROOMS}.{module}" for module in ("bronze.contents", "grammars.facts", "lake.folds", "lake.table_files")),
+    *(f"{_ROOMS}.{module}" for module in ("bronze.passes", "grammars.facts", "lake.folds", "lake.table_files")),
     *(f"{_ROOMS}.{module}" for module in ("replay.stage", "rules.stage")),
     "pyarrow.dataset",
     "pyspark.sql.streaming.stateful_processor_util",

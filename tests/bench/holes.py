@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.blobs import unpack
-from pipelines.bronze.contents import HowRead
+from pipelines.bronze.passes import HowRead
 from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.rows import FileSpan, rows
 from pipelines.cluster import premises as p

@@ -16,7 +16,7 @@ from datetime import UTC
 from itertools import islice
 from typing import NamedTuple
 
-from pipelines.bronze.causes import width_of
+from pipelines.bronze.broken_lines import width_of
 from pipelines.bronze.identity import OTHER, kind_of_logger
 from pipelines.bronze.layout import Head, Layout
 from pipelines.bronze.layouts import structured

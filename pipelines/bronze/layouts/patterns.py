@@ -217,7 +217,7 @@ def pattern_layout(pattern: str) -> Layout:
     def make(clock: Clock) -> Parser:
         return _parser(head, tail, form, is_short, clock)
 
-    # What a client's text may look like (`pipelines.bronze.endings`) is told by loggers in round brackets.
+    # What a client's text may look like (`pipelines.bronze.record_ends`) is told by loggers in round brackets.
     return Layout(pattern, _start(tokens[:at]), make, tail=tail if "(%c" in pattern.partition("%m")[2] else None)
 
 

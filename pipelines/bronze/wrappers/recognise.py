@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pipelines.bronze.causes import width_of
+from pipelines.bronze.broken_lines import width_of
 from pipelines.bronze.layout import Layout, Unwrap, Unwrapped
 from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
 from pipelines.bronze.layouts.names import layout_of_name

@@ -18,8 +18,8 @@ import pytest
 
 from pipelines.bronze import decompress
 from pipelines.bronze.bundles import MEMBERS_MAX, entries, is_bundle
-from pipelines.bronze.contents import HowRead, Unread, batches, from_json, profiles, to_json
 from pipelines.bronze.identity import Hints
+from pipelines.bronze.passes import HowRead, Unread, batches, from_json, profiles, to_json
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.rows import FileChangedError, FileSpan
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.contents import from_json, to_json
 from pipelines.bronze.ingest import _reading
 from pipelines.bronze.lives import LifeWatch
+from pipelines.bronze.passes import from_json, to_json
 from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import rows

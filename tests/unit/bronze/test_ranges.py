@@ -16,8 +16,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from pipelines.bronze import wrapped
-from pipelines.bronze.contents import from_json, to_json
 from pipelines.bronze.layout import Layout
+from pipelines.bronze.passes import from_json, to_json
 from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.reader import records

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.contents import from_json, to_json
 from pipelines.bronze.layout import EPOCH, MICROSECOND
+from pipelines.bronze.passes import from_json, to_json
 from pipelines.bronze.profile import Profile, profile_stream
 from pipelines.bronze.register import in_their_pass
 from pipelines.bronze.repeated_hour import SeriesLog, placed, repeats

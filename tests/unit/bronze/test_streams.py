@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.bronze.contents import HowRead, Unread, profiles
+from pipelines.bronze.passes import HowRead, Unread, profiles
 from pipelines.bronze.register import file_row, identify, of_sources
 from pipelines.bronze.streams import id_of, label, path_of, source_of
 from pipelines.bronze.wrappers.remarks import program_of

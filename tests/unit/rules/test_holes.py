@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.lost import is_lost, lost_files
+from pipelines.bronze.unread_files import is_lost, lost_files
 from pipelines.cluster import rows as pr
 from pipelines.cluster.premises import REQUEST_FILE, SHUTTING_DOWN, FetchEnd, Life, LogFile, Run, premises_of
 from pipelines.kafka.controller_rows import Ref

@@ -28,50 +28,50 @@ class Sources:
     def __init__(self, layout: Layout | None, zone: tzinfo) -> None:
         self._layout = layout
         self._zone = zone
-        self._of: dict[bytes | None, Counted] = {}
+        self._of: dict[bytes | None, RecordWatch] = {}
         self._block = b""
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """Hands the blocks on, and says to whoever counts that there is the next one."""
         for block in blocks:
             self._block = block
-            for counted in self._of.values():
-                counted.begin(block)
+            for watch in self._of.values():
+                watch.begin(block)
             yield block
 
-    def of(self, source: bytes | None) -> Counted:
+    def of(self, source: bytes | None) -> RecordWatch:
         """Who counts the records of a source; None is what stands in no wrapper."""
-        counted = self._of.get(source)
-        if counted is None:
-            counted = self._of[source] = Counted(Hints(), self._layout, self._zone)
-            counted.begin(self._block)
-        return counted
+        watch = self._of.get(source)
+        if watch is None:
+            watch = self._of[source] = RecordWatch(Hints(), self._layout, self._zone)
+            watch.begin(self._block)
+        return watch
 
-    def parts(self) -> dict[str, Counted]:
+    def parts(self) -> dict[str, RecordWatch]:
         """By name, the sources that wrote anything of Kafka's, and all else; under an empty name, if it is one file."""
-        named = {source: counted for source, counted in self._of.items() if source is not None}
-        of_kafka = {source: counted for source, counted in named.items() if counted.is_kafka}
+        named = {source: watch for source, watch in self._of.items() if source is not None}
+        of_kafka = {source: watch for source, watch in named.items() if watch.is_kafka}
         if len(named) > 1 and of_kafka:
-            parts: dict[str, Counted] = {}
-            for source, counted in of_kafka.items():
+            parts: dict[str, RecordWatch] = {}
+            for source, watch in of_kafka.items():
                 name = label(source)
-                parts[name] = self._together([parts[name], counted]) if name in parts else counted
-            rest = [counted for source, counted in self._of.items() if source not in of_kafka]
+                parts[name] = self._together([parts[name], watch]) if name in parts else watch
+            rest = [watch for source, watch in self._of.items() if source not in of_kafka]
             if rest:
                 parts[OTHER_LINES] = self._together(rest)
             return parts
         return {"": self._together(self._of.values())}
 
-    def _together(self, several: Iterable[Counted]) -> Counted:
-        """The one that counted most, with the lines of the others."""
-        largest, *others = sorted(several, key=lambda counted: -counted.records) or [self.of(b"")]
-        for counted in others:
-            largest.lines += counted.lines
-            largest.records += counted.records
+    def _together(self, several: Iterable[RecordWatch]) -> RecordWatch:
+        """The one that watch most, with the lines of the others."""
+        largest, *others = sorted(several, key=lambda watch: -watch.records) or [self.of(b"")]
+        for watch in others:
+            largest.lines += watch.lines
+            largest.records += watch.records
         return largest
 
 
-class Counted:
+class RecordWatch:
     """Counts records, and asks some of them who wrote them: all at the start of the file, and around rare texts."""
 
     def __init__(self, hints: Hints, layout: Layout | None, zone: tzinfo) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze import endings
+from pipelines.bronze import record_ends
 from pipelines.bronze.layouts import patterns
 from pipelines.bronze.layouts.patterns import pattern_layout
 from pipelines.bronze.ranges import StartCutter
@@ -83,7 +83,7 @@ def test_a_file_without_loggers_stays_as_it_is() -> None:
 
 
 def test_doubt_does_not_reach_far() -> None:
-    far = LINE * (endings.FAR_BYTES // len(LINE) + 1)
+    far = LINE * (record_ends.FAR_BYTES // len(LINE) + 1)
     found = read(LINE + far + logged(CARRIERS[0], "g (a.b)\n" + TIME + FORGED[0] + "\nx") + LINE)
     assert [found[0].problem, found[-3].problem, found[-2].problem, found[-1].problem] == [
         None,
@@ -116,14 +116,14 @@ odd = st.lists(
 @given(odd, st.integers(1, 900), st.sampled_from([1, 200, 700, 3000, MIB]), st.sampled_from([300, 1000, MIB]))
 def test_how_blocks_are_cut_does_not_matter(content: bytes, size: int, far: int, limit: int) -> None:
     blocks = [content[start : start + size] for start in range(0, len(content), size)]
-    with patch.object(endings, "FAR_BYTES", far):
+    with patch.object(record_ends, "FAR_BYTES", far):
         assert list(records(blocks, KAFKA, limit)) == list(records([content], KAFKA, limit))
 
 
 @examples(400)
 @given(odd, st.integers(1, 900), st.sampled_from([1, 200, 700, 3000]), st.integers(1, 1500))
 def test_the_records_of_ranges_are_those_of_the_file(content: bytes, size: int, far: int, range_bytes: int) -> None:
-    with patch.object(endings, "FAR_BYTES", far):
+    with patch.object(record_ends, "FAR_BYTES", far):
         cutter = StartCutter(KAFKA, range_bytes)
         blocks = [content[start : start + size] for start in range(0, len(content), size)]
         assert b"".join(cutter.tap(iter(blocks))) == content

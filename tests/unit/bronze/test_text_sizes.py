@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.bronze.unread import new_bytes, waiting_bytes
+from pipelines.bronze.text_sizes import new_bytes, waiting_bytes
 from pipelines.lake import delta_commits
 from pipelines.lake.table_files import write_rows
 from pipelines.lake.tables import create_table

@@ -38,7 +38,7 @@ _HEAD_BYTES: Final = 300
 _SETTINGS: Final = re.compile(rb"[^\n]*(?<!\))(?:\n\t[^\n]*)+\n \([^()\n]*\)")
 
 
-class Endings:
+class RecordEnds:
     """Records of one stream in their order, held until nothing that may follow can change them.
 
     Attributes:
@@ -165,7 +165,7 @@ def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.P
         before: up to `FAR_BYTES` of what stands before the place, at which a record starts.
         after: up to twice as much of what stands behind it.
         starts: matches a line end and the start of a record.
-        tail: as in `Endings`.
+        tail: as in `RecordEnds`.
     """
     content = (before + after).replace(b"\r\n", b"\n")
     places = [start.start() + 1 for start in starts.finditer(content)]
