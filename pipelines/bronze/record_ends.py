@@ -168,7 +168,8 @@ def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.P
         tail: as in `RecordEnds`.
     """
     content = (before + after).replace(b"\r\n", b"\n")
-    places = [start.start() + 1 for start in starts.finditer(content)]
+    begins = [0] if len(before) < FAR_BYTES else []  # of the file, which no line end stands before
+    places = begins + [start.start() + 1 for start in starts.finditer(content)]
     if len(after) < 2 * FAR_BYTES and not content.endswith(b"\n"):
         del places[-1:]  # a half line, which the file ends with
     near = bisect_left(places, len(before) + FAR_BYTES)

@@ -7,9 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.ingest import _reading
 from pipelines.bronze.lives import LifeWatch
-from pipelines.bronze.passes import from_json, to_json
+from pipelines.bronze.passes import from_json, span_of, to_json
 from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import rows
@@ -44,7 +43,7 @@ def brokers_of(path: Path) -> tuple[list[int | None], str | None]:
     made = from_json(to_json(profiled))
     assert isinstance(made, Profile)
     identities, _ = identify([made], [], [])
-    reading = _reading(made, identities[str(path)])
+    reading = span_of(made, identities[str(path)])
     batches = [batch.column("broker_id").to_pylist() for batch in rows([reading], "UTC", 1 << 20)]
     return [broker for batch in batches for broker in batch], identities[str(path)].problem
 

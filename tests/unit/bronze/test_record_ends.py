@@ -7,7 +7,7 @@ from itertools import pairwise
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.bronze import record_ends
@@ -122,6 +122,7 @@ def test_how_blocks_are_cut_does_not_matter(content: bytes, size: int, far: int,
 
 @examples(400)
 @given(odd, st.integers(1, 900), st.sampled_from([1, 200, 700, 3000]), st.integers(1, 1500))
+@example(f"{TIME}INFO group g\n{LINE * 2}{TIME}INFO x (a.b)\ny (c.d)\n".encode(), 1, 700, 1)
 def test_the_records_of_ranges_are_those_of_the_file(content: bytes, size: int, far: int, range_bytes: int) -> None:
     with patch.object(record_ends, "FAR_BYTES", far):
         cutter = StartCutter(KAFKA, range_bytes)
