@@ -7,14 +7,20 @@ They are a cut of a real run of Kafka 0.10.2 (KIP-101): two minutes of four brok
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 from jobs import steps
 from jobs.exit_codes import ExitCode
 from jobs.page import PAGE, open_page
 from pipelines.base.console import Console
 from pipelines.base.errors import LakeError
+from pipelines.base.plain import PROSE_WIDTH
 
 LOGS = Path(__file__).parent / "demo_logs"
+_GONE = (
+    "One record that broker 1 had acknowledged (acks=all) is gone: broker 1 was killed, broker 3 dropped the record "
+    "when it began to follow broker 2, and was elected itself. Kafka before 0.11 does that (KIP-101)."
+)
 #: What is lost: the rule, the partition, the offset.
 LOST = ("committed-data-lost", "ledger", 0, 118)
 
@@ -37,11 +43,10 @@ def demo(run: steps.Run, opens: bool) -> ExitCode:
 def tell(console: Console, run: steps.Run) -> None:
     """What to look at."""
     lake = f"--lake {run.lake}"
+    gone = fill(_GONE, PROSE_WIDTH, initial_indent="  ", subsequent_indent="  ")
     console.result(f"""
 what to look at
-  One record that broker 1 had acknowledged (acks=all) is gone: broker 1 was killed, broker 3
-  dropped the record when it began to follow broker 2, and was elected itself. Kafka before 0.11
-  does that (KIP-101).
+{gone}
   The proof, line by line     highwater trace finding committed-data-lost {lake}
   The partition's story       highwater trace partition ledger-0 {lake}
   The page                    {run.out / PAGE}

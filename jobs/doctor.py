@@ -74,7 +74,7 @@ def doctor(conf: Path | None, console: Console, lake: Place, fetches: bool = Fal
     for finding in findings:
         verdict = "ok   " if finding.remedy is None else "WRONG"
         todo = "" if finding.remedy is None else f"; {finding.remedy}"
-        console.result(f"{verdict} {finding.subject}: {finding.state}{todo}")
+        console.prose(f"{verdict} {finding.subject}: {finding.state}{todo}", hang=6)
     return ExitCode.CLEAN if all(finding.remedy is None for finding in findings) else ExitCode.USAGE
 
 

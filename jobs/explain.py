@@ -24,7 +24,7 @@ def explain(console: Console, rule_id: str | None, markdown: bool) -> ExitCode:
     elif rule_id is None:
         width = max(len(rule.rule_id) for rule in RULES)
         for rule in RULES:
-            console.result(f"{rule.rule_id:{width}}  {rule.texts.tier}  {rule.texts.guarantee}")
+            console.prose(f"{rule.rule_id:{width}}  {rule.texts.tier}  {rule.texts.guarantee}", hang=width + 6)
     elif rule_id in BY_ID:
         console.result(explained(BY_ID[rule_id]))
     else:

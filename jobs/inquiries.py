@@ -98,9 +98,9 @@ def tell(question: Question, *answers: Answer, is_whole: bool = False) -> ExitCo
         question.console.result(texts[0] if len(texts) == 1 else "[" + ",\n".join(texts) + "]")
     else:
         for number, answer in enumerate(answers):
-            question.console.result(("\n" if number else "") + as_text(answer, is_whole))
+            question.console.prose(("\n" if number else "") + as_text(answer, is_whole))
             for table in answer.tables:
-                question.console.result(f"\n{table.title}")
+                question.console.prose(f"\n{table.title}")
                 question.console.table(*cells(table))
     return ExitCode.CLEAN if any(answer.is_shown for answer in answers) else ExitCode.INCONCLUSIVE
 
@@ -227,7 +227,7 @@ def tell_incidents(question: Question, broker_id: int | None, topic: str | None,
         question.console.result(incidents.as_json(chosen))
     else:
         has_requests = bool(reader.rows("SELECT 1 FROM gold_delayed_operations LIMIT 1"))
-        question.console.result(incidents.as_text(chosen, has_requests, is_whole))
+        question.console.prose(incidents.as_text(chosen, has_requests, is_whole))
     return ExitCode.CLEAN
 
 

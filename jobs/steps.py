@@ -171,8 +171,8 @@ def gate(run: Run, fail_on: str, only_new: bool = False, stale_after_hours: floa
         newest = newest_lines(lake, run.cluster_id(lake))
     stale = _stale(run, newest, stale_after_hours)
     for line in gate_lines(judged, fail_on, only_new, run.cluster, stale):
-        run.console.result(line)
-    run.console.result(freshness_line(newest))
+        run.console.prose(line)
+    run.console.prose(freshness_line(newest))
     return gate_code(judged, fail_on, only_new, stale)
 
 

@@ -120,7 +120,7 @@ def _list_view(console: Console, reader: LakeReader, view: ViewSpec, as_json: bo
         answer = {"view": view.name, "comment": view.comment, "reads": view.reads, "columns": described}
         console.result(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
         return
-    console.result(f"{view.name}: {view.comment} Made of {', '.join(view.reads)}.")
+    console.prose(f"{view.name}: {view.comment} Made of {', '.join(view.reads)}.")
     console.table(("column", "type"), [(name, type_.lower()) for name, type_ in columns])
 
 

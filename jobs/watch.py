@@ -73,6 +73,9 @@ class _OfRound(Console):
     def result(self, text: str) -> None:
         pass
 
+    def prose(self, text: str, hang: int | None = None) -> None:
+        pass
+
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         pass
 
@@ -130,7 +133,7 @@ def _round(
     told = dict(told)
     again, news = undelivered(report, told), due(report, told)
     for alert in news:
-        console.result(line(alert))
+        console.prose(line(alert))
     for alert in (*again, *news):
         state = ENDED if alert.has_ended else BEGUN
         try:

@@ -5,6 +5,7 @@ Progress goes to stderr, results to stdout, so that a pipe gets results only.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -43,6 +44,14 @@ class Console(ABC):
     @abstractmethod
     def result(self, text: str) -> None:
         """An answer, on stdout, as it is."""
+
+    @abstractmethod
+    def prose(self, text: str, hang: int | None = None) -> None:
+        """An answer in sentences, on stdout: a terminal has lines that it is too narrow for broken between words.
+
+        Args:
+            hang: columns by which the rest of such a line is indented; None: two more than the line itself.
+        """
 
     @abstractmethod
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -103,7 +112,12 @@ class RichConsole(Console):
 
     def result(self, text: str) -> None:
         # Not print(), which makes pictures of :words: between colons.
-        self._out.out(_fitted(text, self._out.width) if self._out.is_terminal else text, highlight=False)
+        self._out.out(text, highlight=False)
+
+    def prose(self, text: str, hang: int | None = None) -> None:
+        # What reads a file takes it line by line.
+        width = self._out.width if self._out.is_terminal else sys.maxsize
+        self.result("\n".join(_broken(line, width, hang) for line in text.split("\n")))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         grid = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -150,6 +164,9 @@ class CaptureConsole(Console):
     def result(self, text: str) -> None:
         self.said.append(Said("result", text))
 
+    def prose(self, text: str, hang: int | None = None) -> None:
+        self.result(text)
+
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         lines = ["\t".join(columns), *("\t".join(_shown(cell) for cell in row) for row in rows)]
         self.said.append(Said("table", "\n".join(lines)))
@@ -160,26 +177,17 @@ _FILE_WIDTH = 1000
 _PROSE_WIDTH = 72
 
 
-def _fitted(text: str, width: int) -> str:
-    """A text as a terminal shows it that would break its lines within words.
-
-    Indented lines are prose, or JSON or commands, which are copied and stay as they are.
-    """
-    return "\n".join(_broken(line, width) for line in text.split("\n"))
+#: A command is copied, and stays as it is.
+_COMMAND = re.compile(r"(?:^ *|  |\$ )highwater ")
 
 
-def _broken(line: str, width: int) -> str:
-    prose = line.lstrip(" ")
-    if len(line) <= width or prose == line or prose[:1] in '{}[]"' or "highwater " in line:
+def _broken(line: str, width: int, hang: int | None) -> str:
+    """A line over as many as it needs."""
+    if len(line) <= width or _COMMAND.search(line):
         return line
-    indent = " " * (len(line) - len(prose))
-    return fill(
-        *(prose, width),
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    rest = f"{indent}  " if hang is None else " " * hang
+    return fill(line, width, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
 
 
 def _folded(text: str) -> str:

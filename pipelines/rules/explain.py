@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from pipelines.base.plain import PROSE_WIDTH
 from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
 from pipelines.rules.rule import WITNESSES_MIN, Rule
 from pipelines.rules.texts import WAYS
@@ -32,7 +33,7 @@ def examples() -> Mapping[str, Mapping[str, Any]]:
 
 
 def explain(rule: Rule) -> str:
-    """One rule as plain text of at most 100 columns."""
+    """One rule as plain text, as wide as a terminal, and at most 100 columns."""
     return "\n".join(_lines(rule))
 
 
@@ -57,7 +58,7 @@ def _lines(rule: Rule) -> Iterator[str]:
     for way, reason in rule.texts.silent.items():
         yield from _hanging(f"  {way}: ", reason)
     yield ""
-    yield from _example(rule)
+    yield from _example(rule, PROSE_WIDTH)
 
 
 def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
@@ -90,21 +91,21 @@ def _version(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
 
 
-def _example(rule: Rule) -> Iterator[str]:
+def _example(rule: Rule, width: int = WIDTH) -> Iterator[str]:
     example = examples().get(rule.rule_id)
     if example is None:
         yield "example: none of the corpora at hand breaks it"
         return
     yield f"example, from the corpus {example['corpus']} ({example['severity']}):"
-    yield from textwrap.wrap(example["message"], WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(example["message"], width, initial_indent="  ", subsequent_indent="  ")
     for line in example["lines"]:
         yield f"  {line['file']}:{line['line_no']}"
-        yield from textwrap.wrap(line["text"], WIDTH, initial_indent="    ", subsequent_indent="    ", max_lines=3)
+        yield from textwrap.wrap(line["text"], width, initial_indent="    ", subsequent_indent="    ", max_lines=3)
 
 
 def _hanging(head: str, text: str) -> Iterator[str]:
     indent = " " * (len(head) - len(head.lstrip()) + 2)
-    yield from textwrap.wrap(head + text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    yield from textwrap.wrap(head + text, PROSE_WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def rules_markdown(rules: Sequence[Rule]) -> str:

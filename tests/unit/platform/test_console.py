@@ -61,16 +61,20 @@ class Screen(io.StringIO):
 
 def test_prose_is_broken_between_words_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    out, path = Screen(), "x" * 50
-    lines = [
-        f"  Broker 2 was out of the ISR of partition orders-0 (leader: broker 1) for a while: see {path}",
-        f'  "path": "{path} {path}"',
-        f"  highwater trace finding committed-data-lost --lake {path}",
-        f"1,{path},a b",
+    path = "x" * 50
+    first, second = "Broker 2 was out of the ISR of partition orders-0 (leader: broker 1):", f"see:{path}"
+    sentence = f"{first} {second}"
+    command = f"  $ highwater trace finding committed-data-lost --lake {path}"
+    out, file = Screen(), io.StringIO()
+    RichConsole(out, io.StringIO()).prose(f"{sentence}\n  {sentence}\n{command}")
+    RichConsole(out, io.StringIO()).prose(sentence, hang=9)
+    RichConsole(out, io.StringIO()).result(sentence)
+    RichConsole(file, io.StringIO()).prose(sentence)
+    assert out.getvalue().splitlines() == [
+        *(first, f"  {second}"),
+        *(f"  {first}", f"    {second}"),
+        command,
+        *(first, f"{'':9}{second}"),
+        sentence,
     ]
-    RichConsole(out, io.StringIO()).result("\n".join(lines))
-    printed = out.getvalue().splitlines()
-    first, second, *others = printed
-    assert f"{first} {second}".split() == lines[0].split()
-    assert len(first) <= 80
-    assert others == lines[1:]
+    assert file.getvalue().splitlines() == [sentence]
