@@ -10,12 +10,11 @@ import pyarrow.compute as pc
 
 from pipelines.base.errors import InputError
 from pipelines.base.values import iso_utc
-from pipelines.kafka.seals import Stamp
+from pipelines.kafka.seals import Run
 from pipelines.lake.delta_log import read_log
 from pipelines.storage.place import Place
 
-_CARRIED = "state.carried"
-_REPLAYS = "state.replays"
+_FOLDS, _RUNS = "state.folds", "state.runs"
 
 
 class Carried(NamedTuple):
@@ -51,11 +50,12 @@ def carried_summary(tables: Mapping[str, Place]) -> list[Carried]:
     """
     # Declarations of tables import PySpark's types, which `highwater tables` does without.
     from pipelines.lake.parquet import read_files
-    from schemas.state import CARRIED
+    from schemas.state import FOLDS
 
-    path = _table(tables, _CARRIED)
+    path, last = _table(tables, _FOLDS), _last_run(tables)
     files = [path / file.path for file in read_log(path).files]
-    rows = read_files(CARRIED, files, CARRIED.column_names)
+    of_last = pc.field("run_number") == (last.folds_run if last else 0)
+    rows = read_files(FOLDS, files, FOLDS.column_names, of_last)
     sizes = pc.add(pc.fill_null(pc.binary_length(rows["state"]), 0), pc.fill_null(pc.binary_length(rows["row"]), 0))
     rows = rows.append_column("size_bytes", pc.cast(sizes, pa.int64()))
     grouped = rows.group_by(["cluster_id", "broker_id", "kind"]).aggregate(
@@ -82,13 +82,19 @@ def last_seals(tables: Mapping[str, Place]) -> list[Seal]:
     Raises:
         InputError: nothing was replayed into the lake yet.
     """
-    stamp = read_log(_table(tables, _REPLAYS)).stamp
-    if stamp is None:
-        return []
+    last = _last_run(tables)
     return [
         Seal(*broker, iso_utc(seal.sealed_us), iso_utc(seal.sessions_us), iso_utc(seal.waiting_us))
-        for broker, seal in sorted(Stamp.from_json(stamp).seals.items())
+        for broker, seal in (sorted(last.seals.items()) if last else ())
     ]
+
+
+def _last_run(tables: Mapping[str, Place]) -> Run | None:
+    from pipelines.lake.small_tables import SmallTables
+    from pipelines.replay.runs import runs_of
+
+    lake = _table(tables, _RUNS).parent.parent
+    return next(iter(runs_of(SmallTables(lake))), None)
 
 
 def _table(tables: Mapping[str, Place], name: str) -> Place:

@@ -126,7 +126,7 @@ WINDOW = Step(
     *("replay", "window", "From which seal each broker's replay goes on, and up to where it will be final."),
     stage="replay.carried.plan",
     worker="replay.carried.starts",
-    reads=f"silences.silences state.replays state.carried state.anchors state.expiries {_REQUESTS}",
+    reads=f"silences.silences state.runs state.folds state.expiries {_REQUESTS}",
 )
 
 # ------------------------------------------------------------- the replay: what happened, partition by partition
@@ -135,7 +135,7 @@ CONNECTIONS = Step(
     *("replay", "connections", "Fetches of a connection in their order: what a follower had when it asked."),
     stage="replay.timeline.connection_fold",
     worker="replay.connections.ConnectionWorker",
-    reads="bronze.log_lines silver.fetch_requests silver.replica_fetches state.carried",
+    reads="bronze.log_lines silver.fetch_requests silver.replica_fetches state.folds",
     by=_CONNECTION,
     gives="connections.fetches connections.watches connections.chain_ends connections.answers connections.gaps "
     "connections.resumed connections.last_fetches connections.silences connections.logged",
@@ -166,7 +166,7 @@ PARTITIONS = Step(
     worker="replay.partition_worker.PartitionWorker",
     reads="leaderships.events connections.fetches connections.watches connections.answers silver.isr_changes "
     "silver.segment_rolls silver.tier_events silver.produce_requests silver.requests silver.delayed_operation_checks "
-    "silver.appends state.carried",
+    "silver.appends state.folds",
     by=f"{_PARTITION} broker_id",
     gives="gold.isr_timeline partitions.outcomes partitions.wakes partitions.session_wakes partitions.folds "
     "partitions.open",
@@ -175,7 +175,7 @@ PRODUCES = Step(
     *("replay", "produces", "All partitions of a request together: when its produce was satisfied, and answered."),
     stage="replay.stage.produce_fold",
     worker="replay.produce_worker.ProduceWorker",
-    reads="partitions.outcomes silver.produce_requests silver.requests state.carried",
+    reads="partitions.outcomes silver.produce_requests silver.requests state.folds",
     by=f"{_BROKER} operation_id",
     gives="gold.delayed_operations produces.undecided_operations",
 )
@@ -183,7 +183,7 @@ FETCHES = Step(
     *("replay", "fetches", "Fetches of a session, and what woke each: which waited, for what, and until when."),
     stage="replay.stage.session_fold",
     worker="replay.session_worker.SessionWorker",
-    reads="partitions.session_wakes connections.watches silver.fetch_requests state.carried",
+    reads="partitions.session_wakes connections.watches silver.fetch_requests state.folds",
     by=_CONNECTION,
     gives="gold.delayed_operations fetches.undecided_operations fetches.folds",
 )
@@ -237,13 +237,13 @@ BLAME = Step(
     by="cluster_id kind interval_us",
     gives="gold.replica_blame",
 )
-CARRIED = Step(
-    *("replay", "carried", "What the next run goes on from."),
-    stage="replay.carried.write_carried",
+FOLDS = Step(
+    *("replay", "folds", "What the next run goes on from."),
+    stage="replay.carried.write_folds",
     worker="replay.carried_rows.carried_rows",
     reads="partitions.folds partitions.outcomes partitions.wakes fetches.folds connections.last_fetches "
-    "connections.watches state.carried",
-    gives="state.carried",
+    "connections.watches state.folds",
+    gives="state.folds",
 )
 
 # ------------------------------------------------------------- rules, and what is told of all of it
@@ -267,7 +267,7 @@ RULES = Step(
     "silver.truncations gold.replica_truncations gold.isr_timeline silver.checkpoints silver.metadata_records "
     "silver.replica_fetches silver.high_watermarks gold.delayed_operations silver.produce_requests silver.log_batches "
     "silver.appends silver.fetch_requests silver.requests silver.tier_events bronze.data_files state.audited "
-    "state.replays",
+    "state.runs",
     by=_PARTITION,
     gives="state.audited rules.cases rules.results rules.left_out rules.named rules.again",
 )
@@ -313,17 +313,10 @@ INCIDENTS = Step(
 )
 LEDGER = Step(
     *("replay", "ledger", "The last commit of a run, which makes it count: seals, and what it went on from."),
-    stage="replay.carried.note_replays",
-    worker="kafka.seals.Stamp",
-    reads="state.replays",
-    gives="state.replays",
-)
-ANCHORS = Step(
-    *("replay", "anchors", "Once a day, a copy of what is carried: a replay can go back to it."),
-    stage="replay.anchors.keep_anchors",
-    worker="kafka.seals.Stamp",
-    reads="state.replays state.carried state.anchors",
-    gives="state.anchors",
+    stage="gold.ledger.note_run",
+    worker="base.fingerprint.components_changed",
+    reads="state.runs",
+    gives="state.runs",
 )
 
 #: In the order in which a run takes them; some of them run beside each other.
@@ -331,8 +324,8 @@ STEPS = (
     *(LOGS, DATA, FACTS, QUALITY),
     *(CONFIGS, PREMISES, SILENCES, WINDOW),
     *(CONNECTIONS, LEADERSHIPS, APART, PARTITIONS, PRODUCES, FETCHES, LATE, SHARES),
-    *(FOLLOWERS, CHECKS, PHASES, BLAME, CARRIED),
-    *(CONTROLLERS, RULES, HOLES, FINDINGS, CLOCKS, METRICS, INCIDENTS, LEDGER, ANCHORS),
+    *(FOLLOWERS, CHECKS, PHASES, BLAME, FOLDS),
+    *(CONTROLLERS, RULES, HOLES, FINDINGS, CLOCKS, METRICS, INCIDENTS, LEDGER),
 )
 #: Tables that no step gives, and who keeps each: they are about the lake, and not about what is in the logs.
 OF_THE_LAKE = {

@@ -1,14 +1,14 @@
-"""State: what the replay carries from one run to the next, and the ledger of what each run replayed and why.
+"""State: what runs leave to the next one, by the number of the run, and the ledger of what each replayed and why.
 
-The state lies in the lake as any other table, and not in a stream's checkpoint: an older version of it is the state
+The state lies in the lake as any other table, and not in a stream's checkpoint: what an earlier run left is the state
 before a file that came late, and SQL reads it.
 """
 
 from __future__ import annotations
 
-from schemas.table import BINARY, INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required
+from schemas.table import BINARY, BOOLEAN, INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required
 
-# Values of `CARRIED.kind`.
+# Values of `FOLDS.kind`.
 PARTITION = "partition"
 SESSION = "session"
 EVIDENCE = "evidence"
@@ -17,12 +17,14 @@ WATCH = "watch"
 WAKE = "wake"
 OUTCOME = "outcome"
 
-CARRIED = TableSpec(
+FOLDS = TableSpec(
     layer="state",
-    name="carried",
-    comment="One row per thing that a replay goes on from: a partition on its leader, a connection's fetches, an "
-    "operation still waiting. Replaced by every run; older versions are the states before late files.",
+    name="folds",
+    comment="One row per run and thing that a replay goes on from: a partition on its leader, a connection's fetches, "
+    "an operation still waiting. They count once state.runs names the run; those of the last runs stay, "
+    "and of one run a day.",
     columns=(
+        required("run_number", LONG, "Run that left it, state.runs.run_number"),
         required("kind", STRING, "partition, session, evidence, connection, watch, wake, outcome"),
         required("cluster_id", STRING, "Cluster"),
         required("broker_id", INT, "Broker whose log it comes from"),
@@ -32,7 +34,7 @@ CARRIED = TableSpec(
         column("row", STRING, "What it is, as JSON, where it is a row of a table"),
         column("state", BINARY, "What it is, as JSON of the replay's own objects, where it is a fold"),
     ),
-    keys=("kind", "cluster_id", "broker_id", "name", "row"),
+    keys=("run_number", "kind", "cluster_id", "broker_id", "name", "row"),
     checks={
         "kind_known": "kind IN ('partition', 'session', 'evidence', 'connection', 'watch', 'wake', 'outcome')",
         "row_or_state": "row IS NOT NULL OR state IS NOT NULL",
@@ -42,9 +44,10 @@ CARRIED = TableSpec(
 AUDITED = TableSpec(
     layer="state",
     name="audited",
-    comment="One row per partition that the rules have judged: what they go on from. Replaced by every run; its commit "
-    "says up to where each broker's log is judged for good.",
+    comment="One row per partition that the rules have judged: what they go on from. Of the last run, and of the one "
+    "before it until the next.",
     columns=(
+        required("run_number", LONG, "Run that left it, state.runs.run_number"),
         required("cluster_id", STRING, "Cluster"),
         required("topic", STRING, "Topic"),
         required("partition", INT, "Partition index"),
@@ -52,31 +55,63 @@ AUDITED = TableSpec(
         column("why_whole", STRING, "Why the next run judges it anew, over all its facts; null: it goes on"),
         column("state", BINARY, "What the rules hold of it, as JSON of their own objects"),
     ),
-    keys=("cluster_id", "topic", "partition"),
+    keys=("run_number", "cluster_id", "topic", "partition"),
     checks={"goes_on_or_says_why": "CASE WHEN state IS NULL THEN why_whole IS NOT NULL ELSE why_whole IS NULL END"},
 )
 
-#: Beside the kinds of `CARRIED`, in `ANCHORS`: what the ledger of replays was told by the run.
-STAMP = "stamp"
-
-ANCHORS = TableSpec(
+RUNS = TableSpec(
     layer="state",
-    name="anchors",
-    comment="What a run carried to the next one, kept once a day of each cluster: where the replay begins of a cluster "
-    "whose older days were dropped.",
+    name="runs",
+    comment="Ledger: one row per run and broker of the lake: from when on its log was replayed, why, and up to when it "
+    "is final. Its commit is what makes a run count.",
     columns=(
-        required("run_id", STRING, "Run that left it, gold.runs.run_id"),
+        required("run_number", LONG, "1 for the first run of the lake, and so on"),
+        required("run_id", STRING, "gold.runs.run_id; the same where an audit is made again, as after an upgrade"),
+        required("replayed_time", TIMESTAMP, "When the replay ended"),
         required(
-            "kind",
+            "components",
             STRING,
-            "As in state.carried; stamp: seals of the cluster and fingerprint of the run, as JSON in row",
+            "What its rows rest on: replay, grammars and settings; tables: an upgrade made some anew, and nothing is "
+            "gone on from",
         ),
-        column("cluster_id", STRING, "Cluster; null for a stamp of all of them, as earlier versions left"),
-        column("broker_id", INT, "Broker whose log it comes from; null for the stamp"),
-        column("name", STRING, "As there; of the stamp a hash of what folds of that version hold"),
-        *CARRIED.columns[4:],
+        column("inputs", STRING, "Hash of the files, and of what replayed them"),
+        column("folds_run", LONG, "Run whose state.folds the next one goes on from: its own, if more than rules ran"),
+        column("folds_shape", STRING, "Hash of what those folds hold"),
+        column("cluster_id", STRING, "Cluster; null: the lake has no log"),
+        column("broker_id", INT, "Broker"),
+        column("from_time", TIMESTAMP, "Its log was replayed from here on; null: from the beginning"),
+        column("until_time", TIMESTAMP, "The log reached up to here"),
+        column("sealed_time", TIMESTAMP, "What lies before is final unless a file comes late; null: nothing is"),
+        column("sessions_time", TIMESTAMP, "The same of fetches"),
+        column("waiting_time", TIMESTAMP, "The oldest request with an append that is not settled came no earlier"),
+        column("premises", STRING, "Hash of what lines had told of versions and settings by sealed_time"),
+        column(
+            "reason",
+            STRING,
+            "first: nothing was replayed before; new: its log went on; late: lines came that belong before what was "
+            "final, or a connection went on that had been silent since; configuration: what lines told of versions or "
+            "settings changed for the past; fingerprint: rules, grammars or configuration of the audit changed; "
+            "unchanged: another broker's log went on",
+        ),
+        column("late_time", TIMESTAMP, "Earliest instant of what came late"),
+        required("file_ids", STRINGS, "Log files of this broker that were new, bronze.log_files.file_id"),
+        column(
+            "changes",
+            STRINGS,
+            "What of highwater changed since the run before: replay, grammar (lines were parsed again), settings of "
+            "the replay, tables (an upgrade made some anew), rules (they alone were asked again); null: nothing",
+        ),
+        column("rules", STRING, "Hash of what judging rests on beside the facts; null: no rule was asked"),
+        column("judged_time", TIMESTAMP, "Up to here the rules have judged its log for good"),
+        column("log_ended", BOOLEAN, "Its log had ended, and is judged to its end"),
+        column("closed_time", TIMESTAMP, "Days of its cluster before were closed; null: none was"),
+        column("silver_versions", STRING, "Delta version of each table of silver that the rules read, as JSON"),
     ),
-    keys=("run_id", "kind", "cluster_id", "broker_id", "name", "row"),
+    keys=("run_number", "cluster_id", "broker_id"),
+    checks={
+        "reason_known": "reason IS NULL OR "
+        "reason IN ('first', 'new', 'late', 'configuration', 'fingerprint', 'unchanged')"
+    },
 )
 
 EXPIRIES = TableSpec(
@@ -93,45 +128,12 @@ EXPIRIES = TableSpec(
         required(
             "run_id",
             STRING,
-            "Run whose state.anchors a replay begins with from now on; empty where none of the cluster was replayed",
+            "Run whose state.folds a replay begins with from now on; empty where none of the cluster was replayed",
         ),
         column("cluster_id", STRING, "Cluster; null: all of the lake, before each had its own days"),
+        column("run_number", LONG, "The same run, state.runs.run_number"),
     ),
     keys=("expired_time", "cluster_id"),
-)
-
-REPLAYS = TableSpec(
-    layer="state",
-    name="replays",
-    comment="Ledger: one row per run and broker that had anything to replay: from when on, why, and up to when it is "
-    "final. An audit that is made again, as after an upgrade, has the same run_id.",
-    columns=(
-        required("run_id", STRING, "gold.runs.run_id"),
-        required("replayed_time", TIMESTAMP, "When the replay ended"),
-        required("cluster_id", STRING, "Cluster"),
-        required("broker_id", INT, "Broker"),
-        column("from_time", TIMESTAMP, "Its log was replayed from here on; null: from the beginning"),
-        column("until_time", TIMESTAMP, "The log reached up to here"),
-        column("sealed_time", TIMESTAMP, "What lies before is final unless a file comes late; null: nothing is"),
-        required(
-            "reason",
-            STRING,
-            "first: nothing was replayed before; new: its log went on; late: lines came that belong before what was "
-            "final, or a connection went on that had been silent since; configuration: what lines told of versions or "
-            "settings changed for the past; fingerprint: rules, grammars or configuration of the audit changed; "
-            "unchanged: another broker's log went on",
-        ),
-        column("late_time", TIMESTAMP, "Earliest instant of what came late"),
-        required("file_ids", STRINGS, "Log files of this broker that were new, bronze.log_files.file_id"),
-        column(
-            "changes",
-            STRINGS,
-            "What of highwater changed since the run before: replay, grammar (lines were parsed again), settings of "
-            "the replay, tables (an upgrade made some anew), rules (they alone were asked again); null: nothing",
-        ),
-    ),
-    keys=("run_id", "cluster_id", "broker_id", "replayed_time"),
-    checks={"reason_known": "reason IN ('first', 'new', 'late', 'configuration', 'fingerprint', 'unchanged')"},
 )
 
 UPGRADES = TableSpec(
@@ -179,4 +181,4 @@ DIGESTS = TableSpec(
     keys=("reading", "code", "file", "part"),
 )
 
-TABLES = (CARRIED, AUDITED, ANCHORS, EXPIRIES, REPLAYS, UPGRADES, INVENTORY, DIGESTS)
+TABLES = (FOLDS, AUDITED, RUNS, EXPIRIES, UPGRADES, INVENTORY, DIGESTS)

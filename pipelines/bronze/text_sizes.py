@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 
 from pipelines.bronze.streams import file_of
-from pipelines.lake.delta_log import read_log, table_version
-from pipelines.lake.parquet import read_files
+from pipelines.lake.small_tables import SmallTables
 from pipelines.storage.place import Place, place_of
 from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES
-from schemas.state import REPLAYS
-from schemas.table import TableSpec
+from schemas.state import RUNS
 
 #: What the brokers' logs shrink by: 11 to 27 times, those of the corpora.
 _COMPRESSED_BY = 20
@@ -24,7 +21,7 @@ def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
     """Text in files that the lake does not know by their name and size; of a run in batches, in one of them."""
     known = {
         (path, row["size_bytes"])
-        for row in _rows(lake, LOG_FILES, "path", "size_bytes")
+        for row in SmallTables(lake).rows(LOG_FILES, "path", "size_bytes").to_pylist()
         for path in (row["path"], file_of(row["path"]))
     }
     bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
@@ -35,8 +32,8 @@ def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
 
 def waiting_bytes(lake: Place) -> int:
     """Text in files that the lake has and no replay has read."""
-    replayed = {file_id for row in _rows(lake, REPLAYS, "file_ids") for file_id in row["file_ids"]}
-    rows = _rows(lake, LOG_FILES, "file_id", "path", "size_bytes")
+    replayed = {file_id for row in SmallTables(lake).rows(RUNS, "file_ids").to_pylist() for file_id in row["file_ids"]}
+    rows = SmallTables(lake).rows(LOG_FILES, "file_id", "path", "size_bytes").to_pylist()
     return sum(_text_bytes(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
 
 
@@ -49,10 +46,3 @@ def _size_bytes(path: str) -> int:
 
 def _text_bytes(path: str, size_bytes: int) -> int:
     return size_bytes * _COMPRESSED_BY if _COMPRESSED.fullmatch(path) else size_bytes
-
-
-def _rows(lake: Place, spec: TableSpec, *columns: str) -> Iterator[dict[str, Any]]:
-    folder = lake / spec.layer / spec.name
-    if table_version(folder) is not None:
-        files = [folder / file.path for file in read_log(folder).files]
-        yield from read_files(spec, files, columns).to_pylist()

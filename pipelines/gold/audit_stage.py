@@ -23,6 +23,7 @@ from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
 from pipelines.rules.holes import Hole
 from pipelines.rules.holes_stage import write_holes
+from pipelines.rules.incremental import Judged
 from pipelines.rules.known_findings import Known, known_of, told_now
 from pipelines.rules.registry import RULES
 from pipelines.rules.stage import find_cases
@@ -42,7 +43,7 @@ def audit(
     todo: Plan,
     seals: Mapping[Broker, Seal],
     beside: Sequence[Beside] = (),
-) -> int:
+) -> Judged:
     """Ask all rules and write what they found.
 
     Args:
@@ -50,7 +51,7 @@ def audit(
         beside: what goes with the rules in their query.
 
     Returns:
-        The Delta version of ``state.audited`` with what the next run goes on from.
+        Where the rules of the next run go on.
     """
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
     replays: list[Controllers] = []
@@ -84,8 +85,7 @@ def audit(
             lambda: write(RULE_RESULTS, [_result(result) for result in results]),
         ]
     )
-    version: int = of_partitions.version
-    return version
+    return of_partitions.left
 
 
 def _known(lake: Lake) -> Known:

@@ -23,21 +23,22 @@ from pipelines.bronze.quarantine import batches_without, custody
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.stage import collect_premises
 from pipelines.gold.audit_stage import audit
+from pipelines.gold.ledger import note_run
 from pipelines.incidents.stage import write_incidents
-from pipelines.kafka.seals import OF_ANCHOR, Broker, Seal, Stamp, Start
+from pipelines.kafka.seals import Broker, Seal, Start
 from pipelines.lake.bounds import instant
 from pipelines.lake.digests import drop_outdated
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
 from pipelines.lake.staged import Beside, Staged, as_declared, remove_staging
 from pipelines.metrics.stage import write_broker_metrics
-from pipelines.replay.anchors import keep_anchors
-from pipelines.replay.carried import Plan, note_replays, plan, write_carried
+from pipelines.replay.carried import Plan, plan, write_folds
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import UNDECIDED
 from pipelines.replay.late_stage import settled
+from pipelines.replay.runs import runs_of
 from pipelines.replay.stage import replayed
 from pipelines.silver.parse import parsed_by
 from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
@@ -50,7 +51,7 @@ from schemas.checks import PURGATORY_CHECKS
 from schemas.data_files import DATA_FILES
 from schemas.isr import ISR_TIMELINE
 from schemas.shares import SHARE_OPERATIONS
-from schemas.state import AUDITED, CARRIED, REPLAYS
+from schemas.state import AUDITED, FOLDS
 from schemas.table import TableSpec
 
 _INSTANT = pa.timestamp("us", "UTC")
@@ -75,14 +76,14 @@ ANSWERS = (
 )
 
 
-#: Tables that each run adds files to; what goes on from run to run is asked for by its version.
-GATHERED = tuple(spec for spec in TABLES if spec not in (CARRIED, AUDITED))
+#: Tables that each run adds files to; what goes on from run to run stands in files of its own.
+GATHERED = tuple(spec for spec in TABLES if spec not in (FOLDS, AUDITED))
 
 
 def is_current(lake: Lake, run_id: str) -> bool:
-    """Whether the gold tables are what this audit would write: its last commit, in the ledger, names it."""
-    stamp = lake.stamp(REPLAYS)
-    return stamp is not None and Stamp.from_json(stamp).run_id == run_id
+    """Whether the gold tables are what this audit would write: the ledger's last run is it."""
+    runs = runs_of(lake)
+    return bool(runs) and runs[0].run_id == run_id
 
 
 def fingerprint_of(lake: Lake, config: Config) -> str:
@@ -119,9 +120,8 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     fingerprint = fingerprint_of(lake, config)
     todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
     replay = ExitStack()
-    before = lake.stamp(REPLAYS)
-    last = Stamp.from_json(before) if before is not None and inputs else None
-    rest: list[tuple[Mapping[Broker, Seal], Callable[[], int], list[Beside]]] = []
+    last = todo.runs[0] if todo.runs and inputs else None
+    rest: list[tuple[Mapping[Broker, Seal], Callable[[], None] | None, list[Beside]]] = []
 
     def operations() -> None:
         rest.append(_operations(lake, config, premises, todo, run_id, replay))
@@ -142,24 +142,22 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     in_process = local_cores(lake.spark.sparkContext.master) is not None
     with lake.settings(ONE_TASK_A_TABLE if in_process else {}), replay:
         if last is not None and last.inputs == inputs:
-            version = last.carried_version
-            rest.append((last.seals, lambda: version, []))
+            rest.append((last.seals, None, []))
         else:
             concurrently([operations, phases, checks])
         ((seals, carry, beside),) = rest
-        carried, audited, _ = concurrently(
+        judged, *_ = concurrently(
             [
-                carry,
                 lambda: audit(lake, premises, config.audit, run_id, todo, seals, beside),
                 lambda: write_clock_bounds(lake, premises.contexts.coarse, run_id),
+                *([] if carry is None else [carry]),
             ]
         )
         # Metrics are also of what the rules' pass writes: windows without leader, elections.
         write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
         write_incidents(lake, config, run_id)
         drop_outdated(lake, (*silver.TABLES, gold.DELAYED_OPERATIONS))
-    note_replays(lake, todo, seals, carried, run_id, fingerprint, inputs, audited)
-    keep_anchors(lake, todo.starts)
+    note_run(lake, todo, seals, run_id, fingerprint, inputs, judged, carry is not None)
     concurrently([partial(_gather, lake, spec) for spec in GATHERED])
     return todo.starts
 
@@ -174,20 +172,19 @@ def _gather(lake: Lake, spec: TableSpec) -> None:
 
 def _operations(
     lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str, stack: ExitStack
-) -> tuple[Mapping[Broker, Seal], Callable[[], int], list[Beside]]:
+) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside]]:
     """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
 
     Args:
         stack: closed when that is done, too.
 
     Returns:
-        Up to where the replay is final; what is left to do, which gives the version of ``state.carried``; and folds
-        that go beside those of the rules.
+        Up to where the replay is final; what is left to do; and folds that go beside those of the rules.
     """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME, *shares.TABLES, *FOLLOWER_TABLES):
             lake.empty(spec, run_id)
-        return {}, lambda: lake.empty(CARRIED, run_id), []
+        return {}, lambda: None, []
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
     made_anew = (gold.DELAYED_OPERATIONS, SHARE_OPERATIONS, ISR_TIMELINE) if todo.whole else (ISR_TIMELINE,)
     made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew))
@@ -213,7 +210,7 @@ def _operations(
         lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
 
     blame = replica_blame(lake, config.latency, since, run_id)
-    return made.seals, partial(write_carried, lake, todo.window, made, run_id), [blame]
+    return made.seals, partial(write_folds, lake, todo, made, run_id), [blame]
 
 
 def _merge_shares(lake: Lake, operations: Staged, run_id: str) -> None:
@@ -227,11 +224,7 @@ def _merge_shares(lake: Lake, operations: Staged, run_id: str) -> None:
 
 def _provisional_us(todo: Plan) -> int:
     """The earliest instant of which new files may tell something new; 0: all is made anew."""
-    anew = (
-        start.seal
-        for broker, start in todo.starts.items()
-        if broker in todo.new_files or start.carried_version in (None, OF_ANCHOR)
-    )
+    anew = (start.seal for broker, start in todo.starts.items() if broker in todo.new_files or start.is_first)
     return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
 
 

@@ -13,9 +13,8 @@ Nothing here compares two brokers: each one has a seal of its own, on its own cl
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -30,6 +29,7 @@ FINGERPRINT: Final = "fingerprint"
 UNCHANGED: Final = "unchanged"
 
 _SECOND_US: Final = 1_000_000
+_DAY_US: Final = 86_400_000_000
 
 
 class Seal(NamedTuple):
@@ -51,52 +51,73 @@ class Seal(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stamp:
-    """What a run leaves with its last commit, for the next one to go on from.
+class Run:
+    """What a run left to the next one, as ``state.runs`` has it.
 
     Attributes:
-        run_id: the audit.
-        fingerprint: hash of code, rules and configuration that gave the rows.
-        carried_version: Delta version of ``state.carried``.
-        seals: by broker; one without a seal begins anew.
+        number: 1 for the first run of a lake.
+        run_id: the audit; empty: no run, but an upgrade that made tables anew.
+        components: what gave the rows: code, rules and configuration.
         inputs: hash of the files, and of what replayed them (`pipelines.base.fingerprint.inputs_fingerprint`).
-        audited_version: Delta version of ``state.audited``; None: the rules begin anew.
+        folds_run: the run whose rows of ``state.folds`` the next one goes on from.
+        folds_shape: hash of what those hold.
+        seals: by broker; one without a seal begins anew.
+        late: by broker whose replay went back for what came late, from when on; 0: from the beginning.
+        file_ids: log files that were new.
     """
 
+    number: int
     run_id: str
-    fingerprint: str
-    carried_version: int
-    seals: Mapping[Broker, Seal] = field(default_factory=dict)
+    components: str
     inputs: str = ""
-    audited_version: int | None = None
+    folds_run: int = 0
+    folds_shape: str = ""
+    seals: Mapping[Broker, Seal] = field(default_factory=dict)
+    late: Mapping[Broker, int] = field(default_factory=dict)
+    file_ids: frozenset[str] = frozenset()
 
-    @property
-    def final_us(self) -> int:
-        """Up to where the replay of every broker's log was final at most; 0 where none has a seal."""
-        return max((seal.sealed_us for seal in self.seals.values()), default=0)
+    def final_us(self, cluster_id: str) -> int | None:
+        """Up to where the replay of every log of a cluster was final at most; None where it has no seal."""
+        return max((seal.sealed_us for broker, seal in self.seals.items() if broker[0] == cluster_id), default=None)
 
-    def by_cluster(self) -> dict[str, Stamp]:
-        """The stamp of each cluster by itself."""
-        return {
-            name: replace(self, seals={broker: seal for broker, seal in self.seals.items() if broker[0] == name})
-            for name in sorted({cluster_id for cluster_id, _ in self.seals})
+
+def runs_that_hold(runs: Iterable[Run], cluster_id: str) -> Iterator[Run]:
+    """Runs of a cluster behind whose seals no later run has gone back: what lies before them is as it was.
+
+    Args:
+        runs: the newest first.
+    """
+    back: dict[Broker, int] = {}
+    for run in runs:
+        seals = {broker: seal for broker, seal in run.seals.items() if broker[0] == cluster_id}
+        if seals and all(back.get(broker, seal.sealed_us) >= seal.sealed_us for broker, seal in seals.items()):
+            yield run
+        for broker, us in run.late.items():
+            back[broker] = min(us, back.get(broker, us))
+
+
+def runs_to_keep(runs: Sequence[Run], pinned: Mapping[str, int], last: int) -> set[int]:
+    """Runs whose folds stay: the last ones, and of each cluster the first one that is final for some part of a day.
+
+    Args:
+        runs: the newest first.
+        pinned: by cluster of which days were dropped, the number of the run that its replay begins with; no older one
+            is asked for again.
+        last: how many of the last ones.
+
+    Returns:
+        Numbers, as of `Run.folds_run`.
+    """
+    keep = {run.folds_run for run in runs[:last]}
+    for cluster_id in {cluster_id for run in runs for cluster_id, _ in run.seals}:
+        begins = pinned.get(cluster_id, 0)
+        first = {
+            (run.final_us(cluster_id) or 0) // _DAY_US: run.folds_run
+            for run in runs_that_hold(runs, cluster_id)
+            if run.folds_run >= begins
         }
-
-    def to_json(self) -> str:
-        """The stamp as text."""
-        seals = [[*broker, *seal] for broker, seal in sorted(self.seals.items())]
-        values = [self.run_id, self.fingerprint, self.carried_version, seals, self.inputs, self.audited_version]
-        return json.dumps(values, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str) -> Stamp:
-        """The stamp of `to_json`; earlier versions of highwater named neither inputs nor ``state.audited``."""
-        run_id, fingerprint, version, seals, *others = json.loads(text)
-        return cls(run_id, fingerprint, version, {(row[0], row[1]): Seal(*row[2:]) for row in seals}, *others)
-
-
-#: In the place of a version of ``state.carried``.
-OF_ANCHOR: Final = -1
+        keep.update(first.values(), {begins})
+    return keep - {0}
 
 
 class Start(NamedTuple):
@@ -104,15 +125,17 @@ class Start(NamedTuple):
 
     Attributes:
         seal: the seal that it goes on from; None: the beginning.
-        carried_version: of ``state.carried``, with the states of that seal; `OF_ANCHOR`: they are the anchor's.
+        folds_run: the run that left the folds of that seal.
         reason: one of the constants above.
         late_us: the earliest instant of what came late.
+        is_first: nothing of gold is gone on with: it begins at the beginning, or where days were dropped.
     """
 
     seal: Seal | None
-    carried_version: int | None
+    folds_run: int | None
     reason: str
     late_us: int | None = None
+    is_first: bool = False
 
     def told(self) -> str:
         """In words, for whoever watches the run."""
@@ -124,69 +147,77 @@ class Start(NamedTuple):
 
 def starts(
     brokers: Iterable[Broker],
-    stamps: Sequence[Stamp],
-    fingerprint: str,
+    runs: Sequence[Run],
+    components: str,
     earliest_us: Mapping[Broker, int],
     premises: Callable[[Broker, int], str],
     lag_us: int,
-    anchor: Mapping[Broker, Seal] | None = None,
+    pinned: Mapping[Broker, tuple[Seal, int]] | None = None,
+    there: Container[int] | None = None,
 ) -> dict[Broker, Start]:
     """Where each broker's replay begins.
 
     Args:
         brokers: all there are.
-        stamps: of earlier runs, the newest first.
-        fingerprint: of this run.
+        runs: earlier ones, the newest first.
+        components: of this run.
         earliest_us: by broker with new files, the earliest instant that they tell of.
         premises: hash of what lines tell by now of a broker and the time before an instant.
         lag_us: see `seal_us`.
-        anchor: seals of the run before which days were dropped. There is no beginning but these, and none of a seal
-            that lies before them.
+        pinned: seals, and the run that left them, before which days were dropped. There is no beginning but these, and
+            none of a seal that lies before them.
+        there: runs whose folds are there; None: those of all.
     """
     by_broker: dict[Broker, Start] = {}
-    last = stamps[0] if stamps else None
     for broker in brokers:
-        if last is None:
-            by_broker[broker] = Start(None, None, FIRST)
-        elif last.fingerprint != fingerprint:
-            by_broker[broker] = Start(None, None, FINGERPRINT)
+        if not runs:
+            start = _beginning(FIRST)
+        elif runs[0].components != components:
+            start = _beginning(FINGERPRINT)
         else:
-            by_broker[broker] = _start(broker, stamps, earliest_us.get(broker), premises, lag_us)
-    return {broker: _not_before(start, (anchor or {}).get(broker)) for broker, start in by_broker.items()}
+            start = _start(broker, runs, earliest_us.get(broker), premises, lag_us, there)
+        by_broker[broker] = not_before(start, (pinned or {}).get(broker))
+    return by_broker
 
 
-def _not_before(start: Start, seal: Seal | None) -> Start:
-    if seal is None or (start.seal is not None and start.seal.sealed_us >= seal.sealed_us):
+def not_before(start: Start, pinned: tuple[Seal, int] | None) -> Start:
+    """A start, which is moved to where days were dropped if it lies before that."""
+    if pinned is None or (start.seal is not None and start.seal.sealed_us >= pinned[0].sealed_us):
         return start
-    return start._replace(seal=seal, carried_version=OF_ANCHOR)
+    return start._replace(seal=pinned[0], folds_run=pinned[1], is_first=True)
+
+
+def _beginning(reason: str, late_us: int | None = None) -> Start:
+    return Start(None, None, reason, late_us, is_first=True)
 
 
 def _start(
     broker: Broker,
-    stamps: Sequence[Stamp],
+    runs: Sequence[Run],
     earliest_us: int | None,
     premises: Callable[[Broker, int], str],
     lag_us: int,
+    there: Container[int] | None,
 ) -> Start:
-    fingerprint = stamps[0].fingerprint
-    now = stamps[0].seals.get(broker)
+    now = runs[0].seals.get(broker)
     if now is None:
-        return Start(None, None, FIRST if earliest_us is not None else UNCHANGED)
+        return _beginning(FIRST if earliest_us is not None else UNCHANGED)
     if premises(broker, now.sealed_us) != now.premises:
-        return Start(None, None, CONFIGURATION)
+        return _beginning(CONFIGURATION)
     if earliest_us is None or earliest_us >= now.sealed_us:
-        return Start(now, stamps[0].carried_version, UNCHANGED if earliest_us is None else NEW)
+        return Start(now, runs[0].folds_run, UNCHANGED if earliest_us is None else NEW)
     holds_us = now.since_us
-    for stamp in stamps[1:]:
-        seal = stamp.seals.get(broker)
-        if stamp.fingerprint != fingerprint or seal is None:
+    for run in runs[1:]:
+        seal = run.seals.get(broker)
+        if run.components != runs[0].components or seal is None:
             break
         # What was decided shortly before a seal looked at what followed it, up to the lag.
         settled = seal.sealed_us <= holds_us and seal.sealed_us + lag_us // 2 <= earliest_us
-        if settled and premises(broker, seal.sealed_us) == seal.premises:
-            return Start(seal, stamp.carried_version, LATE, earliest_us)
+        is_there = there is None or run.folds_run in there
+        if settled and is_there and premises(broker, seal.sealed_us) == seal.premises:
+            return Start(seal, run.folds_run, LATE, earliest_us)
         holds_us = min(holds_us, seal.since_us)
-    return Start(None, None, LATE, earliest_us)
+    return _beginning(LATE, earliest_us)
 
 
 def seal_us(last_line_us: int, lag_us: int, since_us: int | None) -> int:

@@ -22,7 +22,7 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import Piece, Stored, pieces_of, read_pieces
 from pipelines.lake.table_files import rows_table
 from pipelines.spark.tasks import in_tasks
-from schemas.state import DIGESTS, REPLAYS
+from schemas.state import DIGESTS, RUNS
 from schemas.table import TableSpec
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def digested(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list
     Args:
         shape: columns of the rows.
     """
-    if not lake.has_rows(REPLAYS):
+    if not lake.has_rows(RUNS):
         return list(readings)
     return [reading if reading.digest is None else _from_digests(lake, reading, shape) for reading in readings]
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from pipelines.lake.delta_log import actions_of, commits_of, path_within
 from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
 
 #: Stamp of lines that an older version of the program ingested: it names no batch.
 _CONTENTS: Final = re.compile(r"[0-9a-f]{64}")
@@ -76,16 +75,6 @@ def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
             if file and file.get("dataChange", True):
                 added[path_within(file["path"], table)] = file["size"]
     return list(added.items())
-
-
-def keeps_files(table: Place, version: int) -> bool:
-    """Whether the files that a version added are there."""
-    store = store_of(table)
-    commit = table / "_delta_log" / f"{version:020}.json"
-    if not store.is_file(commit):
-        return False
-    added = (action["add"]["path"] for action in actions_of(commit) if "add" in action)
-    return all(store.is_file(table / path_within(name, table)) for name in added)
 
 
 def _stamp(actions: Iterable[Mapping[str, Any]]) -> str | None:

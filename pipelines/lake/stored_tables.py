@@ -16,7 +16,7 @@ from pipelines.lake.contents import find_tables
 from pipelines.lake.delta_log import read_log, table_version
 from pipelines.lake.parquet import Stored, columns_schema, read_files
 from pipelines.lake.skipping import files_within
-from pipelines.lake.stamps import added_since, added_until, keeps_files, stamps_of
+from pipelines.lake.stamps import added_since, added_until, stamps_of
 from pipelines.lake.table_files import AddedFile
 from pipelines.lake.tables import hadoop_path, require_readable
 from pipelines.storage.place import Place, resolved
@@ -121,15 +121,6 @@ class StoredTables:
             Stored(folder / file.path, file.size_bytes) for file in files_within(spec.arrow_schema, log.files, where)
         ]
 
-    def files_of_version(self, spec: TableSpec, version: int) -> tuple[Stored, ...]:
-        """The Parquet files of a version of a table.
-
-        Raises:
-            InputError: its log is not whole, or of a kind that is not known.
-        """
-        folder = self.path(spec)
-        return tuple(Stored(folder / file.path, file.size_bytes) for file in read_log(folder, version).files)
-
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
         """Rows of a table that the driver can hold, in the declared types; none where there is no table."""
         files = self.files(spec, where) if self.has_rows(spec) else []
@@ -170,7 +161,3 @@ class StoredTables:
         """Files that were added after a version; None where the log does not tell (`lake.stamps.added_since`)."""
         added = added_since(self.path(spec), version)
         return None if added is None else tuple(Stored(self.path(spec) / name, size) for name, size in added)
-
-    def keeps(self, spec: TableSpec, version: int) -> bool:
-        """Whether the files that a version was written with are there: maintenance removes those of old ones."""
-        return keeps_files(self.path(spec), version)

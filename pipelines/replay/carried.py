@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial, reduce
-from itertools import takewhile
-from operator import or_
+from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,9 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pipelines.base.arrow_rows import both, is_in, micros, one_batch, shaped, when
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
-from pipelines.base.fingerprint import RULES, components_changed
 from pipelines.cluster.premises import REQUEST_FILE, Premises
-from pipelines.kafka.seals import CONFIGURATION, OF_ANCHOR, Broker, Seal, Stamp, Start, seal_us, starts
+from pipelines.kafka.seals import CONFIGURATION, Broker, Run, Seal, Start, not_before, seal_us, starts
 from pipelines.lake.bounds import Bounds, instant
 from pipelines.lake.folds import Fold, collect_tables, fold
 from pipelines.lake.lake import Lake
@@ -27,16 +23,15 @@ from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, re
 from pipelines.lake.staged import Staged
 from pipelines.lake.table_files import rows_table
 from pipelines.replay import partition_worker, session_worker, silences
-from pipelines.replay.anchors import pinned, pinned_runs_of, rows_of_anchors
 from pipelines.replay.carried_rows import LEFT_WAKES, OpenRows, carried_folds, carried_rows, wakes_left, wakes_to_carry
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
+from pipelines.replay.runs import among, pinned_runs, pinned_seals, replaced_folds, runs_of, with_folds
 from pipelines.replay.stage import Replayed
-from pipelines.replay.window import CarriedFiles, Window
+from pipelines.replay.window import CarriedFolds, Window
 from schemas import flow, silver, state
-from schemas.state import ANCHORS, CARRIED, REPLAYS
+from schemas.state import FOLDS
 
 _BROKER = ("cluster_id", "broker_id")
-_DAY_US = 86_400_000_000
 _REQUESTS = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
 _LEAST = shape({"cluster_id": "string", "broker_id": "int", "time_us": "long"})
 
@@ -49,17 +44,26 @@ class Plan:
         starts: by broker.
         new_files: by broker, the files that no run has replayed.
         last_us: by broker, when its log ends.
+        runs: those that count, the newest first.
+        pinned: by cluster of which days were dropped, the run that its replay begins with.
     """
 
     window: Window
     starts: Mapping[Broker, Start]
     new_files: Mapping[Broker, list[str]]
     last_us: Mapping[Broker, int]
+    runs: Sequence[Run] = ()
+    pinned: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
         """Nothing goes on from an earlier run: every table is made anew, but for closed days."""
-        return all(start.carried_version in (None, OF_ANCHOR) for start in self.starts.values())
+        return all(start.is_first for start in self.starts.values())
+
+    @property
+    def run_number(self) -> int:
+        """Number of this run."""
+        return self.runs[0].number + 1 if self.runs else 1
 
 
 def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
@@ -71,8 +75,8 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
         lag_us: how far behind the end of a log its replay is final.
     """
     files = _parsed_files(premises)
-    stamps = [Stamp.from_json(text) for _, text in lake.stamps(REPLAYS)]
-    known = _replayed_files(lake) if stamps else set()
+    runs = runs_of(lake)
+    known = {file_id for run in runs for file_id in run.file_ids}
     new_files: dict[Broker, list[str]] = defaultdict(list)
     ends: dict[Broker, dict[bool, int]] = defaultdict(dict)
     for file_id, broker, is_request, _, last_us in files:
@@ -81,24 +85,23 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
         ends[broker][is_request] = max(ends[broker].get(is_request, 0), last_us)
     # What a request proves is older than its line: where there is a request log, it tells how far the log is complete.
     last = {broker: by_kind.get(True, by_kind.get(False, 0)) for broker, by_kind in ends.items()}
-    earliest = _earliest(lake, new_files, files, stamps[0].seals) if known else {}
-    if any(broker in stamps[0].seals and us < stamps[0].seals[broker].sealed_us for broker, us in earliest.items()):
-        # An older state is asked for: only those that maintenance has left can be gone back to.
-        stamps[1:] = takewhile(lambda stamp: lake.keeps(CARRIED, stamp.carried_version), stamps[1:])
-    pinned_runs = pinned_runs_of(lake, {cluster_id for cluster_id, _ in last})
-    anchors = pinned(lake, pinned_runs)
-    begins = starts(last, stamps, fingerprint, earliest, premises.digest, lag_us, anchors)
-    for broker in _named_since(lake, premises, stamps, begins):
-        seal = anchors.get(broker)
-        begins[broker] = Start(seal, None if seal is None else OF_ANCHOR, CONFIGURATION)
+    last_seals = runs[0].seals if runs else {}
+    earliest = _earliest(lake, new_files, files, last_seals) if known else {}
+    is_late = any(broker in last_seals and us < last_seals[broker].sealed_us for broker, us in earliest.items())
+    pinned = pinned_runs(lake, {cluster_id for cluster_id, _ in last})
+    pins = pinned_seals(runs, pinned)
+    there = with_folds(lake) if is_late else None
+    begins = starts(last, runs, fingerprint, earliest, premises.digest, lag_us, pins, there)
+    for broker in _named_since(lake, premises, runs, begins):
+        begins[broker] = not_before(Start(None, None, CONFIGURATION, is_first=True), pins.get(broker))
     seals = {broker: start.seal for broker, start in begins.items() if start.seal is not None}
     until = {}
     for broker, last_us in last.items():
         seal = seals.get(broker)
         until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
     logs_end = {broker: max(by_kind.values()) for broker, by_kind in ends.items()}
-    window = Window(seals, until, logs_end, _carried(lake, begins, pinned_runs))
-    return Plan(window, begins, new_files, last)
+    window = Window(seals, until, logs_end, _carried(lake, begins))
+    return Plan(window, begins, new_files, last, runs, pinned)
 
 
 def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]]:
@@ -108,10 +111,6 @@ def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]
         for file in premises.files
         if file.parsed and file.broker_id is not None and file.first_us is not None and file.last_us is not None
     ]
-
-
-def _replayed_files(lake: Lake) -> set[str]:
-    return set(pc.list_flatten(lake.rows(REPLAYS, "file_ids")["file_ids"]).unique().to_pylist())
 
 
 def _earliest(
@@ -191,13 +190,13 @@ def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broke
     return earliest
 
 
-def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], begins: Mapping[Broker, Start]) -> set[Broker]:
+def _named_since(lake: Lake, premises: Premises, runs: Sequence[Run], begins: Mapping[Broker, Start]) -> set[Broker]:
     """Brokers of which partitions were replayed under a topic id whose name a line tells by now."""
-    if not stamps or not premises.topic_names or not any(start.seal for start in begins.values()):
+    if not premises.topic_names or not any(start.seal for start in begins.values()):
         return set()
-    files = lake.files_of_version(CARRIED, stamps[0].carried_version)
     by_id = (pc.field("kind") == state.PARTITION) & pc.starts_with(pc.field("name"), "id:")
-    rows = few_rows(lake, Reading(CARRIED, CARRIED.column_names, as_they_are, by_id, files), CARRIED.worker_schema)
+    of_last = by_id & (pc.field("run_number") == runs[0].folds_run)
+    rows = few_rows(lake, Reading(FOLDS, FOLDS.column_names, as_they_are, of_last), FOLDS.worker_schema)
     topic_ids = pc.struct_field(pc.extract_regex(rows["name"], r"^id:(?P<topic_id>.*)-\d+$"), "topic_id")
     places = zip(*(rows[name].to_pylist() for name in _BROKER), topic_ids.to_pylist(), strict=True)
     return {
@@ -207,60 +206,48 @@ def _named_since(lake: Lake, premises: Premises, stamps: list[Stamp], begins: Ma
     }
 
 
-def _carried(lake: Lake, begins: Mapping[Broker, Start], pinned_runs: Mapping[str, str]) -> tuple[CarriedFiles, ...]:
-    """Where what is carried lies, of each broker that of the seal that it goes on from."""
-    versions: dict[int, list[Broker]] = defaultdict(list)
-    for broker, start in begins.items():
-        if start.seal is not None and start.carried_version is not None:
-            versions[start.carried_version].append(broker)
-    return tuple(
-        CarriedFiles(ANCHORS, tuple(lake.files(ANCHORS) or ()), rows_of_anchors(pinned_runs) & _among(brokers))
-        if version == OF_ANCHOR
-        else CarriedFiles(CARRIED, lake.files_of_version(CARRIED, version), _among(brokers))
-        for version, brokers in sorted(versions.items())
-    )
+def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> CarriedFolds | None:
+    """Where what is carried stands, of each broker that of the seal that it goes on from."""
+    folds = {broker: start.folds_run for broker, start in begins.items() if start.folds_run is not None}
+    if not folds:
+        return None
+    where = among(folds)
+    return CarriedFolds(tuple(lake.files(FOLDS, where) or ()), where)
 
 
-def _among(brokers: Sequence[Broker]) -> pc.Expression:
-    broker_ids: dict[str, list[int]] = defaultdict(list)
-    for cluster_id, broker_id in sorted(brokers):
-        broker_ids[cluster_id].append(broker_id)
-    of_clusters = [
-        (pc.field("cluster_id") == cluster_id) & pc.field("broker_id").isin(pa.array(ids, pa.int32()))
-        for cluster_id, ids in broker_ids.items()
-    ]
-    return reduce(or_, of_clusters)
+def write_folds(lake: Lake, plan: Plan, replayed: Replayed, stamp: str) -> None:
+    """Write what the next run goes on from, and drop what no run asks for again.
 
-
-def write_carried(lake: Lake, window: Window, replayed: Replayed, stamp: str) -> int:
-    """Replace ``state.carried`` by what the next run goes on from; gives its Delta version.
-
-    No run reads it before its version stands in ``state.replays`` (`note_replays`).
+    Nobody reads it before ``state.runs`` names the run (`pipelines.gold.ledger.note_run`).
     """
+    window, number = plan.window, plan.run_number
     sessions = Bounds({broker: seal.sessions_us for broker, seal in replayed.seals.items()})
     waiting = Bounds({broker: seal.waiting_us for broker, seal in replayed.seals.items()})
     # Partitions of brokers without a seal are never final.
     left = OpenRows(frozenset(window.until), sessions, waiting)
     partitions, ground = replayed.partitions, replayed.ground.tables
-    of_outcomes = partial(_rows, of_rows=left.outcomes, kind=state.OUTCOME)
-    of_carried_outcomes = partial(_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME)
+    of_outcomes = partial(_rows, of_rows=left.outcomes, kind=state.OUTCOME, run_number=number)
+    of_carried_outcomes = partial(_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME, run_number=number)
     readings = [
-        partitions.reading(partition_worker.FOLDS, by_batch(carried_folds, state.PARTITION)),
+        partitions.reading(partition_worker.FOLDS, by_batch(carried_folds, state.PARTITION, number)),
         partitions.reading(partition_worker.OUTCOMES, by_batch(of_outcomes)),
         *window.carried_of(state.OUTCOME, by_batch(of_carried_outcomes)),
-        replayed.operations.reading(session_worker.FOLDS, by_batch(carried_folds, state.SESSION)),
-        ground.reading(LAST_FETCHES, by_batch(carried_rows, state.CONNECTION)),
-        ground.reading(WATCHES, by_batch(partial(_rows, of_rows=left.watches, kind=state.WATCH))),
+        replayed.operations.reading(session_worker.FOLDS, by_batch(carried_folds, state.SESSION, number)),
+        ground.reading(LAST_FETCHES, by_batch(carried_rows, state.CONNECTION, number)),
+        ground.reading(WATCHES, by_batch(partial(_rows, of_rows=left.watches, kind=state.WATCH, run_number=number))),
     ]
-    wakes = carried_rows(_wakes(lake, window, partitions, left), state.WAKE)
-    driver_rows = [_evidences(window, replayed), pa.Table.from_batches([wakes])]
-    files = write_in_tasks(lake, CARRIED, readings)
-    table = pa.concat_tables([some.cast(CARRIED.arrow_schema) for some in driver_rows])
-    return lake.replace_files(CARRIED, [*files, *lake.write_rows(CARRIED, table)], stamp)
+    wakes = carried_rows(_wakes(lake, window, partitions, left), state.WAKE, number)
+    driver_rows = [_evidences(plan, replayed), pa.Table.from_batches([wakes])]
+    files = write_in_tasks(lake, FOLDS, readings)
+    table = pa.concat_tables([some.cast(FOLDS.arrow_schema) for some in driver_rows])
+    files += lake.write_rows(FOLDS, table)
+    lake.replace_part(FOLDS, files, replaced_folds(plan.runs, plan.pinned), stamp)
 
 
-def _rows(rows: pa.RecordBatch, of_rows: Callable[[pa.RecordBatch], pa.RecordBatch], kind: str) -> pa.RecordBatch:
-    return carried_rows(of_rows(rows), kind)
+def _rows(
+    rows: pa.RecordBatch, of_rows: Callable[[pa.RecordBatch], pa.RecordBatch], kind: str, run_number: int
+) -> pa.RecordBatch:
+    return carried_rows(of_rows(rows), kind, run_number)
 
 
 def _wakes(lake: Lake, window: Window, partitions: Staged, left: OpenRows) -> pa.Table:
@@ -272,54 +259,13 @@ def _wakes(lake: Lake, window: Window, partitions: Staged, left: OpenRows) -> pa
     return wakes_to_carry(to_arrow_schema(LEFT_WAKES).empty_table() if rows is None else rows.toArrow())
 
 
-def _evidences(window: Window, replayed: Replayed) -> pa.Table:
+def _evidences(plan: Plan, replayed: Replayed) -> pa.Table:
     evidence = replayed.ground.evidence
     return rows_table(
-        CARRIED,
+        FOLDS,
         [
-            (state.EVIDENCE, *broker, None, 0, None, None, evidence[broker].freeze())
-            for broker in sorted(window.until)
+            (plan.run_number, state.EVIDENCE, *broker, None, 0, None, None, evidence[broker].freeze())
+            for broker in sorted(plan.window.until)
             if broker in evidence
         ],
     )
-
-
-def note_replays(
-    lake: Lake,
-    plan: Plan,
-    seals: Mapping[Broker, Seal],
-    carried_version: int,
-    run_id: str,
-    fingerprint: str,
-    inputs: str,
-    audited_version: int | None,
-) -> None:
-    """Add this run to the ledger: the last commit of a run, and the one that the next run goes on from."""
-    now = datetime.now(UTC)
-    before = next((Stamp.from_json(text) for _, text in lake.stamps(REPLAYS)), None)
-    changes = None if before is None else components_changed(before.fingerprint, fingerprint)
-    if before is not None and inputs and before.inputs == inputs:
-        changes = [RULES]
-    rows = []
-    for broker, start in sorted(plan.starts.items()):
-        seal = seals.get(broker)
-        rows.append(
-            (
-                run_id,
-                now,
-                *broker,
-                _time(start.seal.sealed_us if start.seal else None),
-                _time(plan.last_us.get(broker)),
-                _time(seal.sealed_us if seal else None),
-                start.reason,
-                _time(start.late_us),
-                sorted(plan.new_files.get(broker, [])),
-                changes or None,
-            )
-        )
-    stamp = Stamp(run_id, fingerprint, carried_version, seals, inputs, audited_version).to_json()
-    lake.append_once(REPLAYS, rows_table(REPLAYS, rows), stamp)
-
-
-def _time(time_us: int | None) -> datetime | None:
-    return None if time_us is None else instant(time_us)

@@ -1,4 +1,4 @@
-"""Rows of ``state.carried`` as the rows that a replay goes on from, and what a replay leaves as those. Pure."""
+"""Rows of ``state.folds`` as the rows that a replay goes on from, and what a replay leaves as those. Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from pipelines.replay.partition_worker import CARRIED_WAKE, KEY_TYPES, OUTCOME_T
 from pipelines.replay.session_worker import KEY_TYPES as SESSION_KEY_TYPES
 from pipelines.replay.wakes import LOCAL_START, ROLL, STABLE
 from schemas import connection_rows as c
-from schemas.state import CARRIED
+from schemas.state import FOLDS
 
 #: As Spark has them between two steps: every column may be null.
-CARRIED_SCHEMA: Final = to_arrow_schema(CARRIED.worker_schema, timezone="UTC")
+FOLDS_SCHEMA: Final = to_arrow_schema(FOLDS.worker_schema, timezone="UTC")
 _EVENTS: Final = arrow_schema(EVENT_TYPES)
 _PARTITION_STATES: Final = arrow_schema(KEY_TYPES | {FROZEN: "binary"})
 _SESSION_STATES: Final = arrow_schema(SESSION_KEY_TYPES | {FROZEN: "binary"})
@@ -219,27 +219,28 @@ def _left(rows: pa.Table, with_stable: bool) -> pa.Array:
     return pa.array([number for number in range(rows.num_rows) if is_left(number)], pa.int64())
 
 
-def carried_folds(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    """Frozen folds as rows of ``state.carried``."""
+def carried_folds(rows: pa.RecordBatch, kind: str, run_number: int) -> pa.RecordBatch:
+    """Frozen folds as rows of ``state.folds``."""
     last_us = rows.column("last_us")
     last_time = pc.if_else(pc.equal(last_us, 0), pa.scalar(None, pa.int64()), last_us)
     values = {"pending": rows.column("pending"), "last_time": last_time, "state": rows.column("frozen")}
-    return _carried(rows, kind, values)
+    return _carried(rows, kind, run_number, values)
 
 
-def carried_rows(rows: pa.RecordBatch | pa.Table, kind: str) -> pa.RecordBatch:
-    """Rows of a table as rows of ``state.carried``, without what is null."""
+def carried_rows(rows: pa.RecordBatch | pa.Table, kind: str, run_number: int) -> pa.RecordBatch:
+    """Rows of a table as rows of ``state.folds``, without what is null."""
     texts = [
         orjson.dumps({name: value for name, value in row.items() if value is not None}).decode()
         for row in rows.to_pylist()
     ]
-    return _carried(rows, kind, {"pending": 0, "row": pa.array(texts, pa.string())})
+    return _carried(rows, kind, run_number, {"pending": 0, "row": pa.array(texts, pa.string())})
 
 
-def _carried(rows: pa.RecordBatch | pa.Table, kind: str, values: Mapping[str, Any]) -> pa.RecordBatch:
+def _carried(rows: pa.RecordBatch | pa.Table, kind: str, run_number: int, values: Mapping[str, Any]) -> pa.RecordBatch:
     broker = {name: rows.column(name) for name in ("cluster_id", "broker_id")}
     if "connection" in rows.schema.names:
         name = rows.column("connection")
     else:
         name = pc.binary_join_element_wise(rows.column("topic"), rows.column("partition").cast(pa.string()), "-")
-    return shaped(CARRIED_SCHEMA, rows.num_rows, {**broker, "kind": kind, "name": name, **values})
+    values = {**broker, "run_number": run_number, "kind": kind, "name": name, **values}
+    return shaped(FOLDS_SCHEMA, rows.num_rows, values)

@@ -40,7 +40,7 @@ from pipelines.replay.partition_events import ROW_TYPES, Reader
 from pipelines.replay.partition_worker import KEY_TYPES
 from pipelines.replay.window import WHOLE, Window
 from schemas import bronze, flow, silver
-from schemas.state import CARRIED, CONNECTION, EVIDENCE, WATCH
+from schemas.state import CONNECTION, EVIDENCE, FOLDS, WATCH
 
 KEY = flow.PARTITIONS.key
 #: What a worker gets behind the key.
@@ -161,7 +161,7 @@ def _earlier(first: pc.Expression | None, second: pc.Expression | None) -> pc.Ex
 def _carried_evidence(lake: Lake, window: Window) -> Evidences:
     evidences: Evidences = {}
     for reading in window.carried_of(EVIDENCE, as_they_are):
-        for row in few_rows(lake, reading, CARRIED.worker_schema).to_pylist():
+        for row in few_rows(lake, reading, FOLDS.worker_schema).to_pylist():
             evidences[row["cluster_id"], row["broker_id"]] = IsrEvidence.thawed(row["state"])
     return evidences
 

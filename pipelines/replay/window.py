@@ -12,19 +12,16 @@ from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.bounds import Bounds
 from pipelines.lake.parquet import Stored
 from pipelines.lake.readings import Reading, RowsOf
-from schemas.state import CARRIED
-from schemas.table import TableSpec
+from schemas.state import FOLDS
 
 
-class CarriedFiles(NamedTuple):
-    """Where rows of ``state.carried`` lie that a run goes on from.
+class CarriedFolds(NamedTuple):
+    """Rows of ``state.folds`` that a run goes on from.
 
     Attributes:
-        spec: the table, or another one with its columns.
-        where: those rows.
+        files: in which they stand.
     """
 
-    spec: TableSpec
     files: tuple[Stored, ...]
     where: pc.Expression
 
@@ -37,13 +34,13 @@ class Window:
         seals: by broker, the seal that it goes on from; brokers without one are replayed from the beginning.
         until: by broker, up to where this run's replay is final (exclusive), microseconds.
         last_us: by broker of the lake, when its log ends.
-        carried: what is carried from those seals.
+        carried: what is carried from those seals; None: nothing is.
     """
 
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
     until: Mapping[Broker, int] = field(default_factory=dict)
     last_us: Mapping[Broker, int] = field(default_factory=dict)
-    carried: tuple[CarriedFiles, ...] = ()
+    carried: CarriedFolds | None = None
 
     @property
     def sealed(self) -> Bounds:
@@ -62,10 +59,10 @@ class Window:
 
     def carried_of(self, kind: str, rows_of: RowsOf) -> list[Reading]:
         """What becomes of carried rows of a kind in the tasks that read them."""
-        of_kind = pc.field("kind") == kind
-        return [
-            Reading(spec, CARRIED.column_names, rows_of, where & of_kind, files) for spec, files, where in self.carried
-        ]
+        if self.carried is None:
+            return []
+        files, where = self.carried
+        return [Reading(FOLDS, FOLDS.column_names, rows_of, where & (pc.field("kind") == kind), files)]
 
 
 #: All there is, from the beginning.

@@ -8,20 +8,21 @@ cluster days were dropped.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import first_of, look_up, when
+from pipelines.base.arrow_rows import dicts, first_of, look_up, when
 from pipelines.base.config import AuditConfig
 from pipelines.base.fingerprint import audit_fingerprint
 from pipelines.cluster.premises import Premises
-from pipelines.kafka.seals import NEW, UNCHANGED, Broker, Seal, Stamp
+from pipelines.kafka.seals import NEW, UNCHANGED, Broker, Seal
+from pipelines.lake.bounds import instant
 from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import Stored, read_files
 from pipelines.lake.readings import Reading, RowsOf
@@ -35,7 +36,7 @@ from schemas.gold import DELAYED_OPERATIONS
 from schemas.isr import ISR_TIMELINE
 from schemas.replicas import REPLICA_TRUNCATIONS
 from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
-from schemas.state import AUDITED, REPLAYS
+from schemas.state import AUDITED, RUNS
 from schemas.table import TableSpec
 
 #: A log that ends so long before another one of its cluster has ended: all of it is judged, and not read again.
@@ -49,14 +50,14 @@ _SLACK_US: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class AuditedStamp(NamedTuple):
-    """What a run left with its commit of ``state.audited``.
+class Judged(NamedTuple):
+    """What the rules of a run leave, beside ``state.audited``.
 
     Attributes:
         fingerprint: of all that judging depends on, beside the facts.
         windows: by broker, up to where its log is judged for good.
         ended: brokers whose logs had ended.
-        versions: by name, the Delta version of each table that it read.
+        versions: by name, the Delta version of each table that was read.
         closed: by cluster, the instant before which days were closed.
     """
 
@@ -66,30 +67,44 @@ class AuditedStamp(NamedTuple):
     versions: Mapping[str, int]
     closed: Mapping[str, int]
 
-    def to_json(self) -> str:
-        """As text."""
-        windows = [[*broker, us, broker in self.ended] for broker, us in sorted(self.windows.items())]
-        return json.dumps([self.fingerprint, windows, self.versions, self.closed], separators=(",", ":"))
+    def of_broker(self, broker: Broker) -> dict[str, Any]:
+        """Columns of ``state.runs``."""
+        judged_us, closed_us = self.windows.get(broker), self.closed.get(broker[0], 0)
+        return {
+            "judged_time": None if judged_us is None else instant(judged_us),
+            "log_ended": broker in self.ended,
+            "closed_time": instant(closed_us) if closed_us else None,
+        }
 
-    @classmethod
-    def from_json(cls, text: str) -> AuditedStamp:
-        """What `to_json` gives; earlier versions of highwater had the closed days in the fingerprint."""
-        fingerprint, rows, versions, *closed = json.loads(text)
-        windows = {(cluster_id, broker_id): us for cluster_id, broker_id, us, _ in rows}
-        ended = frozenset((cluster_id, broker_id) for cluster_id, broker_id, _, is_over in rows if is_over)
-        return cls(fingerprint, windows, ended, versions, *(closed or [{}]))
+
+def judged_by(lake: Lake, run_number: int) -> Judged | None:
+    """What the rules of a run left; None where it asked none."""
+    names = ("run_number", "cluster_id", "broker_id", "rules", "judged_time", "log_ended", "closed_time")
+    rows = dicts(lake.rows(RUNS, *names, "silver_versions", where=pc.field("run_number") == run_number))
+    if not rows or rows[0]["silver_versions"] is None:
+        return None
+    of_brokers = {(row["cluster_id"], row["broker_id"]): row for row in rows if row["judged_time"] is not None}
+    return Judged(
+        rows[0]["rules"],
+        {broker: row["judged_time"] for broker, row in of_brokers.items()},
+        frozenset(broker for broker, row in of_brokers.items() if row["log_ended"]),
+        orjson.loads(rows[0]["silver_versions"]),
+        {cluster_id: row["closed_time"] or 0 for (cluster_id, _), row in of_brokers.items()},
+    )
 
 
 class Resume(NamedTuple):
     """What a run goes on from.
 
     Attributes:
-        state: files of ``state.audited``.
+        run_number: of the run before.
+        state: files of ``state.audited`` with its rows.
         windows: of the brokers whose logs went on.
         back: brokers whose partitions are judged anew.
         added: by table, the files that no earlier run has read.
     """
 
+    run_number: int
     state: tuple[Stored, ...]
     windows: Windows
     back: tuple[Broker, ...]
@@ -117,13 +132,12 @@ def since_of(
     Args:
         tables: whose rows become facts.
     """
-    text = lake.stamp(REPLAYS)
-    version = None if text is None else Stamp.from_json(text).audited_version
-    stamp = None if version is None else dict(lake.stamps(AUDITED)).get(version)
-    if version is None or stamp is None or not lake.keeps(AUDITED, version):
+    number = todo.runs[0].number if todo.runs else 0
+    left = judged_by(lake, number)
+    if left is None:
         return None
-    left = AuditedStamp.from_json(stamp)
-    state = lake.files(AUDITED, version=version)
+    of_run = pc.field("run_number") == number
+    state = lake.files(AUDITED, of_run)
     windows = {
         broker: us
         for broker, us in left.windows.items()
@@ -133,7 +147,7 @@ def since_of(
         and not (broker in left.ended and broker in todo.new_files)
         and left.closed.get(broker[0], 0) == lake.closed.of(broker[0])
     }
-    if left.fingerprint != fingerprint or state is None or not windows or _has_named(state, premises):
+    if left.fingerprint != fingerprint or state is None or not windows or _has_named(state, of_run, premises):
         return None
     added: dict[str, tuple[Stored, ...]] = {}
     for spec in tables:
@@ -143,12 +157,12 @@ def since_of(
         if files is None or lake.files(spec) is None:
             return None
         added[spec.name] = files
-    return Resume(tuple(state), windows, tuple(sorted(todo.starts.keys() - windows.keys())), added)
+    return Resume(number, tuple(state), windows, tuple(sorted(todo.starts.keys() - windows.keys())), added)
 
 
-def _has_named(state: Sequence[Stored], premises: Premises) -> bool:
+def _has_named(state: Sequence[Stored], of_run: pc.Expression, premises: Premises) -> bool:
     """Whether a line tells by now the name of a topic that was judged by its id."""
-    by_id = pc.starts_with(pc.field("topic"), "id:")
+    by_id = of_run & pc.starts_with(pc.field("topic"), "id:")
     rows = read_files(AUDITED, [file.place for file in state], ("cluster_id", "topic"), by_id).to_pylist()
     return any((row["cluster_id"], row["topic"].removeprefix("id:")) in premises.topic_names for row in rows)
 
@@ -160,7 +174,7 @@ def left_by(
     fingerprint: str,
     since: Resume | None,
     tables: Iterable[TableSpec],
-) -> AuditedStamp:
+) -> Judged:
     """What the next run is told: windows where the replay is final, further on only for those that went on.
 
     Args:
@@ -181,7 +195,7 @@ def left_by(
     versions = lake.versions()
     read = {spec.name: versions.get(spec.full_name, 0) for spec in tables if spec.layer == "silver"}
     closed = {cluster_id: lake.closed.of(cluster_id) for cluster_id, _ in windows}
-    return AuditedStamp(fingerprint, windows, frozenset(ended), read, closed)
+    return Judged(fingerprint, windows, frozenset(ended), read, closed)
 
 
 # ---------------------------------------------------------------------------------------------------- readings
@@ -189,7 +203,8 @@ def left_by(
 
 def states(since: Resume, rows_of: RowsOf) -> Reading:
     """What the run before left of each partition."""
-    return Reading(AUDITED, AUDITED.column_names, rows_of, files=since.state)
+    of_run = pc.field("run_number") == since.run_number
+    return Reading(AUDITED, AUDITED.column_names, rows_of, of_run, since.state)
 
 
 def parts(lake: Lake, reading: Reading, since: Resume) -> list[Reading]:

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pyarrow.compute as pc
+
 from pipelines.base.config import AuditConfig
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.seals import Broker, Seal
@@ -15,7 +17,7 @@ from pipelines.lake.readings import Reading
 from pipelines.lake.staged import Beside, Staging
 from pipelines.replay.carried import Plan
 from pipelines.rules.facts.timeline import FACTS, TABLES, facts, facts_since
-from pipelines.rules.incremental import fingerprint_of, left_by, since_of
+from pipelines.rules.incremental import Judged, fingerprint_of, left_by, since_of
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
 from pipelines.rules.worst import Case, WorstCases
@@ -31,7 +33,7 @@ class PartitionsJudged(NamedTuple):
         errors: what a rule raised, by cluster and rule.
         left_out: cases beyond `CASES_MAX`, by cluster, rule and severity.
         named: brokers that the facts name, by cluster.
-        version: Delta version of ``state.audited``, with what the next run goes on from.
+        left: where the next run goes on, with what ``state.audited`` has of this one.
     """
 
     cases: list[Case]
@@ -39,7 +41,7 @@ class PartitionsJudged(NamedTuple):
     errors: dict[tuple[str, str], str]
     left_out: Mapping[tuple[str, str, str], int]
     named: dict[str, set[int]]
-    version: int
+    left: Judged
 
 
 def find_cases(
@@ -63,10 +65,11 @@ def find_cases(
     """
     fingerprint = fingerprint_of(lake, config, rules)
     since = since_of(lake, premises, todo, fingerprint, TABLES)
+    number = todo.run_number
     left = left_by(lake, todo, seals, fingerprint, since, TABLES)
 
     def judged(sources: Sequence[Reading], windows: Windows | None) -> Fold:
-        ask = auditor(premises.contexts, rules, config.clock_skew_max_ms * 1000, left.windows, windows)
+        ask = auditor(premises.contexts, rules, config.clock_skew_max_ms * 1000, left.windows, windows, number)
         return Fold(sources, FACTS, ask)
 
     specs = [*folder.tables(SHAPES), AUDITED]
@@ -83,11 +86,12 @@ def find_cases(
         if again != []:
             audits.append(folder.written(fold(lake, judged(facts(lake, premises, again), None)), specs))
     files = [file for staged in audits for file in staged.files(AUDITED.name)]
-    version = lake.replace_files(AUDITED, files, left.to_json())
-    return _found({name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}, version)
+    before = pc.field("run_number")
+    lake.replace_part(AUDITED, files, (before < number - 1) | (before >= number), None)
+    return _found({name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}, left)
 
 
-def _found(tables: Mapping[str, list[dict[str, Any]]], version: int) -> PartitionsJudged:
+def _found(tables: Mapping[str, list[dict[str, Any]]], left: Judged) -> PartitionsJudged:
     worst = WorstCases()
     for case in tables[CASES]:
         worst.add(case)
@@ -104,4 +108,4 @@ def _found(tables: Mapping[str, list[dict[str, Any]]], version: int) -> Partitio
     for row in tables[NAMED]:
         named[row["cluster_id"]].add(row["broker_id"])
     cases = list(worst.ordered())
-    return PartitionsJudged(cases, dict(checked), errors, worst.left_out, named, version)
+    return PartitionsJudged(cases, dict(checked), errors, worst.left_out, named, left)

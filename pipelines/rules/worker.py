@@ -55,6 +55,7 @@ def auditor(
     skew_max_us: int,
     until_us: Windows | None = None,
     since_us: Windows | None = None,
+    run_number: int = 0,
 ) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over facts that are sorted by partition and order.
 
@@ -62,6 +63,7 @@ def auditor(
         until_us: windows of this run; None: no run goes on from it.
         since_us: of the run that this one goes on from, of brokers whose logs did; a partition that it judged has what
             it left before its facts (`FROZEN`).
+        run_number: of this run.
     """
     until_of, since_of = _by_cluster(until_us or {}), _by_cluster(since_us or {})
 
@@ -81,7 +83,7 @@ def auditor(
                 continue
             if until is not None:
                 left = sorted(partition_audit.writers), partition_audit.why_whole, partition_audit.frozen
-                tables.add(AUDITED.name, (cluster_id, topic, partition, *left))
+                tables.add(AUDITED.name, (run_number, cluster_id, topic, partition, *left))
             named |= {(cluster_id, broker_id) for broker_id in partition_audit.brokers}
             for outcome in partition_audit.outcomes:
                 key = cluster_id, outcome.rule_id

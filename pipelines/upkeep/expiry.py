@@ -8,8 +8,8 @@ Each cluster by itself, so that one which is new, silent, or ahead of its time i
 - *The cut* is a midnight, in UTC, by the clock of who drops days: lines of a cluster tell nothing of today. Days before
   it are **closed**: every writer of gold leaves their rows as they are (`lake.lake.Lake`), since what made them is
   gone. So they may be kept for longer than what they were made of.
-- *The anchor* is what a run carried to the next one (``state.anchors``, once a day), the newest one of which all seals
-  of the cluster lie before the cut. Where a replay would begin at the beginning, it begins there, with the folds of
+- *The anchor* is a run that left folds (``state.folds``, of one run a day), the newest one of which all seals of the
+  cluster lie before the cut. Where a replay would begin at the beginning, it begins there, with the folds of
   then.
 - *From the anchor on*, and from an hour before it, everything stays: of each broker by its own seal, as each log has
   a clock of its own. A broker that the anchor does not know keeps all.
@@ -44,12 +44,10 @@ from pipelines.lake.tables import create_table
 from pipelines.storage.place import Place, resolved
 from pipelines.upkeep.expiry_anchors import (
     Anchor,
+    Anchors,
     Row,
-    Runs,
-    anchor_stamps,
     folder_of,
     paths_of,
-    require_audit,
     rows_of,
     version_of,
 )
@@ -57,7 +55,7 @@ from schemas import silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.catalog import TABLES
-from schemas.state import ANCHORS, EXPIRIES
+from schemas.state import EXPIRIES
 from schemas.table import TableSpec
 
 _DAY_US: Final = 86_400_000_000
@@ -154,7 +152,7 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     files: dict[str, list[Row]] = defaultdict(list)
     for row in rows_of(root, LOG_FILES, *names):
         files[row["cluster_id"] or UNKNOWN].append(row)
-    require_audit(root)
+    of_runs = Anchors(root)
     if name is not None:
         there = (ClusterFile(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
         chosen = cluster_named(root, there, name)
@@ -163,12 +161,11 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     old = {cluster_id: rows for cluster_id, rows in files.items() if _begins_before(rows, cuts.closed_us)}
     if not old:
         return None
-    runs = Runs(root)
     anchors: dict[str, Anchor] = {}
     refused: dict[str, InputError] = {}
     for cluster_id, rows in sorted(old.items()):
         try:
-            anchors[cluster_id] = runs.anchor(cluster_id, rows, cuts.closed_us)
+            anchors[cluster_id] = of_runs.of(cluster_id, rows, cuts.closed_us)
         except InputError as problem:
             refused[cluster_id] = problem
     if not anchors:
@@ -239,7 +236,6 @@ def expire(root: Place, plan: Plan, now: datetime, fence: Fence) -> list[tuple[s
     for stays in plan.stays:
         count = _drop(root, stays, fence)
         counts += [(stays.spec.full_name, count)] if count else []
-    _drop(root, Retained(ANCHORS, partial(_is_none_of_runs, outdated=_outdated(root)), ("run_id", "cluster_id")), fence)
     return counts
 
 
@@ -247,12 +243,16 @@ def _note(root: Place, plan: Plan, now: datetime, fence: Fence) -> None:
     """Add to the ledger that days are closed, of each cluster of which that is not what it says already."""
     cuts = plan.cuts
     bounds = (cuts.closed_us, cuts.bronze_us, cuts.silver_us, cuts.gold_us)
-    names = ("closed_time", "bronze_time", "silver_time", "gold_time", "run_id")
+    names = ("closed_time", "bronze_time", "silver_time", "gold_time", "run_number")
     newest = {cluster_id: tuple(row[name] for name in names) for cluster_id, row in _newest(root).items()}
     rows = [
-        (now, *(None if us is None else instant(us) for us in (*bounds, anchor.known_us)), anchor.run_id, cluster_id)
+        (
+            now,
+            *(None if us is None else instant(us) for us in (*bounds, anchor.known_us)),
+            *(anchor.run_id, cluster_id, anchor.run_number),
+        )
         for cluster_id, anchor in plan.anchors.items()
-        if newest.get(cluster_id, newest.get(None)) != (*bounds, anchor.run_id)
+        if newest.get(cluster_id, newest.get(None)) != (*bounds, anchor.run_number)
     ]
     if not rows:
         return
@@ -283,20 +283,6 @@ def _drop(root: Place, stays: Retained, fence: Fence) -> int:
     if gone:
         drop(folder, there - gone, written, fence)
     return part.rows_left_out
-
-
-def _outdated(root: Place) -> list[str]:
-    """Anchors that are older than those that replays begin with, as `_is_none_of_runs` names them."""
-    begins = {cluster_id: row["run_id"] for cluster_id, row in _newest(root).items()}
-    outdated, needed = [], set()
-    for cluster_id, stamps in anchor_stamps(root).items():
-        finals = {stamp.run_id: stamp.final_us for stamp in stamps}
-        begin_us = finals.get(begins.get(cluster_id, begins.get(None, "")), 0)
-        outdated += [f"{run_id}|{cluster_id}" for run_id, us in finals.items() if us < begin_us]
-        needed |= {run_id for run_id, us in finals.items() if us >= begin_us}
-    # The stamp of all clusters that an earlier version left goes with the last of them.
-    gone = {key.partition("|")[0] for key in outdated} - needed
-    return [*outdated, *(f"{run_id}|" for run_id in gone)]
 
 
 def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:
@@ -352,8 +338,3 @@ def _is_none_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
 
 def _is_one_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
     return is_in(rows.column("finding_id"), ids)
-
-
-def _is_none_of_runs(rows: pa.RecordBatch, outdated: Sequence[str]) -> pa.Array:
-    cluster = pc.fill_null(rows.column("cluster_id"), "")
-    return pc.invert(is_in(pc.binary_join_element_wise(rows.column("run_id"), cluster, "|"), outdated))

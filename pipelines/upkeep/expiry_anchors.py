@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.base.arrow_rows import dicts
 from pipelines.base.errors import InputError
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
-from pipelines.kafka.seals import Broker, Stamp
+from pipelines.kafka.seals import Broker, runs_that_hold
 from pipelines.lake.bounds import instant
 from pipelines.lake.delta_log import read_log, table_version
-from pipelines.lake.parquet import read_files
 from pipelines.lake.skipping import files_within
-from pipelines.lake.stamps import stamps_of
+from pipelines.lake.small_tables import SmallTables
 from pipelines.replay.connections import GONE_US
+from pipelines.replay.runs import runs_of, with_folds
 from pipelines.storage.place import Place
 from schemas.quality import QUARANTINED_FILES
-from schemas.state import ANCHORS, REPLAYS, STAMP
 from schemas.table import TableSpec
 
 _REPLAY_FIRST: Final = "run `highwater parse` and `highwater replay` on it, then expire again"
@@ -34,47 +32,38 @@ class Anchor(NamedTuple):
 
     Attributes:
         run_id: empty where none of it was ever replayed.
+        run_number: 0 likewise.
         needed_us: by broker, the earliest instant of which a replay may read anything.
         known_us: findings of before, which is all that was read, are known.
     """
 
     run_id: str
+    run_number: int
     needed_us: Mapping[Broker, int]
     known_us: int
 
 
-def require_audit(root: Place) -> None:
-    """Refuse a lake of which nothing was ever replayed, or all has to be.
+class Anchors:
+    """What runs of a lake have left to begin with.
 
     Raises:
-        InputError: it is one.
+        InputError: nothing of the lake was ever replayed, or all of it has to be.
     """
-    stamp = next((text for _, text in stamps_of(folder_of(root, REPLAYS))), None)
-    if stamp is None:
-        raise InputError(root, "holds no audit", "ingest, parse and replay logs into it first")
-    if Stamp.from_json(stamp).fingerprint == MADE_ANEW:
-        raise InputError(root, "holds tables that have to be made anew", _REPLAY_FIRST)
-
-
-class Runs:
-    """What runs have replayed, and left to begin with."""
 
     def __init__(self, root: Place) -> None:
         self._root = root
-        names = ("run_id", "replayed_time", "cluster_id", "broker_id", "from_time", "reason", "file_ids")
-        ledger = rows_of(root, REPLAYS, *names)
-        self._settled = {file_id for row in ledger for file_id in row["file_ids"]}
+        lake = SmallTables(root)
+        self._runs = runs_of(lake)
+        if not self._runs:
+            raise InputError(root, "holds no audit", "ingest, parse and replay logs into it first")
+        if self._runs[0].components == MADE_ANEW:
+            raise InputError(root, "holds tables that have to be made anew", _REPLAY_FIRST)
+        self._with_folds = with_folds(lake)
+        self._settled = {file_id for run in self._runs for file_id in run.file_ids}
         self._settled |= {row["file_id"] for row in rows_of(root, QUARANTINED_FILES, "file_id")}
-        times = {row["run_id"]: row["replayed_time"] for row in ledger}
-        late = [row for row in ledger if row["reason"] == "late"]
-        #: Of each run, the runs after it that went back, for late files.
-        self._late_since = {
-            run_id: [row for row in late if row["replayed_time"] > time] for run_id, time in times.items()
-        }
-        self._stamps = anchor_stamps(root)
 
-    def anchor(self, cluster_id: str, files: Sequence[Row], closed_us: int) -> Anchor:
-        """The newest anchor of a cluster of which all is final before the cut.
+    def of(self, cluster_id: str, files: Sequence[Row], closed_us: int) -> Anchor:
+        """The newest run of a cluster that left folds of which all is final before the cut.
 
         Raises:
             InputError: not all files of the cluster are replayed, or there is none.
@@ -85,43 +74,25 @@ class Runs:
                 self._root, f"holds files of cluster {cluster_id} that were not replayed yet", _REPLAY_FIRST
             )
         known_us = max(row["last_time"] or row["first_time"] or 0 for row in files) + 1
-        stamps = self._stamps.get(cluster_id, [])
         if not replayed:
-            return Anchor("", {}, known_us)
-        fitting = [stamp for stamp in stamps if stamp.final_us <= closed_us and self._is_valid(stamp)]
-        if not fitting:
+            return Anchor("", 0, {}, known_us)
+        there = [run for run in runs_that_hold(self._runs, cluster_id) if run.folds_run in self._with_folds]
+        finals = [(run.final_us(cluster_id) or 0, run) for run in there]
+        chosen = max(((us, run) for us, run in finals if us <= closed_us), key=lambda each: each[0], default=None)
+        if chosen is None:
             problem = f"has no state of a replay of cluster {cluster_id} from before {instant(closed_us):%Y-%m-%d}"
-            if stamps:
-                oldest_us = min(stamp.final_us for stamp in stamps)
-                problem += f"; the oldest is of {instant(oldest_us):%Y-%m-%d %H:%M}"
+            if finals:
+                problem += f"; the oldest is of {instant(min(us for us, _ in finals)):%Y-%m-%d %H:%M}"
             raise InputError(
                 self._root, problem, "keep more days; every day on which an audit runs leaves a state to replay from"
             )
-        chosen = max(fitting, key=lambda stamp: stamp.final_us)
+        run = chosen[1]
         needed = {
             broker: min(seal.sealed_us, seal.sessions_us, seal.waiting_us) - GONE_US
-            for broker, seal in chosen.seals.items()
+            for broker, seal in run.seals.items()
+            if broker[0] == cluster_id
         }
-        return Anchor(chosen.run_id, needed, known_us)
-
-    def _is_valid(self, stamp: Stamp) -> bool:
-        """Whether no later run has gone back behind a seal: a late file has changed what lies before it."""
-        late = self._late_since.get(stamp.run_id, ())
-        return not any(
-            (row["from_time"] or 0) < seal.sealed_us
-            for row in late
-            if (seal := stamp.seals.get((row["cluster_id"], row["broker_id"]))) is not None
-        )
-
-
-def anchor_stamps(root: Place) -> dict[str, list[Stamp]]:
-    """What runs left that kept an anchor, by cluster."""
-    stamps: dict[str, list[Stamp]] = defaultdict(list)
-    for row in rows_of(root, ANCHORS, "kind", "row"):
-        if row["kind"] == STAMP:
-            for cluster_id, stamp in Stamp.from_json(row["row"]).by_cluster().items():
-                stamps[cluster_id].append(stamp)
-    return stamps
+        return Anchor(run.run_id, run.number, needed, known_us)
 
 
 def folder_of(root: Place, spec: TableSpec) -> Place:
@@ -141,11 +112,4 @@ def paths_of(root: Place, spec: TableSpec, where: pc.Expression | None = None) -
 
 def rows_of(root: Place, spec: TableSpec, *names: str) -> list[dict[str, Any]]:
     """Rows of a small table; instants in microseconds. None where there is no table."""
-    if version_of(root, spec) is None:
-        return []
-    folder = folder_of(root, spec)
-    table = read_files(spec, [folder / path for path in paths_of(root, spec)], names)
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(pa.int64()))
-    return list(table.to_pylist())
+    return dicts(SmallTables(root).rows(spec, *names))

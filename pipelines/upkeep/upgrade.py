@@ -21,29 +21,32 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+import pyarrow as pa
+
 from pipelines.base.errors import InputError, SchemaMismatch
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
 from pipelines.base.fingerprint import code_version
-from pipelines.kafka.seals import Stamp
 from pipelines.lake.contents import find_tables, require_no_links, require_own
 from pipelines.lake.delta_commits import Fence, append
 from pipelines.lake.delta_log import table_version
 from pipelines.lake.delta_table import UNCLUSTERED
 from pipelines.lake.program import declared_by, note_program, require_no_newer
+from pipelines.lake.small_tables import SmallTables
 from pipelines.lake.stamps import stamps_of
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import bring_up, create_table, lacks, make_anew
+from pipelines.replay.runs import runs_of
 from pipelines.storage.place import Place, resolved
 from schemas import gold, silver
 from schemas.catalog import TABLES
-from schemas.state import CARRIED, INVENTORY, REPLAYS, UPGRADES
+from schemas.state import AUDITED, FOLDS, INVENTORY, RUNS, UPGRADES
 from schemas.table import TableSpec
 
 #: Stamp of a table of silver that lost its rows: no batch, and no grammar.
 EMPTIED: Final = "emptied -"
 
 _CREATED, _UNCLUSTERED, _WIDENED, _FROM_BRONZE, _FROM_SILVER, _FROM_FILES = range(6)
-_OF_GOLD: Final = (*(spec for spec in TABLES if spec.layer == "gold" and spec is not gold.RUNS), CARRIED)
+_OF_GOLD: Final = (*(spec for spec in TABLES if spec.layer == "gold" and spec is not gold.RUNS), FOLDS, AUDITED)
 _SOURCES: Final = {
     **{spec.full_name: (_FROM_BRONZE, "parsed again from bronze") for spec in silver.TABLES},
     **{spec.full_name: (_FROM_SILVER, "made anew from silver") for spec in _OF_GOLD},
@@ -176,11 +179,14 @@ def _note(root: Place, steps: Sequence[Step], fence: Fence) -> None:
 
 
 def _begin_anew(root: Place, fence: Fence) -> None:
-    """Tell the ledger of replays that no run may go on from those before."""
-    folder = _folder(root, REPLAYS)
-    stamp = Stamp("", MADE_ANEW, 0).to_json()
-    if table_version(folder) is not None and next((last for _, last in stamps_of(folder)), stamp) != stamp:
-        append(folder, [], stamp, fence)
+    """Tell the ledger that no run may go on from those before: by a run of no log."""
+    folder = _folder(root, RUNS)
+    last = next(iter(runs_of(SmallTables(root))), None)
+    if last is None or last.components == MADE_ANEW:
+        return
+    row = {"run_number": last.number + 1, "run_id": "", "replayed_time": datetime.now(UTC), "components": MADE_ANEW}
+    rows = pa.Table.from_pylist([{**row, "file_ids": []}], RUNS.arrow_schema)
+    append(folder, write_rows(folder, RUNS, rows), None, fence)
 
 
 def _declarations() -> str:

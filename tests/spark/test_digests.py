@@ -15,7 +15,7 @@ from pipelines.lake import digests
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, few_rows, read_in_tasks
 from pipelines.lake.table_files import rows_table
-from schemas.state import DIGESTS, REPLAYS
+from schemas.state import DIGESTS, RUNS
 from schemas.table import INT, STRING, TableSpec, column
 
 VISITS = TableSpec(
@@ -35,9 +35,9 @@ READING = Reading(VISITS, ("topic", "n"), least, pc.field("n") != 3, digest="lea
 @pytest.fixture
 def audited(lake: Lake) -> Lake:
     """A lake that an audit has left its ledger in."""
-    ran = {"run_id": "run", "replayed_time": datetime(2026, 11, 20, tzinfo=UTC), "cluster_id": "c", "broker_id": 1}
-    ran |= {"reason": "first", "file_ids": []}
-    lake.append_once(REPLAYS, rows_table(REPLAYS, [tuple(map(ran.get, REPLAYS.column_names))]), "ran")
+    ran = {"run_number": 1, "run_id": "run", "replayed_time": datetime(2026, 11, 20, tzinfo=UTC), "components": "c"}
+    ran |= {"file_ids": []}
+    lake.append_once(RUNS, rows_table(RUNS, [tuple(map(ran.get, RUNS.column_names))]), "ran")
     return lake
 
 

@@ -25,7 +25,7 @@ from pipelines.replay.late import OPERATION_SHAPES
 from schemas import flow
 from schemas.catalog import BY_FULL_NAME, TABLES
 from schemas.flow import OF_THE_LAKE, STEPS, Step
-from schemas.state import CARRIED
+from schemas.state import FOLDS
 from schemas.table import TableSpec
 from tests.unit.test_dependencies import MODULES
 
@@ -114,7 +114,7 @@ def _named(code: Any) -> Named:
             if name == "Keyed":
                 named.keys.add(_value(node.args[1], module))
             elif name == "carried_of":
-                named.tables.add(CARRIED.full_name)
+                named.tables.add(FOLDS.full_name)
             elif name in ("reading", "few_rows", "least") and isinstance(_value(node.args[0], module), str):
                 named.files.add(_value(node.args[0], module))
     return named

@@ -26,7 +26,7 @@ from pipelines.silver.parse import parse
 from schemas.bronze import LOG_FILES
 from schemas.catalog import NAME_FILES
 from schemas.gold import RUNS
-from schemas.state import REPLAYS
+from schemas.state import RUNS as LEDGER
 from tests.cuts import cut_at_random, cut_every, deliver
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE
@@ -163,6 +163,6 @@ def batches_of(lake: Lake) -> int:
 
 
 def last_replays(lake: Lake) -> list[Row]:
-    rows = lake.read(REPLAYS).collect()
+    rows = lake.read(LEDGER).collect()
     last = max(row["replayed_time"] for row in rows)
     return [row for row in rows if row["replayed_time"] == last]

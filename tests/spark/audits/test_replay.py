@@ -49,7 +49,7 @@ from pipelines.replay.partition_worker import (
 from pipelines.replay.stage import replay_partitions, replayed
 from pipelines.replay.state import State
 from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
-from pipelines.replay.window import WHOLE, CarriedFiles, Window
+from pipelines.replay.window import WHOLE, CarriedFolds, Window
 from pipelines.report.figures import COORDINATOR_APIS
 from pipelines.silver.parse import parse
 from schemas import gold, silver
@@ -58,7 +58,8 @@ from schemas.catalog import NAME_FILES
 from schemas.events import RANK, Event
 from schemas.isr import ISR_TIMELINE
 from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
-from schemas.state import CARRIED, PARTITION
+from schemas.state import FOLDS as STATE
+from schemas.state import PARTITION
 from schemas.topics import METADATA_TOPIC
 from tests.states import DictStates
 from tests.verbs import SLICE
@@ -243,19 +244,18 @@ def test_the_operator_gives_what_a_plain_driver_gives_and_goes_on_from_the_same_
         assert comparable(whole) == comparable(plainly(ground, window, {}))
         assert all(whole[name] for name in (OUTCOMES, WAKES, SESSION_WAKES, FOLDS, ISR_TIMELINE.name))
 
-        (spec,) = folder.tables({"carried": CARRIED.worker_schema})
         open_requests = {row["request_id"] for row in whole[OUTCOMES] if not row["final"]}
         assert 0 < len(open_requests) < len(whole[OUTCOMES])
         folds = [
-            (PARTITION, row["cluster_id"], row["broker_id"], _name(row), row["pending"], None, None, row["frozen"])
+            (1, PARTITION, row["cluster_id"], row["broker_id"], _name(row), row["pending"], None, None, row["frozen"])
             for row in whole[FOLDS]
         ]
-        files = audited.write_rows(spec, rows_table(spec, folds))
-        stored = tuple(Stored(audited.path(spec) / file.path, file.size_bytes) for file in files)
+        files = audited.write_rows(STATE, rows_table(STATE, folds))
+        stored = tuple(Stored(audited.path(STATE) / file.path, file.size_bytes) for file in files)
         window = Window(
             seals=dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),
             until=dict.fromkeys(brokers, last_us),
-            carried=(CarriedFiles(spec, stored, pc.scalar(True)),),
+            carried=CarriedFolds(stored, pc.scalar(True)),
         )
         ground = grounds(audited, premises, window, folder)
         gone_on = by_operator(ground, window)

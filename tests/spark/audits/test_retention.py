@@ -29,7 +29,7 @@ from pipelines.silver.parse import parse
 from pipelines.upkeep import expiry, expiry_anchors
 from schemas import bronze, gold, silver
 from schemas.audit import RULE_RESULTS
-from schemas.state import ANCHORS, EXPIRIES, REPLAYS
+from schemas.state import EXPIRIES, FOLDS, RUNS
 from schemas.table import TableSpec
 from tests.cuts import cut_at, deliver
 from tests.spark.audits.test_clusters import of_west
@@ -175,7 +175,7 @@ def test_days_that_stay_are_told_as_before(
     original = gold_stage.replay_fingerprint
     monkeypatch.setattr(gold_stage, "replay_fingerprint", lambda *given: f"{original(*given)}x")
     assert set(replay(reopened(lake), config, 3).values()) == {seals.FINGERPRINT}
-    ledger = lake.read(REPLAYS).where("run_id = 'run 3'").collect()
+    ledger = lake.read(RUNS).where("run_id = 'run 3'").collect()
     assert all(row["from_time"] is not None for row in ledger), "from the anchor"
     assert differences(before, told(lake)) == {}
 
@@ -256,7 +256,7 @@ def test_one_of_two_clusters_loses_days(
     original = gold_stage.replay_fingerprint
     monkeypatch.setattr(gold_stage, "replay_fingerprint", lambda *given: f"{original(*given)}x")
     replay(lake, config, 2)
-    ledger = lake.read(REPLAYS).where("run_id = 'run 2'").collect()
+    ledger = lake.read(RUNS).where("run_id = 'run 2'").collect()
     assert {row["cluster_id"]: row["from_time"] is None for row in ledger} == {"east": True, "west": False}
     assert differences(before, told(lake)) == {}
 
@@ -273,8 +273,8 @@ def test_what_is_not_safe_is_refused(spark: SparkSession, pieces: list[Path], co
     audit(lake, config, folder, 0)
     # Ten seconds before the end of the log is before midnight.
     assert expiry.plan_expiry(lake.root, KEEP, TODAY) is not None
-    # A lake of a version that kept no such state.
-    lake.empty(ANCHORS)
+    # What runs left is gone.
+    lake.empty(FOLDS)
     with pytest.raises(InputError, match=r"has no state of a replay of cluster \S+ from before 2026-11-21"):
         expiry.plan_expiry(lake.root, KEEP, TODAY)
     assert expiry.plan_expiry(lake.root, expiry.Keep(30, 30, None), TODAY) is None

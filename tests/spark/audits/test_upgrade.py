@@ -19,7 +19,7 @@ from schemas import silver
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import NAME_FILES
 from schemas.gold import DELAYED_OPERATIONS
-from schemas.state import REPLAYS, UPGRADES
+from schemas.state import RUNS, UPGRADES
 from tests.spark.audits.test_incremental import content
 from tests.verbs import SLICE, Ended
 
@@ -74,7 +74,7 @@ def upgrades(lake: Lake) -> dict[str, str]:
 
 def changes(lake: Lake) -> list[tuple[str, list[str] | None]]:
     """Of the last run, why each broker was replayed, and what of the program had changed."""
-    rows = lake.read(REPLAYS).collect()
+    rows = lake.read(RUNS).collect()
     last = max(row["replayed_time"] for row in rows)
     return [(row["reason"], row["changes"]) for row in rows if row["replayed_time"] == last]
 
@@ -83,7 +83,7 @@ def changes(lake: Lake) -> list[tuple[str, list[str] | None]]:
 def test_a_lake_of_an_older_version_becomes_one_of_this(
     spark: SparkSession, verb: Verb, older: Path, slice_lake: Lake
 ) -> None:
-    as_an_older_version_declared(older, "state.replays", without("changes"))
+    as_an_older_version_declared(older, "state.runs", without("silver_versions"))
     as_an_older_version_declared(older, "gold.delayed_operations", without("known_bug"))
     as_an_older_version_declared(older, "silver.truncations", with_type("line_no", "string"))
     as_an_older_version_declared(older, "gold.isr_timeline", with_type("lag_time_max_ms", "string"))
@@ -98,7 +98,7 @@ def test_a_lake_of_an_older_version_becomes_one_of_this(
     assert ended.code == 0, ended.err
     assert contents(lake) == contents(slice_lake)
     done = upgrades(lake)
-    assert done["state.replays"] == "columns added: changes"
+    assert done["state.runs"] == "columns added: silver_versions"
     assert done["gold.delayed_operations"] == "columns added: known_bug"
     assert done["silver.truncations"].startswith("parsed again from bronze, since it differs")
     assert done["gold.isr_timeline"].startswith("made anew from silver, since it differs")

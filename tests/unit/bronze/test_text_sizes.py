@@ -11,7 +11,7 @@ from pipelines.lake import delta_commits
 from pipelines.lake.table_files import write_rows
 from pipelines.lake.tables import create_table
 from schemas.bronze import LOG_FILES
-from schemas.state import REPLAYS
+from schemas.state import RUNS
 from schemas.table import TableSpec
 
 
@@ -55,6 +55,6 @@ def test_what_no_replay_has_read_waits(logs: list[str], tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     store(lake, LOG_FILES, [file_row("a", logs[0], 100), file_row("b", logs[2], 10)])
     assert waiting_bytes(lake) == 100 + 20 * 10
-    replay = {"run_id": "run", "replayed_time": 0, "cluster_id": "c", "broker_id": 1, "reason": "first"}
-    store(lake, REPLAYS, [{**replay, "file_ids": ["a"]}])
+    replay = {"run_number": 1, "run_id": "run", "replayed_time": 0, "components": "c"}
+    store(lake, RUNS, [{**replay, "file_ids": ["a"]}])
     assert waiting_bytes(lake) == 20 * 10

@@ -18,7 +18,6 @@ from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
 from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
-from pipelines.kafka.seals import Seal, Stamp
 from pipelines.lake.clusters import ClusterInstants
 from pipelines.lake.dated import before, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.lake.delta_commits import append, no_fence
@@ -38,7 +37,7 @@ from schemas.controllers import FAILOVERS
 from schemas.gold import DELAYED_OPERATIONS
 from schemas.quality import QUARANTINED_FILES
 from schemas.silver import FETCH_REQUESTS, HIGH_WATERMARKS, LEADER_AND_ISR, LINE_COUNTS, REQUESTS, TOPICS
-from schemas.state import ANCHORS, EXPIRIES, REPLAYS, STAMP
+from schemas.state import EXPIRIES, FOLDS, RUNS
 from schemas.table import STRING, TIMESTAMP, TableSpec, column
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,7 +48,7 @@ DAYS = Keep(1, 1, 1)
 Copy = Callable[[Path], Path]
 TABLES = (
     *(LOG_FILES, LOG_LINES, FETCH_REQUESTS, HIGH_WATERMARKS, REQUESTS, LEADER_AND_ISR, DELAYED_OPERATIONS),
-    *(VIOLATIONS, EVIDENCE, QUARANTINED_FILES, REPLAYS, ANCHORS, EXPIRIES),
+    *(VIOLATIONS, EVIDENCE, QUARANTINED_FILES, RUNS, FOLDS, EXPIRIES),
 )
 
 
@@ -91,27 +90,13 @@ def of_broker(broker_id: int | None = 1) -> dict[str, Any]:
     return {"cluster_id": "c", "broker_id": broker_id}
 
 
-def stamp(run_id: str, sealed: datetime, *, waiting: datetime | None = None, fingerprint: str = "f") -> Stamp:
-    seal = Seal(us(sealed), us(sealed), us(waiting or sealed), "p")
-    return Stamp(run_id, fingerprint, 1, {BROKER: seal})
-
-
-def put_run(root: Path, run: Stamp, replayed: datetime, files: Sequence[str], **row: Any) -> None:
-    put(
-        root,
-        REPLAYS,
-        {
-            **of_broker(),
-            "run_id": run.run_id,
-            "replayed_time": replayed,
-            "file_ids": list(files),
-            "reason": "new",
-            **row,
-        },
-        stamp=run.to_json(),
-    )
-    row = {"run_id": run.run_id, "kind": STAMP, "row": run.to_json(), "cluster_id": None, "broker_id": None}
-    put(root, ANCHORS, row)
+def put_run(root: Path, number: int, sealed: datetime | None, files: Sequence[str], **row: Any) -> None:
+    """A run of the ledger, and a fold that it left."""
+    values = {"run_number": number, "run_id": f"r{number}", "folds_run": number, "reason": "new"}
+    sealed_row = dict.fromkeys(("sealed_time", "sessions_time", "waiting_time"), sealed)
+    put(root, RUNS, {**of_broker(), **values, **sealed_row, "premises": "p", "file_ids": list(files), **row})
+    cluster_id = row.get("cluster_id", of_broker()["cluster_id"])
+    put(root, FOLDS, {**of_broker(), "cluster_id": cluster_id, "run_number": number, "kind": "partition", "row": "{}"})
 
 
 def written(root: Path) -> Path:
@@ -135,8 +120,8 @@ def written(root: Path) -> Path:
         put(root, DELAYED_OPERATIONS, {**of_broker(), "arrival_time": moment, "class": "explained"})
         put(root, VIOLATIONS, {"cluster_id": "c", "finding_id": str(hours), "time": moment, "severity": "open"})
         put(root, EVIDENCE, {"cluster_id": "c", "finding_id": str(hours)})
-    put_run(root, stamp("r1", at(hours=-1), waiting=at(hours=-1.1)), at(hours=-0.5), ["old"])
-    put_run(root, stamp("r2", at(hours=19)), at(hours=20), ["new"])
+    put_run(root, 1, at(hours=-1), ["old"], waiting_time=at(hours=-1.1))
+    put_run(root, 2, at(hours=19), ["new"])
     return root
 
 
@@ -197,22 +182,20 @@ def test_rows_of_brokers_that_the_anchor_does_not_know_stay(lake: Copy, tmp_path
     put(tmp_path, FETCH_REQUESTS, {**of_broker(2), "time": at(hours=-9)}, {**of_broker(None), "time": at(hours=-8)})
     register = {**of_broker(2), "file_id": "other", "first_time": at(hours=-9), "last_time": at(hours=-9)}
     put(tmp_path, LOG_FILES, register | {"record_count": 1})
-    put(tmp_path, REPLAYS, {**of_broker(2), "run_id": "r2", "file_ids": ["other"], "reason": "new"}, stamp="[]")
-    put(tmp_path, REPLAYS, {**of_broker(), "run_id": "r2", "reason": "new"}, stamp=stamp("r2", at(hours=19)).to_json())
+    put(tmp_path, RUNS, {**of_broker(2), "run_number": 2, "run_id": "r2", "file_ids": ["other"], "reason": "new"})
     expired(tmp_path)
     assert hours_left(tmp_path, FETCH_REQUESTS) == [-9, -1.5, 3], "a row of nobody is replayed by nobody"
 
 
-def test_anchors_older_than_the_one_that_is_needed_go(lake: Copy, tmp_path: Path) -> None:
-    lake(tmp_path)
-    put_run(tmp_path, stamp("r0", at(hours=-10)), at(hours=-9), [])
-    put_run(tmp_path, stamp("r2", at(hours=19)), at(hours=20), [])
-    expired(tmp_path)
-    assert {row["run_id"] for row in rows_of(tmp_path, ANCHORS, "run_id")} == {"r1", "r2"}
-
-
 def test_nothing_is_so_old(lake: Copy, tmp_path: Path) -> None:
     assert expiry.plan_expiry(lake(tmp_path), Keep(30, 30, 30), TODAY) is None
+
+
+def test_a_run_whose_folds_are_gone_is_none_to_begin_with(lake: Copy, tmp_path: Path) -> None:
+    shutil.rmtree(lake(tmp_path) / "state" / "folds")
+    put(tmp_path, FOLDS, {**of_broker(), "run_number": 2, "kind": "partition", "row": "{}"})
+    with pytest.raises(InputError, match="no state of a replay"):
+        expiry.plan_expiry(tmp_path, DAYS, TODAY)
 
 
 def test_without_a_state_from_before_the_cut_nothing_is_dropped(lake: Copy, tmp_path: Path) -> None:
@@ -227,8 +210,7 @@ def test_without_a_state_from_before_the_cut_nothing_is_dropped(lake: Copy, tmp_
 
 def test_a_state_that_a_late_file_has_changed_is_none(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
-    late = stamp("r3", at(hours=19))
-    put_run(tmp_path, late, at(hours=21), [], reason="late", from_time=at(hours=-5))
+    put_run(tmp_path, 3, at(hours=19), [], reason="late", from_time=at(hours=-5))
     with pytest.raises(InputError, match="no state of a replay"):
         expiry.plan_expiry(tmp_path, DAYS, TODAY)
 
@@ -245,14 +227,14 @@ def test_files_that_were_not_replayed_are_waited_for(lake: Copy, tmp_path: Path)
 
 def test_tables_that_have_to_be_made_anew_are_waited_for(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
-    append(tmp_path / "state" / "replays", [], Stamp("", MADE_ANEW, 0).to_json())
+    put(tmp_path, RUNS, {"run_number": 3, "components": MADE_ANEW})
     with pytest.raises(InputError, match="made anew"):
         expiry.plan_expiry(tmp_path, DAYS, TODAY)
 
 
 def test_a_lake_without_an_audit_is_refused(tmp_path: Path) -> None:
     create_table(tmp_path / "bronze" / "log_files", LOG_FILES)
-    create_table(tmp_path / "state" / "replays", REPLAYS)
+    create_table(tmp_path / "state" / "runs", RUNS)
     with pytest.raises(InputError, match="holds no audit"):
         expiry.plan_expiry(tmp_path, DAYS, TODAY)
 

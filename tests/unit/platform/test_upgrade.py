@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,20 +17,23 @@ from pyspark.sql.types import StructField
 from pipelines.base.errors import InputError, SchemaMismatch
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
 from pipelines.base.fingerprint import code_version
-from pipelines.kafka.seals import Seal, Stamp
+from pipelines.kafka.seals import Run
 from pipelines.lake import program as lake_program
 from pipelines.lake.delta_commits import append, no_fence
 from pipelines.lake.delta_log import read_log, table_version
 from pipelines.lake.parquet import read_files
+from pipelines.lake.small_tables import SmallTables
 from pipelines.lake.stamps import stamps_of
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import create_table
+from pipelines.replay.runs import runs_of
 from pipelines.upkeep import upgrade
 from schemas.bronze import LOG_FILES
 from schemas.catalog import TABLES
 from schemas.gold import RUNS
 from schemas.silver import TOPICS, TRUNCATIONS
-from schemas.state import REPLAYS, UPGRADES
+from schemas.state import AUDITED, UPGRADES
+from schemas.state import RUNS as LEDGER
 from schemas.table import STRING, TableSpec, column, required
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -55,7 +59,7 @@ def make(root: Path, spec: TableSpec, rows: Sequence[tuple[Any, ...]] = (), stam
 
 def older_lake(root: Path, *older: TableSpec) -> None:
     """A lake with a row or two, of a version that declared some tables otherwise, and others not at all."""
-    specs = {spec.full_name: spec for spec in (LOG_FILES, TOPICS, TRUNCATIONS, RUNS, REPLAYS)}
+    specs = {spec.full_name: spec for spec in (LOG_FILES, TOPICS, TRUNCATIONS, RUNS, LEDGER)}
     specs |= {spec.full_name: spec for spec in older}
     for spec in specs.values():
         make(root, spec)
@@ -67,7 +71,16 @@ def older_lake(root: Path, *older: TableSpec) -> None:
     folder = root / "gold" / "runs"
     runs = specs[RUNS.full_name]
     append(folder, write_rows(folder, runs, rows_table(runs, [RUN[: len(runs.columns)]])), "r")
-    append(root / "state" / "replays", [], Stamp("r", "fingerprint", 3, {("c", 1): Seal(1, 1, 1, "p")}).to_json())
+    folder, ledger = root / "state" / "runs", specs[LEDGER.full_name]
+    ran = {
+        "run_number": 3,
+        "run_id": "r",
+        "replayed_time": NOW,
+        "components": "replay-1",
+        "folds_run": 3,
+        "file_ids": [],
+    }
+    append(folder, write_rows(folder, ledger, rows_table(ledger, [tuple(map(ran.get, ledger.column_names))])), "r")
 
 
 def rows_of(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
@@ -78,6 +91,10 @@ def rows_of(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
 
 def last_stamp(root: Path, spec: TableSpec) -> str | None:
     return next((stamp for _, stamp in stamps_of(root / spec.layer / spec.name)), None)
+
+
+def last_run(root: Path) -> Run:
+    return runs_of(SmallTables(root))[0]
 
 
 def without_last(spec: TableSpec) -> TableSpec:
@@ -97,17 +114,15 @@ def test_a_folder_without_tables_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_columns_are_added_and_tables_made_and_rows_stay(tmp_path: Path) -> None:
-    assert TOPICS.columns[-1].nullable or REPLAYS.columns[-1].nullable
-    older_lake(tmp_path, without_last(REPLAYS))
+    assert TOPICS.columns[-1].nullable or LEDGER.columns[-1].nullable
+    older_lake(tmp_path, without_last(LEDGER))
     done = upgrade.upgrade(tmp_path, no_fence)
-    assert "state.replays: columns added: changes" in done
+    assert "state.runs: columns added: silver_versions" in done
     assert len(done) == len(TABLES) - 5 + 1
     assert all(table_version(tmp_path / spec.layer / spec.name) is not None for spec in TABLES)
     assert [row["topic"] for row in rows_of(tmp_path, TOPICS)] == ["t"]
     assert last_stamp(tmp_path, TOPICS) == "batch grammar", "its rows are of the same grammars as before"
-    stamp = last_stamp(tmp_path, REPLAYS)
-    assert stamp is not None
-    assert Stamp.from_json(stamp).run_id == "r", "the next run goes on from the last one"
+    assert last_run(tmp_path).run_id == "r", "the next run goes on from the last one"
     assert [f"{row['table_name']}: {row['change']}" for row in rows_of(tmp_path, UPGRADES)] == done
     assert upgrade.upgrade(tmp_path, no_fence) == []
 
@@ -199,27 +214,23 @@ def test_silver_that_differs_is_emptied_for_the_next_parse(tmp_path: Path) -> No
     assert next(line for line in done if line.startswith("silver.topics: parsed again from bronze, since it differs"))
     assert rows_of(tmp_path, TOPICS) == []
     assert last_stamp(tmp_path, TOPICS) == upgrade.EMPTIED
-    stamp = last_stamp(tmp_path, REPLAYS)
-    assert stamp is not None
-    assert Stamp.from_json(stamp).run_id == "r"
+    assert last_run(tmp_path).run_id == "r"
 
 
 def test_gold_that_differs_is_made_anew_and_the_ledger_says_so_first(tmp_path: Path) -> None:
     spec = next(spec for spec in TABLES if spec.full_name == "gold.isr_timeline")
     older = of_older(spec, required("isr_was", STRING, "Gone"), *spec.columns)
     older_lake(tmp_path, older)
-    order: list[str | None] = []
+    order: list[str] = []
 
     def fence() -> None:
-        order.append(last_stamp(tmp_path, REPLAYS))
+        order.append(last_run(tmp_path).components)
 
     done = upgrade.upgrade(tmp_path, fence)
     assert any(line.startswith("gold.isr_timeline: made anew from silver, since it differs") for line in done)
-    told = last_stamp(tmp_path, REPLAYS)
-    assert told is not None
-    assert Stamp.from_json(told) == Stamp("", MADE_ANEW, 0)
+    assert last_run(tmp_path) == Run(4, "", MADE_ANEW)
     assert read_log(tmp_path / "gold" / "isr_timeline").schema["fields"][0]["name"] != "isr_was"
-    assert order[-1] == told
+    assert order[-1] == MADE_ANEW
 
 
 @pytest.mark.parametrize("commits", range(1, 8))
@@ -227,7 +238,7 @@ def test_cut_off_anywhere_the_next_run_goes_on(tmp_path: Path, commits: int) -> 
     isr = next(spec for spec in TABLES if spec.full_name == "gold.isr_timeline")
     older_lake(
         tmp_path,
-        without_last(REPLAYS),
+        without_last(LEDGER),
         of_older(TOPICS, *TOPICS.columns, column("odd", STRING, "Odd")),
         of_older(isr, required("isr_was", STRING, "Gone"), *isr.columns),
         *(spec for spec in TABLES if spec.layer in ("gold", "quality") and spec not in (isr, RUNS)),
@@ -247,9 +258,7 @@ def test_cut_off_anywhere_the_next_run_goes_on(tmp_path: Path, commits: int) -> 
         upgrade.upgrade(tmp_path, no_fence)
     assert upgrade.planned(tmp_path) == []
     assert last_stamp(tmp_path, TOPICS) == upgrade.EMPTIED
-    told = last_stamp(tmp_path, REPLAYS)
-    assert told is not None
-    assert Stamp.from_json(told).fingerprint == MADE_ANEW
+    assert last_run(tmp_path) == Run(4, "", MADE_ANEW)
     assert {row["table_name"] for row in rows_of(tmp_path, UPGRADES)} >= {"silver.topics", "gold.isr_timeline"}
 
 
@@ -287,9 +296,19 @@ def test_a_lake_that_does_not_say_which_version_wrote_it_is_refused(tmp_path: Pa
     upgrade.upgrade(tmp_path, no_fence)
 
 
+def test_a_lake_of_0_5_begins_anew(tmp_path: Path) -> None:
+    """It had what the rules go on from without the number of a run, and its ledger was another table."""
+    older_lake(tmp_path, of_older(AUDITED, *AUDITED.columns[1:], keys=AUDITED.keys[1:]))
+    shutil.rmtree(tmp_path / "state" / "runs")
+    done = upgrade.upgrade(tmp_path, no_fence)
+    assert any(line.startswith("state.audited: made anew from silver, since it") for line in done)
+    assert "state.runs: new table" in done
+    assert runs_of(SmallTables(tmp_path)) == []
+
+
 def test_who_only_reads_says_what_brings_a_lake_up(tmp_path: Path) -> None:
-    older_lake(tmp_path, without_last(REPLAYS))
-    with pytest.raises(InputError, match=r"other columns in state\.replays; run `highwater replay`"):
+    older_lake(tmp_path, without_last(LEDGER))
+    with pytest.raises(InputError, match=r"other columns in state\.runs; run `highwater replay`"):
         upgrade.require_up_to_date(tmp_path)
     upgrade.upgrade(tmp_path, no_fence)
     upgrade.require_up_to_date(tmp_path)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.kafka.seals import LATE, Seal, Stamp, starts
+from pipelines.kafka.seals import LATE, Run, Seal, starts
 from pipelines.kafka.versions import rules_for
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
@@ -279,20 +279,20 @@ def hour_by_hour(history: Sequence[Event], ends_us: Sequence[int], version: str)
     """
     final: list[Any] = []
     left: dict[int, Sealed] = {}
-    stamps: list[Stamp] = []
+    runs: list[Run] = []
     went_back = known_until_us = 0
     for number, end_us in enumerate(ends_us):
         told = as_of(history, end_us)
-        silent_us = silent_since_us(history, known_until_us, end_us) if stamps else None
+        silent_us = silent_since_us(history, known_until_us, end_us) if runs else None
         earliest_us = {BROKER: known_until_us if silent_us is None else silent_us}
-        start = starts([BROKER], stamps, "same", earliest_us, lambda broker, before_us: "same", SEAL_LAG_US)[BROKER]
+        start = starts([BROKER], runs, "same", earliest_us, lambda broker, before_us: "same", SEAL_LAG_US)[BROKER]
         went_back += start.reason == LATE
         since_us, given = start.seal.sealed_us if start.seal else 0, context(version, LAG_MS)
         evidence, resumed = evidence_since(told, since_us)
-        if start.carried_version is None:
+        if start.folds_run is None:
             fold, final = PartitionFold(given, evidence), []
         else:
-            before = left[start.carried_version]
+            before = left[start.folds_run]
             evidence, final = continued(before.evidence, evidence, since_us, resumed), final[: before.final]
             fold = PartitionFold.thawed(before.frozen, given, evidence)
         window = told[bisect_left(told, since_us, key=lambda event: event.time_us) :]
@@ -305,7 +305,7 @@ def hour_by_hour(history: Sequence[Event], ends_us: Sequence[int], version: str)
             final += fold.observe(event)
         left[number] = Sealed(fold.freeze(), evidence, len(final))
         seal = Seal(sealed_us, sealed_us, sealed_us, "same", since_us)
-        stamps.insert(0, Stamp(f"run {number}", "same", number, {BROKER: seal}))
+        runs.insert(0, Run(number, f"run {number}", "same", folds_run=number, seals={BROKER: seal}))
         known_until_us = end_us
     raise AssertionError("no run")
 

@@ -11,7 +11,6 @@ from pipelines.base.arrow_rows import arrow_schema
 from pipelines.base.blobs import rows_by_table
 from pipelines.kafka.context import Contexts
 from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
-from pipelines.rules.incremental import AuditedStamp
 from pipelines.rules.partition_audit import place
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.worker import AGAIN, RESULTS, auditor
@@ -78,8 +77,3 @@ def test_partitions_that_cannot_go_on_are_asked_for_again():
 def test_a_partition_with_facts_of_no_broker_is_judged_whole():
     (left,) = run({"t": [fact(a.FETCH, 2, None)]}, {1: 5})[AUDITED.name]
     assert (left["state"], left["why_whole"]) == (None, "it has facts of no broker's log")
-
-
-def test_what_a_run_leaves_is_read_back():
-    left = AuditedStamp("f", {("c", 1): 5, ("d", 1): 6}, frozenset({("d", 1)}), {"isr_changes": 3}, {"c": 7})
-    assert AuditedStamp.from_json(left.to_json()) == left

@@ -21,8 +21,8 @@ from tests.unit.storage.stores import disk as root  # noqa: F401
 
 
 def test_an_older_lake_is_brought_up(root: Any) -> None:  # noqa: F811
-    upgrades.older_lake(root, upgrades.without_last(upgrades.REPLAYS))
-    assert "state.replays: columns added: changes" in upgrade.upgrade(root, no_fence)
+    upgrades.older_lake(root, upgrades.without_last(upgrades.LEDGER))
+    assert "state.runs: columns added: silver_versions" in upgrade.upgrade(root, no_fence)
     assert all(table_version(root / spec.layer / spec.name) is not None for spec in TABLES)
     assert upgrade.upgrade(root, no_fence) == []
     upgrade.require_up_to_date(root)
@@ -46,7 +46,7 @@ def test_who_has_lost_the_lease_changes_nothing(root: Any) -> None:  # noqa: F81
     def lost() -> None:
         raise LeaseLost(root, "it is over")
 
-    upgrades.older_lake(root, upgrades.without_last(upgrades.REPLAYS))
+    upgrades.older_lake(root, upgrades.without_last(upgrades.LEDGER))
     with pytest.raises(LeaseLost):
         upgrade.upgrade(root, lost)
     assert upgrade.planned(root) != []

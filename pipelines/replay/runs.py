@@ -1,0 +1,124 @@
+"""The ledger of runs, ``state.runs``: what each left to the next one, and which of it is kept. No Spark is asked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from hashlib import sha256
+from itertools import groupby
+from operator import or_
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.base.arrow_rows import dicts
+from pipelines.kafka.seals import LATE, Broker, Run, Seal, runs_to_keep
+from pipelines.lake.small_tables import Tables
+from pipelines.replay import fetch_sessions, isr_evidence, partition_fold
+from schemas.state import EXPIRIES, FOLDS, RUNS
+
+#: Runs whose folds a late file may go back to, beside the first one of each day: two days of hours.
+LAST_RUNS: Final = 48
+
+_OF_RUN = ("run_number", "run_id", "components", "inputs", "folds_run", "folds_shape")
+_OF_BROKER = ("cluster_id", "broker_id", "reason", "from_time", "premises", "file_ids")
+_SEALS = ("sealed_time", "sessions_time", "waiting_time")
+
+
+def runs_of(lake: Tables) -> list[Run]:
+    """The runs that count, the newest first."""
+    rows = dicts(lake.rows(RUNS, *_OF_RUN, *_OF_BROKER, *_SEALS).sort_by([("run_number", "descending")]))
+    return [_run(list(of_run)) for _, of_run in groupby(rows, lambda row: row["run_number"])]
+
+
+def _run(rows: Sequence[Mapping[str, Any]]) -> Run:
+    of_brokers = {(row["cluster_id"], row["broker_id"]): row for row in rows if row["broker_id"] is not None}
+    return Run(
+        number=rows[0]["run_number"],
+        run_id=rows[0]["run_id"],
+        components=rows[0]["components"],
+        inputs=rows[0]["inputs"] or "",
+        folds_run=rows[0]["folds_run"] or 0,
+        folds_shape=rows[0]["folds_shape"] or "",
+        seals={broker: _seal(row) for broker, row in of_brokers.items() if row["sealed_time"] is not None},
+        late={broker: row["from_time"] or 0 for broker, row in of_brokers.items() if row["reason"] == LATE},
+        file_ids=frozenset(file_id for row in rows for file_id in row["file_ids"]),
+    )
+
+
+def _seal(row: Mapping[str, Any]) -> Seal:
+    sealed_us, sessions_us, waiting_us = (row[name] for name in _SEALS)
+    return Seal(sealed_us, sessions_us, waiting_us, row["premises"], row["from_time"] or 0)
+
+
+def folds_shape() -> str:
+    """Hash of what frozen folds hold: 16 hex digits."""
+    freezers = (partition_fold.FREEZER, fetch_sessions.FREEZER, isr_evidence.FREEZER)
+    return sha256("\n".join(freezer.shape() for freezer in freezers).encode()).hexdigest()[:16]
+
+
+def pinned_runs(lake: Tables, cluster_ids: Iterable[str]) -> dict[str, int]:
+    """By cluster of which days were dropped, the number of the run that its replay begins with; 0: none is known."""
+    rows = lake.rows(EXPIRIES, "expired_time", "cluster_id", "run_number").sort_by("expired_time")
+    newest = dict(zip(rows["cluster_id"].to_pylist(), rows["run_number"].to_pylist(), strict=True))
+    pinned = {cluster_id: newest.get(cluster_id, newest.get(None, -1)) for cluster_id in cluster_ids}
+    return {cluster_id: number or 0 for cluster_id, number in pinned.items() if number != -1}
+
+
+def pinned_seals(runs: Iterable[Run], pinned: Mapping[str, int]) -> dict[Broker, tuple[Seal, int]]:
+    """Seals of the runs before which days of clusters were dropped, and whose folds those are.
+
+    None of a cluster where folds of this version hold other things than that run's: then its replay begins with what is
+    left.
+    """
+    shape = folds_shape()
+    return {
+        broker: (seal, run.folds_run)
+        for run in runs
+        if run.folds_shape == shape
+        for broker, seal in run.seals.items()
+        if pinned.get(broker[0]) == run.number
+    }
+
+
+def with_folds(lake: Tables) -> set[int]:
+    """Runs whose folds are there."""
+    return set(lake.rows(FOLDS, "run_number")["run_number"].unique().to_pylist())
+
+
+def replaced_folds(runs: Sequence[Run], pinned: Mapping[str, int]) -> pc.Expression:
+    """Rows of ``state.folds`` that go when a run writes its own: what a killed one left, and what nobody asks for.
+
+    Args:
+        runs: those that count, the newest first.
+    """
+    # Ranges, since statistics of files tell nothing of what is not among numbers.
+    run_number, before = pc.field("run_number"), pc.scalar(True)
+    gone = pc.scalar(False)
+    for kept in sorted(runs_to_keep(runs, pinned, LAST_RUNS)):
+        gone |= before & (run_number < kept)
+        before = run_number > kept
+    return gone | before
+
+
+def among(folds: Mapping[Broker, int]) -> pc.Expression:
+    """Rows of ``state.folds`` that brokers go on from.
+
+    Args:
+        folds: by broker, the run that left them; at least one.
+    """
+
+    ids: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for (cluster_id, broker_id), number in sorted(folds.items()):
+        ids[number, cluster_id].append(broker_id)
+    return reduce(
+        or_,
+        (
+            (pc.field("run_number") == number)
+            & (pc.field("cluster_id") == cluster_id)
+            & pc.field("broker_id").isin(pa.array(of_cluster, pa.int32()))
+            for (number, cluster_id), of_cluster in ids.items()
+        ),
+    )
