@@ -11,7 +11,7 @@ called ``b``: a body has all its former names, or none.
 
 Source: the message definitions of Kafka's clients, 2.8 to 4.3 (``clients/src/main/resources/common/message``), and
 ``RequestConvertToJson``, which prints the size of records in their place. Struct bodies before 2.8 are brought under
-these names by `text_shapes`.
+these names by `text_bodies`.
 """
 
 from __future__ import annotations
@@ -232,19 +232,14 @@ def read_body(api: str, side: int, version: int, body: Raw) -> Body:
     return _in_either_spelling(_decoders(api, side, version), lambda decoder: decoder.decode(body))
 
 
-def body_of(api: str, side: int, version: int, fields: Json) -> Body:
-    """As `read_body`, of a body that was printed as text and is brought under the names of its JSON form."""
-    return _in_either_spelling(_decoders(api, side, version), lambda decoder: convert(fields, decoder.type))
-
-
 def body_of_any_version(api: str, side: int, fields: Json) -> Body:
     """A body of fields that a reader of text made sure of, numbers as printed; those that it does not give are None."""
-    return convert(fields, _any_version(api, side), strict=False)
+    return convert(fields, any_version(api, side), strict=False)
 
 
-def names_of(api: str, side: int, version: int) -> list[str]:
-    """The fields that a body of this version has, in their order."""
-    return list(_decoders(api, side, version)[0].type.__struct_fields__)
+def structs_of(api: str, side: int, version: int) -> list[type[Struct]]:
+    """What bodies of this version are: with the names of today, and with former ones where there are any."""
+    return [decoder.type for decoder in _decoders(api, side, version)]
 
 
 def _in_either_spelling(decoders: list[Decoder[Any]], read: Callable[[Decoder[Any]], Any]) -> Any:
@@ -270,7 +265,8 @@ def _decoders(api: str, side: int, version: int) -> list[Decoder[Any]]:
 
 
 @lru_cache(maxsize=100)
-def _any_version(api: str, side: int) -> type[Struct]:
+def any_version(api: str, side: int) -> type[Struct]:
+    """A Struct with the fields of all versions, each of which may be missing."""
     return _struct(_BODIES[api][side], 0, None, 0)[0]
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pipelines.grammars.body_shapes import READ_APIS, REQUEST, body_of_any_version
 from pipelines.grammars.request_line import API_NAMES, Header
-from pipelines.grammars.struct_text import BadStruct
+from pipelines.grammars.text_bodies import BadStruct
 
 Json = dict[str, Any]
 

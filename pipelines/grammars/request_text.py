@@ -17,11 +17,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from pipelines.grammars.data_text import read_fetch, read_fetched, read_produce, read_produced
+from pipelines.grammars.body_shapes import REQUEST, RESPONSE
 from pipelines.grammars.legacy_text import read_described
 from pipelines.grammars.request_line import API_NAMES, Header, Line
-from pipelines.grammars.struct_text import BadStruct
-from pipelines.grammars.text_shapes import read_bodies
+from pipelines.grammars.text_bodies import BadStruct, is_read, read_produce, read_text
 
 Json = dict[str, Any]
 
@@ -81,14 +80,11 @@ def read_completed(text: str) -> tuple[Line, str]:
         asked, answered = _bodies(text[begin:end], answers)
         api, version = header.request_api_key_name, header.request_api_version
         printed = "" if api in ("FETCH", "PRODUCE") else text[begin:end]
-        if api == "FETCH":
-            request = read_fetch(asked, version)
-            response = read_fetched(answered, version) if answered else None
-        elif api == "PRODUCE":
-            response = read_produced(answered, version) if answered else None
-            request = read_produce(asked, version, response)
-        else:
-            request, response = read_bodies(api, version, asked, answered)
+        request = response = None
+        if is_read(api):
+            response = read_text(api, RESPONSE, version, answered) if answered else None
+            is_produce = api == "PRODUCE"
+            request = read_produce(version, asked, response) if is_produce else read_text(api, REQUEST, version, asked)
     except BadStruct as problem:
         raise UnreadableText("bad_struct", str(problem)) from None
     return Line(request_header=header, request=request, response=response, **times), printed

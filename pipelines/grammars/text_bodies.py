@@ -1,0 +1,373 @@
+"""Bodies of requests and responses in text (``Struct.toString``, up to 2.7) as the Structs of their API and version.
+
+    {group_id=g1,generation_id=1,topics=[{name=orders,partitions=[{partition_index=0,error_code=0,_tagged_fields={}}]}]}
+
+What a body consists of `body_shapes` declares; here it is compiled: each level of a body is a few expressions, one up
+to each array, matched where the one before ended. Every field stands at its place, so that a field which is missing,
+new, respelt, there twice or of another type matches none.
+
+A field's name of the JSON form is its struct's in camel case since 2.4 (KAFKA-7609, generated protocol classes); what
+the hand-written schemas before called otherwise is `_NAMES`. Nothing is quoted, so a text that a client chose can look
+like structure. What cannot be told apart is refused: a brace or bracket in a text, a comma and what looks like a key.
+
+Source: ``Protocol`` (0.9 to 0.11), the schemas in ``requests.*Request`` and ``*Response`` (1.0 to 2.3), the message
+definitions (2.4 to 2.7), ``FileRecords.toString``, ``MemoryRecords.toString``, ``ProduceRequest.toString(verbose)``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.inspect import BoolType, Field, IntType, ListType, StructType, Type, UnionType, type_info
+
+from pipelines.grammars.body_shapes import REQUEST, RESPONSE, Body, any_version, body_of_any_version, structs_of
+
+Json = dict[str, Any]
+
+
+class BadStruct(ValueError):
+    """A text that is not exactly one body of its API and version."""
+
+
+_TOPIC: Final = {"name": "topic", "partitionIndex": "partition"}
+_TOPIC_NAME: Final = {"topicName": "topic", "partitionIndex": "partition"}
+_GROUP: Final = {"groupId": "consumer_group_id", "generationId": "group_generation_id"}
+#: Names of fields before 2.4, by their names of the JSON form, in request and response; of several, with a bar between.
+_NAMES: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
+    "PRODUCE": (
+        {"timeoutMs": "timeout", "partitionData": "data", "name": "topic", "index": "partition"},
+        {"name": "topic", "index": "partition", "logAppendTimeMs": "log_append_time"},
+    ),
+    "FETCH": (
+        {"maxWaitMs": "max_wait_time", "sessionEpoch": "epoch", "partitionMaxBytes": "max_bytes"}
+        | {"forgottenTopicsData": "forgetten_topics_data"},  # 1.1 and 2.0
+        {},
+    ),
+    "LEADER_AND_ISR": (
+        {**_TOPIC_NAME, "brokerId": "id", "hostName": "host", "ungroupedPartitionStates": "partition_states"},
+        {**_TOPIC_NAME, "partitionErrors": "partitions"},
+    ),
+    "STOP_REPLICA": (
+        {**_TOPIC_NAME, "partitionIndexes": "partition_ids"},
+        {**_TOPIC_NAME, "partitionErrors": "partitions"},
+    ),
+    "ALTER_ISR": ({}, {}),
+    "OFFSET_FOR_LEADER_EPOCH": ({"partition": "partition_id"}, {"partition": "partition_id"}),
+    "WRITE_TXN_MARKERS": (
+        {"name": "topic", "markers": "transaction_markers", "partitionIndexes": "partitions"},
+        {**_TOPIC, "markers": "transaction_markers"},
+    ),
+    "OFFSET_COMMIT": (
+        {**_GROUP, "retentionTimeMs": "retention_time"},
+        {**_TOPIC, "topics": "responses", "partitions": "partition_responses"},
+    ),
+    "TXN_OFFSET_COMMIT": (_GROUP, _TOPIC),
+    "JOIN_GROUP": (
+        {"sessionTimeoutMs": "session_timeout", "rebalanceTimeoutMs": "rebalance_timeout"}
+        | {"protocols": "group_protocols"},
+        {},
+    ),
+    "HEARTBEAT": (_GROUP, {}),
+    "LEAVE_GROUP": ({}, {}),
+    "SYNC_GROUP": ({"assignments": "group_assignment", "assignment": "member_assignment"}, {}),
+    "OFFSET_DELETE": ({}, {}),
+    "INIT_PRODUCER_ID": ({}, {}),
+    "ADD_PARTITIONS_TO_TXN": ({"name": "topic"}, {**_TOPIC, "results": "errors|partition_errors"}),
+    "ADD_OFFSETS_TO_TXN": (_GROUP, {}),
+    "END_TXN": ({"committed": "transaction_result"}, {}),
+}
+#: The field of a request that begins what is not read: metadata of clients, which can be any text.
+_UNREAD: Final = {"OFFSET_COMMIT": "topics", "TXN_OFFSET_COMMIT": "topics", "JOIN_GROUP": "protocols"}
+#: Responses of which only the error code is read, before texts of clients: (version since which times stand before it).
+_CODE_FIRST: Final = {"JOIN_GROUP": 2, "SYNC_GROUP": 1}
+_ERROR_CODE: Final = re.compile(r"\{(throttle_time_ms=\d+,)?error_code=(-?\d+),")
+
+_BUFFER: Final = r"java\.nio\.\w+\[[^{}\[\]]*\]"
+_NO_KEY: Final = r"(?!,[A-Za-z_]\w*=)"
+_TEXT: Final = rf"(?:{_NO_KEY}[^{{}}\[\]])"
+#: Texts of brokers, with whatever an exception said.
+_MESSAGES: Final = frozenset(("errorMessage", "batchIndexErrorMessage"))
+_MESSAGE: Final = rf"(?:{_NO_KEY}[^{{}}])*"
+_TOPICS: Final = frozenset(("topic", "name", "topicName"))
+_TAG: Final = r"\d+=(?:[^{}\[\],]*|\{(?:[^{}]|\{[^{}]*\})*\})"
+_TAGS: Final = rf"(?:,_tagged_fields=\{{(?:{_TAG}(?:, {_TAG})*)?\}})?"
+
+#: Fields of single bodies that are printed in ways of their own, with the sign before them.
+_OWN_FORMS: Final[dict[tuple[str, int], dict[str, str]]] = {
+    ("PRODUCE", REQUEST): {
+        "records": r",record_set=(?:java\.nio\.\w+\[pos=0 lim=(?P<recordsSizeInBytes>\d+) cap=\d+\]|"
+        rf"{_BUFFER}|{_TEXT}*)",
+    },
+    ("FETCH", REQUEST): {"rackId": r",rack_id=(?P<rackId>[^{}\[\]=,]*)"},
+    ("FETCH", RESPONSE): {
+        "partition": r"(partition_header=\{)?partition=(?P<partition>\d+)",
+        "abortedTransactions": r",aborted_transactions=(?P<abortedTransactions>null|\[[^\[\]]*\])",
+        # Records that are neither null nor printed one by one (up to 2.3) name their class: FileRecords(size=261, ...).
+        "recordSet": r"(?(1)\}),record_set=(?:\w+\((?:size=(?P<recordSetSizeInBytes>\d+), )?(?P<recordSet>[^{}]*)\)"
+        r"|(?P<printed>null|\[[^\[\]{}]*\]|[\w.$]+@\w+))"
+        r"(?:,_tagged_fields=\{(?:0=\{epoch=(?P<epoch>-?\d+),end_offset=(?P<endOffset>-?\d+),_tagged_fields=\{\}\})?"
+        r"(?:(?:, )?1=\{leader_id=-?\d+,leader_epoch=-?\d+,_tagged_fields=\{\}\})?\})?",
+    },
+}
+_SLICE: Final = re.compile(r"file= ?[^{}]*, start=(\d+), end=(\d+)")
+
+_PRODUCE: Final = re.compile(
+    r"\{acks=(?P<acks>-?\d+),timeout=(?P<timeoutMs>-?\d+),(?:partitionSizes=\[([^\[\]{}]*)\]|numPartitions=(\d+))\}\Z"
+)
+_SIZE: Final = re.compile(r"([\w.-]+)-(\d+)=(\d+)(?:,|\Z)")
+
+#: Makes of what was matched what a Struct takes.
+_Change = Callable[[Json], None]
+
+
+class _Piece(NamedTuple):
+    """A part of a level.
+
+    Attributes:
+        match: of its pattern.
+        changes: to the values that it has.
+        name: of the array that begins behind it; empty behind the last piece.
+        elements: of the array.
+    """
+
+    match: Callable[[str, int], re.Match[str] | None]
+    changes: tuple[_Change, ...]
+    name: str = ""
+    elements: tuple[_Piece, ...] = ()
+
+
+def is_read(api: str) -> bool:
+    """Whether bodies of an API are read in text."""
+    return api in _NAMES
+
+
+def read_text(api: str, side: int, version: int, text: str) -> Body:
+    """A body of a listed API in text, with numbers as printed.
+
+    Args:
+        side: `REQUEST` or `RESPONSE`.
+
+    Raises:
+        BadStruct, msgspec.ValidationError: it does not consist of the fields of its version.
+    """
+    if side == RESPONSE and api in _CODE_FIRST:
+        return _code_first(api, version, text)
+    unread = _UNREAD.get(api, "") if side == REQUEST else ""
+    if unread:
+        names = (_snake(unread), *filter(None, [_NAMES[api][REQUEST].get(unread)]))
+        if sum(text.count(f",{name}=[") for name in names) != 1 or not text.endswith("}"):
+            raise BadStruct(f"{unread} not once, or without an end")
+    readers = _readers(api, side, version)
+    try:
+        return _read(text, *readers[0])
+    except (BadStruct, ValidationError):
+        if len(readers) == 1:
+            raise
+        body = _read(text, *readers[1])
+    readers.reverse()  # the names that were right last come first
+    return body
+
+
+def _read(text: str, struct: type[Struct], pieces: tuple[_Piece, ...]) -> Body:
+    fields, _ = _level(pieces, text, 0)
+    return convert(fields, struct, strict=False)
+
+
+def _level(pieces: tuple[_Piece, ...], text: str, at: int) -> tuple[Json, int]:
+    """A struct that begins here, and where what follows it begins."""
+    fields: Json = {}
+    for match, changes, name, elements in pieces:
+        matched = match(text, at)
+        if matched is None:
+            raise BadStruct(f"not a field of its version at {at}")
+        fields |= matched.groupdict()
+        for change in changes:
+            change(fields)
+        at = matched.end()
+        if name:
+            items: list[Json] = []
+            fields[name] = items
+            if text.startswith("]", at):
+                at += 1
+                continue
+            while True:
+                item, at = _level(elements, text, at)
+                items.append(item)
+                if text[at - 1] == "]":
+                    break
+    return fields, at
+
+
+@lru_cache(maxsize=1_000)
+def _readers(api: str, side: int, version: int) -> list[tuple[type[Struct], tuple[_Piece, ...]]]:
+    """For the names of today, and for former ones where there are any."""
+    unread = _UNREAD.get(api, "") if side == REQUEST else ""
+    made = []
+    for struct in structs_of(api, side, version):
+        info = type_info(struct)
+        assert isinstance(info, StructType)
+        made.append((any_version(api, side) if unread else struct, _compiled(info, api, side, r"\Z", unread)))
+    return made
+
+
+def _compiled(struct: StructType, api: str, side: int, end: str, unread: str = "") -> tuple[_Piece, ...]:
+    """The pieces of a struct.
+
+    Args:
+        end: what follows it.
+        unread: the field that begins what is not read.
+    """
+    own_forms = _OWN_FORMS.get((api, side), {})
+    pieces: list[_Piece] = []
+    pattern, changes, sign = r"\{", [], ""
+    for field in struct.fields:
+        name = field.encode_name
+        if name == unread:
+            break
+        if name in own_forms:
+            pattern += own_forms[name]
+            changes += [_OWN_CHANGES[name]] if name in _OWN_CHANGES else []
+        elif not field.required:
+            continue
+        else:
+            keys = "|".join(filter(None, [_snake(name), _NAMES[api][side].get(name)]))
+            pattern += rf"{sign}(?:{keys})="
+            elements = _elements_of(field.type)
+            if elements is not None:
+                match = re.compile(pattern + r"\[").match
+                pieces.append(_Piece(match, tuple(changes), name, _compiled(elements, api, side, r"[,\]]")))
+                pattern, changes = "", []
+            else:
+                value, change = _value(field)
+                pattern += value
+                changes += [change] if change else []
+        sign = ","
+    if unread:
+        keys = "|".join(filter(None, [_snake(unread), _NAMES[api][side].get(unread)]))
+        pieces.append(_Piece(re.compile(rf"{pattern},(?:{keys})=\[").match, tuple(changes)))
+    else:
+        tags = "" if "_tagged_fields" in pattern else _TAGS
+        pieces.append(_Piece(re.compile(rf"{pattern}{tags}\}}{end}").match, tuple(changes)))
+    return tuple(pieces)
+
+
+def _elements_of(kind: Type) -> StructType | None:
+    return kind.item_type if isinstance(kind, ListType) and isinstance(kind.item_type, StructType) else None
+
+
+def _value(field: Field) -> tuple[str, _Change | None]:
+    """The pattern of a value, and what is to be made of it."""
+    name, kind = field.encode_name, field.type
+    if isinstance(kind, IntType):
+        return rf"(?P<{name}>-?\d+)", None
+    if isinstance(kind, BoolType):
+        return rf"(?P<{name}>true|false)", None
+    if isinstance(kind, ListType):
+        return rf"\[(?P<{name}>(?:-?\d+(?:,-?\d+)*)?)\]", lambda fields: _split(fields, name)
+    if isinstance(kind, UnionType) and any(isinstance(one, BoolType) for one in kind.types):
+        return rf"(?P<{name}>true|false|-?\d+)", lambda fields: _flag(fields, name)
+    if name in _TOPICS:  # which cannot contain separators (``Topic.validate``)
+        return rf"(?P<{name}>[\w.-]+)", None
+    text = _MESSAGE if name in _MESSAGES else rf"{_BUFFER}|{_TEXT}*"
+    return rf"(?P<{name}>{text})", (lambda fields: _null(fields, name)) if isinstance(kind, UnionType) else None
+
+
+def _split(fields: Json, name: str) -> None:
+    fields[name] = fields[name].split(",") if fields[name] else []
+
+
+def _flag(fields: Json, name: str) -> None:
+    """Before 1.0 a flag was a number."""
+    fields[name] = {"true": True, "false": False}.get(fields[name]) if fields[name][0] in "tf" else int(fields[name])
+
+
+def _null(fields: Json, name: str) -> None:
+    if fields[name] == "null":
+        fields[name] = None
+
+
+def _produced(partition: Json) -> None:
+    """Up to 0.10.1 a partition's records are a buffer, or there are none."""
+    if partition["recordsSizeInBytes"] is None:
+        del partition["recordsSizeInBytes"]
+        partition["records"] = None
+
+
+def _not_kept(fields: Json) -> None:
+    fields["abortedTransactions"] = None
+
+
+def _fetched(partition: Json) -> None:
+    """Bytes of records that do not say their size: up to 2.3 a slice of a file says its ends, none at all say so."""
+    records, printed = partition.pop("recordSet"), partition.pop("printed")
+    if partition["recordSetSizeInBytes"] is None:
+        bounds = None if records is None else _SLICE.fullmatch(records)
+        if bounds is not None:
+            partition["recordSetSizeInBytes"] = int(bounds[2]) - int(bounds[1])
+        elif printed == "[]":
+            partition["recordSetSizeInBytes"] = 0
+        else:
+            del partition["recordSetSizeInBytes"]
+            partition["recordSet"] = None
+    epoch, end_offset = partition.pop("epoch"), partition.pop("endOffset")
+    if epoch is not None:
+        partition["divergingEpoch"] = {"epoch": epoch, "endOffset": end_offset}
+
+
+_OWN_CHANGES: Final[dict[str, _Change]] = {
+    "records": _produced,
+    "recordSet": _fetched,
+    "abortedTransactions": _not_kept,
+}
+
+
+@lru_cache(maxsize=1000)
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def _code_first(api: str, version: int, text: str) -> Body:
+    match = _ERROR_CODE.match(text)
+    if match is None or (match[1] is not None) != (version >= _CODE_FIRST[api]):
+        raise BadStruct("no error code")
+    return body_of_any_version(api, RESPONSE, {"errorCode": int(match[2])})
+
+
+def read_produce(version: int, text: str, response: Body | None) -> Body:
+    """A produce request's body.
+
+    At DEBUG the request prints ``numPartitions`` only: then the partitions are those of the response, without sizes.
+
+    Args:
+        response: what it was answered; None where nothing was.
+
+    Raises:
+        BadStruct, msgspec.ValidationError: if the text is not exactly one body of a known version.
+    """
+    match = _PRODUCE.match(text)
+    if match is None:  # up to 0.10.1 it prints as the struct that it is
+        return read_text("PRODUCE", REQUEST, version, text)
+    fields, sizes, number = match.groupdict(), match[3], match[4]
+    topics: list[Json] = []
+    if sizes is None:
+        for topic in response.responses if response is not None else ():
+            indexes = [{"index": answer.index} for answer in topic.partitionResponses]
+            topics.append({"name": topic.name, "partitionData": indexes})
+        if response is not None and sum(len(topic["partitionData"]) for topic in topics) != int(number):
+            raise BadStruct(f"not {number} partitions were answered")
+    else:
+        at = 0
+        while at < len(sizes):
+            match = _SIZE.match(sizes, at)
+            if match is None:
+                raise BadStruct(f"not a partition's size: {sizes[at : at + 40]}")
+            data = {"index": int(match[2]), "recordsSizeInBytes": int(match[3])}
+            topics.append({"name": match[1], "partitionData": [data]})
+            at = match.end()
+        if sizes.endswith(","):
+            raise BadStruct("a partition's size is missing")
+    return body_of_any_version("PRODUCE", REQUEST, fields | {"topicData": topics})
