@@ -17,20 +17,19 @@ from pipelines.inquiry import (
     incidents,
     partition,
     read_clusters,
-    read_compare,
     request,
     survivors,
     whatif,
     write,
 )
 from pipelines.inquiry.answer import Answer, Table
-from pipelines.inquiry.read_finding import finding_rows, findings
+from pipelines.inquiry.finding import finding_rows, findings
+from pipelines.inquiry.partition import cluster_of, partition_facts, partition_rows, without_leader
 from pipelines.inquiry.read_lines import lines_of
-from pipelines.inquiry.read_partition import cluster_of, partition_facts, partition_rows, without_leader
-from pipelines.inquiry.read_request import CANDIDATES_MAX, by_id, by_number, request_rows
-from pipelines.inquiry.read_whatif import variants
-from pipelines.inquiry.read_write import write_rows
 from pipelines.inquiry.render import as_json, as_text, cells
+from pipelines.inquiry.request import CANDIDATES_MAX, by_id, by_number, request_rows
+from pipelines.inquiry.whatif import variants
+from pipelines.inquiry.write import write_rows
 from pipelines.lake.reader import LakeReader
 from pipelines.lake.runs import versions_of_run
 from pipelines.report import small_tables
@@ -283,7 +282,7 @@ class Span(NamedTuple):
 def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -> ExitCode:
     """Tell what changed from one to the other."""
     sides = [
-        read_compare.side(
+        compare.side(
             span.reader,
             span.name,
             question.cluster,

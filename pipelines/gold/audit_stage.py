@@ -20,11 +20,10 @@ from pipelines.lake.table_files import rows_table
 from pipelines.replay.carried import Plan
 from pipelines.rules.assumptions import File, doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
-from pipelines.rules.findings import OFF, Found, Result, counted, findings_of, results_of
+from pipelines.rules.findings import OFF, Found, Known, Result, counted, findings_of, known_of, results_of, told_now
 from pipelines.rules.holes import Hole
 from pipelines.rules.holes_stage import write_holes
 from pipelines.rules.incremental import Judged
-from pipelines.rules.known_findings import Known, known_of, told_now
 from pipelines.rules.registry import RULES
 from pipelines.rules.stage import find_cases
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from pipelines.incidents.incident import Place
-from pipelines.incidents.signatures import Signature
+from pipelines.incidents.kind import Signature
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]

@@ -66,7 +66,7 @@ class Incident:
         by: brokers of which one brought it about, as the lines themselves tell (a follower that lags, a peer that
             cannot be reached); empty where they do not.
         waited_us: its start is when something arrived that waited for so long at most: a cause may begin meanwhile.
-        caused_by: the incident that brought it about; `pipelines.incidents.causes` fills it.
+        caused_by: the incident that brought it about; `pipelines.incidents.story` fills it.
         subject: tells it from others of its kind, start and brokers.
         kind: name of its `Kind`, which fills it.
     """

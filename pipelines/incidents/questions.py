@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pipelines.incidents.signatures import Signature
+from pipelines.incidents.kind import Signature
 
 #: A broker that writes no line for longer than this, though it wrote steadily before and after, stood still, seconds.
 SILENCE_S = 2

@@ -13,7 +13,7 @@ Each cluster by itself, so that one which is new, silent, or ahead of its time i
   then.
 - *From the anchor on*, and from an hour before it, everything stays: of each broker by its own seal, as each log has
   a clock of its own. A broker that the anchor does not know keeps all.
-- *Findings* that were known stay (`pipelines.rules.known_findings`): a rule may rest on what is gone.
+- *Findings* that were known stay (`pipelines.rules.findings`): a rule may rest on what is gone.
 
 A table's files are read and written anew once for all clusters, and only those that hold both rows that go and rows
 that stay. The ledger, ``state.expiries``, comes first: from then on days are closed, and a run that was cut off is made

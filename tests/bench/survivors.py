@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.inquiry.read_partition import partition_facts
+from pipelines.inquiry.partition import partition_facts
 from pipelines.inquiry.replica_logs import Interval
 from pipelines.inquiry.survivors import ALL, ONE, Candidate, PartitionFacts, survivors
 from pipelines.lake.contents import find_tables

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipelines.inquiry.quantiles import QUANTILES, quantile, quantiles
-from pipelines.inquiry.read_whatif import variants
-from pipelines.inquiry.whatif import Counts
+from pipelines.inquiry.whatif import Counts, variants
 from pipelines.lake.contents import find_tables
 from pipelines.lake.reader import LakeReader
 from tests.bench.figures import insert, markdown

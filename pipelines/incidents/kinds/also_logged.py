@@ -9,8 +9,7 @@ from typing import NamedTuple
 from pipelines.incidents.episodes import episodes
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import INFO, Incident
-from pipelines.incidents.kind import kind
-from pipelines.incidents.signatures import Signature
+from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.words import brokers, span, times
 
 _DAY_US = 86_400_000_000

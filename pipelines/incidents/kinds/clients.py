@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts, Row
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident
-from pipelines.incidents.kind import kind
-from pipelines.incidents.signatures import Signature
+from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
 from pipelines.kafka.errors import error_name
 

@@ -11,9 +11,8 @@ from typing import NamedTuple
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes
 from pipelines.incidents.facts import Facts, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident, Place, Severity
-from pipelines.incidents.kind import kind
+from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.processes import deaths, shutdown_times
-from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import brokers, clock, lasting, listed, number, partitions, sentence, span, times, when
 
 _RETRY = Signature(

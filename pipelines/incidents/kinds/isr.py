@@ -9,10 +9,9 @@ from typing import NamedTuple
 from pipelines.incidents.episodes import episodes, grouped
 from pipelines.incidents.facts import Facts, Node, partition_name
 from pipelines.incidents.incident import MAJOR, MINOR, Incident
-from pipelines.incidents.kind import kind
+from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.known import bug_of
 from pipelines.incidents.processes import shutdown_times
-from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
 
 #: Leaders take a replica out within this of each other for one reason, microseconds.

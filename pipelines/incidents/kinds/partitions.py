@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from pipelines.incidents.episodes import before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, Incident
-from pipelines.incidents.kind import kind
+from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.processes import deaths, shutdown_times
-from pipelines.incidents.signatures import Signature
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span
 
 #: Windows that begin so close to each other are of one episode, microseconds.

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from pipelines.incidents import questions
-from pipelines.incidents.causes import can_cause, linked
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, Incident
 from pipelines.incidents.kinds import BY_NAME, KINDS
-from pipelines.incidents.story import incidents_of
+from pipelines.incidents.story import can_cause, incidents_of, linked
 from tests.unit.incidents.test_questions import ask, line
 
 S = 1_000_000

@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.base.arrow_rows import dicts
 from pipelines.incidents import questions
+from pipelines.incidents.kind import Signature
 from pipelines.incidents.kinds import KINDS
-from pipelines.incidents.signatures import Signature
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

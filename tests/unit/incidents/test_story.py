@@ -5,11 +5,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.incidents.causes import can_cause, linked, roots
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Incident
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.story import by_harm, incidents_of
+from pipelines.incidents.story import by_harm, can_cause, incidents_of, linked, roots
 
 S = 1_000_000
 

@@ -12,7 +12,7 @@ import pytest
 
 from jobs import cli
 from jobs.exit_codes import ExitCode
-from pipelines.inquiry.read_partition import cluster_of, partition_facts
+from pipelines.inquiry.partition import cluster_of, partition_facts
 from pipelines.inquiry.survivors import survivors
 from pipelines.lake.contents import find_tables
 from pipelines.lake.reader import LakeReader

@@ -11,8 +11,7 @@ from pipelines.base.errors import ConfigError
 from pipelines.quality.document import suites_markdown
 from pipelines.quality.expectation import NOT_NULL, UNIQUE, Expectation
 from pipelines.quality.ledger import LEDGERS
-from pipelines.quality.suites import ASKED, EXPECTATIONS, SUITES, chosen, require_expectations
-from pipelines.quality.values import KNOWN
+from pipelines.quality.suites import ASKED, EXPECTATIONS, KNOWN, SUITES, chosen, require_expectations
 from schemas.silver import ISR_CHANGES
 from schemas.table import TableSpec
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipelines.lake.clusters import ClusterInstants
-from pipelines.rules.findings import Found
-from pipelines.rules.known_findings import Known, known_of, told_now
+from pipelines.rules.findings import Found, Known, known_of, told_now
 
 CLOSED_US, KNOWN_US = 1000, 2000
 
