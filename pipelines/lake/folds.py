@@ -190,12 +190,6 @@ def fold(lake: Lake, *folds: Fold) -> Folded | None:
     return None if chunks is None else Folded(chunks, [_folding(fold) for fold in folds])
 
 
-def fold_frame(frame: DataFrame, rows: Keyed, worker: Work) -> Folded:
-    """What a worker makes of rows that a query gives."""
-    chunks = frame.mapInArrow(partial(rows.chunks, buckets=buckets(frame.sparkSession)), CHUNK)
-    return Folded(chunks, [Folding(rows, worker, is_stateful=False)])
-
-
 def _folding(fold: Fold) -> Folding:
     return Folding(fold.rows, fold.worker, fold.states is not None)
 

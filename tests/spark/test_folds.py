@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pipelines.base.blobs import Tables, shape
 from pipelines.base.chunks import Keyed
 from pipelines.base.groups import States, groups
-from pipelines.lake.folds import Fold, collect_tables, fold, fold_frame, table_of
+from pipelines.lake.folds import Fold, collect_tables, fold, table_of
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, as_they_are
 from pipelines.lake.table_files import rows_table
@@ -73,8 +73,6 @@ def test_a_fold_gives_what_a_plain_fold_gives(lake: Lake) -> None:
     assert folded is not None
     assert in_order(collect_tables(folded)["seen"]) == in_order(plain({}))
     assert in_order(table_of(folded, "seen", SEEN).toArrow().to_pylist()) == in_order(plain({}))
-    of_frame = fold_frame(lake.read(VISITS), ROWS, worker)
-    assert in_order(collect_tables(of_frame)["seen"]) == in_order(plain({}))
 
 
 def test_the_operator_gives_what_a_plain_fold_gives(lake: Lake) -> None:

@@ -68,7 +68,6 @@ SPARK_SHELLS = {
     "pipelines.rules.facts.timeline",
     "pipelines.spark.session",
     "pipelines.lake.stored_tables",
-    "pipelines.lake.shapes",
     "pipelines.silver.parse",
     "pipelines.spark.spark_jobs",
     "pipelines.lake.staged",

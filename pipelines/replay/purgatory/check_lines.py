@@ -16,6 +16,8 @@ HIGH_WATERMARK = "high_watermark"
 RECORDED = "recorded"
 LEADER = "leader"
 FOLLOWER = "follower"
+#: A produce request that was answered: no line, but it tells how many partitions its produce has.
+REQUEST = "request"
 
 # Reasons of a disagreement.
 STATUS = "status"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pipelines.kafka.versions import Rules
 from pipelines.replay import checks_stage
-from pipelines.replay.checks_stage import LogRow, log_order
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from pipelines.replay.purgatory.check_rows import LogRow, log_order, places_of
 
 
 def placed(byte_offset: int, time_us: int, file_no: int = 1) -> LogRow:
@@ -39,12 +41,29 @@ def test_places_count_not_times():
 
 
 def test_values_come_along():
-    row = LogRow(True, 1, 0, CheckLine(c.PROGRESS, 10, -1, required_offset=7, awaited=True, partitions=2))
+    row = LogRow(True, 1, 0, CheckLine(c.PROGRESS, 10, -1, required_offset=7, awaited=True))
     first, line = log_order([apart(10, high_watermark=3), row])
     assert first.high_watermark == 3
     assert (line.required_offset, line.awaited) == (7, True)
-    assert line.partitions == 2
     assert line.status is None
+
+
+def test_a_produce_is_known_to_be_alone_by_all_requests_whose_batch_starts_there():
+    def request(offset: int, partitions: int) -> LogRow:
+        return LogRow(False, None, offset, CheckLine(c.REQUEST, 0, -1, partitions=partitions))
+
+    requests = [request(3, 1), request(5, 2), request(7, 1), request(7, 2)]
+    initial = [LogRow(True, 1, at, CheckLine(c.INITIAL, 10, -1, start_offset=at)) for at in (3, 4, 5, 7)]
+    assert [line.partitions for line in log_order([*requests, *initial])] == [1, None, None, None]
+
+
+def test_a_file_within_another_of_its_kind_is_a_copy():
+    def file(name: str, first_us: int, last_us: int, kind: str = "server") -> dict[str, Any]:
+        of_broker = {"cluster_id": "c", "broker_id": 1, "kind": kind, "record_count": 9}
+        return {"file_id": name, "first_time": first_us, "last_time": last_us, **of_broker}
+
+    files = [file("b", 5, 90), file("a", 0, 100), file("c", 100, 100), file("s", 5, 90, "state-change")]
+    assert places_of(files) == {"a": (1, True), "s": (2, False), "c": (3, True)}
 
 
 @pytest.mark.parametrize(
