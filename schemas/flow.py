@@ -216,7 +216,7 @@ FOLLOWERS = Step(
 CHECKS = Step(
     *("replay", "checks", "The broker's own account of its produce purgatory (T3), held against the rule."),
     stage="replay.checks_stage.checked_blobs",
-    worker="replay.purgatory.checks.Checker",
+    worker="replay.purgatory.checks.PurgatoryChecker",
     reads="bronze.log_files silver.delayed_operation_checks silver.high_watermarks silver.replica_fetches "
     "silver.leader_and_isr silver.produce_requests",
     by=f"{_PARTITION} broker_id",

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
 from pipelines.kafka.controller_rows import EventRow, Ref
-from pipelines.kafka.future_logs import Event as FutureLogEvent
-from pipelines.kafka.future_logs import FutureLogs, future_logs_of
+from pipelines.kafka.future_logs import FutureLogLine, FutureLogs, future_logs_of
 from pipelines.kafka.releases import is_named_at_start
 from pipelines.kafka.replayed import is_past, start_ups
 from pipelines.kafka.resolution import SECOND_US
@@ -114,7 +113,7 @@ class Life(NamedTuple):
     detail: str | None
 
 
-class Run(NamedTuple):
+class FetchRun(NamedTuple):
     """Fetches of a follower whose numbers follow each other on a connection.
 
     Attributes:
@@ -185,7 +184,7 @@ class Premises:
     producers: Mapping[tuple[str, int], str] = field(default_factory=dict)
     transactional_clients: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
-    runs: tuple[Run, ...] = ()
+    runs: tuple[FetchRun, ...] = ()
     fetch_ends: tuple[FetchEnd, ...] = ()
     future_logs: FutureLogs = field(default_factory=dict)
 
@@ -263,7 +262,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         records=tuple(by_kind[RECORD]),
         snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
         threads=dict(threads),
-        runs=tuple(row_of(Run, row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
+        runs=tuple(row_of(FetchRun, row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
         fetch_ends=tuple(_fetch_ends(by_kind)),
         producers=_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
@@ -271,9 +270,9 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     )
 
 
-def _future_log(row: Mapping[str, Any]) -> FutureLogEvent:
+def _future_log(row: Mapping[str, Any]) -> FutureLogLine:
     replica = row["cluster_id"], row["broker_id"], row["topic"], row["partition"]
-    return FutureLogEvent(replica, row["time_us"], row["event"], row["log_dir"])
+    return FutureLogLine(replica, row["time_us"], row["event"], row["log_dir"])
 
 
 def _fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[FetchEnd]:

@@ -21,7 +21,7 @@ SHAPE: Final = {
     "kind": "string",
     **spark_types(p.Life),
     **spark_types(EventRow),
-    **spark_types(p.Run),
+    **spark_types(p.FetchRun),
     "log_dir": "string",
     "source": "string",
     "offset": "long",

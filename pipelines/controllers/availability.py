@@ -42,7 +42,7 @@ _AT_ONCE_US: Final = 1_000_000
 MinIsrOf = Callable[[int, int, int | None], int | None]
 
 
-class Window(NamedTuple):
+class Unavailability(NamedTuple):
     """A row of gold `availability`; the shell adds the cluster. A clock is a broker's id.
 
     Attributes:
@@ -128,8 +128,8 @@ class _Open(NamedTuple):
     min_isr: int | None
     missing: int
 
-    def closed(self, topic: str, partition: int, time_us: int | None, clock: int | None) -> Window:
-        return Window(
+    def closed(self, topic: str, partition: int, time_us: int | None, clock: int | None) -> Unavailability:
+        return Unavailability(
             topic=topic,
             partition=partition,
             state=self.kind,
@@ -154,8 +154,8 @@ def _kind(state: _State, before: str | None, min_isr: int | None) -> str | None:
     return UNDER_MIN_ISR if len(state.isr) < min_isr else None
 
 
-def _of_incarnation(topic: str, partition: int, states: Sequence[_State], min_isr_of: MinIsrOf) -> list[Window]:
-    windows: list[Window] = []
+def _of_incarnation(topic: str, partition: int, states: Sequence[_State], min_isr_of: MinIsrOf) -> list[Unavailability]:
+    windows: list[Unavailability] = []
     current: _Open | None = None
     before: _State | None = None
     for state in states:
@@ -180,12 +180,12 @@ def _of_incarnation(topic: str, partition: int, states: Sequence[_State], min_is
     return windows
 
 
-def _machine_windows(states: Iterable[StateRow], rows: Sequence[LeadershipRow]) -> list[Window]:
+def _machine_windows(states: Iterable[StateRow], rows: Sequence[LeadershipRow]) -> list[Unavailability]:
     """Times in which ZooKeeper controllers held the partition for offline.
 
     It ends as one of them elects. A new controller says nothing of a leader that it finds alive; that one's lines do.
     """
-    windows: list[Window] = []
+    windows: list[Unavailability] = []
     opened: StateRow | None = None
     last: StateRow | None = None
     for row in in_order(states):
@@ -219,15 +219,15 @@ def _later(row: LeadershipRow, opened: StateRow, last: StateRow) -> bool:
     return row.controller_epoch is not None and all(row.controller_epoch > epoch for epoch in epochs)
 
 
-def _offline(row: StateRow, up: tuple[int, int] | None, online: StateRow | None) -> Window:
+def _offline(row: StateRow, up: tuple[int, int] | None, online: StateRow | None) -> Unavailability:
     ends = [end for end in (up, None if online is None else (online.time_us, online.broker_id)) if end is not None]
     until_us, clock = min(ends, default=(None, None), key=lambda end: end[0])
-    return Window(row.topic, row.partition, WITHOUT_LEADER, row.time_us, row.broker_id, until_us, clock)
+    return Unavailability(row.topic, row.partition, WITHOUT_LEADER, row.time_us, row.broker_id, until_us, clock)
 
 
-def _joined(windows: Iterable[Window]) -> list[Window]:
+def _joined(windows: Iterable[Unavailability]) -> list[Unavailability]:
     """Overlapping windows of one kind are one: it begins with the first and ends with the first line of its end."""
-    joined: list[Window] = []
+    joined: list[Unavailability] = []
     for window in sorted(windows, key=lambda window: (window.started_time_us, window.leader_epoch is None)):
         last = joined[-1] if joined else None
         until = None if last is None else last.ended_time_us
@@ -255,7 +255,7 @@ def availability(
     kraft: bool,
     deleted_us: Sequence[int] = (),
     refused: Mapping[int, int] | None = None,
-) -> list[Window]:
+) -> list[Unavailability]:
     """Windows of one partition, in the order of time.
 
     Args:
@@ -270,7 +270,7 @@ def availability(
         return []
     by_incarnation = _states([*rows, *states, *records], lives_of(states, rows, records), kraft)
     firsts = [min(state.time_us for state in shown) for shown in by_incarnation.values()]
-    windows: list[Window] = []
+    windows: list[Unavailability] = []
     for at, shown in enumerate(by_incarnation.values()):
         until_us = firsts[at + 1] if at + 1 < len(firsts) else None
         of_incarnation = _of_incarnation(named.topic, named.partition, shown, min_isr_of)
@@ -289,15 +289,15 @@ def availability(
     return sorted(lasting, key=lambda window: (window.started_time_us, window.state))
 
 
-def _at_once(window: Window) -> bool:
+def _at_once(window: Unavailability) -> bool:
     ended = window.ended_time_us
     return ended is not None and ended - window.started_time_us < _AT_ONCE_US
 
 
-def _without(window: Window, offline: Iterable[Window]) -> list[Window]:
+def _without(window: Unavailability, offline: Iterable[Unavailability]) -> list[Unavailability]:
     """A window outside those without leader."""
-    pieces: list[Window] = []
-    rest: Window | None = window
+    pieces: list[Unavailability] = []
+    rest: Unavailability | None = window
     for gap in offline:
         if rest is None:
             break
@@ -313,7 +313,7 @@ def _without(window: Window, offline: Iterable[Window]) -> list[Window]:
     return pieces if rest is None else [*pieces, rest]
 
 
-def _ended(window: Window, next_incarnation_us: int | None, deleted_us: Iterable[int]) -> Window:
+def _ended(window: Unavailability, next_incarnation_us: int | None, deleted_us: Iterable[int]) -> Unavailability:
     """With its topic a partition ends, and what it lacked."""
     ends = [at for at in (*deleted_us, next_incarnation_us) if at is not None and at > window.started_time_us]
     if window.ended_time_us is not None or not ends:
@@ -321,7 +321,7 @@ def _ended(window: Window, next_incarnation_us: int | None, deleted_us: Iterable
     return window._replace(ended_time_us=min(ends), ended_clock=None)
 
 
-def _within(window: Window, refused: Mapping[int, int]) -> int:
+def _within(window: Unavailability, refused: Mapping[int, int]) -> int:
     until = window.ended_time_us
     return sum(
         count

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pipelines.controllers.transitions import Replayed, Transition, broken
+from pipelines.controllers.transitions import ReplayedStates, Transition, broken
 from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, EventRow, RegistrationRow, broker_epoch
 from pipelines.rules.rule import Case
 
@@ -76,7 +76,7 @@ def _went_back(before: RegistrationRow, row: RegistrationRow) -> Case | None:
     return broken(ILLEGAL_STATE_TRANSITION, message, (before, row), time_us=row.time_us, brokers=brokers)
 
 
-def replay_registrations(rows: Iterable[RegistrationRow]) -> Replayed:
+def replay_registrations(rows: Iterable[RegistrationRow]) -> ReplayedStates:
     """Registrations of all brokers as one node saw them (`broker_id`); of several nodes, each by itself."""
     histories: dict[tuple[int, int, bool], list[RegistrationRow]] = defaultdict(list)
     for row in rows:
@@ -98,7 +98,7 @@ def replay_registrations(rows: Iterable[RegistrationRow]) -> Replayed:
             transitions.append(_transition(row, state, case is None, why))
             before = row
     transitions.sort(key=lambda transition: (transition.time_us, transition.ref))
-    return Replayed(tuple(transitions), tuple(cases))
+    return ReplayedStates(tuple(transitions), tuple(cases))
 
 
 def _transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Transition:

@@ -26,15 +26,15 @@ from pipelines.controllers.failover_causes import (
     changed_at,
     detection,
     is_unclean,
-    offline_marks,
+    offline_moments,
     reason_of,
-    refused_marks,
+    refused_moments,
     returns,
     stepped_down,
     strategy_of,
     topic_deleted_us,
 )
-from pipelines.controllers.leaderships import Leadership, Mark, leaderships, since_us
+from pipelines.controllers.leaderships import LeaderEpoch, Moment, leaderships, since_us
 from pipelines.kafka.controller_rows import NO_LEADER, NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
 
 COMPLETED: Final = "completed"
@@ -71,13 +71,13 @@ class Failover(NamedTuple):
     old_leader: int
     new_leader: int | None
     strategy: str | None
-    detected: Mark | None
-    elected: Mark | None
-    sent: Mark | None
-    received: Mark | None
-    taken_up: Mark | None
-    serving: Mark | None
-    stepped_down: Mark | None
+    detected: Moment | None
+    elected: Moment | None
+    sent: Moment | None
+    received: Moment | None
+    taken_up: Moment | None
+    serving: Moment | None
+    stepped_down: Moment | None
     ended_offline: bool
     isr_before: tuple[int, ...] | None
     outcome: str
@@ -93,7 +93,7 @@ class Failover(NamedTuple):
         return spans
 
 
-def _span_us(begin: Mark | None, end: Mark | None, one_clock: bool) -> int | None:
+def _span_us(begin: Moment | None, end: Moment | None, one_clock: bool) -> int | None:
     if begin is None or end is None or (one_clock and begin.broker_id != end.broker_id):
         return None
     span_us = end.time_us - begin.time_us
@@ -147,15 +147,15 @@ def _ended_with_topic(failure: Failure | None, deleted_us: int) -> bool:
     """
     if failure is None or failure.reason == NEW_CONTROLLER:
         return deleted_us < NEVER_US
-    return failure.mark.time_us >= deleted_us - CLOCKS_AGREE_US
+    return failure.moment.time_us >= deleted_us - CLOCKS_AGREE_US
 
 
 class _Change(NamedTuple):
     """A leadership, the leaderless epochs after it, and the next leadership, if any."""
 
-    old: Leadership
-    between: Sequence[Leadership]
-    new: Leadership | None
+    old: LeaderEpoch
+    between: Sequence[LeaderEpoch]
+    new: LeaderEpoch | None
     superseded: bool
 
     def happened(self, states: Sequence[StateRow], failure: Failure | None) -> bool:
@@ -164,10 +164,10 @@ class _Change(NamedTuple):
             return failure is not None or bool(self.between)
         if self.new.leader != self.old.leader or self.between:
             return True
-        return bool(offline_marks(states, (), self.old.begun_us(), changed_at(self.new)))
+        return bool(offline_moments(states, (), self.old.begun_us(), changed_at(self.new)))
 
 
-def _outcome(change: _Change, offline: Sequence[Mark], refused: Sequence[Mark], ended: bool, served: bool) -> str:
+def _outcome(change: _Change, offline: Sequence[Moment], refused: Sequence[Moment], ended: bool, served: bool) -> str:
     new = change.new
     if new is None:
         return OFFLINE_REPORTED if offline else UNFINISHED if refused else NOT_OBSERVED
@@ -190,17 +190,17 @@ def _row(
     old, between, new, _ = change
     assert old.leader is not None
     reason = reason_of(old, between, new, failure)
-    detected = None if failure is None or reason in (PREFERRED, REASSIGNMENT) else failure.mark
+    detected = None if failure is None or reason in (PREFERRED, REASSIGNMENT) else failure.moment
     after_us = old.begun_us() if detected is None else detected.time_us - 1
-    offline = offline_marks(states, between, after_us, changed_at(new))
-    refused = refused_marks(states, after_us) if new is None else []
+    offline = offline_moments(states, between, after_us, changed_at(new))
+    refused = refused_moments(states, after_us) if new is None else []
     ended = bool(offline) and (new is None or returns(events, offline[0].time_us, changed_at(new)))
     elected = sent = received = taken_up = served = None
     if new is not None and new.leader is not None:
         elected, sent, received, taken_up = new.elected, new.sent, new.received, new.taken_up
         served_us = serving.get((new.leader, new.leader_epoch))
         if served_us is not None:
-            served = Mark(served_us, new.leader, NOWHERE)
+            served = Moment(served_us, new.leader, NOWHERE)
     down = None if new is None or new.leader == old.leader else stepped_down(old, (*between, new), events)
     unclean = new is not None and is_unclean((old, *between), new, events)
     evidence = (detected, *offline[:1], *refused[:1], elected, sent, received, taken_up)
@@ -224,5 +224,5 @@ def _row(
         isr_before=old.last_isr,
         outcome=_outcome(change, offline, refused, ended, served is not None),
         approximate=detected is not None and new is not None and detected.broker_id != new.leader,
-        refs=tuple(dict.fromkeys(mark.ref for mark in evidence if mark is not None)),
+        refs=tuple(dict.fromkeys(moment.ref for moment in evidence if moment is not None)),
     )

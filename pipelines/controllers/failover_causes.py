@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.controllers.leaderships import Leadership, Mark, mark_of
+from pipelines.controllers.leaderships import LeaderEpoch, Moment, moment_of
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.kafka.controller_rows import NO_LEADER, EventRow, StateRow, added_brokers, subjects
 
@@ -61,7 +61,7 @@ _DECISIONS: Final = ("Fencing broker", "Unfenced broker", "Fenced broker", "Dire
 class Failure(NamedTuple):
     """A controller's line that a broker failed, was fenced or shuts down."""
 
-    mark: Mark
+    moment: Moment
     reason: str
     decision: bool
 
@@ -69,21 +69,21 @@ class Failure(NamedTuple):
 def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
     """In the order of time."""
     failures = [
-        Failure(mark_of(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
+        Failure(moment_of(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
         for row in events
         if row.event in _FAILURES and broker_id in subjects(row)
     ]
-    return sorted(failures, key=lambda failure: failure.mark)
+    return sorted(failures, key=lambda failure: failure.moment)
 
 
-def changed_at(new: Leadership | None) -> int:
+def changed_at(new: LeaderEpoch | None) -> int:
     """When a leadership was decided, or first shown; far in the future for none."""
     if new is None:
         return NEVER_US
     return new.elected.time_us if new.elected is not None else new.begun_us()
 
 
-def detection(events: Sequence[EventRow], old: Leadership, begun_us: int, new: Leadership | None) -> Failure | None:
+def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: LeaderEpoch | None) -> Failure | None:
     """The first line of the failure that ended a leadership, where `new` (maybe without leader) came after it.
 
     `begun_us`: since when the broker has led. That may be some epochs ago: as a controller takes a dead follower out of
@@ -98,21 +98,21 @@ def detection(events: Sequence[EventRow], old: Leadership, begun_us: int, new: L
     elected = None if new is None else new.elected
     slack = CLOCKS_AGREE_US if elected is None or new is None else 0 if new.offset is None else _BATCH_US
     within = [
-        failure for failure in failures_of(events, old.leader) if begun_us <= failure.mark.time_us <= until + slack
+        failure for failure in failures_of(events, old.leader) if begun_us <= failure.moment.time_us <= until + slack
     ]
     # Only partitions in the directory are moved, and these at once: what comes later has another cause.
     within = [
         failure
         for failure in within
-        if failure.reason != LOG_DIR_FAILED or until - failure.mark.time_us <= CLOCKS_AGREE_US
+        if failure.reason != LOG_DIR_FAILED or until - failure.moment.time_us <= CLOCKS_AGREE_US
     ]
     within = [failure for failure in within if failure.decision] or within
     if elected is not None:
-        within = [failure for failure in within if failure.mark.broker_id == elected.broker_id] or within
+        within = [failure for failure in within if failure.moment.broker_id == elected.broker_id] or within
     if new is not None and new.from_state == ONLINE:
         # Of lines of the election's own instant those came after it that would have taken the leader away before.
         within = [
-            failure for failure in within if failure.mark.time_us < until or failure.reason == SHUT_DOWN
+            failure for failure in within if failure.moment.time_us < until or failure.reason == SHUT_DOWN
         ] or within
     if not within:
         recorded = new is not None and new.offset is not None
@@ -121,14 +121,14 @@ def detection(events: Sequence[EventRow], old: Leadership, begun_us: int, new: L
         return None if recorded or itself else _new_controller(events, begun_us, elected)
     first = within[-1]
     for failure in reversed(within[:-1]):
-        apart = first.mark.time_us - failure.mark.time_us > _ONE_FAILURE_US
-        if failure.reason != first.reason or apart or _came_back(events, old.leader, failure.mark, first.mark):
+        apart = first.moment.time_us - failure.moment.time_us > _ONE_FAILURE_US
+        if failure.reason != first.reason or apart or _came_back(events, old.leader, failure.moment, first.moment):
             break
         first = failure
     return first
 
 
-def _came_back(events: Iterable[EventRow], broker_id: int, after: Mark, before: Mark) -> bool:
+def _came_back(events: Iterable[EventRow], broker_id: int, after: Moment, before: Moment) -> bool:
     return any(
         (row.event in ("broker_registered", "broker_unfenced") and broker_id in subjects(row))
         or (row.event == "brokers_changed" and broker_id in added_brokers(row))
@@ -137,20 +137,22 @@ def _came_back(events: Iterable[EventRow], broker_id: int, after: Mark, before: 
     )
 
 
-def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Mark | None) -> Failure | None:
+def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment | None) -> Failure | None:
     """A controller that was just elected finds the leader dead, and no line says so (`onControllerFailover`)."""
     if elected is None:
         return None
-    marks = [
-        mark_of(row)
+    moments = [
+        moment_of(row)
         for row in events
         if row.event == "controller_elected" and row.subject_broker_id == row.broker_id == elected.broker_id
     ]
-    within = [mark for mark in marks if begun_us < mark.time_us <= elected.time_us]
+    within = [moment for moment in moments if begun_us < moment.time_us <= elected.time_us]
     return Failure(max(within), NEW_CONTROLLER, True) if within else None
 
 
-def reason_of(old: Leadership, between: Sequence[Leadership], new: Leadership | None, failure: Failure | None) -> str:
+def reason_of(
+    old: LeaderEpoch, between: Sequence[LeaderEpoch], new: LeaderEpoch | None, failure: Failure | None
+) -> str:
     """A leader that stays in the ISR was only moved; one that is no replica any more was reassigned away."""
     if new is not None and not between and new.leader != old.leader:
         if new.replicas is not None and old.leader not in new.replicas:
@@ -160,7 +162,7 @@ def reason_of(old: Leadership, between: Sequence[Leadership], new: Leadership | 
     return UNKNOWN if failure is None else failure.reason
 
 
-def strategy_of(new: Leadership | None, reason: str, unclean: bool) -> str | None:
+def strategy_of(new: LeaderEpoch | None, reason: str, unclean: bool) -> str | None:
     """How the new leader was chosen; None where nothing tells."""
     if new is None:
         return None
@@ -171,7 +173,7 @@ def strategy_of(new: Leadership | None, reason: str, unclean: bool) -> str | Non
     return "offline" if new.from_state == OFFLINE else _STRATEGY.get(reason)
 
 
-def is_unclean(before: Sequence[Leadership], new: Leadership, events: Iterable[EventRow]) -> bool:
+def is_unclean(before: Sequence[LeaderEpoch], new: LeaderEpoch, events: Iterable[EventRow]) -> bool:
     """The new leader was not in the last ISR known, and its own is itself alone; or a line or record says so.
 
     Nobody is elected uncleanly who takes over from a leader: ZooKeeper's controller looks beyond the ISR only for a
@@ -195,23 +197,23 @@ def is_unclean(before: Sequence[Leadership], new: Leadership, events: Iterable[E
     )
 
 
-def offline_marks(
-    states: Iterable[StateRow], between: Sequence[Leadership], after_us: int, until_us: int
-) -> list[Mark]:
+def offline_moments(
+    states: Iterable[StateRow], between: Sequence[LeaderEpoch], after_us: int, until_us: int
+) -> list[Moment]:
     """Lines by which a controller says that the partition has no leader, or that it found none for it."""
-    marks = [leadership.elected or leadership.shown for leadership in between if leadership.leader == NO_LEADER]
+    moments = [leadership.elected or leadership.shown for leadership in between if leadership.leader == NO_LEADER]
     for row in states:
         gone = row.to_state == OFFLINE and row.succeeded
         none_found = row.from_state == OFFLINE and row.to_state == ONLINE and not row.succeeded
         if (gone or none_found) and after_us < row.time_us <= until_us:
-            marks.append(mark_of(row))
-    return sorted(mark for mark in marks if mark is not None)
+            moments.append(moment_of(row))
+    return sorted(moment for moment in moments if moment is not None)
 
 
-def refused_marks(states: Iterable[StateRow], after_us: int) -> list[Mark]:
+def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
     """A leadership that the controller wanted to move and could not, for want of a candidate."""
     return sorted(
-        mark_of(row)
+        moment_of(row)
         for row in states
         if (row.from_state, row.to_state) == (ONLINE, ONLINE) and not row.succeeded and row.time_us >= after_us
     )
@@ -224,13 +226,13 @@ def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], aft
     return min((time_us for time_us in times if time_us > after_us), default=NEVER_US)
 
 
-def stepped_down(old: Leadership, later: Iterable[Leadership], events: Iterable[EventRow]) -> Mark | None:
+def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterable[EventRow]) -> Moment | None:
     """The old leader's own first line of a later epoch, unless it was started anew before that: then it had ended."""
     assert old.leader is not None
-    marks = [leadership.heard[old.leader] for leadership in later if old.leader in leadership.heard]
-    if not marks:
+    moments = [leadership.heard[old.leader] for leadership in later if old.leader in leadership.heard]
+    if not moments:
         return None
-    first, begun_us = min(marks), old.begun_us()
+    first, begun_us = min(moments), old.begun_us()
     starts = (row for row in events if row.event == STARTED and row.broker_id == old.leader)
     return None if any(begun_us < row.time_us <= first.time_us for row in starts) else first
 

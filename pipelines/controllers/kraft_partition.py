@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.controllers.rules import controller_rules
-from pipelines.controllers.transitions import Replayed, Transition, illegal, transition
+from pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
 from pipelines.kafka.controller_rows import NO_LEADER, LeadershipRow, RecordRow
 from pipelines.kafka.topic_lives import topic_lives
 from pipelines.rules.rule import Case
@@ -182,7 +182,7 @@ def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
     return None, "unclean"
 
 
-def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Replayed:
+def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> ReplayedStates:
     """Records of one partition in one node's copy of `__cluster_metadata`: its transitions, and what is illegal."""
     ordered = sorted(rows, key=lambda row: (row.offset, row.ref))
     cases: list[Case] = list(illegal_states(ordered, version))
@@ -197,7 +197,7 @@ def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Rep
             leader_before = None if before is None else before.leader
             transitions.append(_transition(row, row.leader, leader_before, case is None, why))
         last[row.topic_id] = row
-    return Replayed(tuple(transitions), tuple(cases))
+    return ReplayedStates(tuple(transitions), tuple(cases))
 
 
 def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None, legal: bool, why: str) -> Transition:
@@ -207,7 +207,7 @@ def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None,
     return change if writer is None else change._replace(controller=writer)
 
 
-def replay_applied(rows: Sequence[LeadershipRow]) -> Replayed:
+def replay_applied(rows: Sequence[LeadershipRow]) -> ReplayedStates:
     """The same of what brokers applied, where no record is at hand: each partition epoch once, as first seen."""
     first: dict[tuple[str, int], LeadershipRow] = {}
     for row in sorted(rows, key=lambda row: (row.time_us, row.ref)):
@@ -228,4 +228,4 @@ def replay_applied(rows: Sequence[LeadershipRow]) -> Replayed:
         why = "first_of_controller" if earlier is None else "after_gap" if jumped else "allowed"
         transitions.append(_transition(row, row.leader, leader_before, True, why))
         before[topic_id] = row
-    return Replayed(tuple(transitions), applied_states(rows))
+    return ReplayedStates(tuple(transitions), applied_states(rows))

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from pipelines.controllers.leaderships import mark_of
+from pipelines.controllers.leaderships import moment_of
 from pipelines.controllers.procedure_steps import (
     BROKER_FAILURE,
     BROKER_STARTUP,
     CONTROLLED_SHUTDOWN,
     TOPIC_DELETION,
     ProcedureStep,
-    Step,
+    SeenStep,
     procedure,
     step_of,
 )
@@ -59,16 +59,16 @@ class _Scope:
         within = (row for row in self.events if self.from_us - _CLOCKS_US <= row.time_us < self.until_us)
         return [row for row in within if row.broker_id == self.decision.broker_id]
 
-    def changing(self, handler: str, tagged: bool) -> Step:
+    def changing(self, handler: str, tagged: bool) -> SeenStep:
         """The count of partitions that the decision changes; some handlers tag the broker."""
         for row in self.mine:
             match = _CHANGING.match(row.detail or "")
             ours = match is not None and match[1] == handler and (not tagged or row.subject_broker_id == self.broker_id)
             if match is not None and ours and self.from_us <= row.time_us <= self.from_us + _CLOCKS_US:
-                return Step("partitions_changed", mark_of(row), int(match[2]))
-        return Step("partitions_changed", None)
+                return SeenStep("partitions_changed", moment_of(row), int(match[2]))
+        return SeenStep("partitions_changed", None)
 
-    def replayed(self, name: str, event: str) -> Step:
+    def replayed(self, name: str, event: str) -> SeenStep:
         """The controller's own replay of the record that it wrote."""
         rows = [
             row
@@ -80,7 +80,7 @@ class _Scope:
         ]
         return step_of(name, rows[:1], counted=False)
 
-    def taken_up(self) -> Step:
+    def taken_up(self) -> SeenStep:
         """Leaders that say (3.6 and later) that they follow upon this broker."""
         rows = [
             row
@@ -91,7 +91,7 @@ class _Scope:
         ]
         return step_of("leaders_taken_up", rows, answer=True)
 
-    def lived(self, name: str, event: str, from_us: int) -> Step:
+    def lived(self, name: str, event: str, from_us: int) -> SeenStep:
         """A line of the broker's own life."""
         rows = [
             row
@@ -105,7 +105,7 @@ class _Scope:
 
 def _fencing(scope: _Scope) -> list[ProcedureStep]:
     steps = (
-        Step("session_timed_out", mark_of(scope.decision)),
+        SeenStep("session_timed_out", moment_of(scope.decision)),
         scope.changing("handleBrokerFenced", tagged=False),
         scope.replayed("fence_replayed", "broker_fenced"),
         scope.taken_up(),
@@ -116,7 +116,7 @@ def _fencing(scope: _Scope) -> list[ProcedureStep]:
 def _unfencing(scope: _Scope) -> list[ProcedureStep]:
     steps = (
         scope.lived("registered", "registered", scope.from_us - _WITHIN_US),
-        Step("unfence_granted", mark_of(scope.decision)),
+        SeenStep("unfence_granted", moment_of(scope.decision)),
         scope.changing("handleBrokerUnfenced", tagged=False),
         scope.replayed("unfence_replayed", "broker_unfenced"),
         scope.lived("running", "unfenced", scope.from_us - _CLOCKS_US),
@@ -132,7 +132,7 @@ def _shutting_down(scope: _Scope) -> list[ProcedureStep]:
     ]
     steps = (
         scope.lived("shutting_down", "shutting_down", scope.from_us - _WITHIN_US),
-        Step("shutdown_granted", mark_of(scope.decision)),
+        SeenStep("shutdown_granted", moment_of(scope.decision)),
         scope.changing("enterControlledShutdown", tagged=True),
         scope.replayed("shutdown_replayed", "controlled_shutdown"),
         scope.taken_up(),

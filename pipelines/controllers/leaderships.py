@@ -27,7 +27,7 @@ from pipelines.kafka.topic_lives import TopicLives, topic_lives
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))
 
 
-class Mark(NamedTuple):
+class Moment(NamedTuple):
     """An instant, the broker whose clock it is on, and its line."""
 
     time_us: int
@@ -36,16 +36,16 @@ class Mark(NamedTuple):
 
 
 #: In place of a line that is not there.
-NEVER: Final = Mark(1 << 62, -1, NOWHERE)
+NEVER: Final = Moment(1 << 62, -1, NOWHERE)
 
 
-def mark_of(row: EventRow | StateRow | LeadershipRow) -> Mark:
+def moment_of(row: EventRow | StateRow | LeadershipRow) -> Moment:
     """The instant of a row."""
-    return Mark(row.time_us, row.broker_id, row.ref)
+    return Moment(row.time_us, row.broker_id, row.ref)
 
 
 @dataclass
-class Leadership:
+class LeaderEpoch:
     """One leader epoch.
 
     Attributes:
@@ -67,13 +67,13 @@ class Leadership:
     leader_epoch: int
     leader: int | None = None
     from_state: str | None = None
-    elected: Mark | None = None
+    elected: Moment | None = None
     elected_by_machine: bool = False
-    sent: Mark | None = None
-    received: Mark | None = None
-    taken_up: Mark | None = None
-    shown: Mark | None = None
-    heard: dict[int, Mark] = field(default_factory=dict)
+    sent: Moment | None = None
+    received: Moment | None = None
+    taken_up: Moment | None = None
+    shown: Moment | None = None
+    heard: dict[int, Moment] = field(default_factory=dict)
     offset: int | None = None
     isr: tuple[int, ...] | None = None
     first_partition_epoch: int | None = None
@@ -89,12 +89,12 @@ class Leadership:
 
     def begun_us(self) -> int:
         """The first instant of anyone that shows it."""
-        marks = [mark.time_us for mark in (self.elected, self.shown, self.taken_up) if mark is not None]
-        return min(marks, default=0)
+        moments = [moment.time_us for moment in (self.elected, self.shown, self.taken_up) if moment is not None]
+        return min(moments, default=0)
 
 
-def _earlier(mark: Mark | None, other: Mark) -> Mark:
-    return other if mark is None or other.time_us < mark.time_us else mark
+def _earlier(moment: Moment | None, other: Moment) -> Moment:
+    return other if moment is None or other.time_us < moment.time_us else moment
 
 
 def lives_of(states: Iterable[StateRow], rows: Iterable[LeadershipRow], records: Iterable[RecordRow]) -> TopicLives:
@@ -108,14 +108,14 @@ class _Builder:
 
     def __init__(self, lives: TopicLives) -> None:
         self.lives = lives
-        self.by_epoch: dict[tuple[int, int], Leadership] = {}
+        self.by_epoch: dict[tuple[int, int], LeaderEpoch] = {}
         self.recorded: dict[str, RecordRow] = {}
 
-    def of(self, incarnation: int, leader_epoch: int) -> Leadership:
+    def of(self, incarnation: int, leader_epoch: int) -> LeaderEpoch:
         key = (incarnation, leader_epoch)
-        return self.by_epoch.setdefault(key, Leadership(*key))
+        return self.by_epoch.setdefault(key, LeaderEpoch(*key))
 
-    def isr(self, leadership: Leadership, isr: tuple[int, ...] | None, partition_epoch: int | None) -> None:
+    def isr(self, leadership: LeaderEpoch, isr: tuple[int, ...] | None, partition_epoch: int | None) -> None:
         if isr is None:
             return
         if leadership.isr is None or (partition_epoch or 0) < (leadership.first_partition_epoch or 0):
@@ -123,7 +123,7 @@ class _Builder:
         if leadership.last_isr is None or (partition_epoch or 0) >= (leadership.last_partition_epoch or 0):
             leadership.last_isr, leadership.last_partition_epoch = isr, partition_epoch
 
-    def reassigning(self, leadership: Leadership, row: LeadershipRow | RecordRow) -> None:
+    def reassigning(self, leadership: LeaderEpoch, row: LeadershipRow | RecordRow) -> None:
         """Whether replicas are being added or removed at its start and at its end; rows come in their order."""
         moving = bool(row.adding_replicas or row.removing_replicas)
         if leadership.replicas is None:
@@ -134,13 +134,13 @@ class _Builder:
         before = self.recorded.get(row.topic_id)
         self.recorded[row.topic_id] = row
         leadership = self.of(self.lives.at(row.time_us, row.topic_id), row.leader_epoch)
-        mark = Mark(row.time_us, row.broker_id if row.controller_id is None else row.controller_id, row.ref)
+        moment = Moment(row.time_us, row.broker_id if row.controller_id is None else row.controller_id, row.ref)
         if leadership.offset is None or row.offset < leadership.offset:
-            leadership.offset, leadership.elected, leadership.elected_by_machine = row.offset, mark, True
+            leadership.offset, leadership.elected, leadership.elected_by_machine = row.offset, moment, True
             leadership.recovering = row.recovering
             if before is not None:
                 leadership.elr_before, leadership.last_known_before = before.elr, before.last_known_elr
-        leadership.leader, leadership.shown = row.leader, _earlier(leadership.shown, mark)
+        leadership.leader, leadership.shown = row.leader, _earlier(leadership.shown, moment)
         self.reassigning(leadership, row)
         leadership.replicas = row.replicas
         self.isr(leadership, row.isr, row.partition_epoch)
@@ -152,15 +152,15 @@ class _Builder:
         leadership = self._decided(row) if epoch is None else self.of(self.lives.at(row.time_us), epoch)
         if leadership is None:
             return
-        mark = mark_of(row)
+        moment = moment_of(row)
         if not leadership.elected_by_machine or (
-            leadership.elected is not None and mark.time_us < leadership.elected.time_us
+            leadership.elected is not None and moment.time_us < leadership.elected.time_us
         ):
-            leadership.from_state, leadership.elected, leadership.elected_by_machine = row.from_state, mark, True
-        leadership.leader, leadership.shown = row.leader, _earlier(leadership.shown, mark)
+            leadership.from_state, leadership.elected, leadership.elected_by_machine = row.from_state, moment, True
+        leadership.leader, leadership.shown = row.leader, _earlier(leadership.shown, moment)
         self.isr(leadership, row.isr, row.partition_epoch)
 
-    def _decided(self, row: StateRow) -> Leadership | None:
+    def _decided(self, row: StateRow) -> LeaderEpoch | None:
         """Up to 1.0 the machine's line names no epoch: it is the leadership that this controller showed nearest."""
         near = [
             leadership
@@ -173,7 +173,7 @@ class _Builder:
         ]
         return min(near, key=lambda leadership: abs(leadership.begun_us() - row.time_us), default=None)
 
-    def _sends(self, leadership: Leadership, row: LeadershipRow) -> bool:
+    def _sends(self, leadership: LeaderEpoch, row: LeadershipRow) -> bool:
         """A line of the controller after the one that elects; only those of ZooKeeper name a controller epoch."""
         if leadership.sent is not None or leadership.elected is None or row.controller_epoch is None:
             return False
@@ -184,8 +184,8 @@ class _Builder:
         if epoch is None or row.leader == LEADER_DURING_DELETE:
             return
         leadership = self.of(self.lives.at(row.time_us, row.topic_id), epoch)
-        mark = mark_of(row)
-        leadership.shown = _earlier(leadership.shown, mark)
+        moment = moment_of(row)
+        leadership.shown = _earlier(leadership.shown, moment)
         if row.leader is not None:
             leadership.leader = row.leader
         if row.replicas and leadership.offset is None:
@@ -193,16 +193,16 @@ class _Builder:
         leadership.replicas = row.replicas or leadership.replicas
         self.isr(leadership, row.isr, row.partition_epoch)
         if row.role in _HEARD:
-            leadership.heard[row.broker_id] = _earlier(leadership.heard.get(row.broker_id), mark)
+            leadership.heard[row.broker_id] = _earlier(leadership.heard.get(row.broker_id), moment)
         if row.role == "controller" and row.leader is not None:
             if leadership.elected is None:
-                leadership.elected = mark
+                leadership.elected = moment
             elif self._sends(leadership, row):
-                leadership.sent = mark
+                leadership.sent = moment
         elif row.role == "request" and row.leader == row.broker_id:
-            leadership.received = _earlier(leadership.received, mark)
+            leadership.received = _earlier(leadership.received, moment)
         elif row.role == "leader_start":
-            leadership.taken_up = _earlier(leadership.taken_up, mark)
+            leadership.taken_up = _earlier(leadership.taken_up, moment)
 
     def changed(self, row: LeadershipRow) -> None:
         """Take a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""
@@ -237,7 +237,7 @@ def leaderships(
     rows: Sequence[LeadershipRow],
     records: Sequence[RecordRow] = (),
     changes: Sequence[LeadershipRow] = (),
-) -> list[Leadership]:
+) -> list[LeaderEpoch]:
     """Of one partition, by incarnation and leader epoch.
 
     Args:
@@ -258,7 +258,7 @@ def leaderships(
     return [builder.by_epoch[key] for key in sorted(builder.by_epoch)]
 
 
-def since_us(chain: Sequence[Leadership], at: int) -> int:
+def since_us(chain: Sequence[LeaderEpoch], at: int) -> int:
     """Since when the leader of ``chain[at]`` has led, over all epochs in a row in which the partition was online."""
     last = chain[at]
     for leadership in reversed(chain[:at]):

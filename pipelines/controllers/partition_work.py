@@ -11,11 +11,11 @@ from pipelines.cluster.premises import UNKNOWN_CLUSTER
 from pipelines.controllers import decode as d
 from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
-from pipelines.controllers.availability import Window, availability
+from pipelines.controllers.availability import Unavailability, availability
 from pipelines.controllers.broker_registration import registrations, replay_registrations
+from pipelines.controllers.cluster_facts import ClusterFacts
 from pipelines.controllers.failover import Failover, failovers
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
-from pipelines.controllers.plan import Plan
 from pipelines.controllers.state_replay import replay_states
 from pipelines.controllers.transitions import Transition
 from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
@@ -60,22 +60,26 @@ class PartitionFound(NamedTuple):
     failovers: Sequence[Failover] = ()
 
 
-def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> PartitionFound:
+def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: d.Group) -> PartitionFound:
     """Replay a partition.
 
     Args:
         key: cluster, topic, partition.
-        rows: of the partition; what is of the whole cluster is in the plan.
+        rows: of the partition; what is of the whole cluster is in the facts.
     """
     cluster_id, topic, _ = key
     states, replicas, leadership = (d.once(rows[kind]) for kind in (d.PARTITION_STATE, d.REPLICA_STATE, d.LEADERSHIP))
     copies = _copies(d.once(rows[d.RECORD]))
     records = max(copies.values(), key=lambda copy: (len(copy), -copy[0].broker_id), default=[])
-    events = [*plan.events.get(cluster_id, ()), *plan.topic_events.get((cluster_id, topic), ()), *d.once(rows[d.EVENT])]
+    events = [
+        *facts.events.get(cluster_id, ()),
+        *facts.topic_events.get((cluster_id, topic), ()),
+        *d.once(rows[d.EVENT]),
+    ]
     events.sort(key=lambda row: (row.time_us, row.broker_id, row.ref))
     answered = rows[d.ANSWERED]
-    transitions, cases, checked = _replayed(plan, cluster_id, states, replicas, leadership, copies, records)
-    handled = plan.handled.get(cluster_id, ())
+    transitions, cases, checked = _replayed(facts, cluster_id, states, replicas, leadership, copies, records)
+    handled = facts.handled.get(cluster_id, ())
     seen = [
         *controllers_sightings(leadership),
         *(sighting for copy in copies.values() for sighting in records_sightings(copy)),
@@ -90,8 +94,8 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
         [*leadership, *(row for row in changes if row.role == COMMITTED)],
         states,
         records,
-        lambda broker_id, time_us, count: plan.min_isr(cluster_id, topic, broker_id, time_us, count),
-        kraft=plan.kraft.get(cluster_id, False),
+        lambda broker_id, time_us, count: facts.min_isr(cluster_id, topic, broker_id, time_us, count),
+        kraft=facts.kraft.get(cluster_id, False),
         deleted_us=[row.time_us for row in events if row.event == "topic_deleted"],
         refused=_refused(answered),
     )
@@ -105,10 +109,10 @@ def of_partition(plan: Plan, key: tuple[str, str, int], rows: d.Group) -> Partit
     return PartitionFound(gold, case_rows(cases, key), judged, chain)
 
 
-def of_registrations(plan: Plan, cluster_id: str) -> PartitionFound:
+def of_registrations(facts: ClusterFacts, cluster_id: str) -> PartitionFound:
     """Steps of a cluster's registrations: of decoded records one copy's, where there are any, else of all lines."""
-    records = plan.registrations.get(cluster_id, [])
-    rows = records or registrations(plan.events.get(cluster_id, []))
+    records = facts.registrations.get(cluster_id, [])
+    rows = records or registrations(facts.events.get(cluster_id, []))
     replayed = replay_registrations(rows)
     shown = replayed.transitions
     if records:
@@ -132,7 +136,7 @@ def _copies(records: Iterable[RecordRow]) -> dict[int, list[RecordRow]]:
 
 
 def _replayed(
-    plan: Plan,
+    facts: ClusterFacts,
     cluster_id: str,
     states: Sequence[StateRow],
     replicas: Sequence[StateRow],
@@ -141,12 +145,12 @@ def _replayed(
     records: Sequence[RecordRow],
 ) -> tuple[list[Transition], list[Case], int]:
     """Transitions in the order of each machine, what is illegal, and how much was looked at."""
-    version = plan.version(cluster_id)
+    version = facts.version(cluster_id)
     replays = [replay_states(p.MACHINE, p.TABLE, states), replay_states(r.MACHINE, r.replica_table(version), replicas)]
     transitions = [transition for replay in replays for transition in replay.transitions]
     cases = [case for replay in replays for case in replay.cases]
     checked = len(transitions)
-    if plan.kraft.get(cluster_id):
+    if facts.kraft.get(cluster_id):
         applied = replay_applied(leadership)
         of_copies = {broker_id: replay_records(copy, version) for broker_id, copy in copies.items()}
         cases += [case for replay in of_copies.values() for case in replay.cases]
@@ -156,15 +160,15 @@ def _replayed(
         transitions += shown.transitions
         checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
     else:
-        cases += decided_twice(_exact(plan, cluster_id, leadership), {state.ref for state in states})
+        cases += decided_twice(_exact(facts, cluster_id, leadership), {state.ref for state in states})
         cases += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
         checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
     return transitions, cases, checked
 
 
-def _exact(plan: Plan, cluster_id: str, rows: Iterable[LeadershipRow]) -> list[LeadershipRow]:
+def _exact(facts: ClusterFacts, cluster_id: str, rows: Iterable[LeadershipRow]) -> list[LeadershipRow]:
     """Rows that name a topic id or have times finer than seconds: of others, a second may hold two lives of a topic."""
-    coarse = plan.contexts.coarse
+    coarse = facts.contexts.coarse
 
     def is_exact(row: LeadershipRow) -> bool:
         broker = cluster_id, row.broker_id
@@ -235,12 +239,12 @@ def _failover(cluster_id: str, sequence: int, failover: Failover) -> dict[str, A
         "failed_broker_id": failover.old_leader,
     }
     for name in ("detected", "elected", "sent", "received", "taken_up", "serving", "stepped_down"):
-        mark = values.pop(name)
-        values |= {f"{name}_time": mark and mark.time_us, f"{name}_clock": mark and mark.broker_id}
+        moment = values.pop(name)
+        values |= {f"{name}_time": moment and moment.time_us, f"{name}_clock": moment and moment.broker_id}
     return values | {f"{name}_ms": None if us is None else us / 1000 for name, us in failover.spans_us().items()}
 
 
-def _window(cluster_id: str, sequence: int, window: Window) -> dict[str, Any]:
+def _window(cluster_id: str, sequence: int, window: Unavailability) -> dict[str, Any]:
     values = {"cluster_id": cluster_id, "sequence": sequence}
     values |= {name.removesuffix("_us"): value for name, value in window._asdict().items()}
     ended = window.ended_time_us

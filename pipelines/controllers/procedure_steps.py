@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.controllers.leaderships import Mark, mark_of
+from pipelines.controllers.leaderships import Moment, moment_of
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, StateRow
 from schemas.fields import Int, Long
 
@@ -39,45 +39,45 @@ class ProcedureStep(NamedTuple):
     partitions: Long | None
 
 
-class Step(NamedTuple):
+class SeenStep(NamedTuple):
     """What was found of a step: its first line, and how many partitions or replicas it shows.
 
     `answer`: brokers do it, beside the controller's thread, even where it is the controller's own broker.
     """
 
     name: str
-    mark: Mark | None
+    moment: Moment | None
     partitions: int | None = None
     answer: bool = False
 
 
 def step_of(
     name: str, rows: Iterable[EventRow | StateRow | LeadershipRow], counted: bool = True, answer: bool = False
-) -> Step:
+) -> SeenStep:
     """A step that these rows show; events count nothing."""
-    marks = sorted(mark_of(row) for row in rows)
-    return Step(name, marks[0] if marks else None, len(marks) if counted else None, answer)
+    moments = sorted(moment_of(row) for row in rows)
+    return SeenStep(name, moments[0] if moments else None, len(moments) if counted else None, answer)
 
 
 def procedure(
-    name: str, controller: int, steps: Sequence[Step], broker_id: int | None = None, topic: str | None = None
+    name: str, controller: int, steps: Sequence[SeenStep], broker_id: int | None = None, topic: str | None = None
 ) -> list[ProcedureStep]:
     """Rows of one procedure, whose steps come in the order in which Kafka takes them.
 
     A step is out of order if it was seen before an earlier one, on the same clock and by the same thread; instants of
     two clocks are not compared.
     """
-    started = min((step.mark.time_us for step in steps if step.mark is not None), default=0)
+    started = min((step.moment.time_us for step in steps if step.moment is not None), default=0)
     rows: list[ProcedureStep] = []
     latest: dict[int, int] = {}
     for number, step in enumerate(steps, 1):
-        mark = step.mark
+        moment = step.moment
         seen = NOT_SEEN
-        if mark is not None and step.answer:
+        if moment is not None and step.answer:
             seen = SEEN
-        elif mark is not None:
-            seen = OUT_OF_ORDER if mark.time_us < latest.get(mark.broker_id, mark.time_us) else SEEN
-            latest[mark.broker_id] = max(latest.get(mark.broker_id, mark.time_us), mark.time_us)
+        elif moment is not None:
+            seen = OUT_OF_ORDER if moment.time_us < latest.get(moment.broker_id, moment.time_us) else SEEN
+            latest[moment.broker_id] = max(latest.get(moment.broker_id, moment.time_us), moment.time_us)
         rows.append(
             ProcedureStep(
                 procedure=name,
@@ -88,8 +88,8 @@ def procedure(
                 step=step.name,
                 step_no=number,
                 seen=seen,
-                time_us=None if mark is None else mark.time_us,
-                clock=None if mark is None else mark.broker_id,
+                time_us=None if moment is None else moment.time_us,
+                clock=None if moment is None else moment.broker_id,
                 partitions=step.partitions,
             )
         )

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
-from pipelines.controllers.leaderships import mark_of
+from pipelines.controllers.leaderships import moment_of
 from pipelines.controllers.procedure_steps import (
     BROKER_CHANGE,
     BROKER_FAILURE,
@@ -22,7 +22,7 @@ from pipelines.controllers.procedure_steps import (
     CONTROLLED_SHUTDOWN,
     TOPIC_DELETION,
     ProcedureStep,
-    Step,
+    SeenStep,
     procedure,
     step_of,
 )
@@ -127,19 +127,19 @@ class _Cluster:
         ]
         return [self.starts[key] for key in keys if key in self.starts]
 
-    def noticed(self, event: EventRow, broker_id: int, came: bool) -> Step:
+    def noticed(self, event: EventRow, broker_id: int, came: bool) -> SeenStep:
         """The change of the live brokers that led to the event."""
         which = added_brokers if came else deleted_brokers
         rows = self.events.between(event.broker_id, event.time_us - _WITHIN_US, event.time_us + 1)
         changes = [row for row in rows if row.event == "brokers_changed" and broker_id in which(row)]
-        return Step("change_noticed", mark_of(changes[-1]) if changes else None)
+        return SeenStep("change_noticed", moment_of(changes[-1]) if changes else None)
 
     def requested(self, event: EventRow, broker_id: int) -> list[LeadershipRow]:
         """States that the broker got from this controller after the event."""
         rows = self.requests.between(broker_id, event.time_us, min(self.until(event), event.time_us + _WITHIN_US))
         return [row for row in rows if row.controller_id == event.broker_id]
 
-    def lived(self, broker_id: int, event: str, from_us: int, until_us: int) -> Step:
+    def lived(self, broker_id: int, event: str, from_us: int, until_us: int) -> SeenStep:
         """A line of the broker's own life."""
         rows = self.lifecycle.between(broker_id, from_us, until_us)
         return step_of(event, [row for row in rows if row.event == event][:1], counted=False, answer=True)
@@ -155,7 +155,7 @@ def _change(log: _Cluster, event: EventRow) -> list[ProcedureStep]:
         default=_FOREVER,
     )
     after = log.events.between(event.broker_id, event.time_us, until)
-    steps = [Step("change_noticed", mark_of(event))]
+    steps = [SeenStep("change_noticed", moment_of(event))]
     for name, kind, brokers in (
         ("failures_handled", "broker_failed", deleted_brokers(event)),
         ("startups_handled", "broker_registered", added_brokers(event)),
@@ -170,7 +170,7 @@ def _failure(log: _Cluster, event: EventRow, broker_id: int) -> list[ProcedureSt
     elected = log.moved(event, (p.OFFLINE, p.NEW), p.ONLINE)
     steps = (
         log.noticed(event, broker_id, came=False),
-        Step("failure_handled", mark_of(event)),
+        SeenStep("failure_handled", moment_of(event)),
         step_of("partitions_offline", log.moved(event, (p.ONLINE, p.NEW), p.OFFLINE)),
         step_of("leaders_elected", elected),
         step_of("replicas_offline", log.replicas_moved(event, broker_id, r.OFFLINE)),
@@ -183,7 +183,7 @@ def _startup(log: _Cluster, event: EventRow, broker_id: int) -> list[ProcedureSt
     elected = log.moved(event, (p.OFFLINE, p.NEW), p.ONLINE)
     steps = (
         log.noticed(event, broker_id, came=True),
-        Step("startup_handled", mark_of(event)),
+        SeenStep("startup_handled", moment_of(event)),
         step_of("replicas_online", log.replicas_moved(event, broker_id, r.ONLINE)),
         step_of("offline_partitions_elected", elected),
         step_of("states_received", log.requested(event, broker_id), answer=True),
@@ -205,7 +205,7 @@ def _shutdown(log: _Cluster, event: EventRow, broker_id: int) -> list[ProcedureS
     ]
     steps = (
         log.lived(broker_id, "shutting_down", event.time_us - _WITHIN_US, event.time_us + _WITHIN_US),
-        Step("shutdown_handled", mark_of(event)),
+        SeenStep("shutdown_handled", moment_of(event)),
         step_of("leaders_moved", moved),
         step_of("replicas_offline", log.replicas_moved(event, broker_id, r.OFFLINE)),
         step_of("leaders_taken_up", log.taken_up(moved), answer=True),

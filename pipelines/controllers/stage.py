@@ -23,10 +23,10 @@ from pipelines.cluster.replicas import about_replicas
 from pipelines.controllers import decode as d
 from pipelines.controllers import encode as e
 from pipelines.controllers import worker as w
-from pipelines.controllers.leaderships import Mark
+from pipelines.controllers.cluster_facts import active_controllers, facts_from
+from pipelines.controllers.leaderships import Moment
 from pipelines.controllers.partition_work import of_registrations
-from pipelines.controllers.plan import active_controllers, plan_from
-from pipelines.controllers.procedure_steps import Step, procedure
+from pipelines.controllers.procedure_steps import SeenStep, procedure
 from pipelines.kafka.controller_rows import NOWHERE
 from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
@@ -69,19 +69,19 @@ def replay_of_controllers(
         given.append(_committed(lake, premises, made, stamp))
 
     rows = Keyed(shape(e.SHAPE), flow.CONTROLLERS.key, (), ("kind", *d.ROW_TYPES))
-    replay = Fold(_readings(premises), rows, w.replayer(plan_from(premises)))
+    replay = Fold(_readings(premises), rows, w.replayer(facts_from(premises)))
     return Beside(replay, [*w.GOLD, *folder.tables(w.SMALL)], commit)
 
 
 def _committed(lake: Lake, premises: Premises, files: Staged, stamp: str) -> Controllers:
-    plan = plan_from(premises)
+    facts = facts_from(premises)
     small_rows = {name: files.few_rows(name) for name in w.SMALL}
     cases, checked = small_rows[w.CASES], Counter[tuple[str, str]]()
     for row in small_rows[w.COUNTS]:
         checked[row["cluster_id"], row["rule_id"]] += row["checked"]
     of_driver: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for cluster_id in sorted(plan.events.keys() | plan.registrations.keys()):
-        of_cluster = of_registrations(plan, cluster_id)
+    for cluster_id in sorted(facts.events.keys() | facts.registrations.keys()):
+        of_cluster = of_registrations(facts, cluster_id)
         of_driver[c.CONTROLLER_TRANSITIONS.name] += of_cluster.rows[c.CONTROLLER_TRANSITIONS.name]
         cases += of_cluster.cases
         for rule_id, count in of_cluster.checked.items():
@@ -127,9 +127,9 @@ def _procedures(
     return rows
 
 
-def _step(part: Mapping[str, Any]) -> Step:
-    mark = None if part["time_us"] is None else Mark(part["time_us"], part["clock"], NOWHERE)
-    return Step(part["step"], mark, part["partitions"], answer=part["step"] not in w.CONTROLLERS_STEPS)
+def _step(part: Mapping[str, Any]) -> SeenStep:
+    moment = None if part["time_us"] is None else Moment(part["time_us"], part["clock"], NOWHERE)
+    return SeenStep(part["step"], moment, part["partitions"], answer=part["step"] not in w.CONTROLLERS_STEPS)
 
 
 def _readings(premises: Premises) -> list[Reading]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pipelines.controllers.transitions import Replayed, Transition, illegal, transition
+from pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
 from pipelines.kafka.controller_rows import StateRow, in_order
 from pipelines.rules.rule import Case
 
@@ -34,7 +34,7 @@ def _case(machine: str, row: StateRow) -> Case:
     return illegal(f"{moved}, which its {machine} state machine never allows", row)
 
 
-def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Replayed:
+def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> ReplayedStates:
     """Rows of one partition, in any order: its transitions, and those that are illegal."""
     known: dict[tuple[int, int | None, int | None], str] = {}
     transitions: list[Transition] = []
@@ -58,4 +58,4 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
         known[key] = row.to_state if row.succeeded else row.from_state
         more = {"replica_id": row.replica_id, "controller_epoch": row.controller_epoch, "succeeded": row.succeeded}
         transitions.append(transition(row, machine, row.from_state, row.to_state, legal, why, **more))
-    return Replayed(tuple(transitions), tuple(cases))
+    return ReplayedStates(tuple(transitions), tuple(cases))

@@ -36,7 +36,7 @@ class Transition(NamedTuple):
     isr: tuple[int, ...] | None = None
 
 
-class Replayed(NamedTuple):
+class ReplayedStates(NamedTuple):
     """What a replay gives."""
 
     transitions: tuple[Transition, ...]

@@ -13,10 +13,10 @@ from typing import Any, Final
 from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import Columns, groups
 from pipelines.controllers import decode as d
+from pipelines.controllers.cluster_facts import ClusterFacts
 from pipelines.controllers.failover import Failover
 from pipelines.controllers.kraft_procedures import kraft_procedures
 from pipelines.controllers.partition_work import PartitionFound, of_partition
-from pipelines.controllers.plan import Plan
 from pipelines.controllers.procedure_steps import ProcedureStep
 from pipelines.controllers.procedures import zk_procedures
 from pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
@@ -97,10 +97,10 @@ def election_steps(failover: Failover, controller: int) -> list[dict[str, Any]]:
     """Steps of the election that a handover shows, in order; what the new leader does is on its own clock."""
     steps = []
     for name in ("elected", "sent", "received", "taken_up", "serving"):
-        mark = getattr(failover, name)
+        moment = getattr(failover, name)
         clock = controller if name in CONTROLLERS_STEPS else failover.new_leader
-        known = mark is not None and clock is not None and bool(failover.refs)
-        place = (mark.time_us, clock) if known else (None, None)
+        known = moment is not None and clock is not None and bool(failover.refs)
+        place = (moment.time_us, clock) if known else (None, None)
         steps.append({"step": name, "time_us": place[0], "clock": place[1], "partitions": int(known)})
     return steps
 
@@ -116,7 +116,7 @@ def merged_steps(steps: list[dict[str, Any]], other: list[dict[str, Any]]) -> li
     return merged
 
 
-def replayer(plan: Plan) -> Callable[[Batches], Batches]:
+def replayer(facts: ClusterFacts) -> Callable[[Batches], Batches]:
     """A function for ``mapInArrow`` over rows (`KEY`, ``kind``, `ROW_TYPES`) that are sorted by key."""
 
     def replay(batches: Batches) -> Batches:
@@ -128,10 +128,10 @@ def replayer(plan: Plan) -> Callable[[Batches], Batches]:
                 group[kind].append(row)
             try:
                 if (topic, partition) == OF_CLUSTER:
-                    for step in _procedures(plan, cluster_id, group):
+                    for step in _procedures(facts, cluster_id, group):
                         output.tables.add_named(PROCEDURES, {"cluster_id": cluster_id, **step._asdict()})
                 else:
-                    output.take(cluster_id, of_partition(plan, key, group))
+                    output.take(cluster_id, of_partition(facts, key, group))
             except Exception as error:
                 # No rule goes without a verdict: what could not be judged makes it inconclusive.
                 text = f"{topic}-{partition}: {type(error).__name__}: {error}"
@@ -147,10 +147,10 @@ def _rows(columns: Columns) -> Iterable[tuple[str, d.Row]]:
     return ((kind, d.decoded(kind, values)) for kind, *values in zip(*columns, strict=True))
 
 
-def _procedures(plan: Plan, cluster_id: str, group: d.Group) -> list[ProcedureStep]:
+def _procedures(facts: ClusterFacts, cluster_id: str, group: d.Group) -> list[ProcedureStep]:
     """Procedures but for elections, which are made of all partitions' failovers."""
     events, leadership, lifecycle = (d.once(group[kind]) for kind in (d.EVENT, d.LEADERSHIP, d.LIFECYCLE))
-    if plan.kraft.get(cluster_id):
+    if facts.kraft.get(cluster_id):
         return kraft_procedures(events, leadership, lifecycle)
     states, replicas = d.once(group[d.PARTITION_STATE]), d.once(group[d.REPLICA_STATE])
-    return zk_procedures(events, states, replicas, leadership, lifecycle, plan.version(cluster_id))
+    return zk_procedures(events, states, replicas, leadership, lifecycle, facts.version(cluster_id))

@@ -23,7 +23,7 @@ from pipelines.inquiry.replica_logs import (
     epoch_at,
 )
 from pipelines.inquiry.survivors import ALL, ONE, Acked
-from pipelines.kafka.future_logs import DELETED, Event, future_logs_of
+from pipelines.kafka.future_logs import DELETED, FutureLogLine, future_logs_of
 from pipelines.lake.reader import LakeReader, Rows
 
 #: A parked fetch is answered within replica.fetch.wait.max.ms (500 ms unless configured), and logged right after it.
@@ -248,7 +248,7 @@ def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dic
         **place,
     )
     events = (
-        Event((row["cluster_id"], row["broker_id"], row["topic"], row["partition"]), *list(row.values())[4:])
+        FutureLogLine((row["cluster_id"], row["broker_id"], row["topic"], row["partition"]), *list(row.values())[4:])
         for row in rows
     )
     conditions: list[str] = []

@@ -34,7 +34,7 @@ _FOR_GOOD_US: Final = 1 << 62
 Replica = tuple[str, int, str, int]
 
 
-class Event(NamedTuple):
+class FutureLogLine(NamedTuple):
     """A line about a future log, or about a log that was deleted.
 
     Attributes:
@@ -65,24 +65,24 @@ class FutureLog(NamedTuple):
 FutureLogs = Mapping[Replica, tuple[FutureLog, ...]]
 
 
-def future_logs_of(events: Iterable[Event]) -> dict[Replica, tuple[FutureLog, ...]]:
+def future_logs_of(events: Iterable[FutureLogLine]) -> dict[Replica, tuple[FutureLog, ...]]:
     """Future logs by replica. One outlives a restart: the broker goes on copying.
 
     Where the line that creates one is missing, it began with the first that is copied into it, or is known from its
     promotion: the log of that directory was none of the replica before.
     """
-    by_replica: dict[Replica, list[Event]] = defaultdict(list)
+    by_replica: dict[Replica, list[FutureLogLine]] = defaultdict(list)
     for event in events:
         by_replica[event.replica].append(event)
     logs = {replica: tuple(_spans(sorted(of_replica, key=_order))) for replica, of_replica in by_replica.items()}
     return {replica: spans for replica, spans in logs.items() if spans}
 
 
-def _order(event: Event) -> tuple[int, int]:
+def _order(event: FutureLogLine) -> tuple[int, int]:
     return event.time_us, (CREATED, LOADED, COPYING, PROMOTED, DELETED).index(event.event)
 
 
-def _spans(events: Iterable[Event]) -> Iterable[FutureLog]:
+def _spans(events: Iterable[FutureLogLine]) -> Iterable[FutureLog]:
     log_dir: str | None = None
     since_us: int | None = None
     ended_us = 0

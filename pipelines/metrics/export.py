@@ -32,7 +32,7 @@ _HEADERS: Final = {
 }
 
 
-class Counted:
+class MeterCount:
     """Counts that grow, and the rates that a meter makes of them (``com.yammer.metrics.core.Meter``, ``EWMA``)."""
 
     def __init__(self) -> None:
@@ -67,8 +67,8 @@ def _end_s(row: Row) -> float:
     return float(row["interval_start"] / _SECOND_US + row["interval_s"])
 
 
-def _counted(rows: Sequence[Row]) -> Iterator[tuple[Row, Counted]]:
-    counted = Counted()
+def _counted(rows: Sequence[Row]) -> Iterator[tuple[Row, MeterCount]]:
+    counted = MeterCount()
     before_s: float | None = None
     for row in rows:
         start_s, end_s = row["interval_start"] / _SECOND_US, _end_s(row)

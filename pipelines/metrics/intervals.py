@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Span(NamedTuple):
+class RunSpan(NamedTuple):
     """A stretch in which a broker ran, microseconds, the end exclusive.
 
     Attributes:
@@ -39,7 +39,7 @@ class Interval(NamedTuple):
 SILENCE_MAX_US = 7 * 86_400_000_000
 
 
-def logged_spans(spans: Iterable[Span], instants_us: Iterable[int]) -> Iterator[Span]:
+def logged_spans(spans: Iterable[RunSpan], instants_us: Iterable[int]) -> Iterator[RunSpan]:
     """Spans without what lies further than `SILENCE_MAX_US` behind the last instant of which a log tells."""
     ordered = sorted(instants_us)
     for span in sorted(spans):
@@ -54,7 +54,7 @@ def logged_spans(spans: Iterable[Span], instants_us: Iterable[int]) -> Iterator[
             yield span._replace(start_us=start_us)
 
 
-def intervals_of(spans: Iterable[Span], length_us: int, since_us: int = 0) -> list[Interval]:
+def intervals_of(spans: Iterable[RunSpan], length_us: int, since_us: int = 0) -> list[Interval]:
     """Intervals in which a broker ran at all, in order.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pipelines.metrics import mbeans
 from pipelines.metrics import partitions as p
-from pipelines.metrics.intervals import Interval, Span, Steps
+from pipelines.metrics.intervals import Interval, RunSpan, Steps
 from pipelines.metrics.mbeans import Metric
 from schemas.metrics import AT_LEAST, AT_MOST, EXACT, PERCENTILES
 
@@ -30,7 +30,7 @@ FIRST_TO_LAST_LINE: Final = "first_to_last_line"
 
 
 @dataclass(frozen=True)
-class Broker:
+class BrokerFigures:
     """What is known of one broker beside its requests; instants in microseconds.
 
     Attributes:
@@ -56,7 +56,7 @@ class Broker:
     elections: Sequence[tuple[int, float]] | None = None
 
 
-def rows_of(node: Node, broker: Broker, length_us: int) -> Iterator[Row]:
+def rows_of(node: Node, broker: BrokerFigures, length_us: int) -> Iterator[Row]:
     """All rows of a broker but those about requests."""
     if broker.counts:
         yield from _of_partitions(node, broker)
@@ -66,7 +66,7 @@ def rows_of(node: Node, broker: Broker, length_us: int) -> Iterator[Row]:
         yield from _of_controller(node, broker, length_us)
 
 
-def _of_partitions(node: Node, broker: Broker) -> Iterator[Row]:
+def _of_partitions(node: Node, broker: BrokerFigures) -> Iterator[Row]:
     unknown = {name: broker.counts[name] for name in (p.REPLICAS_UNKNOWN, p.MIN_ISR_UNKNOWN)}
     gauges = (
         (mbeans.LEADER_COUNT, p.LEADERS, None, None),
@@ -83,7 +83,7 @@ def _of_partitions(node: Node, broker: Broker) -> Iterator[Row]:
             yield gauge(node, interval.start_us, metric, value, highest, AT_LEAST if reason else EXACT, reason)
 
 
-def _of_controller(node: Node, broker: Broker, length_us: int) -> Iterator[Row]:
+def _of_controller(node: Node, broker: BrokerFigures, length_us: int) -> Iterator[Row]:
     for interval, value, highest in broker.active.over(broker.intervals):
         known = interval.from_start or bool(broker.active.times_us and broker.active.times_us[0] <= interval.first_us)
         bound = (EXACT, None) if known else (AT_LEAST, LOG_BEGINS)
@@ -120,7 +120,7 @@ def _timer(node: Node, start_us: int, took_ms: Sequence[float]) -> Row:
     )
 
 
-def _meter(node: Node, broker: Broker, metric: Metric, instants: Iterable[int], length_us: int) -> Iterator[Row]:
+def _meter(node: Node, broker: BrokerFigures, metric: Metric, instants: Iterable[int], length_us: int) -> Iterator[Row]:
     """A row per interval, also of none: lines of the default level tell each event."""
     counts: dict[int, int] = defaultdict(int)
     for time_us in instants:
@@ -170,7 +170,7 @@ def lag_row(node: Node, start_us: int, lag: int) -> Row:
     return gauge(node, start_us, mbeans.MAX_LAG, lag, lag, AT_MOST, BEFORE_THE_ANSWER, clientId="Replica")
 
 
-def spans_of(runs: Sequence[Any], first_us: int, last_us: int) -> list[Span]:
+def spans_of(runs: Sequence[Any], first_us: int, last_us: int) -> list[RunSpan]:
     """When a broker ran.
 
     Args:
@@ -184,5 +184,5 @@ def spans_of(runs: Sequence[Any], first_us: int, last_us: int) -> list[Span]:
         ends = [at for at in (run.end, following) if at is not None]
         end_us = min(ends) if ends else last_us + 1
         if end_us > start_us:
-            spans.append(Span(start_us, end_us, run.starting is not None))
+            spans.append(RunSpan(start_us, end_us, run.starting is not None))
     return spans

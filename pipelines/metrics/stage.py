@@ -18,7 +18,7 @@ from pipelines.base.config import Config
 from pipelines.base.groups import each, groups
 from pipelines.cluster.premises import STARTING, Premises
 from pipelines.cluster.replicas import about_replicas
-from pipelines.controllers.plan import plan_from
+from pipelines.controllers.cluster_facts import facts_from
 from pipelines.incidents.broker_runs import runs
 from pipelines.kafka.context import MIN_ISR
 from pipelines.kafka.replayed import as_they_happened
@@ -28,7 +28,7 @@ from pipelines.lake.readings import Reading
 from pipelines.metrics.intervals import Interval, Steps, intervals_of, logged_spans
 from pipelines.metrics.partitions import PartitionCounts
 from pipelines.metrics.request_stage import request_rows
-from pipelines.metrics.rows import Broker, Node, Row, rows_of, spans_of
+from pipelines.metrics.rows import BrokerFigures, Node, Row, rows_of, spans_of
 from pipelines.replay import broker_lines
 from pipelines.replay.broker_account import BrokerAccount
 from schemas import silver
@@ -98,7 +98,7 @@ def collect_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) 
 # ------------------------------------------------------- partitions and controllers
 
 
-def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, Broker]:
+def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, BrokerFigures]:
     counts = _counts(lake, premises)
     intervals = _intervals(lake, premises, counts, length_us, since_us)
     shrinks, expands = _isr_changes(lake, premises)
@@ -106,7 +106,7 @@ def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> d
     actives, offline = _actives(lake), _offline(lake)
     unclean, elections = _unclean(lake), _elections(lake)
     return {
-        node: Broker(
+        node: BrokerFigures(
             intervals=of_node,
             counts=counts.get(node, {}),
             shrinks=shrinks[node],
@@ -166,7 +166,7 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
     for life in premises.lives:
         if life.event == STARTING:
             starts[life.cluster_id, life.broker_id].append(life.time_us)
-    plan, steps = plan_from(premises), {}
+    facts, steps = facts_from(premises), {}
     for (cluster_id, broker_id), of_broker in groups(lines.to_batches(), len(key), each(BrokerLine._make)):
         node = (cluster_id, broker_id)
         events = list(BrokerAccount(broker_id, silent.get(node, ())).fold(of_broker))
@@ -174,7 +174,7 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
         changed = {topic: _changed(premises, node, topic) for topic in topics}
 
         def min_isr(topic: str, time_us: int, replicas: int | None, node: Node = node) -> int | None:
-            return plan.min_isr(node[0], topic, node[1], time_us, replicas)
+            return facts.min_isr(node[0], topic, node[1], time_us, replicas)
 
         steps[node] = PartitionCounts(min_isr).fold(events, starts[node], changed)
     return steps

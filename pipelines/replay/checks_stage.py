@@ -1,9 +1,9 @@
 """The check of T3 on Spark: silver becomes ``gold.purgatory_checks``.
 
 One group per partition and broker: the lines that the broker logged of the partition's purgatory, in the order of its
-log (`pipelines.replay.purgatory.check_rows`). They stream through `pipelines.replay.purgatory.checks.Checker`; of a
-group only what waits is kept in memory, the lines of its leadership, a few per leader epoch, and a number for each
-request of one partition.
+log (`pipelines.replay.purgatory.check_rows`). They stream through
+`pipelines.replay.purgatory.checks.PurgatoryChecker`; of a group only what waits is kept in memory, the lines of its
+leadership, a few per leader epoch, and a number for each request of one partition.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf
 from pipelines.replay.purgatory import check_rows as r
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from pipelines.replay.purgatory.checks import Checker
+from pipelines.replay.purgatory.checks import PurgatoryChecker
 from schemas import bronze, flow, silver
 from schemas.checks import PURGATORY_CHECKS
 from schemas.table import TableSpec
@@ -40,12 +40,12 @@ def checked_blobs(lake: Lake, premises: Premises) -> Folded | None:
         return None
     columns = ("file_id", "cluster_id", "broker_id", "kind", "first_time", "last_time", "record_count")
     files = small_rows(lake, bronze.LOG_FILES, *columns, where=pc.field("first_time").is_valid())
-    readings = _readings(r.Reader(r.places_of(files), premises.topic_names))
+    readings = _readings(r.CheckReader(r.places_of(files), premises.topic_names))
     rows = Keyed(shape(r.SHAPE), flow.CHECKS.key, r.ORDER, tuple(r.ROW_TYPES))
     return fold(lake, Fold(readings, rows, _checker(premises.contexts)))
 
 
-def _readings(reader: r.Reader) -> list[Reading]:
+def _readings(reader: r.CheckReader) -> list[Reading]:
     of_produces = (pc.field("operation") == "produce") & pc.field("step").isin(list(r.STEPS))
     starts = pc.field("role").isin(list(r.ROLES))
     status = ("step", "required_offset", "start_offset", "acks_pending", "error_code", "awaiting")
@@ -83,11 +83,11 @@ def _checker(contexts: Contexts) -> Callable[[Batches], Batches]:
 def checked(eras: History, lines: Iterable[CheckLine]) -> Iterator[CheckedProduce]:
     """Produces as lines in the order of the log show them; none of them has waited through an upgrade of its broker."""
     later = deque(era for era in eras if era[0] > 0)
-    checker = Checker(rules_for(value_at(eras, 0)))
+    checker = PurgatoryChecker(rules_for(value_at(eras, 0)))
     for line in lines:
         while later and line.time_us >= later[0][0]:
             yield from checker.finish()
-            checker = Checker(rules_for(later.popleft()[1]))
+            checker = PurgatoryChecker(rules_for(later.popleft()[1]))
         yield from checker.observe(line)
     yield from checker.finish()
 

@@ -29,7 +29,7 @@ Rows = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Reader:
+class ConnectionReader:
     """Makes rows; goes to the tasks that read them.
 
     Args:

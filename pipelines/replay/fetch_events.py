@@ -39,7 +39,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
-class Reader:
+class FetchReader:
     """Makes events; goes to the tasks that read rows.
 
     Args:

@@ -84,7 +84,7 @@ class Contact(NamedTuple):
 
 
 @dataclass
-class Tenure:
+class ReplicaTenure:
     """A replica in one leader epoch.
 
     Attributes:
@@ -117,7 +117,7 @@ class Tenure:
     from_checkpoint: bool = False
     begins_life: bool = False
     begins_log: bool = False
-    previous: Tenure | None = field(default=None, repr=False, compare=False)
+    previous: ReplicaTenure | None = field(default=None, repr=False, compare=False)
     previous_leader_epoch: int | None = None
     added_us: int | None = None
     added_offset: int | None = None
@@ -128,14 +128,14 @@ class Tenure:
     next_end_offset: int | None = None
 
 
-def tenures(events: Iterable[ReplicaEvent]) -> list[Tenure]:
+def tenures(events: Iterable[ReplicaEvent]) -> list[ReplicaTenure]:
     """Tenures of a replica on one broker, in the order of time.
 
     Args:
         events: those of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
     """
     held = list(events)
-    reader = _Reader({event.leader_epoch for event in held if event.kind in (r.FOLLOWER, r.LEADER)})
+    reader = _TenureFold({event.leader_epoch for event in held if event.kind in (r.FOLLOWER, r.LEADER)})
     for event in held:
         reader.observe(event)
     for tenure, following in zip(reader.tenures, reader.tenures[1:], strict=False):
@@ -143,7 +143,7 @@ def tenures(events: Iterable[ReplicaEvent]) -> list[Tenure]:
     return reader.tenures
 
 
-class _Reader:
+class _TenureFold:
     """The state machine: the current tenure, and what is known of the log between lines.
 
     Args:
@@ -151,9 +151,9 @@ class _Reader:
     """
 
     def __init__(self, begun: Collection[int | None]) -> None:
-        self.tenures: list[Tenure] = []
+        self.tenures: list[ReplicaTenure] = []
         self._begun = begun
-        self._current: Tenure | None = None
+        self._current: ReplicaTenure | None = None
         self._life_us = 0
         self._begins_life = False
         #: (instant, value) of what lines told last of log end and high watermark.
@@ -211,7 +211,7 @@ class _Reader:
         if at is not None and value is not None and at >= self._life_us and (known is None or at >= known[0]):
             self._high_watermark = (at, value)
 
-    def _open(self, event: ReplicaEvent, role: str, leader: int | None) -> Tenure:
+    def _open(self, event: ReplicaEvent, role: str, leader: int | None) -> ReplicaTenure:
         before = self._current
         if leader is None and event.leader_epoch is not None:
             leader = self._leaders.get(event.leader_epoch)
@@ -220,7 +220,7 @@ class _Reader:
             end_offset = self._end[1]
         if high_watermark is None and self._high_watermark is not None:
             high_watermark = self._high_watermark[1]
-        tenure = Tenure(
+        tenure = ReplicaTenure(
             event.broker_id,
             role,
             event.time_us,

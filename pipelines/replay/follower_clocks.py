@@ -34,7 +34,7 @@ _KEPT: Final = 64
 _NEVER_US: Final = 1 << 62
 
 
-class Told(NamedTuple):
+class ToldHighWatermark(NamedTuple):
     """A high watermark that a leader told a follower, or that a follower showed a consumer.
 
     Attributes:
@@ -49,7 +49,7 @@ class Told(NamedTuple):
 
 
 KEY_TYPES: Final = {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int"}
-TOLD_TYPES: Final = spark_types(Told)
+TOLD_TYPES: Final = spark_types(ToldHighWatermark)
 ORDER: Final = ("high_watermark", "first_us", "leader_id", "last_us")
 APART: Final = "apart"
 _APART_TYPES: Final = {
@@ -69,7 +69,7 @@ Apart = Mapping[tuple[str, int, int], Mapping[int, tuple[int, int]]]
 def apart_by_partition(batches: Batches) -> Batches:
     """For ``mapInArrow`` over `KEY_TYPES` and `TOLD_TYPES` in `ORDER`: a row per partition, leader and window."""
     tables = Tables(SHAPES)
-    for (cluster_id, _, _, broker_id), rows in groups(batches, len(KEY_TYPES), each(Told._make)):
+    for (cluster_id, _, _, broker_id), rows in groups(batches, len(KEY_TYPES), each(ToldHighWatermark._make)):
         for leader_id, window_us, lowest_us, highest_us in _bounds(rows):
             tables.add(APART, (cluster_id, leader_id, broker_id, window_us, lowest_us, highest_us))
         yield from tables.take()
@@ -94,13 +94,13 @@ class _Least:
         return self._least[aside] if self._count >= _FEW else None
 
 
-def _bounds(rows: Iterable[Told]) -> Iterator[tuple[int, int, int | None, int | None]]:
+def _bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int, int | None, int | None]]:
     """Leader, window, and the bounds that a partition gives."""
     sides: dict[tuple[int, int], tuple[_Least, _Least]] = defaultdict(lambda: (_Least(), _Least()))
     older_us: int | None = None
     leader_id: int | None = None
     for _, of_offset in groupby(rows, key=attrgetter("high_watermark")):
-        told: dict[int, Told] = {}
+        told: dict[int, ToldHighWatermark] = {}
         first_us: int | None = None
         last_us: int | None = None
         for row in of_offset:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pipelines.kafka.versions import Rules
 from pipelines.replay.epoch_history import BEYOND, LOGGED, Reply
-from pipelines.replay.follower import Action, Tenure
+from pipelines.replay.follower import Action, ReplicaTenure
 
 # Values of `rule`.
 TO_HIGH_WATERMARK = "to_high_watermark"
@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
 
 
 def row(
-    tenure: Tenure,
+    tenure: ReplicaTenure,
     prediction: Prediction,
     trigger: str,
     action: Action | None,
@@ -107,7 +107,7 @@ def row(
 
 
 def verdict(
-    tenure: Tenure,
+    tenure: ReplicaTenure,
     prediction: Prediction,
     trigger: str,
     action: Action | None,
@@ -136,7 +136,7 @@ def verdict(
     return Verdict(DIFFERS, "fetched_elsewhere") if behind and judged.name in (AGREES, NONE_NEEDED) else judged
 
 
-def _unlogged(tenure: Tenure, prediction: Prediction, end_offset: int | None) -> Verdict:
+def _unlogged(tenure: ReplicaTenure, prediction: Prediction, end_offset: int | None) -> Verdict:
     """A truncation that is due and that no line tells of: it did not happen, or there was no time for it."""
     if tenure.added_us is None:
         return Verdict(UNOBSERVABLE, "not_added")
@@ -147,7 +147,7 @@ def _unlogged(tenure: Tenure, prediction: Prediction, end_offset: int | None) ->
     return Verdict(DIFFERS, "not_logged") if logged or grown else Verdict(UNOBSERVABLE, "not_reached")
 
 
-def _high_watermark_before(tenure: Tenure, action: Action | None) -> int | None:
+def _high_watermark_before(tenure: ReplicaTenure, action: Action | None) -> int | None:
     """The high watermark that the truncation met, as far as lines show."""
     if action is None:
         return None
@@ -157,7 +157,7 @@ def _high_watermark_before(tenure: Tenure, action: Action | None) -> int | None:
 
 
 def _known_bug(
-    tenure: Tenure, prediction: Prediction, action: Action | None, removed: int | None, rules: Rules
+    tenure: ReplicaTenure, prediction: Prediction, action: Action | None, removed: int | None, rules: Rules
 ) -> str | None:
     if prediction.rule == TO_HIGH_WATERMARK and rules.truncates_to_high_watermark and removed:
         return "KIP-101"

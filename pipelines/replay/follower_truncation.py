@@ -23,7 +23,7 @@ from pipelines.replay.epoch_history import (
     derived_reply,
     truncation_for,
 )
-from pipelines.replay.follower import FOLLOWING, LEADING, Action, Contact, Tenure
+from pipelines.replay.follower import FOLLOWING, LEADING, Action, Contact, ReplicaTenure
 from pipelines.replay.follower_rows import (
     FULL,
     KIP_101,
@@ -68,7 +68,7 @@ def effective_rules(rules: Rules, protocol: str | None) -> Rules:
     return Rules(min(rules.version, (2, 7, 2))) if spoken.oldest < (2, 7, 0) else rules
 
 
-def truncation_rows(replicas: dict[int, list[Tenure]], rules_of: RulesOf) -> Iterator[dict[str, Any]]:
+def truncation_rows(replicas: dict[int, list[ReplicaTenure]], rules_of: RulesOf) -> Iterator[dict[str, Any]]:
     """Rows of ``gold.replica_truncations`` without cluster and partition; instants are ``_us`` integers.
 
     Args:
@@ -87,7 +87,7 @@ def truncation_rows(replicas: dict[int, list[Tenure]], rules_of: RulesOf) -> Ite
 class _Replay:
     """Epochs of all replicas of a partition, as tenures go by."""
 
-    def __init__(self, replicas: dict[int, list[Tenure]], rules_of: RulesOf) -> None:
+    def __init__(self, replicas: dict[int, list[ReplicaTenure]], rules_of: RulesOf) -> None:
         self._replicas = replicas
         self._rules_of = rules_of
         self._epochs: dict[int, EpochHistory] = {}
@@ -113,7 +113,7 @@ class _Replay:
         for contacts in self._contacts.values():
             contacts.sort(key=lambda contact: contact.time_us)
 
-    def in_order(self) -> list[Tenure]:
+    def in_order(self) -> list[ReplicaTenure]:
         """Tenures by epoch, the leader's first; those of one broker keep their order, those without epoch included."""
         placed = []
         for broker, lived in self._replicas.items():
@@ -123,7 +123,7 @@ class _Replay:
                 placed.append(((epoch, tenure.role != LEADING, broker, index), tenure))
         return [tenure for _, tenure in sorted(placed, key=lambda item: item[0])]
 
-    def observe(self, tenure: Tenure) -> list[dict[str, Any]]:
+    def observe(self, tenure: ReplicaTenure) -> list[dict[str, Any]]:
         broker, rules = tenure.broker_id, self._rules_of(tenure.broker_id, tenure.started_us)
         if tenure.leader is None and tenure.leader_epoch is not None:
             tenure.leader = self._leader_of.get(tenure.leader_epoch)
@@ -143,7 +143,7 @@ class _Replay:
         self._epochs[broker] = self._followed(tenure, history, prediction)
         return rows
 
-    def _led_by(self, tenure: Tenure, before: EpochHistory, rules: Rules) -> EpochHistory:
+    def _led_by(self, tenure: ReplicaTenure, before: EpochHistory, rules: Rules) -> EpochHistory:
         epoch, start = tenure.leader_epoch, tenure.end_offset
         if epoch is None or start is None:
             return UNKNOWN
@@ -156,7 +156,7 @@ class _Replay:
         unwritten = not rules.answers_for_epochs_before_the_first and tenure.next_end_offset == start
         return before if unwritten else history
 
-    def _followed(self, tenure: Tenure, history: EpochHistory, prediction: Prediction) -> EpochHistory:
+    def _followed(self, tenure: ReplicaTenure, history: EpochHistory, prediction: Prediction) -> EpochHistory:
         """The follower's epochs at the end of the tenure, before the log end offset of the next one cuts them."""
         moved = any(action.effective for action in tenure.actions)
         if tenure.next_end_offset is not None and tenure.end_offset is not None:
@@ -167,7 +167,7 @@ class _Replay:
             return history
         return self._led.get((tenure.leader, tenure.leader_epoch), UNKNOWN)
 
-    def _predict(self, tenure: Tenure, history: EpochHistory, rules: Rules) -> Prediction:
+    def _predict(self, tenure: ReplicaTenure, history: EpochHistory, rules: Rules) -> Prediction:
         end_offset = tenure.end_offset
         unchanged = () if end_offset is None else (end_offset,)
         if tenure.leader == -1:
@@ -192,7 +192,7 @@ class _Replay:
             tenure, history, rules, KIP_279 if rules.epoch_replies_name_the_epoch else KIP_101, end_offset
         )
 
-    def _goes_on(self, tenure: Tenure, rules: Rules) -> bool:
+    def _goes_on(self, tenure: ReplicaTenure, rules: Rules) -> bool:
         """The fetcher of the tenure before goes on; that one followed in the same life of the broker."""
         before = tenure.previous
         if before is None or before.role != FOLLOWING or before.leader is None or before.leader_epoch is None:
@@ -202,7 +202,7 @@ class _Replay:
         return not restarts_fetcher(rules, before.leader, tenure.leader, before.leader_epoch, tenure.leader_epoch)
 
     def _dialogue(
-        self, tenure: Tenure, history: EpochHistory, rules: Rules, rule: str, end_offset: int | None
+        self, tenure: ReplicaTenure, history: EpochHistory, rules: Rules, rule: str, end_offset: int | None
     ) -> Prediction:
         """Ask, or fetch, until the follower's log is a prefix of its leader's."""
         contacts = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
@@ -232,7 +232,7 @@ class _Replay:
         correct = self._correct_offset(tenure, history, end_offset) if rule == KIP_101 else None
         return Prediction(rule, tuple(offsets) or (end_offset,), first, reason, missing, next_offset, correct)
 
-    def _correct_offset(self, tenure: Tenure, history: EpochHistory, end_offset: int) -> int | None:
+    def _correct_offset(self, tenure: ReplicaTenure, history: EpochHistory, end_offset: int) -> int | None:
         """Where the follower's log parts from its leader's, as far as their epochs are known."""
         at, epochs = end_offset, history
         try:
@@ -250,7 +250,7 @@ class _Replay:
         return at
 
     def _reply(
-        self, tenure: Tenure, history: EpochHistory, rules: Rules, rule: str, at: int, contacts: list[Contact]
+        self, tenure: ReplicaTenure, history: EpochHistory, rules: Rules, rule: str, at: int, contacts: list[Contact]
     ) -> Reply:
         """The leader's answer: as its request log has it, else as its epochs let it answer.
 
@@ -269,7 +269,7 @@ class _Replay:
             raise MissingEvidence("own_epochs")
         return derived_reply(rules, self._leaders_history(tenure), asked, at if rule == ON_FETCH else None)
 
-    def _named(self, tenure: Tenure, rules: Rules, contact: Contact) -> EpochEnd:
+    def _named(self, tenure: ReplicaTenure, rules: Rules, contact: Contact) -> EpochEnd:
         """An answer as logged; the epoch that it names is derived, else taken to be the one asked for."""
         epoch, offset = contact.epoch, contact.offset
         assert epoch is not None  # `_reply` takes no contact without
@@ -283,20 +283,20 @@ class _Replay:
             epoch = derived.leader_epoch
         return EpochEnd(epoch, UNDEFINED_OFFSET if offset is None else offset)
 
-    def _next_offset(self, tenure: Tenure) -> int | None:
+    def _next_offset(self, tenure: ReplicaTenure) -> int | None:
         """Offset of the first fetch that the leader took; None where the epoch has several tenures to choose from."""
         if self._tenures[tenure.broker_id, tenure.leader_epoch] > 1:
             return None
         taken = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
         return next((each.offset for each in taken if not each.question and each.diverging_end_offset is None), None)
 
-    def _leaders_history(self, tenure: Tenure) -> EpochHistory | None:
+    def _leaders_history(self, tenure: ReplicaTenure) -> EpochHistory | None:
         if tenure.leader is None or tenure.leader_epoch is None:
             return None
         return self._led.get((tenure.leader, tenure.leader_epoch))
 
 
-def _follower_rows(tenure: Tenure, prediction: Prediction, rules: Rules) -> Iterator[dict[str, Any]]:
+def _follower_rows(tenure: ReplicaTenure, prediction: Prediction, rules: Rules) -> Iterator[dict[str, Any]]:
     """The row of a new epoch, and one for each further truncation within it."""
     actions = list(tenure.actions)
     opening = actions.pop(0) if actions and actions[0].refused_offset is None else None
@@ -318,7 +318,7 @@ def _follower_rows(tenure: Tenure, prediction: Prediction, rules: Rules) -> Iter
         end_offset = action.offset
 
 
-def _refused(tenure: Tenure, action: Action, rules: Rules) -> dict[str, Any]:
+def _refused(tenure: ReplicaTenure, action: Action, rules: Rules) -> dict[str, Any]:
     """OFFSET_OUT_OF_RANGE: the lines name both offsets, so the leader's end, or its start, is what it reset to."""
     asked, reset = action.refused_offset, action.reset_offset
     assert asked is not None  # the caller looked
@@ -337,7 +337,7 @@ def _refused(tenure: Tenure, action: Action, rules: Rules) -> dict[str, Any]:
     return row(tenure, prediction, "out_of_range", action, predicted, rules, asked)
 
 
-def _actions_elsewhere(tenure: Tenure, rules: Rules) -> Iterator[dict[str, Any]]:
+def _actions_elsewhere(tenure: ReplicaTenure, rules: Rules) -> Iterator[dict[str, Any]]:
     """Truncations of a replica that follows nobody: recovery of its log, or lines that came late."""
     for action in tenure.actions:
         recovers = action.reason == "corruption"

@@ -141,7 +141,7 @@ def _events_of(rows: pa.RecordBatch, rank: int, at_us: pa.Array, until: str) -> 
     return shaped(_SCHEMA, len(rows), values)
 
 
-class Event(NamedTuple):
+class LateEvent(NamedTuple):
     """An operation, or what tells of others.
 
     Attributes:
@@ -157,7 +157,7 @@ class Event(NamedTuple):
 
 
 def settle(
-    events: Iterable[Event],
+    events: Iterable[LateEvent],
     limits: Tolerances,
     throttled: Callable[[Row, Tolerances], Row] = lambda operation, _: operation,
 ) -> Iterator[Row]:
@@ -221,7 +221,7 @@ def _throttled(throttles: Throttles, broker: tuple[str, int], operation: Row, li
     return throttles.judged(operation, broker, limits)
 
 
-def _events(columns: Columns) -> Iterator[Event]:
+def _events(columns: Columns) -> Iterator[LateEvent]:
     for values in zip(*columns, strict=True):
         row = dict(zip(COLUMNS, values, strict=True))
-        yield Event(row["at_us"], row["rank"], row["until_us"], row | {"completed_us": row["until_us"]})
+        yield LateEvent(row["at_us"], row["rank"], row["until_us"], row | {"completed_us": row["until_us"]})

@@ -50,7 +50,7 @@ Rows = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Reader:
+class EventReader:
     """Makes events of rows; goes to the tasks that read them.
 
     Args:

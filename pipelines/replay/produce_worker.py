@@ -68,7 +68,7 @@ Rows = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Reader:
+class ProduceReader:
     """Makes rows; goes to the tasks that read them.
 
     Args:

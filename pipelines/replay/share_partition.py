@@ -44,7 +44,7 @@ class _Lock(NamedTuple):
 
 
 @dataclass(slots=True)
-class Group:
+class ShareGroup:
     """The records of a partition that a group has in hand.
 
     Attributes:
@@ -62,7 +62,7 @@ class SharePartition:
     """Batches of a partition on its leader, and what groups do with them."""
 
     def __init__(self) -> None:
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ShareGroup] = {}
         #: When the high watermark moved, the last times: it has waiting fetches checked.
         self.moves: deque[tuple[int, int]] = deque(maxlen=64)
         self._bases: list[int] = []
@@ -97,7 +97,7 @@ class SharePartition:
             highest_us = max(highest_us, freed)
         return Available(lowest_us, highest_us, RECORDS)
 
-    def again(self, group: Group, offset: int, completed_us: int) -> Available | None:
+    def again(self, group: ShareGroup, offset: int, completed_us: int) -> Available | None:
         """From when a record that was delivered before could be delivered again; None: no line tells."""
         released = group.released.get(offset)
         if released is not None:
@@ -109,14 +109,14 @@ class SharePartition:
         return Available(lowest_us, highest_us, LOCK_TIMEOUT, lock.member)
 
     def acquired(
-        self, group: Group, first: int, last: int, member: str | None, instants: tuple[int, int], timeout_us: int
+        self, group: ShareGroup, first: int, last: int, member: str | None, instants: tuple[int, int], timeout_us: int
     ) -> None:
         """A member was given records, between two instants."""
         for offset in range(first, last + 1):
             group.locks[offset] = _Lock(member, *instants, timeout_us)
             group.released.pop(offset, None)
 
-    def given_back(self, group: Group, first: int, last: int, instants: tuple[int, int], kind: int) -> None:
+    def given_back(self, group: ShareGroup, first: int, last: int, instants: tuple[int, int], kind: int) -> None:
         """A member acknowledged records: a gap (0) and a renewal (4) leave them as they are.
 
         Args:

@@ -46,7 +46,7 @@ def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Toler
     places = ((row["cluster_id"], row["topic_id"]) for row in ids.to_pylist())
     topics = frozenset((place[0], premises.topic_names[place]) for place in places if place in premises.topic_names)
     before = replace(window.waiting, instants={broker: us - LOCKED_US for broker, us in since_us.items()})
-    reader = w.Reader(before, topics, premises.topic_names)
+    reader = w.ShareReader(before, topics, premises.topic_names)
     readings = [
         partitions.reading(WAKES, reader.wakes),
         Reading(silver.REQUESTS, w.REQUEST_COLUMNS, reader.requests, before.where("handled_time")),

@@ -27,7 +27,7 @@ from pipelines.replay import share_partition as p
 from pipelines.replay.coarse import is_coarse
 from pipelines.replay.judge import Tolerances, columns, judge
 from pipelines.replay.partition_events import operation_ids
-from pipelines.replay.share_partition import Available, Group, SharePartition
+from pipelines.replay.share_partition import Available, ShareGroup, SharePartition
 from pipelines.replay.timer import expiry_interval_us
 from pipelines.replay.wakes import BATCH, STABLE
 from schemas.shares import SHARE_OPERATIONS
@@ -89,7 +89,7 @@ def shared_topics(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-class Reader:
+class ShareReader:
     """Makes rows; goes to the tasks that read them.
 
     Args:
@@ -210,7 +210,7 @@ class ShareWorker:
         for part in request["partitions"]:
             place = part["topic"], part["partition"]
             partition = partitions[place]
-            group = partition.groups.setdefault(request["group_id"] or "", Group())
+            group = partition.groups.setdefault(request["group_id"] or "", ShareGroup())
             for available, size, holder in _given(partition, group, part, request, counts):
                 if holder is not None:
                     expired[holder] += size
@@ -299,7 +299,7 @@ class ShareWorker:
 
 
 def _given(
-    partition: SharePartition, group: Group, part: Row, request: Row, counts: dict[str, int]
+    partition: SharePartition, group: ShareGroup, part: Row, request: Row, counts: dict[str, int]
 ) -> Iterator[tuple[Available | None, int, str | None]]:
     """What was delivered of a partition, offsets of one kind together: from when, how many, and who had let them go."""
     dequeued_us, completed_us = request["dequeued_time"], request["completed_time"]

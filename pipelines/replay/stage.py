@@ -145,7 +145,8 @@ def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
 
 def produce_fold(partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Fold:
     """Gives `pipelines.replay.late.OPERATION_SHAPES`."""
-    reader, waits = produce_worker.Reader(window.waiting, counts_of(contexts)), window.waiting.where("handled_time")
+    reader = produce_worker.ProduceReader(window.waiting, counts_of(contexts))
+    waits = window.waiting.where("handled_time")
     readings = [
         Reading(silver.PRODUCE_REQUESTS, produce_worker.PRODUCE_COLUMNS, reader.produces, waits),
         Reading(silver.REQUESTS, produce_worker.COORDINATOR_COLUMNS, reader.requests, waits),
@@ -167,7 +168,7 @@ def session_fold(
     seals: Mapping[Broker, Seal],
 ) -> Fold:
     """Gives `SESSION_SHAPES`; nothing where there are no fetches."""
-    reader = fetch_events.Reader(window.sessions)
+    reader = fetch_events.FetchReader(window.sessions)
     where = window.sessions.where("dequeued_time")
     readings = [
         Reading(silver.FETCH_REQUESTS, fetch_events.FETCH_COLUMNS, reader.fetches, where),

@@ -36,7 +36,7 @@ from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.followers_stage import follower_fold
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.log_evidence import Evidences, evidences_of
-from pipelines.replay.partition_events import ROW_TYPES, Reader
+from pipelines.replay.partition_events import ROW_TYPES, EventReader
 from pipelines.replay.partition_worker import KEY_TYPES
 from pipelines.replay.window import WHOLE, Window
 from schemas import bronze, flow, silver
@@ -107,7 +107,7 @@ def connection_fold(lake: Lake, premises: Premises, window: Window, carried: Evi
 
     Then of no change of an ISR there is known when it was due, so nobody asks where brokers were silent.
     """
-    reader = connection_rows.Reader(window.sealed, window.sessions, premises.topic_names)
+    reader = connection_rows.ConnectionReader(window.sealed, window.sessions, premises.topic_names)
     fetched = _earlier(window.sealed.where("handled_time"), window.sessions.where("dequeued_time"))
     readings = [
         Reading(bronze.LOG_LINES, _LINE_COLUMNS, reader.lines, window.sealed.where("time")),
@@ -199,7 +199,7 @@ def timeline(
         carried: what is gone on from, as events.
     """
     contexts, sealed = premises.contexts, window.sealed
-    reader = Reader(
+    reader = EventReader(
         sealed,
         contexts.spans(lambda rules: not rules.logs_transactional_ids),
         counts_of(contexts),

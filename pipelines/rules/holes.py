@@ -19,7 +19,16 @@ from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from pipelines.base.values import iso_utc
-from pipelines.cluster.premises import REQUEST_FILE, SHUTTING_DOWN, SILENT_US, STARTING, FetchEnd, Life, LogFile, Run
+from pipelines.cluster.premises import (
+    REQUEST_FILE,
+    SHUTTING_DOWN,
+    SILENT_US,
+    STARTING,
+    FetchEnd,
+    FetchRun,
+    Life,
+    LogFile,
+)
 from pipelines.kafka.seals import Broker
 from pipelines.replay.isr_evidence import NEVER_US
 
@@ -74,7 +83,7 @@ class Gap(NamedTuple):
 def holes_of_requests(
     files: Iterable[LogFile],
     lives: Iterable[Life],
-    runs: Iterable[Run],
+    runs: Iterable[FetchRun],
     fetch_ends: Iterable[FetchEnd],
 ) -> list[Hole]:
     """Holes in the request logs, as far as fetches of followers show them.
@@ -82,7 +91,7 @@ def holes_of_requests(
     Args:
         lives, runs, fetch_ends: as in `pipelines.cluster.premises.Premises`.
     """
-    by_leader: dict[Broker, list[Run]] = defaultdict(list)
+    by_leader: dict[Broker, list[FetchRun]] = defaultdict(list)
     for run in runs:
         by_leader[run.cluster_id, run.broker_id].append(run)
     by_leader = {leader: _joined(of_leader) for leader, of_leader in by_leader.items()}
@@ -97,9 +106,9 @@ def holes_of_requests(
     return holes
 
 
-def _joined(runs: Iterable[Run]) -> list[Run]:
+def _joined(runs: Iterable[FetchRun]) -> list[FetchRun]:
     """Runs in the order of their times; what a cut of files parted is one."""
-    joined: list[Run] = []
+    joined: list[FetchRun] = []
     last_place: dict[str, int] = {}
     for run in sorted(runs, key=attrgetter("first_us", "first_number")):
         place = last_place.get(run.connection)
@@ -117,14 +126,14 @@ def _joined(runs: Iterable[Run]) -> list[Run]:
 # ------------------------------------------------------------------- chains of numbers
 
 
-def _gaps(runs: Sequence[Run]) -> Iterator[Gap]:
+def _gaps(runs: Sequence[FetchRun]) -> Iterator[Gap]:
     """Numbers that are left out, of one leader's connections.
 
     Args:
         runs: in the order of their times.
     """
-    connections: dict[str, list[Run]] = defaultdict(list)
-    last_of: dict[int, list[Run]] = defaultdict(list)
+    connections: dict[str, list[FetchRun]] = defaultdict(list)
+    last_of: dict[int, list[FetchRun]] = defaultdict(list)
     for run in runs:
         if run.missing and run.missing_since_us is not None and run.missing_until_us is not None:
             yield Gap(run.missing_since_us, run.missing_until_us, run.missing)
@@ -143,7 +152,7 @@ def _gaps(runs: Sequence[Run]) -> Iterator[Gap]:
         last_of[run.replica_id].append(run)
 
 
-def _before_connection(run: Run, of_follower: Iterable[Run], runs: Iterable[Run]) -> Iterator[Gap]:
+def _before_connection(run: FetchRun, of_follower: Iterable[FetchRun], runs: Iterable[FetchRun]) -> Iterator[Gap]:
     """What is missing before a connection that does not begin with its thread: it goes on with the one before it."""
     before = [other.last_number for other in of_follower if other.last_number < run.first_number]
     missing = run.first_number - max(before, default=-1) - 1
@@ -184,7 +193,7 @@ class _Activity:
         self,
         files: Iterable[LogFile],
         lives: Iterable[Life],
-        by_leader: Mapping[Broker, Iterable[Run]],
+        by_leader: Mapping[Broker, Iterable[FetchRun]],
         fetch_ends: Iterable[FetchEnd],
     ) -> None:
         self._turns: dict[Broker, list[int]] = defaultdict(list)
@@ -262,13 +271,13 @@ class _Activity:
         return max((min(until, before_us) for since, until in spans if since <= before_us), default=0)
 
 
-def _silences(leader: Broker, runs: Sequence[Run], activity: _Activity) -> Iterator[Hole]:
+def _silences(leader: Broker, runs: Sequence[FetchRun], activity: _Activity) -> Iterator[Hole]:
     """Where a request log has no fetch, though its broker and a follower that fetches from it are at work.
 
     Args:
         runs: of the leader, in the order of their times.
     """
-    at_work: list[Run] = []
+    at_work: list[FetchRun] = []
     for place, run in enumerate(runs):
         at_work = [other for other in at_work if other.last_us >= run.last_us - AT_WORK_US] + [run]
         since_us = max(other.last_us for other in at_work)
@@ -288,7 +297,7 @@ def _silences(leader: Broker, runs: Sequence[Run], activity: _Activity) -> Itera
             yield _silent(leader, since_us, until_us, is_last=not following)
 
 
-def _silent_until(leader: Broker, runs: Iterable[Run], since_us: int, next_us: int, activity: _Activity) -> int:
+def _silent_until(leader: Broker, runs: Iterable[FetchRun], since_us: int, next_us: int, activity: _Activity) -> int:
     """The last instant before which a follower must have fetched from a leader that must have answered; 0: none.
 
     Args:
@@ -314,7 +323,7 @@ def _silent(leader: Broker, since_us: int, until_us: int, is_last: bool) -> Hole
     return Hole(cluster_id, broker_id, REQUEST_FILE, ENDS_EARLY, since_us, until_us, None, message)
 
 
-def _begins_late(leader: Broker, runs: Iterable[Run], activity: _Activity) -> Hole | None:
+def _begins_late(leader: Broker, runs: Iterable[FetchRun], activity: _Activity) -> Hole | None:
     """A request log that begins after those of other brokers, with connections that were there before."""
     begin_us = activity.requests[leader][0]
     others = [span[0] for broker, span in activity.requests.items() if broker[0] == leader[0] and broker != leader]

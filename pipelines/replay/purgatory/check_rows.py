@@ -100,7 +100,7 @@ def places_of(files: Iterable[Mapping[str, Any]]) -> dict[str, Place]:
 
 
 @dataclass(frozen=True)
-class Reader:
+class CheckReader:
     """Makes rows; goes to the tasks that read them.
 
     Args:

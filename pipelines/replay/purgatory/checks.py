@@ -1,7 +1,7 @@
 """What a broker that logs every check of its delayed produces (T3) must have logged, by the model.
 
 A broker's lines stand in the order in which its threads logged them; for one partition they are an exact, if
-interleaved, account of its purgatory. `Checker` replays it with the high watermark that the same lines tell
+interleaved, account of its purgatory. `PurgatoryChecker` replays it with the high watermark that the same lines tell
 (``DelayedProduce``), and says of each delayed produce whether every line about it agrees:
 
 * a status is what the checks before it made of it: pending until one of them finds the high watermark far enough, or
@@ -50,7 +50,7 @@ _COMMITTED = {NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND}
 _TIMEOUT_MIN_US = 1_000_000
 
 
-class Checker:
+class PurgatoryChecker:
     """One partition on one broker."""
 
     def __init__(self, rules: Rules) -> None:

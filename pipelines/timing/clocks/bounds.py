@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pipelines.timing.clocks.links import Link
 
 
-class Bounds(NamedTuple):
+class ClockBounds(NamedTuple):
     """What one window tells of two clocks: that of broker b less that of broker a, microseconds.
 
     Attributes:
@@ -50,7 +50,7 @@ class _Side(NamedTuple):
     by: str
 
 
-def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[Bounds]:
+def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[ClockBounds]:
     """Bounds of each pair of brokers with a link, of each window that has one, in the order of time."""
     windows: dict[tuple[int, int], dict[int, list[tuple[bool, _Side]]]] = defaultdict(lambda: defaultdict(list))
     for link in links:
@@ -65,7 +65,7 @@ def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[Bounds]:
             highest = min((side for is_highest, side in sides if is_highest), default=None)
             lowest = max((side for is_highest, side in sides if not is_highest), default=None)
             changed_us, since_us = _change(lowest, highest, before)
-            yield Bounds(
+            yield ClockBounds(
                 broker_a=broker_a,
                 broker_b=broker_b,
                 window_start=start_us,

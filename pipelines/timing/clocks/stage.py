@@ -14,7 +14,7 @@ from pipelines.kafka.context import Spans
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch, few_rows
-from pipelines.timing.clocks.bounds import Bounds, clock_bounds
+from pipelines.timing.clocks.bounds import ClockBounds, clock_bounds
 from pipelines.timing.clocks.links import FirstFetch, LeadershipLine, links
 from schemas import silver
 from schemas.clocks import CLOCK_BOUNDS
@@ -110,7 +110,7 @@ def _reborn(lake: Lake) -> dict[str, set[str]]:
     return topics
 
 
-def clock_row(cluster_id: str, bounds: Bounds) -> dict[str, Any]:
+def clock_row(cluster_id: str, bounds: ClockBounds) -> dict[str, Any]:
     """A row of ``gold.clock_bounds``."""
     values = {"cluster_id": cluster_id, "window_s": WINDOW_S, **bounds._asdict()}
     for name in ("lowest", "highest", "changed"):

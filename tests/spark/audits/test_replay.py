@@ -149,7 +149,7 @@ def test_spark_gives_for_fetches_what_a_plain_fold_gives(audited: Lake, config: 
         ground = grounds(audited, premises, WHOLE, folder)
         blobs = replay_partitions(audited, premises, ground, config.replay)
         partitions = folder.written(blobs, folder.tables({SESSION_WAKES: SHAPES[SESSION_WAKES]}))
-        reader = fetch_events.Reader(WHOLE.sessions)
+        reader = fetch_events.FetchReader(WHOLE.sessions)
         readings = [
             Reading(silver.FETCH_REQUESTS, fetch_events.FETCH_COLUMNS, reader.fetches),
             partitions.reading(SESSION_WAKES, fetch_events.wakes),

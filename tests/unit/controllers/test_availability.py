@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.availability import Window, availability
+from pipelines.controllers.availability import Unavailability, availability
 from pipelines.kafka.controller_rows import LeadershipRow, RecordRow, StateRow
 from tests.unit.controllers.build import SECOND, line, only, record, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
@@ -18,7 +18,7 @@ def two(broker_id: int, time_us: int, replicas: int | None) -> int | None:
     return 2
 
 
-def windows(*rows: LeadershipRow | StateRow | RecordRow, kraft: bool = True, **more: Any) -> list[Window]:
+def windows(*rows: LeadershipRow | StateRow | RecordRow, kraft: bool = True, **more: Any) -> list[Unavailability]:
     return availability(
         [row for row in rows if isinstance(row, LeadershipRow)],
         [row for row in rows if isinstance(row, StateRow)],

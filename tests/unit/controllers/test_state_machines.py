@@ -12,7 +12,7 @@ from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
 from pipelines.controllers.replica_machine import replica_table
 from pipelines.controllers.state_replay import is_legal, replay_states
-from pipelines.controllers.transitions import Replayed
+from pipelines.controllers.transitions import ReplayedStates
 from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, StateRow
 from tests.unit.controllers.build import only, refs, state
 from tests.unit.controllers.histories import machine_rows
@@ -41,11 +41,11 @@ REPLICA_LEGAL = {
 }
 
 
-def of_partition(rows: Iterable[StateRow]) -> Replayed:
+def of_partition(rows: Iterable[StateRow]) -> ReplayedStates:
     return replay_states(p.MACHINE, p.TABLE, rows)
 
 
-def of_replicas(rows: Iterable[StateRow], version: str | None) -> Replayed:
+def of_replicas(rows: Iterable[StateRow], version: str | None) -> ReplayedStates:
     return replay_states(r.MACHINE, replica_table(version), rows)
 
 

@@ -13,8 +13,8 @@ from pipelines.base.blobs import rows_by_table
 from pipelines.cluster.premises import UNKNOWN_CLUSTER
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
+from pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registration_rows
 from pipelines.controllers.partition_work import of_registrations
-from pipelines.controllers.plan import Plan, plan_of, registration_rows
 from pipelines.kafka.context import Contexts
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, Ref, StateRow
 from schemas import controllers as c
@@ -39,8 +39,8 @@ def batch(rows: Iterable[tuple[str, str, int, str, d.Row]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(dict(columns), schema=pa.schema(list({**head, **types}.items())))
 
 
-def replayed(plan: Plan, rows: Iterable[tuple[str, str, int, str, d.Row]]) -> dict[str, list[dict[str, Any]]]:
-    blobs = [row for blob in w.replayer(plan)(iter([batch(rows)])) for row in blob.to_pylist()]
+def replayed(facts: ClusterFacts, rows: Iterable[tuple[str, str, int, str, d.Row]]) -> dict[str, list[dict[str, Any]]]:
+    blobs = [row for blob in w.replayer(facts)(iter([batch(rows)])) for row in blob.to_pylist()]
     return rows_by_table((blob["table"], blob["rows"]) for blob in blobs)
 
 
@@ -53,8 +53,8 @@ def of_zk(cluster_id: str = "c") -> list[tuple[str, str, int, str, d.Row]]:
     return [(cluster_id, "t", 0, *one) for one in told] + [(cluster_id, *w.OF_CLUSTER, *one) for one in of_cluster]
 
 
-def zk_plan() -> Plan:
-    return plan_of(Contexts({("c", 1): "2.8.2"}), [("c", row) for row in zk_failure()[2]], [("c", "zookeeper")], {})
+def zk_plan() -> ClusterFacts:
+    return facts_of(Contexts({("c", 1): "2.8.2"}), [("c", row) for row in zk_failure()[2]], [("c", "zookeeper")], {})
 
 
 def test_a_failure_becomes_a_failover_and_two_procedures():
@@ -136,20 +136,20 @@ def test_a_change_of_registration_is_told_by_the_record_before():
     changes = ["registered", "unfenced", "controlled_shutdown", "fenced", "unregistered"]
     assert [row.change for row in found["c"]] == changes
     assert [row.change for row in registration_rows(rows[1:], {})["c"]] == changes[2:]
-    plan = plan_of(Contexts(), [], [], found)
-    assert plan.kraft == {"c": True}
-    registered = of_registrations(plan, "c")
+    facts = facts_of(Contexts(), [], [], found)
+    assert facts.kraft == {"c": True}
+    registered = of_registrations(facts, "c")
     assert [row["why"] for row in registered.rows[c.CONTROLLER_TRANSITIONS.name]][1:] == ["allowed"] * 4
-    of_writer = of_registrations(plan_of(Contexts(), [], [], registration_rows(rows, {("c", 1): 3})), "c")
+    of_writer = of_registrations(facts_of(Contexts(), [], [], registration_rows(rows, {("c", 1): 3})), "c")
     assert {row["controller"] for row in of_writer.rows[c.CONTROLLER_TRANSITIONS.name]} == {3}
     assert registered.cases == []
 
 
 def test_a_leader_that_was_fenced_and_leads_on_in_its_epoch():
     fence = [node(5, "FenceBrokerRecord", time_us=5 * SECOND)]
-    plan = plan_of(Contexts(), [], [("c", "kraft")], registration_rows(fence, {}))
+    facts = facts_of(Contexts(), [], [("c", "kraft")], registration_rows(fence, {}))
     rows = [("c", "t", 0, d.RECORD, record(offset, 2, 0, offset)) for offset in (1, 9)]
-    case = only(replayed(plan, rows)[w.CASES])
+    case = only(replayed(facts, rows)[w.CASES])
     assert case["rule_id"] == "failover-not-completed"
     assert [ref["byte_offset"] for ref in case["evidence"]] == [1, 5, 9]
     assert [ref["time_us"] for ref in case["evidence"]] == [1 * SECOND, 5 * SECOND, 9 * SECOND]
@@ -160,35 +160,35 @@ def test_nothing_of_two_brokers_is_compared_where_the_cluster_is_unknown():
     other = one._replace(broker_id=2, time_us=2000, ref=Ref("g", 1, 1))
     for cluster_id, cases in (("c", 1), (UNKNOWN_CLUSTER, 0)):
         rows = [(cluster_id, "t", 0, d.PARTITION_STATE, row) for row in (one, other)]
-        assert len(replayed(Plan(), rows)[w.CASES]) == cases
+        assert len(replayed(ClusterFacts(), rows)[w.CASES]) == cases
     fences = registration_rows([node(5, "FenceBrokerRecord", cluster_id=UNKNOWN_CLUSTER)], {})
-    assert plan_of(Contexts(), [], [], fences).handled == {}
+    assert facts_of(Contexts(), [], [], fences).handled == {}
 
 
 def test_which_controllers_a_cluster_has():
     fenced = event(1, "broker_fenced")
-    plan = plan_of(Contexts(), [("a", fenced), ("b", fenced)], [("b", "zookeeper"), ("d", "kraft")], {})
-    assert plan.kraft == {"a": True, "b": False, "d": True}
-    mixed = plan_of(Contexts(), [], [("a", "zookeeper"), ("a", "kraft")], {})
+    facts = facts_of(Contexts(), [("a", fenced), ("b", fenced)], [("b", "zookeeper"), ("d", "kraft")], {})
+    assert facts.kraft == {"a": True, "b": False, "d": True}
+    mixed = facts_of(Contexts(), [], [("a", "zookeeper"), ("a", "kraft")], {})
     assert mixed.kraft == {"a": False}
 
 
 def test_the_newest_version_of_a_cluster_and_its_settings():
     versions = {("c", 1): "2.8.2", ("c", 2): "3.9.1", ("d", 3): "4.0.0"}
     settings = {("c", 1, "min.insync.replicas"): ((0, "3"),), ("c", 2, "min.insync.replicas"): ((0, "3"),)}
-    plan = Plan(Contexts(versions, settings))
-    assert (plan.version("c"), plan.version("other")) == ("3.9.1", None)
-    assert [plan.min_isr("c", "t", broker_id, 5, 2) for broker_id in (1, 2, 3)] == [3, 2, None]
+    facts = ClusterFacts(Contexts(versions, settings))
+    assert (facts.version("c"), facts.version("other")) == ("3.9.1", None)
+    assert [facts.min_isr("c", "t", broker_id, 5, 2) for broker_id in (1, 2, 3)] == [3, 2, None]
 
 
 def test_the_smallest_isr_is_capped_from_the_upgrade_on_that_brought_it():
     configs = {("c", 1, "min.insync.replicas"): ((0, "3"),)}
-    plan = Plan(Contexts({("c", 1): "3.9.1"}, configs, starts={("c", 1): ((1, "2.8.2"), (50, "3.9.1"))}))
-    assert [plan.min_isr("c", "t", 1, time_us, 2) for time_us in (5, 49, 50)] == [3, 3, 2]
+    facts = ClusterFacts(Contexts({("c", 1): "3.9.1"}, configs, starts={("c", 1): ((1, "2.8.2"), (50, "3.9.1"))}))
+    assert [facts.min_isr("c", "t", 1, time_us, 2) for time_us in (5, 49, 50)] == [3, 3, 2]
 
 
 def test_events_of_a_topic_are_of_its_partitions_only():
     deleted: EventRow = event(1, "topic_deleted", topic="t")
-    plan = plan_of(Contexts(), [("c", deleted)], [], {})
-    assert plan.topic_events == {("c", "t"): [deleted]}
-    assert plan.events == {}
+    facts = facts_of(Contexts(), [("c", deleted)], [], {})
+    assert facts.topic_events == {("c", "t"): [deleted]}
+    assert facts.events == {}

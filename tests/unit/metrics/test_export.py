@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pipelines.metrics import mbeans
-from pipelines.metrics.export import Counted, csv_files, family_name, openmetrics_lines
+from pipelines.metrics.export import MeterCount, csv_files, family_name, openmetrics_lines
 from pipelines.metrics.mbeans import (
     ERRORS,
     METRICS,
@@ -141,7 +141,7 @@ def test_rates_are_those_of_a_meter_that_ticks_every_five_seconds() -> None:
     """`com.yammer.metrics.stats.EWMA`: each tick moves the rate towards that of the last five seconds."""
     from math import exp
 
-    counted = Counted()
+    counted = MeterCount()
     counted.add(600, 0, 60)
     expected = 10.0
     for place, count in enumerate((0, 120, 30), 1):

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.metrics.intervals import SILENCE_MAX_US, Interval, Span, Steps, intervals_of, logged_spans
+from pipelines.metrics.intervals import SILENCE_MAX_US, Interval, RunSpan, Steps, intervals_of, logged_spans
 
 CHANGES = st.lists(st.tuples(st.integers(0, 60), st.sampled_from([-1, 1, 2])), max_size=20)
 
@@ -22,7 +22,7 @@ def test_a_gauge_is_what_was_added_up_to_an_instant(changes: list[tuple[int, int
 
 
 def test_an_interval_is_there_if_the_broker_ran_in_it() -> None:
-    spans = [Span(5, 12, False), Span(14, 16, True), Span(31, 32, True)]
+    spans = [RunSpan(5, 12, False), RunSpan(14, 16, True), RunSpan(31, 32, True)]
     assert intervals_of(spans, 10) == [
         Interval(0, 5, 10, False),
         Interval(10, 10, 16, True),
@@ -34,7 +34,7 @@ def test_an_interval_is_there_if_the_broker_ran_in_it() -> None:
 @given(st.lists(st.integers(0, 3_000), max_size=20), st.integers(0, 3_000), st.integers(1, 3_000))
 def test_a_broker_ran_on_for_some_days_after_what_its_log_tells_of(days: list[int], start: int, length: int) -> None:
     day_us = 86_400_000_000
-    span = Span(start * day_us, (start + length) * day_us, True)
+    span = RunSpan(start * day_us, (start + length) * day_us, True)
     told = [span.start_us, *(at * day_us for at in days)]
     left = list(logged_spans([span], told))
     for at in range(start, start + length):
@@ -47,5 +47,5 @@ def test_a_broker_ran_on_for_some_days_after_what_its_log_tells_of(days: list[in
 def test_intervals_do_not_grow_with_the_distance_between_two_instants() -> None:
     year_us = 365 * 86_400_000_000
     told = [45 * year_us, 57 * year_us, 57 * year_us + 60_000_000, 130 * year_us]
-    spans = logged_spans([Span(told[0], told[-1] + 1, True)], told)
+    spans = logged_spans([RunSpan(told[0], told[-1] + 1, True)], told)
     assert len(intervals_of(spans, 60_000_000)) <= 3 * (7 * 24 * 60 + 2) + 1

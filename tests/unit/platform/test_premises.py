@@ -24,7 +24,7 @@ from pipelines.cluster.premises import (
     coarse_spans,
     premises_of,
 )
-from pipelines.controllers.plan import active_controllers, plan_from
+from pipelines.controllers.cluster_facts import active_controllers, facts_from
 from pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
 from pipelines.kafka.controller_rows import EventRow, Ref
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
@@ -147,16 +147,16 @@ def test_the_plan_of_controllers_has_starts_events_and_registrations() -> None:
         ],
         0,
     )
-    plan = plan_from(premises)
-    assert plan.events == {
+    facts = facts_from(premises)
+    assert facts.events == {
         "c": [
             EventRow(3, 1, Ref("f", 3, 9), "broker_failed", brokers=(2,)),
             EventRow(5, 1, Ref("f", 5, 1), "starting"),
         ]
     }
-    assert [event.event for event in plan.topic_events["c", "orders"]] == ["config_changed"]
-    assert plan.kraft == {"c": True}
-    assert [(step.subject_broker_id, step.change) for step in plan.registrations["c"]] == [(2, "fenced")]
+    assert [event.event for event in facts.topic_events["c", "orders"]] == ["config_changed"]
+    assert facts.kraft == {"c": True}
+    assert [(step.subject_broker_id, step.change) for step in facts.registrations["c"]] == [(2, "fenced")]
     assert active_controllers(premises) == {("c", 7): 3}
 
 

@@ -97,7 +97,7 @@ def test_a_broker_is_held_to_the_version_that_it_ran_then(monkeypatch: pytest.Mo
             seen.append((self.version, "end"))
             return []
 
-    monkeypatch.setattr(checks_stage, "Checker", Witness)
+    monkeypatch.setattr(checks_stage, "PurgatoryChecker", Witness)
     lines = [CheckLine(c.CHECK, time_us, order) for order, time_us in enumerate((10, 49, 50, 90))]
     assert list(checks_stage.checked(((0, "3.9.1"), (50, "4.0.0"), (60, "4.1.0")), lines)) == []
     upgrades = [("3.9.1", 0), ("3.9.1", 1), ("3.9.1", "end"), ("4.0.0", 2), ("4.0.0", "end"), ("4.1.0", 3)]

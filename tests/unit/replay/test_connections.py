@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipelines.base.blobs import rows_by_table
 from pipelines.lake.bounds import Bounds
 from pipelines.replay import connections as n
-from pipelines.replay.connection_rows import ORDER, SCHEMA, Reader
+from pipelines.replay.connection_rows import ORDER, SCHEMA, ConnectionReader
 from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US
 from schemas import bronze, silver
 from schemas import connection_rows as c
@@ -225,7 +225,7 @@ def sorted_rows(batches: Iterable[pa.RecordBatch]) -> list[Row]:
     return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in n.KEY_TYPES])
 
 
-READER = Reader(Bounds({}), Bounds({}), {})
+READER = ConnectionReader(Bounds({}), Bounds({}), {})
 #: Quarters of seconds, mostly close together.
 times_us = st.integers(0, 60).map(lambda quarter: 1_000 * SECOND_US + quarter * SECOND_US // 4)
 log_lines = st.builds(Line, times_us, st.booleans())
@@ -274,7 +274,7 @@ def request(at_us: int, number: int = 7, **values: Any) -> Row:
     return row | {"partitions": [], "responses": []} | values
 
 
-def fetch_rows(reader: Reader, requests: Iterable[Row]) -> list[Row]:
+def fetch_rows(reader: ConnectionReader, requests: Iterable[Row]) -> list[Row]:
     batches = reader.fetches(batch_of(silver.FETCH_REQUESTS, FETCH_COLUMNS, requests))
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -288,7 +288,7 @@ def test_requests_of_followers_are_fetches_and_all_are_logged():
         request(900, 3, broker_id=None),
         request(10, 6),  # before the bound
     ]
-    rows = fetch_rows(Reader(Bounds({BROKER: 100}), Bounds({BROKER: 1 << 60}), {}), requests)
+    rows = fetch_rows(ConnectionReader(Bounds({BROKER: 100}), Bounds({BROKER: 1 << 60}), {}), requests)
     assert [row["from_us"] for row in rows if row["kind"] == c.LOGGED] == [100]
     assert [row["until_us"] for row in rows if row["kind"] == c.LOGGED] == [304]
     fetches = [row for row in rows if row["kind"] == c.FETCH]
@@ -318,7 +318,7 @@ def test_partitions_that_fetches_list():
         row | {"topic": "before", "handled_time": 99},
     ]
     names = {("c", "known"): "t", ("other", "unknown"): "u", ("c", "raft"): "__cluster_metadata"}
-    reader = Reader(Bounds({BROKER: 100}), Bounds({}), names)
+    reader = ConnectionReader(Bounds({BROKER: 100}), Bounds({}), names)
     (batch,) = reader.listed(batch_of(silver.REPLICA_FETCHES, LISTED_COLUMNS, rows))
     listed = batch.to_pylist()
     assert values(listed, "kind", "topic", "offset", "diverging", "sent_us") == Counter(
@@ -350,7 +350,7 @@ def requests_of_readers(draw: st.DrawFn) -> list[Row]:
 @given(requests_of_readers(), st.integers(0, 300), st.booleans(), st.integers(1, 8))
 def test_watches(requests: list[Row], since_us: int, is_carried: bool, size: int):
     topic_names = {("c", "known"): "t"}
-    reader = Reader(Bounds({BROKER: 1 << 60}), Bounds({BROKER: since_us}), topic_names)
+    reader = ConnectionReader(Bounds({BROKER: 1 << 60}), Bounds({BROKER: since_us}), topic_names)
     parts = [requests[at : at + size] for at in range(0, len(requests), size)]
     columns = [batch_of(silver.FETCH_REQUESTS, FETCH_COLUMNS, part) for part in parts]
     batches = [batch for part in columns for batch in reader.fetches(part)]

@@ -116,7 +116,7 @@ def event_of(row: Row) -> Row:
 def read(rows: list[Row], bounds: Bounds, begin: int = 0, size: int | None = None) -> list[Row]:
     batch = batch_of(silver.FETCH_REQUESTS, f.FETCH_COLUMNS, rows).slice(begin, size)
     events = []
-    for part in f.Reader(bounds).fetches(batch):
+    for part in f.FetchReader(bounds).fetches(batch):
         assert part.schema == f.SCHEMA
         part.validate(full=True)
         events += [{name: value for name, value in row.items() if value is not None} for row in part.to_pylist()]

@@ -14,8 +14,8 @@ from pipelines.kafka.future_logs import (
     DELETED,
     LOADED,
     PROMOTED,
-    Event,
     FutureLog,
+    FutureLogLine,
     future_logs_of,
     of_replicas,
 )
@@ -26,11 +26,11 @@ SECOND = 1_000_000
 NOW = 1_795_000_000 * SECOND
 
 
-def event(at: int, kind: str, log_dir: str | None = "/d2") -> Event:
-    return Event(REPLICA, NOW + at * SECOND, kind, log_dir)
+def event(at: int, kind: str, log_dir: str | None = "/d2") -> FutureLogLine:
+    return FutureLogLine(REPLICA, NOW + at * SECOND, kind, log_dir)
 
 
-def spans(*events: Event) -> list[tuple[str | None, int, int]]:
+def spans(*events: FutureLogLine) -> list[tuple[str | None, int, int]]:
     logs = future_logs_of(events).get(REPLICA, ())
     return [(log.log_dir, (log.since_us - NOW) // SECOND, (log.until_us - NOW) // SECOND) for log in logs]
 
@@ -51,7 +51,7 @@ def rows(*lines: tuple[int, str | None, str], replica: tuple[str, int, str, int]
     )
 
 
-def kept(batch: pa.RecordBatch, *events: Event) -> list[int]:
+def kept(batch: pa.RecordBatch, *events: FutureLogLine) -> list[int]:
     left = of_replicas(batch, future_logs_of(events))
     return [int(at.timestamp()) - NOW // SECOND for at in left.column("time").to_pylist()]
 
@@ -110,7 +110,7 @@ def test_other_replicas_are_not_moved() -> None:
         )
     )
 )
-def test_spans_follow_each_other(events: list[Event]) -> None:
+def test_spans_follow_each_other(events: list[FutureLogLine]) -> None:
     logs = future_logs_of(events).get(REPLICA, ())
     assert all(log.since_us <= log.until_us for log in logs)
     assert all(a.until_us <= b.since_us for a, b in pairwise(logs))

@@ -54,7 +54,7 @@ def test_a_roll_lasted_and_its_clock_ticks_in_milliseconds():
     rows = [row, row | {"time": 99}, row | {"broker_id": None}, row | {"broker_id": 2, "time": 99, "base_offset": None}]
     batch = batch_of(silver.SEGMENT_ROLLS, (*PLACE, *PARTITION, "time", "duration_ms", "base_offset"), rows)
     roll = {"kind": e.ROLL, "rank": e.RANK[e.ROLL]}
-    given = events(p.Reader(BOUNDS).rolls(batch))
+    given = events(p.EventReader(BOUNDS).rolls(batch))
     assert without_place(given) == [
         roll | {"time_us": 5_000, "earliest_us": 2_000, "offset": 9},
         roll | {"time_us": 99, "earliest_us": -2_901},
@@ -67,7 +67,7 @@ def test_where_a_log_begins_of_which_a_part_is_in_the_tier():
     whole = row | {"log_start_offset": 9}
     rows = [row, whole, row | {"log_start_offset": 4}, row | {"event": "copied"}, row | {"event": "read_failed"}]
     batch = batch_of(silver.TIER_EVENTS, (*PLACE, *PARTITION, "time", "event", "offset", "log_start_offset"), rows)
-    given = events(p.Reader(BOUNDS).tier(batch))
+    given = events(p.EventReader(BOUNDS).tier(batch))
     assert [event["kind"] for event in given] == [e.LOCAL_START, e.LOCAL_START, e.TIER_FAILED]
 
 
@@ -82,14 +82,16 @@ def test_checks_and_appends():
     ]
     columns = (*PLACE, *PARTITION, "time", "operation", "step", "start_offset", "required_offset", "awaiting")
     at = {"time_us": 500, "earliest_us": 500, "offset": 3, "required_offset": 4}
-    assert without_place(events(p.Reader(BOUNDS).checks(batch_of(silver.DELAYED_OPERATION_CHECKS, columns, rows)))) == [
+    assert without_place(
+        events(p.EventReader(BOUNDS).checks(batch_of(silver.DELAYED_OPERATION_CHECKS, columns, rows)))
+    ) == [
         at | {"kind": e.INITIAL_STATUS, "rank": e.RANK[e.INITIAL_STATUS]},
         at | {"kind": e.PROGRESS, "rank": e.RANK[e.PROGRESS], "isr": [2, 3]},
     ]
     row = {**PLACE, **PARTITION, "time": 500, "source": "replica_manager", "first_offset": 3, "last_offset": 3}
     rows = [row, row | {"last_offset": None}, row | {"source": "log"}]
     columns = (*PLACE, *PARTITION, "time", "source", "first_offset", "last_offset")
-    assert without_place(events(p.Reader(BOUNDS).appends(batch_of(silver.APPENDS, columns, rows)))) == [
+    assert without_place(events(p.EventReader(BOUNDS).appends(batch_of(silver.APPENDS, columns, rows)))) == [
         at | {"kind": e.INITIAL_STATUS, "rank": e.RANK[e.INITIAL_STATUS]}
     ]
 
@@ -107,7 +109,7 @@ def test_an_append_of_a_producer_is_an_event_per_partition():
     ]
     row = request(200, partitions=parts, acks=-1, timeout_ms=30)
     rows = [row, request(97, partitions=parts), request(200, partitions=parts, broker_id=None)]
-    reader = p.Reader(BOUNDS, topic_names={("c", "known"): "named"})
+    reader = p.EventReader(BOUNDS, topic_names={("c", "known"): "named"})
     given = events(reader.produces(batch_of(silver.PRODUCE_REQUESTS, PRODUCE_COLUMNS, rows)))
     same = {"kind": e.PRODUCE, "rank": e.RANK[e.PRODUCE], "time_us": 202, "earliest_us": 201, "arrival_us": 200}
     same |= {"completed_us": 203, "partitions": 2, "acks": -1, "timeout_ms": 30, "request_id": operation_id(row)}
@@ -133,7 +135,7 @@ def test_an_append_of_a_producer_is_an_event_per_partition():
 def test_where_ids_are_not_logged_the_client_tells_whose_transaction_it_is(values: Row, producer: str | None):
     parts = [{"topic": "t", "partition": 0}]
     silent = {("c", 1): ((0, 1_000),)}
-    reader = p.Reader(Bounds({}), silent, clients={("c", "client", "r"): "of client"})
+    reader = p.EventReader(Bounds({}), silent, clients={("c", "client", "r"): "of client"})
     batch = batch_of(silver.PRODUCE_REQUESTS, PRODUCE_COLUMNS, [request(200, partitions=parts) | values])
     assert [row.get("producer") for row in events(reader.produces(batch))] == [producer]
 
@@ -151,7 +153,7 @@ def test_coordinators_append_records_and_markers():
     ]
     commit = request(200, api="OFFSET_COMMIT", group_id="g1", records=3, remote_time_ms=1.0, partitions=[])
     marking = request(300, api="WRITE_TXN_MARKERS", partitions=markers, remote_time_ms=0.0)
-    reader = p.Reader(BOUNDS, producers={("c", 4): "tx", ("other", 5): "not here"})
+    reader = p.EventReader(BOUNDS, producers={("c", 4): "tx", ("other", 5): "not here"})
     batch = batch_of(silver.REQUESTS, COORDINATOR_COLUMNS, [commit, marking, request(200, api="METADATA")])
     names = ("topic", "partition", "producer", "records", "size_bytes", "control", "acks", "error_code", "partitions")
     assert [tuple(row.get(name) for name in names) for row in events(reader.requests(batch))] == [
@@ -174,7 +176,7 @@ def change(what: str, **values: Any) -> Row:
 def isr_lines(row: Row, tier_max: str = "T3") -> list[tuple[Any, ...]]:
     batch = batch_of(silver.ISR_CHANGES, CHANGE_COLUMNS, [row])
     names = ("kind", "isr", "replica_id", "offset", "completed_us", "required_offset")
-    given = events(p.Reader(BOUNDS, tier_max=tier_max).isr_lines(batch))
+    given = events(p.EventReader(BOUNDS, tier_max=tier_max).isr_lines(batch))
     assert all(row["time_us"] == row["earliest_us"] == 200 and row["rank"] == 1 for row in given)
     return [tuple(row.get(name) for name in names) for row in given]
 
@@ -221,7 +223,7 @@ def fetch(time_us: int, chain: str) -> Row:
 
 def test_fetches_are_told_when_their_chain_ended():
     rows = [fetch(100, "x#1"), fetch(200, "x#2"), fetch(99, "x#1")]
-    reader = p.Reader(BOUNDS, chain_ends={"c|1|x#1": 700, "c|2|x#2": 800})
+    reader = p.EventReader(BOUNDS, chain_ends={"c|1|x#1": 700, "c|2|x#2": 800})
     given = events(reader.fetches(pa.RecordBatch.from_pylist(rows, p.SCHEMA)))
     assert [(row["time_us"], row.get("chain_end_us")) for row in given] == [(100, 700), (200, None)]
 
@@ -230,7 +232,7 @@ def test_watches_of_named_topics():
     row = {**PLACE, **PARTITION, "connection": "x", "session_topic": "id", "from_us": 5, "until_us": 7}
     row |= {"replica_id": 2, "isolation_level": 1}
     rows = [row, row | {"replica_id": -1}, row | {"replica_id": None, "isolation_level": None}, row | {"topic": None}]
-    given = events(p.Reader(BOUNDS).watches(pa.RecordBatch.from_pylist(rows)))
+    given = events(p.EventReader(BOUNDS).watches(pa.RecordBatch.from_pylist(rows)))
     assert [(row["follower"], row["read_committed"]) for row in given] == [(True, True), (False, True), (False, False)]
     names = ("kind", "rank", "time_us", "connection", "session_topic", "from_us", "until_us")
     assert {tuple(row[name] for name in names) for row in given} == {(WATCH, RANK[WATCH], -1, "x", "id", 5, 7)}

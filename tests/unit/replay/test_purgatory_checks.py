@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.kafka.versions import rules_for
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from pipelines.replay.purgatory.checks import Checker
+from pipelines.replay.purgatory.checks import PurgatoryChecker
 
 PENDING, DONE, NOT_LED, TOO_FEW = (True, 7), (False, 0), (False, 6), (False, 20)
 
@@ -14,7 +14,7 @@ class Log:
     """A broker's log of one partition that it leads, with followers 2 and 3; one line a millisecond."""
 
     def __init__(self, version: str = "2.8.2") -> None:
-        self.checker = Checker(rules_for(version))
+        self.checker = PurgatoryChecker(rules_for(version))
         self.ms, self.order = 0, 0
         self.results: list[CheckedProduce] = []
         self.say(c.LEADER, high_watermark=0)
@@ -171,7 +171,7 @@ def test_an_offset_that_is_written_again_is_another_produce():
 
 def test_a_log_that_begins_in_the_middle_proves_nothing_about_what_it_does_not_show():
     log = Log()
-    log.checker = Checker(rules_for("2.8.2"))
+    log.checker = PurgatoryChecker(rules_for("2.8.2"))
     log.check(1, ()).later(5_000).moved(9).later(500).moved(10)
     assert log.verdicts() == [(1, None, None)]
 

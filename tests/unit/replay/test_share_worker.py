@@ -23,7 +23,7 @@ from pipelines.replay.share_worker import (
     SHARE_LOCK_NOT_LOGGED,
     STATE_WRITTEN,
     TOPIC_COLUMNS,
-    Reader,
+    ShareReader,
     ShareWorker,
     shared_topics,
 )
@@ -173,7 +173,7 @@ def test_what_is_read_of_silver():
     rows = [row, row | {"api": "METADATA", "partitions": []}]
     topics = shared_topics(batch_of(silver.REQUESTS, TOPIC_COLUMNS, rows))
     assert topics.to_pylist() == [{"cluster_id": "c", "topic_id": "id"}]
-    reader = Reader(Bounds({}), frozenset({("c", "t")}), {("c", "id"): "t"})
+    reader = ShareReader(Bounds({}), frozenset({("c", "t")}), {("c", "id"): "t"})
     (made,) = reader.requests(batch_of(silver.REQUESTS, REQUEST_COLUMNS, rows))
     (request_row,) = made.to_pylist()
     assert orjson.loads(request_row["request"])["partitions"][0]["topic"] == "t"

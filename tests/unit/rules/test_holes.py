@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.unread_files import is_lost, lost_files
 from pipelines.cluster import rows as pr
-from pipelines.cluster.premises import REQUEST_FILE, SHUTTING_DOWN, FetchEnd, Life, LogFile, Run, premises_of
+from pipelines.cluster.premises import REQUEST_FILE, SHUTTING_DOWN, FetchEnd, FetchRun, Life, LogFile, premises_of
 from pipelines.kafka.controller_rows import Ref
 from pipelines.rules.holes import Hole, holes_of_requests, without_request_log
 from pipelines.rules.unread import Nul, holes_of_files, holes_of_nuls
@@ -41,7 +41,7 @@ def fetches(
     ]
 
 
-def runs(*batches: Sequence[dict[str, object]]) -> tuple[Run, ...]:
+def runs(*batches: Sequence[dict[str, object]]) -> tuple[FetchRun, ...]:
     """What premises have of batches of rows."""
     rows: list[dict[str, object]] = []
     for batch in batches:

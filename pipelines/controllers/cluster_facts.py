@@ -20,7 +20,7 @@ _KRAFT: Final = "kraft"
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClusterFacts:
     """What workers are told.
 
     Attributes:
@@ -58,8 +58,8 @@ class Plan:
         return min(int(value), replicas) if caps and replicas else int(value)
 
 
-def plan_from(premises: Premises) -> Plan:
-    """The plan of a whole audit."""
+def facts_from(premises: Premises) -> ClusterFacts:
+    """The facts of a whole audit."""
     starts = [
         (life.cluster_id, EventRow(life.time_us, life.broker_id, life.ref, life.event, detail=life.detail))
         for life in premises.lives
@@ -67,7 +67,7 @@ def plan_from(premises: Premises) -> Plan:
     ]
     modes = [(life.cluster_id, life.mode) for life in premises.lives if life.mode is not None]
     nodes = (row for row in premises.records if row["node_id"] is not None)
-    return plan_of(
+    return facts_of(
         premises.contexts, [*premises.events, *starts], modes, registration_rows(nodes, active_controllers(premises))
     )
 
@@ -81,13 +81,13 @@ def active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
     }
 
 
-def plan_of(
+def facts_of(
     contexts: Contexts,
     events: Iterable[tuple[str, EventRow]],
     modes: Iterable[tuple[str, str]],
     registrations: Mapping[str, list[RegistrationRow]],
-) -> Plan:
-    """A plan from what was collected, by cluster.
+) -> ClusterFacts:
+    """Facts from what was collected, by cluster.
 
     Args:
         events: of `EVENTS`, without those of one partition.
@@ -117,7 +117,7 @@ def plan_of(
         failures = [] if kraft.get(cluster_id) else failures_handled(by_cluster.get(cluster_id, ()))
         handled[cluster_id] = [*failures, *fences_handled(registrations.get(cluster_id, ()))]
     topics = {key: once(rows) for key, rows in of_topics.items()}
-    return Plan(contexts, by_cluster, topics, kraft, handled, dict(registrations))
+    return ClusterFacts(contexts, by_cluster, topics, kraft, handled, dict(registrations))
 
 
 def registration_rows(
