@@ -13,7 +13,7 @@ from pipelines.lake.bounds import Bounds
 from pipelines.replay import carried_rows as carried_rows_module
 from pipelines.replay.batches import BATCH, ROLL, STABLE
 from pipelines.replay.carried_rows import (
-    CARRIED_SCHEMA,
+    FOLDS_SCHEMA,
     LEFT_WAKE_TYPES,
     OpenRows,
     carried_folds,
@@ -93,8 +93,8 @@ def test_no_wakes_are_none() -> None:
 
 def read_back(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     """Rows as they stand in the table."""
-    stored = carried_rows(rows, kind)
-    assert stored.schema.equals(CARRIED_SCHEMA)
+    stored = carried_rows(rows, kind, 1)
+    assert stored.schema.equals(FOLDS_SCHEMA)
     return stored
 
 
@@ -118,7 +118,7 @@ def test_folds_and_wakes_come_to_their_partition() -> None:
     folds = one(
         KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}, **PLACE, frozen=b"{}", pending=3
     )
-    stored = carried_folds(folds, PARTITION)
+    stored = carried_folds(folds, PARTITION, 1)
     assert stored.to_pylist()[0]["name"] == "a-b-12"
     assert partition_states(stored).to_pylist() == [{**PLACE, "frozen": b"{}"}]
     wake = carried_rows_module.wakes(read_back(one(KEY_TYPES | WAKE_TYPES, **PLACE, wake=ROLL), WAKE)).to_pylist()[0]
@@ -129,7 +129,7 @@ def test_folds_and_wakes_come_to_their_partition() -> None:
 def test_a_fold_without_events_has_no_last_time() -> None:
     types = KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}
     times = [
-        carried_folds(one(types, **PLACE, pending=0, last_us=us), PARTITION)["last_time"][0].value for us in (0, 5)
+        carried_folds(one(types, **PLACE, pending=0, last_us=us), PARTITION, 1)["last_time"][0].value for us in (0, 5)
     ]
     assert times == [None, 5]
 
@@ -159,7 +159,7 @@ def test_watches_of_connections_that_are_gone_are_not_left() -> None:
     left = OpenRows(frozenset({("c", 1)}), Bounds({("c", 1): 100}), NO_BOUNDS).watches(batch)
     assert left["connection"].to_pylist() == ["heard of"]
     # When it was last heard of is where its span ends.
-    assert watches(carried_rows(left, WATCH)).to_pylist()[0]["until_us"] == 100 - GONE_US
+    assert watches(carried_rows(left, WATCH, 1)).to_pylist()[0]["until_us"] == 100 - GONE_US
 
 
 def test_of_outcomes_the_final_ones_are_left_whose_requests_may_have_others() -> None:
