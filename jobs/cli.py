@@ -212,9 +212,13 @@ def gate(fail_on: str, only_new: bool, stale_after_hours: float | None, **given:
 @click.option("--markdown", is_flag=True, help="What is asked of each table, as the document docs/quality.md.")
 def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
     """Check what was read; what was read wrongly goes into quarantine."""
+    if markdown:
+        from pipelines.quality.document import suites_markdown
+
+        return _printed(suites_markdown())
     from jobs import quality as verb
 
-    return verb.markdown(RichConsole()) if markdown else verb.quality(_run(**given), docs, release)
+    return verb.quality(_run(**given), docs, release)
 
 
 @highwater.command()
@@ -224,9 +228,15 @@ def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **give
 @click.option("--markdown", is_flag=True, help="All tables that there can be, as the document docs/tables.md.")
 def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> ExitCode:
     """List views and tables of the lake, or the columns of NAME, which is a view or a table."""
-    from jobs.tables import show_document, show_tables
+    if markdown:
+        from pipelines.lake.table_docs import tables_markdown
+        from schemas.catalog import TABLES
+        from schemas.views import VIEWS
 
-    return show_document(RichConsole()) if markdown else show_tables(RichConsole(), lake, name, as_json)
+        return _printed(tables_markdown(TABLES, VIEWS))
+    from jobs.tables import show_tables
+
+    return show_tables(RichConsole(), lake, name, as_json)
 
 
 @highwater.command()
@@ -331,12 +341,16 @@ def metrics(
     time_until: datetime | None,
 ) -> ExitCode:
     """Write brokers' metrics, rebuilt from their logs, as files for other tools."""
-    from jobs.metrics import export, show_dashboard, show_document
+    from jobs.metrics import export
 
     if dashboard:
-        return show_dashboard(RichConsole())
+        from pipelines.metrics.live import dashboard as grafana
+
+        return _printed(grafana())
     if markdown:
-        return show_document(RichConsole())
+        from pipelines.metrics.mbeans import metrics_markdown
+
+        return _printed(metrics_markdown())
     return export(RichConsole(), lake, out, form, *_span(time_from, time_until), cluster_id)
 
 
@@ -370,8 +384,7 @@ def doctor(lake: Place, conf: Path | None, fetches: bool) -> ExitCode:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> ExitCode:
     """Print the script that completes verbs and options in SHELL; put it where the shell starts."""
-    RichConsole().result(completion_of(shell, highwater).rstrip("\n"))
-    return ExitCode.CLEAN
+    return _printed(completion_of(shell, highwater))
 
 
 @highwater.group(cls=Verbs)
@@ -402,6 +415,11 @@ def _opened(opens: bool, out: Place, make: Callable[[], ExitCode]) -> ExitCode:
     if opens:
         open_page(RichConsole(), out)
     return code
+
+
+def _printed(document: str) -> ExitCode:
+    RichConsole().result(document.rstrip("\n"))
+    return ExitCode.CLEAN
 
 
 def _config(conf: Path | None, master: str | None = None) -> Config:

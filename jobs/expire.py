@@ -8,7 +8,7 @@ from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
 from pipelines.base.config import Config
 from pipelines.base.console import Console
-from pipelines.lake.bounds import instant
+from pipelines.base.values import instant
 from pipelines.lake.contents import require_own
 from pipelines.lake.writer import writer_of
 from pipelines.storage.machine_faults import machine_faults

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
-from pipelines.base.values import iso_utc
+from pipelines.base.values import iso_utc, micros
 from pipelines.inquiry import (
     compare,
     finding,
@@ -79,11 +79,6 @@ class Question(NamedTuple):
     def until_us(self) -> int | None:
         """Microseconds since the epoch."""
         return micros(self.until)
-
-
-def micros(time: datetime | None) -> int | None:
-    """A time as microseconds since the epoch."""
-    return None if time is None else (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def tell(question: Question, *answers: Answer, is_whole: bool = False) -> ExitCode:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
-from pipelines.base.arrow_rows import dicts
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
+from pipelines.base.values import micros
 from pipelines.lake.clusters import ClusterFile, cluster_named
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.parquet import read_files
+from pipelines.lake.reader import LakeReader
 from pipelines.metrics.export import Row, csv_files, openmetrics_lines
-from pipelines.metrics.live import dashboard
-from pipelines.metrics.mbeans import metrics_markdown
 from pipelines.report.write import made_folder
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
-from schemas.metrics import BROKER_METRICS
 
 OPENMETRICS = "metrics.openmetrics.txt"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def export(
@@ -44,11 +38,11 @@ def export(
     Raises:
         InputError: there is no lake, it holds no metrics of that time or cluster, or the folder cannot be written.
     """
-    rows = metrics_of(root)
+    rows: list[Row] = list(LakeReader(root, tables_in(root)).rows("SELECT * FROM gold_broker_metrics"))
     if cluster is not None:
         chosen = cluster_named(root, [ClusterFile(row["cluster_id"], row["broker_id"]) for row in rows], cluster)
         rows = [row for row in rows if row["cluster_id"] == chosen]
-    since_us, until_us = _micros(since), _micros(until)
+    since_us, until_us = micros(since), micros(until)
     if not any(
         (since_us is None or row["interval_start"] >= since_us)
         and (until_us is None or row["interval_start"] < until_us)
@@ -65,35 +59,3 @@ def export(
             store.replace(folder / name, ("\n".join(lines) + "\n").encode())
     console.result(f"wrote {out / OPENMETRICS}" if form == "openmetrics" else f"wrote {number} files below {out}")
     return ExitCode.CLEAN
-
-
-def metrics_of(root: Place) -> list[Row]:
-    """Rows of ``gold.broker_metrics``; instants in microseconds.
-
-    Raises:
-        InputError: the lake has no such table, or only Delta can read it.
-    """
-    path = tables_in(root).get(BROKER_METRICS.full_name)
-    if path is None:
-        raise InputError(root, f"holds no table {BROKER_METRICS.full_name}", "audit its logs with this version first")
-    log = read_log(path)
-    if not log.is_plain:
-        raise InputError(path, "has rows that only Delta can tell", "read it with Spark or another reader of Delta")
-    files = [path / file.path for file in log.files]
-    return list(dicts(read_files(BROKER_METRICS, files, BROKER_METRICS.column_names)))
-
-
-def show_document(console: Console) -> ExitCode:
-    """Print the table of docs/metrics.md."""
-    console.result(metrics_markdown().rstrip("\n"))
-    return ExitCode.CLEAN
-
-
-def show_dashboard(console: Console) -> ExitCode:
-    """Print a Grafana dashboard of what `highwater watch` exposes."""
-    console.result(dashboard())
-    return ExitCode.CLEAN
-
-
-def _micros(time: datetime | None) -> int | None:
-    return None if time is None else (time - _EPOCH) // _MICROSECOND

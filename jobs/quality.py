@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from jobs.exit_codes import ExitCode
 from jobs.steps import Run, check_quality, new_id, open_lake, stage
-from pipelines.base.console import Console
 from pipelines.base.errors import InputError
 from pipelines.bronze.quarantine import quarantined, release
-from pipelines.quality.document import suites_markdown
 from pipelines.quality.stage import write_docs
 from pipelines.storage.place import Place, Uri
 from schemas.catalog import TABLES
@@ -38,10 +36,4 @@ def quality(run: Run, docs: Place | None, released: Sequence[str]) -> ExitCode:
         rows = [tuple(file) for file in quarantined(lake)]
     if rows:
         run.console.table(("file_id", "path", "problem"), rows)
-    return ExitCode.CLEAN
-
-
-def markdown(console: Console) -> ExitCode:
-    """Print docs/quality.md."""
-    console.result(suites_markdown().rstrip("\n"))
     return ExitCode.CLEAN

@@ -19,6 +19,7 @@ from pipelines.base.config import Config
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
 from pipelines.base.threads import concurrently
+from pipelines.base.values import micros
 from pipelines.bronze.data_files import DataSummary, ingest_data
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import folders, ingest_batches
@@ -183,8 +184,7 @@ def _stale(run: Run, newest: Sequence[Newest], hours: float | None) -> list[str]
         hours = 2 * span / timedelta(hours=1)
     if not hours:
         return []
-    until_us = (until - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return stale_lines(newest, until_us, round(hours * HOUR_US))
+    return stale_lines(newest, micros(until), round(hours * HOUR_US))
 
 
 @contextmanager

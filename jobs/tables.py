@@ -9,11 +9,10 @@ import orjson
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
-from jobs.state import carried_summary, last_seals
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
 from pipelines.base.plain import byte_size
-from pipelines.base.values import iso_utc
+from pipelines.base.values import instant, iso_utc
 from pipelines.lake.delta_log import TableLog, read_log, type_name
 from pipelines.lake.reader import LakeReader
 from pipelines.storage.place import Place
@@ -36,7 +35,7 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
     """
     paths = tables_in(root)
     if name == "state":
-        _list_state(console, paths, as_json)
+        _list_state(console, root, paths, as_json)
         return ExitCode.CLEAN
     if name is None:
         _list_tables(console, {full_name: read_log(path) for full_name, path in paths.items()}, as_json)
@@ -59,17 +58,6 @@ def _unknown(root: Place, name: str, paths: Mapping[str, Place]) -> InputError:
     near = get_close_matches(name, names, 3, 0.5)
     guess = f"did you mean {' or '.join(near)}? " if near else ""
     return InputError(root, f"holds no table or view {name}", f"{guess}see `highwater tables` for all")
-
-
-def show_document(console: Console) -> ExitCode:
-    """Print docs/tables.md. The declarations are all that it needs."""
-    # Declarations are made of Spark's types, whose import costs more than listing a lake.
-    from pipelines.lake.table_docs import tables_markdown
-    from schemas.catalog import TABLES
-    from schemas.views import VIEWS
-
-    console.result(tables_markdown(TABLES, VIEWS).rstrip("\n"))
-    return ExitCode.CLEAN
 
 
 def _list_tables(console: Console, logs: dict[str, TableLog], as_json: bool) -> None:
@@ -124,30 +112,47 @@ def _list_view(console: Console, reader: LakeReader, view: ViewSpec, as_json: bo
     console.table(("column", "type"), [(name, type_.lower()) for name, type_ in columns])
 
 
-def _list_state(console: Console, paths: dict[str, Place], as_json: bool) -> None:
-    carried, seals = carried_summary(paths), last_seals(paths)
+#: What the last replay left, by broker and kind; a size is that of what is stored, uncompressed.
+_CARRIED = """
+SELECT cluster_id, broker_id, kind, count(*) AS "rows", sum(pending)::BIGINT AS pending,
+       sum(coalesce(octet_length(state), 0) + coalesce(strlen("row"), 0))::BIGINT AS size_bytes, max(last_time) AS last
+FROM state_carried GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+
+
+def _list_state(console: Console, root: Place, paths: dict[str, Place], as_json: bool) -> None:
+    """What is carried to the next run, and up to where the last replay is final, by broker."""
+    # Declarations of tables import PySpark's types, which the rest of the verb does without.
+    from pipelines.lake.small_tables import SmallTables
+    from pipelines.replay.runs import runs_of
+
+    carried = LakeReader(root, paths).rows(_CARRIED)
+    for row in carried:
+        row["last"] = None if row["last"] is None else instant(row["last"]).isoformat(timespec="milliseconds")
+    last = next(iter(runs_of(SmallTables(root))), None)
+    seals = [
+        {
+            **dict(zip(("cluster_id", "broker_id"), broker, strict=True)),
+            "partitions": iso_utc(seal.sealed_us),
+            "fetches": iso_utc(seal.sessions_us),
+            "requests": iso_utc(seal.waiting_us),
+        }
+        for broker, seal in sorted(last.seals.items() if last else ())
+    ]
     if as_json:
-        state = {"carried": [carry._asdict() for carry in carried], "seals": [seal._asdict() for seal in seals]}
-        console.result(orjson.dumps(state, option=orjson.OPT_INDENT_2).decode())
+        console.result(orjson.dumps({"carried": carried, "seals": seals}, option=orjson.OPT_INDENT_2).decode())
         return
     console.result("Carried to the next run")
     console.table(
         ("cluster", "broker", "kind", "rows", "pending", "size", "newest event"),
         [
-            (
-                carry.cluster_id,
-                carry.broker_id,
-                carry.kind,
-                carry.rows,
-                carry.pending,
-                byte_size(carry.size_bytes),
-                carry.last or "-",
-            )
-            for carry in carried
+            tuple((row | {"size_bytes": byte_size(row["size_bytes"]), "last": row["last"] or "-"}).values())
+            for row in carried
         ],
     )
     console.result("Where the next run goes on")
-    console.table(("cluster", "broker", "partitions from", "fetches from", "requests from"), [tuple(o) for o in seals])
+    columns = ("cluster", "broker", "partitions from", "fetches from", "requests from")
+    console.table(columns, [tuple(seal.values()) for seal in seals])
 
 
 def _time(log: TableLog) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -56,28 +56,10 @@ class _OfRound(Console):
         self._console = console
         self._warned: set[str] = set()
 
-    def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
-        pass
-
-    def stage(self, name: str) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def note(self, text: str) -> None:
-        pass
-
     def warn(self, text: str) -> None:
         if text not in self._warned:
             self._warned.add(text)
             self._console.warn(text)
-
-    def result(self, text: str) -> None:
-        pass
-
-    def prose(self, text: str, hang: int | None = None) -> None:
-        pass
-
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        pass
 
 
 def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Recipients, rounds: int = 0) -> ExitCode:

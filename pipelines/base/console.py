@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from textwrap import fill
@@ -22,38 +21,33 @@ from rich.text import Text
 from pipelines.base.progress import Plan, shown
 
 
-class Console(ABC):
-    """Where stages report to."""
+class Console:
+    """Where stages report to. This one says nothing."""
 
-    @abstractmethod
     def stage(self, name: str) -> AbstractContextManager[None]:
         """A step of the work: tells that it runs and, when it has ended, how long it took."""
+        return nullcontext()
 
-    @abstractmethod
     def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
         """What stages are to come, of how much text: who watches is told the time left."""
 
-    @abstractmethod
     def note(self, text: str) -> None:
         """Something worth knowing, on stderr."""
 
-    @abstractmethod
     def warn(self, text: str) -> None:
         """Something the user should look at, on stderr."""
 
-    @abstractmethod
     def result(self, text: str) -> None:
         """An answer, on stdout, as it is."""
 
-    @abstractmethod
     def prose(self, text: str, hang: int | None = None) -> None:
         """An answer in sentences, on stdout: a terminal has lines that it is too narrow for broken between words.
 
         Args:
             hang: columns by which the rest of such a line is indented; None: two more than the line itself.
         """
+        self.result(text)
 
-    @abstractmethod
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """An answer in rows, on stdout; numbers are set to the right."""
 
@@ -147,9 +141,6 @@ class CaptureConsole(Console):
         """Everything of one kind, in order."""
         return [said.text for said in self.said if said.kind == kind]
 
-    def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
-        pass
-
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         self.said.append(Said("stage", name))
@@ -163,9 +154,6 @@ class CaptureConsole(Console):
 
     def result(self, text: str) -> None:
         self.said.append(Said("result", text))
-
-    def prose(self, text: str, hang: int | None = None) -> None:
-        self.result(text)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         lines = ["\t".join(columns), *("\t".join(_shown(cell) for cell in row) for row in rows)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -14,10 +14,30 @@ UNKNOWN_BROKER = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def instant(time_us: int) -> datetime:
+    """Microseconds since the epoch as a time, UTC."""
+    return _EPOCH + timedelta(microseconds=time_us)
+
+
 def iso_utc(time_us: int) -> str:
     """Microseconds since the epoch as ISO 8601, cut to milliseconds: ``2026-11-20T15:29:00.397Z``."""
-    instant = _EPOCH + timedelta(microseconds=time_us)
-    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return instant(time_us).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso_or_none(time_us: int | None) -> str | None:
+    """The same of a time that may not be known."""
+    return None if time_us is None else iso_utc(time_us)
+
+
+@overload
+def micros(time: datetime) -> int: ...
+@overload
+def micros(time: datetime | None) -> int | None: ...
+def micros(time: datetime | None) -> int | None:
+    """A time as microseconds since the epoch; one without a zone is UTC."""
+    if time is None:
+        return None
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _storable(value: object) -> object:

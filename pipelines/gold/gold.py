@@ -19,6 +19,7 @@ from pipelines.base.config import Config
 from pipelines.base.errors import LakeError
 from pipelines.base.fingerprint import inputs_fingerprint, replay_fingerprint
 from pipelines.base.threads import concurrently
+from pipelines.base.values import instant
 from pipelines.bronze.quarantine import batches_without, custody
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.stage import collect_premises
@@ -26,7 +27,6 @@ from pipelines.gold.audit_stage import audit
 from pipelines.gold.ledger import note_run
 from pipelines.incidents.stage import write_incidents
 from pipelines.kafka.seals import Broker, Seal, Start
-from pipelines.lake.bounds import instant
 from pipelines.lake.digests import drop_outdated
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks

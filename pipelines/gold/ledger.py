@@ -10,8 +10,8 @@ import orjson
 import pyarrow as pa
 
 from pipelines.base.fingerprint import RULES, components_changed
+from pipelines.base.values import instant
 from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.bounds import instant
 from pipelines.lake.lake import Lake
 from pipelines.replay.carried import Plan
 from pipelines.replay.runs import folds_shape

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.base.errors import InputError
-from pipelines.base.values import iso_utc
+from pipelines.base.values import instant, iso_utc
 from pipelines.inquiry import read_marks as of
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, place_of, plural, steps_of
-from pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION, instant
+from pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION
 from pipelines.inquiry.read_marks import ACKED_MAX, acked_batches, unplaced, with_ends
 from pipelines.inquiry.replica_logs import WATERMARK, ReplicaLog, Tenure, replica_logs, tenures
 from pipelines.inquiry.survivors import PartitionFacts

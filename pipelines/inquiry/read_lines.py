@@ -1,9 +1,8 @@
-"""Reads texts and files of lines; and how times are handed to DuckDB."""
+"""Reads texts and files of lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 
 from pipelines.inquiry.answer import Lines, Row
 from pipelines.lake.reader import LakeReader
@@ -18,11 +17,6 @@ OF_CLUSTER = "($cluster IS NULL OR cluster_id = $cluster)"
 ARRIVED = f"arrival_time >= $since AND arrival_time < $until AND {OF_CLUSTER}"
 #: After all lines.
 FAR_US = 253_000_000_000_000_000
-
-
-def instant(time_us: int) -> datetime:
-    """Microseconds since the epoch as DuckDB takes a time."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)
 
 
 def lines_of(reader: LakeReader, rows: Iterable[Row]) -> Lines:

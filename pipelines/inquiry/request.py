@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.base.plain import ms
-from pipelines.base.values import iso_utc
+from pipelines.base.values import instant, iso_utc
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
-from pipelines.inquiry.read_lines import FAR_US, instant
+from pipelines.inquiry.read_lines import FAR_US
 from pipelines.kafka.errors import error_name
 from pipelines.lake.reader import LakeReader
 from pipelines.report.cluster.stories import AFTER_US, BEFORE_US, StoryRows, lines_of, stories

@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.base.plain import ms
-from pipelines.base.values import iso_utc
+from pipelines.base.values import instant, iso_utc
 from pipelines.inquiry.answer import Answer, Row, Table, plural
 from pipelines.inquiry.quantiles import quantiles, rounded
 from pipelines.inquiry.read_clusters import require_one_between
-from pipelines.inquiry.read_lines import ARRIVED, FAR_US, instant
+from pipelines.inquiry.read_lines import ARRIVED, FAR_US
 from pipelines.lake.reader import LakeReader
 from pipelines.report import queries
 from pipelines.report.figures import PRODUCE

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
 
@@ -13,16 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import look_up
+from pipelines.base.values import instant
 from pipelines.kafka.seals import Broker
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: A log's last line may not be its newest: clocks are set back.
 _DISORDER_US = 3_600_000_000
-
-
-def instant(time_us: int) -> datetime:
-    """Microseconds since the epoch as an instant in UTC."""
-    return _EPOCH + timedelta(microseconds=time_us)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.blobs import BLOBS, pack, shape
+from pipelines.base.values import instant
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.releases import release_of
 from pipelines.lake.batches import batches_of, small_rows
@@ -74,8 +75,8 @@ class TimeRange(NamedTuple):
 
     def where(self, time: str) -> pc.Expression:
         """Rows of which an instant lies in it."""
-        begun = pc.field(time) >= _instant(self.since_us)
-        return begun if self.until_us is None else begun & (pc.field(time) < _instant(self.until_us))
+        begun = pc.field(time) >= instant(self.since_us)
+        return begun if self.until_us is None else begun & (pc.field(time) < instant(self.until_us))
 
 
 def _ranges(lake: Lake, premises: Premises, length_us: int, since_us: int) -> Iterator[TimeRange]:
@@ -98,7 +99,7 @@ def _ranges(lake: Lake, premises: Premises, length_us: int, since_us: int) -> It
 def _ends_with_requests(lake: Lake, ends_us: range) -> list[int]:
     """Those of the ends before which, and behind the one before, any request was logged."""
     step_us = ends_us.step
-    where = pc.field("time") >= _instant(ends_us.start - step_us)
+    where = pc.field("time") >= instant(ends_us.start - step_us)
     numbers: set[int] = set()
     for spec, _, _ in _REQUESTS:
         rows_of = by_batch(_steps, ends_us.start - step_us, step_us)
@@ -211,7 +212,3 @@ def _lags(lake: Lake, length_us: int, times: TimeRange) -> Iterator[Row]:
     table = largest.result()
     for row in [] if table is None else table.to_pylist():
         yield lag_row((row["cluster_id"], row["replica_id"]), row["interval"], row["lag"])
-
-
-def _instant(time_us: int) -> pa.Scalar:
-    return pa.scalar(time_us, pa.timestamp("us", "UTC"))

@@ -14,9 +14,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pipelines.base.arrow_rows import both, is_in, micros, one_batch, shaped, when
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
+from pipelines.base.values import instant
 from pipelines.cluster.premises import REQUEST_FILE, Premises
 from pipelines.kafka.seals import CONFIGURATION, Broker, Run, Seal, Start, not_before, seal_us, starts
-from pipelines.lake.bounds import Bounds, instant
+from pipelines.lake.bounds import Bounds
 from pipelines.lake.folds import Fold, collect_tables, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks, write_in_tasks

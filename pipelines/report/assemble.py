@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.base.config import Config
 from pipelines.base.recurrence import RunBefore
-from pipelines.base.values import UNKNOWN_BROKER, iso_utc
+from pipelines.base.values import UNKNOWN_BROKER, iso_or_none, iso_utc
 from pipelines.kafka.releases import shown
 from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.report.blame import blame
@@ -101,7 +101,7 @@ def assemble(
         tier=judged.tier,
         tier_by_broker=_named(judged.tiers),
         window=Window(
-            since=_instant(since_us), until=_instant(until_us), outside=tuple(_outside(rows, len(clusters) > 1))
+            since=iso_or_none(since_us), until=iso_or_none(until_us), outside=tuple(_outside(rows, len(clusters) > 1))
         ),
         clusters=tuple(
             ClusterVerdict(cluster_id=name, verdict=part.verdict, tier=part.tier, inconclusive=part.reasons)
@@ -206,12 +206,12 @@ def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Inci
     return Incident.of(
         row,
         start_time=iso_utc(row["start_time"]),
-        end_time=_instant(row["end_time"]),
+        end_time=iso_or_none(row["end_time"]),
         broker_ids=tuple(row["broker_ids"]),
         topic_partitions=tuple(row["topic_partitions"]),
         known_bug=bug,
         figures={figure["name"]: figure["value"] for figure in row["figures"]},
-        evidence=tuple(Evidence.of(line, time=_instant(line["time"])) for line in row["evidence"]),
+        evidence=tuple(Evidence.of(line, time=iso_or_none(line["time"])) for line in row["evidence"]),
         is_new=None if before is None else row["incident_id"] not in before.incident_ids,
     )
 
@@ -223,10 +223,6 @@ def _outside(rows: Collected, several: bool) -> Iterable[str]:
         place = f" {row['topic']}-{row['partition']}" if row["topic"] is not None else ""
         what = "violated" if row["severity"] == VIOLATION else "left open"
         yield f"{what}: {row['rule_id']}{place}{of_cluster} at {iso_utc(row['time'])}"
-
-
-def _instant(time_us: int | None) -> str | None:
-    return None if time_us is None else iso_utc(time_us)
 
 
 def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
@@ -306,8 +302,8 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
             mode=_last(of_node + said, "mode"),
             files=len(whole),
             lines=sum(row["line_count"] for row in whole),
-            first_time=_instant(min(starts, default=None)),
-            last_time=_instant(max(ends, default=None)),
+            first_time=iso_or_none(min(starts, default=None)),
+            last_time=iso_or_none(max(ends, default=None)),
             tier=tiers[node],
             config=configs.get(node, {}),
         )

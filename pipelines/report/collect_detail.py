@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import dicts
 from pipelines.base.config import Config
+from pipelines.base.values import instant
 from pipelines.incidents import broker_runs
 from pipelines.kafka.replayed import as_they_happened
 from pipelines.kafka.strays import is_possible
@@ -234,8 +235,8 @@ def _fetches_of(tables: _Tables, operations: Rows) -> Rows:
     where = (
         pc.field("topic").isin(_values(waited, "closing_topic", pa.string()))
         & pc.field("replica_id").isin(_values(waited, "closing_replica", pa.int32()))
-        & (pc.field("dequeued_time") >= _instant(min(row["handled_time"] for row in waited) - stories.BEFORE_US))
-        & (pc.field("dequeued_time") <= _instant(max(row["completed_time"] for row in waited) + stories.AFTER_US))
+        & (pc.field("dequeued_time") >= instant(min(row["handled_time"] for row in waited) - stories.BEFORE_US))
+        & (pc.field("dequeued_time") <= instant(max(row["completed_time"] for row in waited) + stories.AFTER_US))
     )
     fetches = tables.table(silver.REPLICA_FETCHES, *_OF_FETCHES, where=where)
     return dicts(fetches.filter(stories.near(fetches, waited)))
@@ -259,7 +260,3 @@ def _at(name: str, times_us: Iterable[int]) -> pc.Expression:
 
 def _values(rows: Iterable[dict[str, Any]], name: str, kind: pa.DataType) -> pa.Array:
     return pa.array(sorted({row[name] for row in rows if row[name] is not None}), kind)
-
-
-def _instant(time_us: int) -> pa.Scalar:
-    return pa.scalar(time_us, pa.timestamp("us", "UTC"))

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.base.recurrence import RunBefore, fingerprint
-from pipelines.base.values import iso_utc
+from pipelines.base.values import iso_or_none
 from pipelines.report.figures import Collected, Rows
 from pipelines.report.model import (
     CLEAN,
@@ -227,7 +227,7 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
         windows = clocks[evidence[0]["cluster_id"]] if evidence else []
         return Finding.of(
             row,
-            time=None if row["time_us"] is None else iso_utc(row["time_us"]),
+            time=iso_or_none(row["time_us"]),
             brokers=tuple(row["brokers"]),
             evidence=tuple(map(_evidence, in_order(evidence, _written, windows))),
             evidence_order=order_note([*map(_written, evidence)], windows),
@@ -245,7 +245,7 @@ def _written(line: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 def _evidence(line: Mapping[str, Any]) -> Evidence:
-    return Evidence.of(line, time=None if line["time"] is None else iso_utc(line["time"]))
+    return Evidence.of(line, time=iso_or_none(line["time"]))
 
 
 def _key(row: Mapping[str, Any], order: _Order) -> tuple[Any, ...]:

@@ -33,3 +33,7 @@ class Detail(Part):
     cubes: Cubes | None
     rules: tuple[RuleText, ...]
     cost: Cost
+
+
+#: Of a report that is no page.
+NO_DETAIL = Detail(cluster=Cluster(), cubes=None, rules=(), cost=Cost(bytes=0, lines=0, made=None, seconds=None))

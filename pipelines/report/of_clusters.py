@@ -14,6 +14,12 @@ from pipelines.report.figures import Collected, Rows
 from pipelines.report.model import NotCheckable, Report, RuleResult, Verdict
 from pipelines.report.small_tables import Bounds
 
+#: Rows that are of one cluster each.
+_OF_ONE = (
+    *("groups", "files", "coverage", "configs", "lifecycle", "findings", "evidence", "clocks", "far_clocks", "topics"),
+    "outside",
+)
+
 
 def clusters_in(rows: Collected, bounds: Bounds) -> list[str]:
     """The clusters that rules were asked of, and those that brokers' logs are of.
@@ -48,20 +54,11 @@ def of_cluster(rows: Collected, cluster_id: str) -> Collected:
     def of(table: Rows) -> Rows:
         return [row for row in table if (row["cluster_id"] or UNKNOWN) == cluster_id]
 
+    changed: dict[str, Any] = {name: of(getattr(rows, name)) for name in _OF_ONE}
     return replace(
         rows,
-        groups=of(rows.groups),
-        files=of(rows.files),
-        coverage=of(rows.coverage),
-        configs=of(rows.configs),
-        lifecycle=of(rows.lifecycle),
-        findings=of(rows.findings),
-        evidence=of(rows.evidence),
-        clocks=of(rows.clocks),
-        far_clocks=of(rows.far_clocks),
+        **changed,
         rule_results=[row for row in rows.rule_results if row["cluster_id"] in (None, cluster_id)],
-        topics=of(rows.topics),
-        outside=of(rows.outside),
         holes=[row for row in rows.holes if row["cluster_id"] in (cluster_id, UNKNOWN)],
     )
 

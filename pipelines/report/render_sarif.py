@@ -101,26 +101,36 @@ class _Run:
             run["baselineGuid"] = _guid(provenance.run_before)
         return run
 
-    def _incident(self, incident: Incident) -> dict[str, Any]:
-        kind, level = _SEVERITIES[incident.severity]
-        places = [self._place(line) for line in incident.evidence]
-        rule_id = f"{_INCIDENT}{incident.kind}"
-        result: dict[str, Any] = {
+    def _result(
+        self, rule_id: str, kind: str, level: str, message: str, is_new: bool | None, **others: Any
+    ) -> dict[str, Any]:
+        return {
             "ruleId": rule_id,
             "ruleIndex": self._rules.index(rule_id),
             "kind": kind,
             "level": level,
-            "message": _text(" ".join(filter(None, (incident.sentence, bug(incident), incident.advice)))),
-            "partialFingerprints": {INCIDENT_FINGERPRINT: incident.incident_id},
-            "properties": _incident_properties(incident),
-        }
-        logical = [_partition_place(name) for name in incident.topic_partitions]
-        if places or logical:
-            location = {"physicalLocation": places[0]} if places else {}
-            result["locations"] = [location | ({"logicalLocations": logical} if logical else {})]
-        if places:
-            result["codeFlows"] = [{"threadFlows": _thread_flows(incident.evidence, places)}]
-        return result | _baseline(incident.is_new)
+            "message": _text(message),
+            **others,
+        } | ({} if is_new is None else {"baselineState": "new" if is_new else "unchanged"})
+
+    def _locations(self, evidence: Sequence[Evidence], logical: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Where something is: its first line, the partitions, and all lines as a flow."""
+        places = [self._place(line) for line in evidence]
+        if not places:
+            return {"locations": [{"logicalLocations": logical}]} if logical else {}
+        location = {"physicalLocation": places[0]} | ({"logicalLocations": logical} if logical else {})
+        return {"locations": [location], "codeFlows": [{"threadFlows": _thread_flows(evidence, places)}]}
+
+    def _incident(self, incident: Incident) -> dict[str, Any]:
+        return self._result(
+            f"{_INCIDENT}{incident.kind}",
+            *_SEVERITIES[incident.severity],
+            " ".join(filter(None, (incident.sentence, bug(incident), incident.advice))),
+            incident.is_new,
+            partialFingerprints={INCIDENT_FINGERPRINT: incident.incident_id},
+            properties=_incident_properties(incident),
+            **self._locations(incident.evidence, [_partition_place(name) for name in incident.topic_partitions]),
+        )
 
     def _findings(self) -> Iterator[dict[str, Any]]:
         report = self._report
@@ -133,24 +143,17 @@ class _Run:
                 yield self._finding(finding, severity)
 
     def _finding(self, finding: Finding, severity: str) -> dict[str, Any]:
-        kind, level = _KINDS[severity]
-        places = [self._place(line) for line in finding.evidence]
-        result: dict[str, Any] = {
-            "ruleId": finding.rule_id,
-            "ruleIndex": self._rules.index(finding.rule_id),
-            "kind": kind,
-            "level": level,
-            "message": _message(finding),
-            "partialFingerprints": {FINGERPRINT: finding.fingerprint},
-            "properties": _properties(finding, severity),
-        }
-        logical = _logical(finding)
-        if places or logical:
-            location = {"physicalLocation": places[0]} if places else {}
-            result["locations"] = [location | ({"logicalLocations": [logical]} if logical else {})]
-        if places:
-            result["codeFlows"] = [{"threadFlows": _thread_flows(finding.evidence, places)}]
-        return result | _baseline(finding.is_new)
+        place = place_of(finding)
+        bug = f" ({finding.known_bug})" if finding.known_bug else ""
+        return self._result(
+            finding.rule_id,
+            *_KINDS[severity],
+            f"{f'{place}: ' if place else ''}{finding.message}{bug}",
+            finding.is_new,
+            partialFingerprints={FINGERPRINT: finding.fingerprint},
+            properties=_properties(finding, severity),
+            **self._locations(finding.evidence, list(_logical(finding))),
+        )
 
     def _rule_results(self) -> Iterator[dict[str, Any]]:
         """Rules that were kept, and those that these logs do not decide and have no case to show for it."""
@@ -158,13 +161,7 @@ class _Run:
             kind = {CLEAN: "pass", INCONCLUSIVE: "open"}.get(rule.verdict) if rule.applicable else "notApplicable"
             if kind is None or rule.open_cases:
                 continue
-            yield {
-                "ruleId": rule.rule_id,
-                "ruleIndex": self._rules.index(rule.rule_id),
-                "kind": kind,
-                "level": "none",
-                "message": _text(_judged(rule)),
-            } | _baseline(rule.is_new)
+            yield self._result(rule.rule_id, kind, "none", _judged(rule), rule.is_new)
 
     def _place(self, line: Evidence) -> dict[str, Any]:
         region: dict[str, Any] = {"byteOffset": line.byte_offset}
@@ -280,12 +277,6 @@ def _help(rule: Rule) -> str:
     )
 
 
-def _message(finding: Finding) -> dict[str, str]:
-    place = place_of(finding)
-    bug = f" ({finding.known_bug})" if finding.known_bug else ""
-    return _text(f"{f'{place}: ' if place else ''}{finding.message}{bug}")
-
-
 def _text(text: str) -> dict[str, str]:
     """A message that viewers show as it is: SARIF has placeholders in braces, and links in brackets."""
     shown = plain(text, MESSAGE_CHARS_MAX).replace("{", "{{").replace("}", "}}")
@@ -329,12 +320,11 @@ def _incident_properties(incident: Incident) -> dict[str, Any]:
     return {"incidentId": incident.incident_id} | properties | known_bug | numbers
 
 
-def _logical(finding: Finding) -> dict[str, Any] | None:
-    if finding.topic is None:
-        return None
-    if finding.partition is None:
-        return {"fullyQualifiedName": finding.topic, "kind": "topic"}
-    return _partition_place(f"{finding.topic}-{finding.partition}")
+def _logical(finding: Finding) -> Iterator[dict[str, Any]]:
+    if finding.topic is not None and finding.partition is None:
+        yield {"fullyQualifiedName": finding.topic, "kind": "topic"}
+    elif finding.topic is not None:
+        yield _partition_place(f"{finding.topic}-{finding.partition}")
 
 
 def _partition_place(name: str) -> dict[str, Any]:
@@ -349,10 +339,6 @@ def _thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]
         step: dict[str, Any] = {"location": {"physicalLocation": place}, "executionOrder": number}
         flows[writer].append(step | ({"executionTimeUtc": line.time} if line.time is not None else {}))
     return [{"id": writer, "locations": steps} for writer, steps in flows.items()]
-
-
-def _baseline(is_new: bool | None) -> dict[str, str]:
-    return {} if is_new is None else {"baselineState": "new" if is_new else "unchanged"}
 
 
 def _notification(level: str, text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from itertools import count
 from operator import and_
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.base.values import instant, micros
 from pipelines.report.figures import Rows
 from pipelines.report.tiers import Node
 from pipelines.rules.rule import OPEN, VIOLATION
@@ -73,9 +74,9 @@ class Bounds:
         """Which requests arrived in the window; None: all."""
         conditions = []
         if self.since_us is not None:
-            conditions.append(pc.field(ARRIVAL) >= _instant(self.since_us))
+            conditions.append(pc.field(ARRIVAL) >= instant(self.since_us))
         if self.until_us is not None:
-            conditions.append(pc.field(ARRIVAL) < _instant(self.until_us))
+            conditions.append(pc.field(ARRIVAL) < instant(self.until_us))
         return reduce(and_, conditions) if conditions else None
 
     def overlap(self, start_us: int, end_us: int) -> bool:
@@ -89,14 +90,7 @@ class Bounds:
 
 def bounds(since: datetime | None, until: datetime | None) -> Bounds:
     """The window between two times; one without a zone is UTC."""
-    return Bounds(_micros(since), _micros(until))
-
-
-def _micros(time: datetime | None) -> int | None:
-    if time is None:
-        return None
-    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return Bounds(micros(since), micros(until))
 
 
 def singled_out(intervals: Rows, bounds: Bounds) -> dict[str, frozenset[Node]]:
@@ -270,7 +264,3 @@ def lifecycle(rows: Rows, files: Rows) -> Rows:
 
 def _said(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["time"], row["file_id"], row["byte_offset"], row["fact_no"]
-
-
-def _instant(time_us: int) -> pa.Scalar:
-    return pa.scalar(time_us, pa.timestamp("us", "UTC"))

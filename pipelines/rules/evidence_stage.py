@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from pipelines.base.arrow_rows import is_in
+from pipelines.base.values import instant
 from pipelines.lake.batches import small_rows
-from pipelines.lake.bounds import instant
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf, as_they_are, by_batch, few_rows
 from pipelines.rules.findings import Found

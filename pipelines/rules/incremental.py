@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from pipelines.base.arrow_rows import dicts, first_of, look_up, when
 from pipelines.base.config import AuditConfig
 from pipelines.base.fingerprint import audit_fingerprint
+from pipelines.base.values import instant
 from pipelines.cluster.premises import Premises
 from pipelines.kafka.seals import NEW, UNCHANGED, Broker, Seal
-from pipelines.lake.bounds import instant
 from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import Stored, read_files
 from pipelines.lake.readings import Reading, RowsOf

@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import is_in, look_up
 from pipelines.base.errors import ConfigError, InputError
-from pipelines.lake.bounds import instant
+from pipelines.base.values import instant
 from pipelines.lake.changes import deletions
 from pipelines.lake.clusters import UNKNOWN, ClusterFile, ClusterInstants, cluster_named
 from pipelines.lake.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from pipelines.base.arrow_rows import dicts
 from pipelines.base.errors import InputError
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
+from pipelines.base.values import instant
 from pipelines.kafka.seals import Broker, runs_that_hold
-from pipelines.lake.bounds import instant
 from pipelines.lake.delta_log import read_log, table_version
 from pipelines.lake.skipping import files_within
 from pipelines.lake.small_tables import SmallTables

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipelines.base.plain import count
-from pipelines.base.values import UNKNOWN_BROKER, iso_utc
+from pipelines.base.values import UNKNOWN_BROKER, iso_or_none, iso_utc
 from pipelines.report.cluster.parts import Event, Failover, Leaders, Unavailable
 from pipelines.report.tiers import Node
 
@@ -121,7 +121,7 @@ def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
     shown = sorted(rows, key=longest)[:UNAVAILABLE_MAX]
     return tuple(
         Unavailable.of(
-            row, start=iso_utc(row["started_time"]), end=_iso(row["ended_time"]), isr=tuple(row["isr"] or ())
+            row, start=iso_utc(row["started_time"]), end=iso_or_none(row["ended_time"]), isr=tuple(row["isr"] or ())
         )
         for row in shown
     ), len(rows) - len(shown)
@@ -188,7 +188,3 @@ def _thinned(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """At most `STEPS_MAX`, the last one always."""
     every = len(steps) // STEPS_MAX + 1
     return steps[::-1][::every][::-1]
-
-
-def _iso(time_us: int | None) -> str | None:
-    return None if time_us is None else iso_utc(time_us)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
-from pipelines.base.values import iso_utc
+from pipelines.base.values import iso_or_none, iso_utc
 from pipelines.incidents.broker_runs import Run
 from pipelines.report.cluster.parts import Life, Restart
 from pipelines.report.tiers import Node
@@ -29,7 +29,9 @@ def lives(of_node: Mapping[Node, Sequence[Run]]) -> tuple[Life, ...]:
             end: int | None,
             node: Node = (cluster_id, broker_id),
         ) -> Life:
-            return Life(cluster_id=node[0], broker_id=node[1], state=state, start=_iso(start), end=_iso(end))
+            return Life(
+                cluster_id=node[0], broker_id=node[1], state=state, start=iso_or_none(start), end=iso_or_none(end)
+            )
 
         for number, run in enumerate(those):
             after = those[number + 1].starting if number + 1 < len(those) else None
@@ -86,14 +88,10 @@ def _restart(node: Node, before: Run, run: Run, following: int | None, changes: 
         cluster_id=node[0],
         broker_id=node[1],
         ending=ending,
-        down=_iso(before.stopping or before.end),
+        down=iso_or_none(before.stopping or before.end),
         starting=iso_utc(run.starting),
-        started=_iso(run.started),
+        started=iso_or_none(run.started),
         isr_lost=len(lost),
         isr_back=len(back),
         isr_full=iso_utc(max(back.values())) if full else None,
     )
-
-
-def _iso(time_us: int | None) -> str | None:
-    return None if time_us is None else iso_utc(time_us)

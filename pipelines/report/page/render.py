@@ -19,10 +19,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipelines.base import plain
-from pipelines.report.cluster.parts import Cluster
 from pipelines.report.correctness import rule_state
+from pipelines.report.detail import NO_DETAIL
 from pipelines.report.happened import bug, commands, window
-from pipelines.report.model import Finding, Report
+from pipelines.report.model import Report
 from pipelines.report.page.first_screen import anchor, first_screen
 from pipelines.report.ticket import ticket_text
 
@@ -84,13 +84,9 @@ def page_data(report: Report) -> dict[str, Any]:
     data = report.model_dump(mode="json")
     budget = EVIDENCE_CHARS_MAX
     left_out = 0
-    for severity, findings in (
-        ("violations", report.violations),
-        ("open_cases", report.open_cases),
-        ("observations", report.observations),
-    ):
-        left_out += max(0, len(findings) - FINDINGS_MAX)
-        data[severity] = [_finding(finding) for finding in findings[:FINDINGS_MAX]]
+    for severity in ("violations", "open_cases", "observations"):
+        left_out += max(0, len(data[severity]) - FINDINGS_MAX)
+        data[severity] = data[severity][:FINDINGS_MAX]
         for finding in data[severity]:
             budget = _cut(finding, budget)
     inputs = data["provenance"]["inputs"]
@@ -100,22 +96,8 @@ def page_data(report: Report) -> dict[str, Any]:
     for incident, shown in zip(report.incidents, data["incidents"], strict=True):
         shown["commands"] = commands(incident, bool(report.operations.produce.observed))
     data["page"] = {"findings_left_out": left_out, "inputs_left_out": max(0, len(inputs) - INPUTS_MAX)}
-    data["detail"] = (
-        report.detail.model_dump(mode="json")
-        if report.detail is not None
-        else {
-            "cluster": Cluster().model_dump(mode="json"),
-            "cubes": None,
-            "rules": [],
-            "cost": {"bytes": 0, "lines": 0, "made": None, "seconds": None},
-        }
-    )
+    data["detail"] = (report.detail or NO_DETAIL).model_dump(mode="json")
     return data
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    shown: dict[str, Any] = finding.model_dump(mode="json")
-    return shown
 
 
 def _cut(finding: dict[str, Any], budget: int) -> int:

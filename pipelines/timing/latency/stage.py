@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.base.config import LatencyConfig
-from pipelines.lake.bounds import instant
+from pipelines.base.values import instant
 from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch

@@ -181,7 +181,7 @@ def test_the_verb_writes_what_a_lake_has(lake: Lake, tmp_path: Path, capsys: pyt
 
 def test_the_verb_names_what_is_missing(lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _verb("--lake", str(lake.root)) == ExitCode.USAGE
-    assert "holds no table gold.broker_metrics; audit its logs" in capsys.readouterr().err
+    assert "holds no table gold.broker_metrics; run `highwater audit`" in capsys.readouterr().err
     assert _verb("--lake", str(tmp_path / "nowhere")) == ExitCode.USAGE
     assert "is no lake" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
