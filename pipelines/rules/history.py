@@ -14,10 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.kafka.topic_lives import TopicLives, topic_lives
 from pipelines.kafka.versions import rule_of
-from pipelines.rules.epoch_files import contradicting
-from pipelines.rules.leader_epoch import Epoch, State
-from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
-from pipelines.rules.proofs.fetch_samples import Stretches
+from pipelines.rules.leader_epoch import Epoch, State, contradicting
+from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains, Stretches
 from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.proofs.lives import Lives
 from pipelines.rules.proofs.own_lines import ROLES, OwnLines, leads

@@ -22,7 +22,7 @@ from typing import Any, Final
 from pipelines.kafka.versions import rule_of
 from pipelines.replay.freeze import Freezer
 from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
-from pipelines.rules.guarantees.isr_join_behind_hw import Join
+from pipelines.rules.guarantees.isr import Join
 from pipelines.rules.history import PLACE, PartitionHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
 from pipelines.rules.proofs.lone_lines import LoneLines, lone_lines

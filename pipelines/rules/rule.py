@@ -205,7 +205,7 @@ class Settings:
         version: Kafka version by (broker, instant), None where unknown; it changes with an upgrade.
         skew_max_us: clocks of two brokers are taken to differ by no more.
         blur_us: how far two instants of one time may lie apart, of (broker, instant): a second where lines tell whole
-            seconds (`pipelines.rules.facts.coarse`), else 0.
+            seconds (`pipelines.rules.facts.columns`), else 0.
         unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
         deletable: whether topics can be deleted, and so be created anew (delete.topic.enable).
         compacted: whether the partition's log is compacted, or was; None if no line tells its cleanup.policy.

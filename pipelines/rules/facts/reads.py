@@ -1,19 +1,21 @@
-"""Facts of clients' reads: what was asked of each partition, and the limit that its answer gives. Pure.
+"""Facts of clients' reads, and of the remote tier: what was asked of each partition, and the limit that is answered.
 
-What was read at or past its limit is rare, and what the next answer of its connection says stands in whatever file. So
-first the connections are looked for (`suspects`), and only their reads become facts.
+Reads are as many as the traffic. What was read at or past its limit is rare, and what the next answer of its connection
+says stands in whatever file: so first the connections are looked for (`suspects`), and only their reads become facts.
+Of the tier (KIP-405) reads matter only where one failed: so first the failures are looked for (`failures`). Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import both, exploded, first_of, is_in, named, when
-from pipelines.rules.facts.columns import line_fact, valid
+from pipelines.base.arrow_rows import both, exploded, first_of, is_in, micros, named, when
+from pipelines.rules.facts.columns import TYPES, fact, line_fact, valid
 from pipelines.rules.facts.traffic import TopicNames
 from schemas import audit_facts as a
 
@@ -53,7 +55,7 @@ def _reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     asked = exploded(rows.drop_columns(["responses"]), "partitions", "asked")
     answers = exploded(rows.select(["row", "responses"]), "responses", "answer")
     answers = answers.filter(pc.equal(pc.fill_null(answers["answer.error_code"], 0), 0))
-    at = pc.index_in(place_of(asked, "asked"), value_set=place_of(answers, "answer"))
+    at = pc.index_in(_place_of(asked, "asked"), value_set=_place_of(answers, "answer"))
     by_id = pc.binary_join_element_wise("id:", asked["asked.topic_id"], "")
     asked = asked.append_column("topic", first_of(asked["asked.topic"], by_id))
     asked = asked.append_column("partition", asked["asked.partition"])
@@ -69,9 +71,92 @@ def _reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     )
 
 
-def place_of(parts: pa.RecordBatch, part: str) -> pa.Array:
+def _place_of(parts: pa.RecordBatch, part: str) -> pa.Array:
     """Which partition of which request it is, as text."""
     topic = first_of(parts[f"{part}.topic"], parts[f"{part}.topic_id"])
     return pc.binary_join_element_wise(
         *(parts[name].cast(pa.string()) for name in ("row", f"{part}.partition")), topic, " "
     )
+
+
+#: Cluster, topic, partition.
+Place = tuple[str, str, int]
+
+
+def tier_events(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Facts of ``silver.tier_events``; ``client`` is the id of the remote segment."""
+    return line_fact(rows, a.TIER, "offset name=event client=segment_id detail=reason")
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Reads from the tier that failed, and where the logs of brokers begin: as few as failures and local starts are.
+
+    Attributes:
+        failed: by (cluster, broker), the partitions and from when until when, microseconds.
+        starts: by partition and broker, from when its local log began where, in time order.
+    """
+
+    failed: Mapping[tuple[str, int], Mapping[Place, tuple[int, int]]]
+    starts: Mapping[Place, Mapping[int, list[tuple[int, int]]]]
+
+    def reads(self, rows: pa.RecordBatch, names: TopicNames) -> Iterator[pa.RecordBatch]:
+        """Consumers' reads from the tier that were answered with records, of ``silver.fetch_requests``.
+
+        Each is a fact of its own partition, if reads of that failed on any broker, and of the partitions of which reads
+        failed on its broker about then.
+        """
+        partitions = {place for of_broker in self.failed.values() for place in of_broker}
+        read = _reads(rows, names)
+        read = read.filter(pc.greater(read["size_bytes"], 0))
+        facts: list[dict[str, Any]] = []
+        for row in read.to_pylist():
+            place = row["cluster_id"], row["topic"], row["partition"]
+            if not self._is_remote(place, row):
+                continue
+            if place in partitions:
+                facts.append(row | {"name": a.TIER_READ_OWN})
+            for other, (first_us, last_us) in self.failed.get((row["cluster_id"], row["broker_id"]), {}).items():
+                if other != place and first_us <= row["time_us"] <= last_us:
+                    facts.append(row | {"topic": other[1], "partition": other[2], "name": a.TIER_READ_OTHER})
+        if facts:
+            made = pa.RecordBatch.from_pylist(facts, _READ)
+            same = "broker_id file_id byte_offset line_no offset time_us connection correlation_id name size_bytes"
+            yield fact(made, a.TIER_READ, same)
+
+    def _is_remote(self, place: Place, row: Mapping[str, Any]) -> bool:
+        begun = 0
+        for time_us, offset in self.starts.get(place, {}).get(row["broker_id"], ()):
+            if time_us <= row["time_us"]:
+                begun = offset
+        return bool(row["offset"] < begun)
+
+
+_READ: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("cluster_id", "topic", "file_id", "connection", "name")),
+        *((name, pa.int32()) for name in ("partition", "broker_id", "correlation_id")),
+        *((name, pa.int64()) for name in ("byte_offset", "line_no", "offset", "time_us", "size_bytes")),
+    ]
+)
+assert {"offset", "size_bytes"} < TYPES.keys()
+
+
+def failures(rows: pa.RecordBatch | pa.Table) -> Failures:
+    """Of rows of ``silver.tier_events``."""
+    failed: dict[tuple[str, int], dict[Place, tuple[int, int]]] = {}
+    starts: dict[Place, dict[int, list[tuple[int, int]]]] = {}
+    columns = ("cluster_id", "broker_id", "topic", "partition", "event", "offset")
+    values = zip(
+        *(rows.column(name).to_pylist() for name in columns), micros(rows.column("time")).to_pylist(), strict=True
+    )
+    for cluster_id, broker_id, topic, partition, event, offset, time_us in sorted(values, key=lambda row: row[-1]):
+        if broker_id is None:
+            continue
+        place = cluster_id, topic, partition
+        if event == "read_failed":
+            first_us, last_us = failed.setdefault((cluster_id, broker_id), {}).get(place, (time_us, time_us))
+            failed[cluster_id, broker_id][place] = min(first_us, time_us), max(last_us, time_us)
+        elif event == "local_start":
+            starts.setdefault(place, {}).setdefault(broker_id, []).append((time_us, offset))
+    return Failures(failed, starts)

@@ -18,10 +18,9 @@ from pipelines.data_dir.properties import PARTITION_METADATA
 from pipelines.kafka.context import Spans
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
-from pipelines.rules.facts import files, history, tier, traffic
-from pipelines.rules.facts.coarse import in_seconds
-from pipelines.rules.facts.columns import FACT_TYPES, ORDER, TYPES, fact
-from pipelines.rules.facts.reads import SUSPECT, reads, suspects
+from pipelines.rules.facts import files, history, traffic
+from pipelines.rules.facts.columns import FACT_TYPES, ORDER, TYPES, fact, in_seconds
+from pipelines.rules.facts.reads import SUSPECT, failures, reads, suspects, tier_events
 from pipelines.rules.incremental import Resume, new_and_old, parts, states
 from schemas import audit_facts as a
 from schemas import flow, silver
@@ -193,11 +192,11 @@ def _tier(lake: Lake, premises: Premises) -> list[Reading]:
         return []
     is_later = pc.field("log_start_offset").is_null() | (pc.field("offset") > pc.field("log_start_offset"))
     starts = lake.rows(silver.TIER_EVENTS, *columns, where=(pc.field("event") == "local_start") & is_later)
-    failures = tier.failures(pa.concat_tables([failed, starts]))
-    read = tuple(f"{_REQUEST} replica_id responses".split())
+    failed_reads = failures(pa.concat_tables([failed, starts]))
+    read = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
     return [
-        Reading(silver.TIER_EVENTS, silver.TIER_EVENTS.column_names, by_batch(tier.events)),
-        Reading(silver.FETCH_REQUESTS, read, partial(failures.reads, names=premises.topic_names)),
+        Reading(silver.TIER_EVENTS, silver.TIER_EVENTS.column_names, by_batch(tier_events)),
+        Reading(silver.FETCH_REQUESTS, read, partial(failed_reads.reads, names=premises.topic_names)),
     ]
 
 

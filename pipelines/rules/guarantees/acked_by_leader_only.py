@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.epoch_files import in_one_file
-from pipelines.rules.leader_epoch import Epoch
+from pipelines.rules.leader_epoch import Epoch, in_one_file
 from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Rule
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.rules.leader_epoch import Epoch
-from pipelines.rules.proofs.loss_cause import Cause, cause_of
+from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, short_logs
 from pipelines.rules.proofs.replica_marks import Mark, Passed, Starts, passed
-from pipelines.rules.proofs.short_logs import ShortLog, short_logs
 from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref, Rule, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

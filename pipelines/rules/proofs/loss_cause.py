@@ -1,12 +1,21 @@
-"""Why a new leader did not have what was committed: the chain that led to its shorter log."""
+"""Why a new leader did not have what was committed, or may not have had it.
+
+Where answers tell what was committed, the cause is the chain that led to the leader's shorter log. Without answers to
+producers and followers lines go as far as that a leader's log ended before another replica's (`short_logs`): whether
+records are lost stays open.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from pipelines.kafka.versions import rules_for
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
 from pipelines.rules.leader_epoch import Epoch
+from pipelines.rules.proofs.fetch_chain import written_before
+from pipelines.rules.proofs.own_lines import OWN_ROLES
 from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, elected_in_sync, unclean_election
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
@@ -94,3 +103,142 @@ def _truncation(
         and (fact.leader_epoch is None or fact.leader_epoch < lost_by.number)
     ]
     return max(truncations, key=lambda fact: (fact.leader_epoch or 0, fact.time_us), default=None)
+
+
+_NOT_ALLOWED = "not_allowed"
+_OPEN = "whether records beyond were committed, and are lost, no line tells."
+
+
+class ShortLog(NamedTuple):
+    """A leader's log that may lack what was committed.
+
+    Attributes:
+        incarnation, epoch: the leader's epoch, of the topic's life; None where no line names it.
+        start: where its log ended, as far as lines tell.
+        end: up to where another replica's log, or its high watermark, went; None where no line tells.
+        what: what lines show, and what they leave open.
+        facts: the lines.
+    """
+
+    incarnation: int
+    epoch: Epoch | None
+    start: int | None
+    end: int | None
+    what: str
+    facts: tuple[Fact, ...]
+
+
+def short_logs(history: PartitionHistory, settings: Settings) -> Iterator[ShortLog]:
+    """Leaders with shorter logs than others."""
+    yield from _refused(history)
+    cuts = [fact for fact in history.facts[a.TRUNCATION] if _is_to_high_watermark(fact, settings)]
+    roles = [fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES and fact.leader_epoch is not None]
+    for incarnation, epoch in history.epochs():
+        yield from _elected_uncleanly(history, incarnation, epoch)
+        if cuts and epoch.bound is None:
+            yield from _loaded(history, incarnation, epoch, roles, cuts)
+
+
+def _refused(history: PartitionHistory) -> Iterator[ShortLog]:
+    """Followers that halted rather than cut their logs (KAFKA-3410)."""
+    places = set()
+    for fact in history.facts[a.TRUNCATION]:
+        place = fact.broker_id, fact.offset, fact.end_offset
+        if fact.detail == _NOT_ALLOWED and None not in place and place not in places:
+            places.add(place)
+            what = (
+                f"Broker {fact.broker_id}'s log ended at {fact.end_offset} and its leader's at {fact.offset}: {_OPEN}"
+            )
+            incarnation = history.incarnation(fact.time_us)
+            known = (epoch for life, epoch in history.epochs() if life == incarnation and epoch.start is not None)
+            epoch = next((epoch for epoch in known if epoch.start and epoch.start[0] == fact.offset), None)
+            start = () if epoch is None or epoch.start is None else (epoch.start[1],)
+            yield ShortLog(incarnation, epoch, fact.offset, fact.end_offset, what, (fact, *start))
+
+
+def _elected_uncleanly(history: PartitionHistory, incarnation: int, epoch: Epoch) -> Iterator[ShortLog]:
+    """Elections from outside the ISR, but for those where a replica of the ISR had no longer log."""
+    elected = unclean_election(history, epoch)
+    if elected is None or history.incarnation(elected.facts[0].time_us) != incarnation:
+        return
+    ends = [
+        fact.offset
+        for fact in history.facts[a.LEADERSHIP]
+        if fact.name == "follower_start" and fact.leader_epoch == epoch.number and fact.broker_id in (elected.isr or ())
+    ]
+    start = epoch.start
+    if start is not None and any(end is not None and 0 < end <= start[0] for end in ends):
+        return
+    at = "" if start is None else f", with a log that ended at {start[0]}"
+    what = f"Broker {elected.leader} was elected in epoch {epoch.number} {elected.instead_of}{at}: {_OPEN}"
+    line = () if start is None else (start[1],)
+    yield ShortLog(incarnation, epoch, None if start is None else start[0], None, what, (*elected.facts, *line))
+
+
+def _loaded(
+    history: PartitionHistory, incarnation: int, epoch: Epoch, roles: list[Fact], cuts: list[Fact]
+) -> Iterator[ShortLog]:
+    """Up to 0.10 no line says where an epoch begins: where the leader's log ended as it was loaded, below a high
+    watermark to which a follower cut."""
+    leader = epoch.leader
+    leads = min((fact for fact in roles if _is_of(fact, leader, epoch)), key=_time_us, default=None)
+    if leader is None or leads is None or history.incarnation(leads.time_us) != incarnation:
+        return
+    loads = [fact for fact in history.facts[a.LOADED] if fact.broker_id == leader and written_before(fact, leads)]
+    load = max(loads, key=_time_us, default=None)
+    # A log that is made as its replica is assigned is loaded, too, with nothing in it.
+    if load is None or not load.offset or _has_role_since(roles, load, leads):
+        return
+    followers = {
+        cut.broker_id: (role, cut)
+        for cut in cuts
+        if (cut.offset or 0) > load.offset and (role := _followed(history, roles, cut, epoch)) is not None
+    }
+    if followers:
+        ends = {broker_id: cut.offset or 0 for broker_id, (_, cut) in followers.items()}
+        said = ", ".join(f"broker {broker_id} to {end}" for broker_id, end in sorted(ends.items()))
+        what = (
+            f"Broker {leader}'s log ended at {load.offset} as it was loaded, before it led in epoch {epoch.number}; "
+            f"followers of it then cut their logs to their high watermarks, {said}. What they had committed beyond "
+            f"{load.offset} is lost, unless broker {leader} copied it in between: no line tells."
+        )
+        lines = [line for _, pair in sorted(followers.items()) for line in pair]
+        yield ShortLog(incarnation, epoch, load.offset, max(ends.values()), what, (load, leads, *lines))
+
+
+def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
+    """A follower of a release that cuts to its high watermark did so."""
+    if cut.name != "log" or cut.broker_id is None:
+        return False
+    version = settings.version(cut.broker_id, cut.time_us)
+    return version is not None and rules_for(version).truncates_to_high_watermark
+
+
+def _followed(history: PartitionHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
+    """The line by which a broker began to follow an epoch, as it cut its log; None if it may have followed before it
+    restarted: then it had copied what it has in that epoch."""
+    role = min((fact for fact in roles if _is_of(fact, cut.broker_id, epoch)), key=_time_us, default=None)
+    if role is None or written_before(cut, role) or role.leader != epoch.leader or role.leader == cut.broker_id:
+        return None
+    loads = [fact for fact in history.facts[a.LOADED] if fact.broker_id == cut.broker_id and written_before(fact, cut)]
+    has_moved = any(
+        line.broker_id == cut.broker_id and (line.leader_epoch or 0) > epoch.number and not written_before(cut, line)
+        for line in roles
+    )
+    return None if has_moved or any(written_before(role, load) for load in loads) else role
+
+
+def _is_of(role: Fact, broker_id: int | None, epoch: Epoch) -> bool:
+    return role.broker_id == broker_id and role.leader_epoch == epoch.number
+
+
+def _has_role_since(roles: list[Fact], load: Fact, leads: Fact) -> bool:
+    """Whether the broker may have had another role between its log's load and its leadership."""
+    return any(
+        fact.broker_id == load.broker_id and not written_before(fact, load) and written_before(fact, leads)
+        for fact in roles
+    )
+
+
+def _time_us(fact: Fact) -> int:
+    return fact.time_us

@@ -13,8 +13,7 @@ from pipelines.rules.guarantees import (
     follower_hw_above_leader,
     hw_above_isr,
     hw_regression,
-    isr_join_behind_hw,
-    isr_shrink_late,
+    isr,
     read_above_isolation,
     stale_epoch_accepted,
 )
@@ -31,8 +30,8 @@ RULES = (
     follower_hw_above_leader.RULE,
     read_above_isolation.RULE,
     stale_epoch_accepted.RULE,
-    isr_join_behind_hw.RULE,
-    isr_shrink_late.RULE,
+    isr.JOIN_RULE,
+    isr.SHRINK_RULE,
 )
 Pick = Callable[[Fact], bool]
 
@@ -251,7 +250,7 @@ def test_an_audit_goes_on_however_long_nothing_shows_that_who_joined_stayed() ->
                 continue
             fact = fact._replace(connection="anew")
         facts.append(fact)
-    assert sum(fact.connection == "anew" for fact in facts) > isr_join_behind_hw.TRIES_MAX
+    assert sum(fact.connection == "anew" for fact in facts) > isr.TRIES_MAX
     audit = PartitionAudit(Settings(version=lambda _, __: "3.9.1"), RULES)
     for fact in in_order(facts):
         audit.add(fact)

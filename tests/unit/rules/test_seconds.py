@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.base.arrow_rows import arrow_schema
-from pipelines.rules.facts.coarse import in_seconds
-from pipelines.rules.facts.columns import FACT_TYPES, TYPES
+from pipelines.rules.facts.columns import FACT_TYPES, TYPES, in_seconds
 from pipelines.rules.partition_audit import GONE_ON_WITH, place
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import OBSERVATION, Settings

@@ -10,15 +10,11 @@ from pipelines.rules.guarantees import (
     acked_as_duplicate,
     acked_by_leader_only,
     acks,
-    checkpoints,
     committed_data_lost,
-    epoch_history,
     error_yet_committed,
-    membership,
-    replica_bytes,
+    replica_files,
+    states,
     truncation_below_hw,
-    two_leaders,
-    unclean_election,
 )
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Settings
@@ -29,14 +25,14 @@ from tests.unit.rules.facts import SECOND, acked, cases, decided, fact, follows,
 
 def test_unclean_election() -> None:
     before, after = decided(0, 0, 5, 1, (1,)), decided(9, 1, 6, 2, (2,))
-    (case,) = cases(unclean_election.RULE, [before, after])
+    (case,) = cases(states.UNCLEAN_RULE, [before, after])
     assert (case.severity, case.leader_epoch, case.brokers) == (OBSERVATION, 1, (1, 2))
     # A state may be missing between: nothing is known.
-    assert cases(unclean_election.RULE, [before, after._replace(partition_epoch=7)]) == []
+    assert cases(states.UNCLEAN_RULE, [before, after._replace(partition_epoch=7)]) == []
     # A reassignment may add a replica to the ISR and elect it in one change.
     moved = decided(9, 1, 6, 3, (3, 4, 5), replicas=(3, 4, 5))
-    assert cases(unclean_election.RULE, [before, moved]) == []
-    assert cases(unclean_election.RULE, [decided(0, 0, 5, 1, (1, 2)), after]) == []
+    assert cases(states.UNCLEAN_RULE, [before, moved]) == []
+    assert cases(states.UNCLEAN_RULE, [decided(0, 0, 5, 1, (1, 2)), after]) == []
 
 
 def test_the_end_of_a_reassignment_is_no_unclean_election_whatever_the_controller_calls_it() -> None:
@@ -50,46 +46,48 @@ def test_the_end_of_a_reassignment_is_no_unclean_election_whatever_the_controlle
     }
     for text, isr in texts.items():
         line = fact(a.ELECTION, 40, 9, isr=isr, detail=changed.format(text), **told)
-        assert cases(unclean_election.RULE, [leads(41, 3, 3, 80), line]) == []
+        assert cases(states.UNCLEAN_RULE, [leads(41, 3, 3, 80), line]) == []
     line = fact(a.ELECTION, 40, 9, isr=(3,), detail=changed.format("isr: [1, 2] -> [3], leader: 1 -> 3"), **told)
-    assert len(cases(unclean_election.RULE, [leads(41, 3, 3, 80), line])) == 1
+    assert len(cases(states.UNCLEAN_RULE, [leads(41, 3, 3, 80), line])) == 1
 
 
 def test_two_leaders() -> None:
     both = [leads(1, 1, 4, 10, topic_id="t"), leads(2, 2, 4, 10, topic_id="t")]
-    (case,) = cases(two_leaders.RULE, both)
+    (case,) = cases(states.TWO_LEADERS_RULE, both)
     assert (case.severity, case.brokers) == (VIOLATION, (1, 2))
     # Without an id it may be another topic of that name.
-    assert [one.severity for one in cases(two_leaders.RULE, [leads(1, 1, 4, 10), leads(2, 2, 4, 10)])] == [OPEN]
-    assert cases(two_leaders.RULE, [leads(1, 1, 4, 10), leads(3, 1, 4, 10), leads(2, 2, 5, 10)]) == []
+    assert [one.severity for one in cases(states.TWO_LEADERS_RULE, [leads(1, 1, 4, 10), leads(2, 2, 4, 10)])] == [OPEN]
+    assert cases(states.TWO_LEADERS_RULE, [leads(1, 1, 4, 10), leads(3, 1, 4, 10), leads(2, 2, 5, 10)]) == []
     # The topic was created anew, on a clock that is a little ahead.
     anew = leads(0.9, 3, 4, 0, topic_id="u")
-    assert cases(two_leaders.RULE, [anew, both[0]]) == []
-    assert [one.brokers for one in cases(two_leaders.RULE, [anew, *both])] == [(1, 2)]
+    assert cases(states.TWO_LEADERS_RULE, [anew, both[0]]) == []
+    assert [one.brokers for one in cases(states.TWO_LEADERS_RULE, [anew, *both])] == [(1, 2)]
     # Lines of broker 2 before and after tell the id that this one does not name.
     around = [leads(at, 2, 4, 10, topic_id="t")._replace(name="leader_update") for at in (1.5, 2.5)]
-    assert [one.severity for one in cases(two_leaders.RULE, [both[0], leads(2, 2, 4, 10), *around])] == [VIOLATION]
+    assert [one.severity for one in cases(states.TWO_LEADERS_RULE, [both[0], leads(2, 2, 4, 10), *around])] == [
+        VIOLATION
+    ]
 
 
 def test_membership() -> None:
     line = decided(0, 1, 1, 1, (2, 3))
-    assert [one.severity for one in cases(membership.LEADER_RULE, [line, line._replace(broker_id=2)])] == [VIOLATION]
+    assert [one.severity for one in cases(states.LEADER_RULE, [line, line._replace(broker_id=2)])] == [VIOLATION]
     # One line may be misread; and where another one contradicts it, one of them is.
-    assert [one.severity for one in cases(membership.LEADER_RULE, [line])] == [OPEN]
+    assert [one.severity for one in cases(states.LEADER_RULE, [line])] == [OPEN]
     other = decided(0, 1, 1, 1, (1, 2, 3))._replace(broker_id=3)
     apart = [line, line._replace(broker_id=2), other]
-    assert [one.severity for one in cases(membership.LEADER_RULE, apart)] == [OPEN]
-    assert cases(membership.LEADER_RULE, [decided(0, 1, 1, -1, (2, 3)), decided(0, 2, 2, 1, ())]) == []
+    assert [one.severity for one in cases(states.LEADER_RULE, apart)] == [OPEN]
+    assert cases(states.LEADER_RULE, [decided(0, 1, 1, -1, (2, 3)), decided(0, 2, 2, 1, ())]) == []
     first = [decided(0, 0, 0, 1, (1, 7)), decided(5, 0, 0, 1, (7, 1))._replace(broker_id=1)]
-    (case,) = cases(membership.ISR_RULE, first)
+    (case,) = cases(states.ISR_RULE, first)
     assert (case.severity, case.brokers) == (VIOLATION, (7,))
     # A state before without it: it joined though it was no replica. With the state before missing nothing is proven.
     later = [decided(0, 1, 1, 1, (1,))._replace(broker_id=1), decided(5, 1, 2, 1, (1, 7))]
-    assert [one.severity for one in cases(membership.ISR_RULE, later)] == [VIOLATION]
-    assert [one.severity for one in cases(membership.ISR_RULE, later[1:])] == [OPEN]
+    assert [one.severity for one in cases(states.ISR_RULE, later)] == [VIOLATION]
+    assert [one.severity for one in cases(states.ISR_RULE, later[1:])] == [OPEN]
     # Lines of one partition epoch that contradict each other.
     apart = [*later, decided(6, 1, 2, 1, (1, 2))]
-    assert [one.severity for one in cases(membership.ISR_RULE, apart)] == [OPEN]
+    assert [one.severity for one in cases(states.ISR_RULE, apart)] == [OPEN]
 
 
 def test_a_reassignment_leaves_removed_replicas_in_the_isr() -> None:
@@ -102,8 +100,8 @@ def test_a_reassignment_leaves_removed_replicas_in_the_isr() -> None:
     ]
     for gone in range(len(steps)):
         facts = [one for at, one in enumerate(steps) if at != gone]
-        assert all(one.severity == OPEN for one in cases(membership.ISR_RULE, facts))
-    assert cases(membership.ISR_RULE, steps) == []
+        assert all(one.severity == OPEN for one in cases(states.ISR_RULE, facts))
+    assert cases(states.ISR_RULE, steps) == []
 
 
 def test_truncation_below_the_high_watermark() -> None:
@@ -219,66 +217,66 @@ def _batch(broker_id: int, offset: int, end: int, checksum: int = 7, epoch: int 
 
 def test_a_checkpoint_beyond_the_log() -> None:
     batches = [_batch(1, 0, 50), _batch(1, 50, 100)]
-    ahead = _entry(1, checkpoints.HIGH_WATERMARK, 101)
-    (case,) = cases(checkpoints.RULE, [*batches, ahead])
+    ahead = _entry(1, replica_files.HIGH_WATERMARK, 101)
+    (case,) = cases(replica_files.CHECKPOINT_RULE, [*batches, ahead])
     assert (case.severity, case.offset_start, case.offset_end) == (OPEN, 100, 101)
-    assert case.cause == checkpoints.HIGH_WATERMARK
+    assert case.cause == replica_files.HIGH_WATERMARK
     # The partition is in two log directories: one of the entries is left over.
-    assert cases(checkpoints.RULE, [*batches, ahead, _entry(1, checkpoints.HIGH_WATERMARK, 20)]) == []
-    assert cases(checkpoints.RULE, [*batches, ahead._replace(offset=100)]) == []
+    assert cases(replica_files.CHECKPOINT_RULE, [*batches, ahead, _entry(1, replica_files.HIGH_WATERMARK, 20)]) == []
+    assert cases(replica_files.CHECKPOINT_RULE, [*batches, ahead._replace(offset=100)]) == []
     # Without its segments nothing is known of the log's end.
-    assert cases(checkpoints.RULE, [ahead]) == []
+    assert cases(replica_files.CHECKPOINT_RULE, [ahead]) == []
 
 
 def test_epochs_that_start_at_two_offsets() -> None:
     same = [_entry(1, "e", 0, 0), _entry(1, "e", 70, 3), _entry(2, "e", 5, 0), _entry(2, "e", 70, 3)]
-    assert cases(epoch_history.RULE, same) == []
+    assert cases(replica_files.EPOCH_RULE, same) == []
     moved = [*same[:3], _entry(2, "e", 75, 3)]
-    (case,) = cases(epoch_history.RULE, moved, Settings(compacted=False))
+    (case,) = cases(replica_files.EPOCH_RULE, moved, Settings(compacted=False))
     assert (case.severity, case.leader_epoch, case.offset_start, case.offset_end) == (VIOLATION, 3, 70, 75)
-    assert [one.severity for one in cases(epoch_history.RULE, moved)] == [OPEN]
-    assert cases(epoch_history.RULE, moved, Settings(compacted=True)) == []
+    assert [one.severity for one in cases(replica_files.EPOCH_RULE, moved)] == [OPEN]
+    assert cases(replica_files.EPOCH_RULE, moved, Settings(compacted=True)) == []
 
 
 def test_epochs_of_a_broker_with_two_files_or_of_another_topic_of_that_name_are_not_compared() -> None:
     told = Settings(compacted=False)
     one = [_entry(1, "e", 0, 0)._replace(file_id="d1"), _entry(1, "e", 70, 3)._replace(file_id="d1")]
     other = [_entry(2, "e", 5, 0)._replace(file_id="d2"), _entry(2, "e", 75, 3)._replace(file_id="d2")]
-    assert len(cases(epoch_history.RULE, [*one, *other], told)) == 1
+    assert len(cases(replica_files.EPOCH_RULE, [*one, *other], told)) == 1
     # A log directory failed, and the partition went on in another one, from a later start on.
     left_over = _entry(2, "e", 75, 2)._replace(file_id="d3")
-    assert cases(epoch_history.RULE, [*one, *other, left_over], told) == []
+    assert cases(replica_files.EPOCH_RULE, [*one, *other, left_over], told) == []
     # The broker was away while the topic was deleted and created anew.
     named = [one[0], one[1]._replace(topic_id="new"), other[0], other[1]._replace(topic_id="old")]
-    assert cases(epoch_history.RULE, named, told) == []
+    assert cases(replica_files.EPOCH_RULE, named, told) == []
 
 
 def test_replicas_that_hold_other_bytes() -> None:
-    marks = [_entry(1, replica_bytes.HIGH_WATERMARK, 100), _entry(2, replica_bytes.HIGH_WATERMARK, 100)]
+    marks = [_entry(1, replica_files.HIGH_WATERMARK, 100), _entry(2, replica_files.HIGH_WATERMARK, 100)]
     one, other = _batch(1, 50, 60), _batch(2, 50, 60, checksum=8)
-    (case,) = cases(replica_bytes.RULE, [*marks, one, other], Settings(compacted=False))
+    (case,) = cases(replica_files.BYTES_RULE, [*marks, one, other], Settings(compacted=False))
     assert (case.severity, case.offset_start, case.offset_end, case.brokers) == (VIOLATION, 50, 60, (1, 2))
-    assert [found.severity for found in cases(replica_bytes.RULE, [*marks, one, other])] == [OPEN]
+    assert [found.severity for found in cases(replica_files.BYTES_RULE, [*marks, one, other])] == [OPEN]
     # Cleaners of two replicas rewrite a batch each by itself.
-    assert cases(replica_bytes.RULE, [*marks, one, other], Settings(compacted=True)) == []
+    assert cases(replica_files.BYTES_RULE, [*marks, one, other], Settings(compacted=True)) == []
     # One of them does not count it as committed: a tail may differ until its leader is heard.
-    assert cases(replica_bytes.RULE, [marks[0], _entry(2, replica_bytes.HIGH_WATERMARK, 55), one, other]) == []
+    assert cases(replica_files.BYTES_RULE, [marks[0], _entry(2, replica_files.HIGH_WATERMARK, 55), one, other]) == []
     # Of one topic each, one of which is deleted; and of a log directory that a partition was moved from.
     ids = [one._replace(topic_id="old"), other._replace(topic_id="new")]
-    assert cases(replica_bytes.RULE, [*marks, *ids], Settings(compacted=False)) == []
+    assert cases(replica_files.BYTES_RULE, [*marks, *ids], Settings(compacted=False)) == []
     moved = other._replace(broker_id=1)
-    assert cases(replica_bytes.RULE, [marks[0], one, moved], Settings(compacted=False)) == []
-    assert cases(replica_bytes.RULE, [*marks, marks[1]._replace(offset=70), one, other]) == []
+    assert cases(replica_files.BYTES_RULE, [marks[0], one, moved], Settings(compacted=False)) == []
+    assert cases(replica_files.BYTES_RULE, [*marks, marks[1]._replace(offset=70), one, other]) == []
     torn = _batch(1, 0, 5, name="corrupt")
-    (case,) = cases(replica_bytes.RULE, [*marks, torn, _batch(2, 0, 5)])
+    (case,) = cases(replica_files.BYTES_RULE, [*marks, torn, _batch(2, 0, 5)])
     assert (case.cause, len(case.witnesses)) == ("corrupt", 2)
     # A tail that was not flushed when the broker was killed is cut as it starts.
-    assert cases(replica_bytes.RULE, [torn]) == []
+    assert cases(replica_files.BYTES_RULE, [torn]) == []
 
 
 def test_replicas_that_differ_for_a_while_are_one_case_with_the_bug_that_parted_them() -> None:
     """KIP-279, kip279-11: broker 1 never had epoch 2, and answers with the start of epoch 3."""
-    marks = [_entry(1, replica_bytes.HIGH_WATERMARK, 200), _entry(2, replica_bytes.HIGH_WATERMARK, 200)]
+    marks = [_entry(1, replica_files.HIGH_WATERMARK, 200), _entry(2, replica_files.HIGH_WATERMARK, 200)]
     epochs = [_entry(1, "e", *at) for at in ((0, 0), (76, 1), (146, 3))]
     epochs += [_entry(2, "e", *at) for at in ((0, 0), (76, 1), (128, 2), (137, 3))]
     batches = [
@@ -286,14 +284,14 @@ def test_replicas_that_differ_for_a_while_are_one_case_with_the_bug_that_parted_
     ]
     batches += [one for at in range(128, 137) for one in (_batch(1, at, at + 1, 8, 1), _batch(2, at, at + 1, 9, 2))]
     old = Settings(version=lambda *_: "1.1.1", compacted=False)
-    (case,) = cases(replica_bytes.RULE, [*marks, *epochs, *batches], old)
+    (case,) = cases(replica_files.BYTES_RULE, [*marks, *epochs, *batches], old)
     assert (case.severity, case.offset_start, case.offset_end, case.records) == (VIOLATION, 128, 137, 9)
     assert case.known_bug == "KAFKA-6361"
     # Another cause, where the leader knew the epoch, and in a release that asks again.
     knew = [_entry(1, "e", 128, 2), *epochs]
-    assert [one.known_bug for one in cases(replica_bytes.RULE, [*marks, *knew, *batches], old)] == [None]
+    assert [one.known_bug for one in cases(replica_files.BYTES_RULE, [*marks, *knew, *batches], old)] == [None]
     new = Settings(version=lambda *_: "2.3.1", compacted=False)
-    assert [one.known_bug for one in cases(replica_bytes.RULE, [*marks, *epochs, *batches], new)] == [None]
+    assert [one.known_bug for one in cases(replica_files.BYTES_RULE, [*marks, *epochs, *batches], new)] == [None]
 
 
 def test_files_of_another_topic_of_that_name_prove_no_loss() -> None:
@@ -313,7 +311,7 @@ def test_a_rule_that_fails_is_told_and_takes_no_other_with_it() -> None:
     def broken(history: object, told: object) -> object:
         raise ZeroDivisionError("no")
 
-    found = outcome(replace(two_leaders.RULE, make=broken), [leads(1, 1, 0, 0)])  # type: ignore[arg-type]
+    found = outcome(replace(states.TWO_LEADERS_RULE, make=broken), [leads(1, 1, 0, 0)])  # type: ignore[arg-type]
     assert found.error == "ZeroDivisionError: no"
     assert found.cases == []
 
@@ -399,9 +397,9 @@ def test_brokers_that_never_name_each_other_are_probably_of_two_clusters():
     def led(second: float, broker_id: int, other: int) -> Fact:
         return leads(second, broker_id, 3, 8900, isr=(broker_id, other))
 
-    (case,) = cases(two_leaders.RULE, [led(1, 1, 2), led(2, 11, 12)])
+    (case,) = cases(states.TWO_LEADERS_RULE, [led(1, 1, 2), led(2, 11, 12)])
     assert case.severity == OPEN
     assert "No line of leaders or ISRs by brokers 1, 2 names one of 11, 12" in case.message
     assert "ingest.clusters" in case.message
-    (one_cluster,) = cases(two_leaders.RULE, [led(1, 1, 2), led(2, 11, 12), leads(3, 2, 4, 9000, isr=(2, 11))])
+    (one_cluster,) = cases(states.TWO_LEADERS_RULE, [led(1, 1, 2), led(2, 11, 12), leads(3, 2, 4, 9000, isr=(2, 11))])
     assert "ingest.clusters" not in one_cluster.message

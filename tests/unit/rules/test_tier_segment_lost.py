@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipelines.rules.facts import tier
+from pipelines.rules.facts.reads import failures
 from pipelines.rules.guarantees.tier_segment_lost import RULE
 from pipelines.rules.rule import OPEN, VIOLATION, Case
 from schemas import audit_facts as a
@@ -95,8 +95,8 @@ def test_reads_are_looked_for_beside_failures_alone() -> None:
             ("t", "read_failed", None, 20),
         )
     ]
-    failures = tier.failures(batch_of(silver.TIER_EVENTS, columns, lines))
-    assert failures.failed == {("c", 1): {("c", "t", 0): (10, 20)}}
+    failed = failures(batch_of(silver.TIER_EVENTS, columns, lines))
+    assert failed.failed == {("c", 1): {("c", "t", 0): (10, 20)}}
     names = ("cluster_id", "broker_id", "time", "file_id", "byte_offset", "line_no", "connection", "correlation_id")
     asked = [("t", 40, 12, 9), ("u", 40, 12, 9), ("u", 40, 25, 9), ("t", 60, 12, 9), ("t", 41, 30, 9), ("t", 42, 12, 0)]
     rows = [
@@ -106,8 +106,10 @@ def test_reads_are_looked_for_beside_failures_alone() -> None:
         | {"responses": [{"topic": topic, "topic_id": None, "partition": 0, "error_code": 0, "size_bytes": size}]}
         for topic, offset, second, size in asked
     ]
-    batch = batch_of(silver.FETCH_REQUESTS, (*names, "replica_id", "partitions", "responses"), rows)
-    facts = pa.Table.from_batches(list(failures.reads(batch, {}))).to_pylist()
+    batch = batch_of(
+        silver.FETCH_REQUESTS, (*names, "client_id", "replica_id", "isolation_level", "partitions", "responses"), rows
+    )
+    facts = pa.Table.from_batches(list(failed.reads(batch, {}))).to_pylist()
     assert [(row["topic"], row["name"], row["offset"]) for row in facts] == [
         ("t", a.TIER_READ_OWN, 40),
         ("t", a.TIER_READ_OTHER, 40),

@@ -1,4 +1,4 @@
-"""Leader within ISR, ISR within replicas: what the lines of one state show.
+"""What the lines of one state show: leader within ISR, ISR within replicas, one leader in an epoch, elected in sync.
 
 A state is what the lines that name one partition epoch (zkVersion) say; where they name none, what those of one leader
 epoch say. Every broker repeats what the controller tells it, so a state that is really so is on several brokers' lines;
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import combinations
 
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity, of_history
+from pipelines.rules.leader_epoch import Epoch
+from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, Unclean, unclean_election
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity, of_history
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -116,3 +119,64 @@ def _case(
 
 LEADER_RULE = Rule("leader-outside-isr", make=of_history(_leaders))
 ISR_RULE = Rule("isr-outside-replicas", make=of_history(_isrs))
+
+
+def _two_leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    checked, cases = 0, []
+    for _, epoch in history.epochs():
+        if not epoch.leaders:
+            continue
+        checked += 1
+        # A topic that is created anew begins its epochs again.
+        one_life = {pair: history.lives.one_life(*pair) for pair in combinations(epoch.leaders.values(), 2)}
+        certain = [pair for pair, is_shown in one_life.items() if is_shown]
+        pairs = certain or [pair for pair, is_shown in one_life.items() if is_shown is None]
+        facts = list(dict.fromkeys(fact for pair in pairs for fact in pair))
+        if not facts:
+            continue
+        brokers = tuple(fact.broker_id for fact in facts if fact.broker_id is not None)
+        message = f"Brokers {', '.join(map(str, brokers))} each started to lead in leader epoch {epoch.number}"
+        cases.append(
+            Case(
+                VIOLATION if certain else OPEN,
+                f"{message}." if certain else f"{message}, unless the topic was created anew between.",
+                tuple(Ref.of(fact) for fact in facts),
+                leader_epoch=epoch.number,
+                time_us=max(fact.time_us for fact in facts),
+                brokers=brokers,
+            )
+        )
+    return checked, cases
+
+
+TWO_LEADERS_RULE = Rule("two-leaders-one-epoch", make=of_history(_two_leaders))
+
+
+def _unclean(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    stepped = {after.leader_epoch for before, after in history.steps() if after.leader_epoch > before.leader_epoch}
+    checked, cases = 0, []
+    for _, epoch in history.epochs():
+        elected = unclean_election(history, epoch)
+        checked += epoch.number in stepped or elected is not None
+        if elected is not None:
+            cases.append(_unclean_case(settings, epoch, elected))
+    return checked, cases
+
+
+def _unclean_case(settings: Settings, epoch: Epoch, elected: Unclean) -> Case:
+    start = epoch.start
+    at = "" if start is None else f" Its log ended at offset {start[0]}."
+    return Case(
+        OBSERVATION,
+        f"Broker {elected.leader} was elected leader of epoch {epoch.number} {elected.instead_of}, "
+        f"{elected.why(settings.unclean_allowed(elected.leader))}.{at}",
+        tuple(Ref.of(fact) for fact in (*elected.facts, *([start[1]] if start is not None else []))),
+        leader_epoch=epoch.number,
+        offset_start=None if start is None else start[0],
+        time_us=elected.facts[0].time_us if elected.isr is None else elected.facts[1].time_us,
+        brokers=(elected.leader, *(elected.isr or ())),
+        cause=UNCLEAN_ELECTION,
+    )
+
+
+UNCLEAN_RULE = Rule("unclean-election", make=of_history(_unclean))

@@ -1,4 +1,10 @@
-"""Replicas' logs, compared batch by batch where both say that it is committed."""
+"""What the files of replicas show: batches, leader epochs and checkpoints.
+
+Logs are compared batch by batch where both replicas say that it is committed. One epoch starts at one offset,
+everywhere, but in a compacted log: a follower that copies it after the first records of an epoch were cleaned away
+notes the first one that is left, and so does a replica that rebuilds the file from its segments. There the files prove
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
 
+from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity, of_history
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -18,7 +25,7 @@ CASES_MAX = 3
 
 
 @dataclass
-class _Checker(Checker):
+class _Bytes(Checker):
     """Batches come in the order of their offsets: those of one base offset are compared."""
 
     _cases: int = 0
@@ -158,4 +165,129 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
     )
 
 
-RULE = Rule("replica-bytes-diverged", kinds=frozenset({a.BATCH}), make=_Checker)
+BYTES_RULE = Rule("replica-bytes-diverged", kinds=frozenset({a.BATCH}), make=_Bytes)
+
+
+def _epochs(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    if settings.compacted:
+        return 0, []
+    severity: Severity = VIOLATION if settings.compacted is False else OPEN
+    by_epoch: dict[tuple[str, int], list[Fact]] = defaultdict(list)
+    for entries in _by_broker(history).values():
+        # The first entry moves up as the log's start does, and is each replica's own.
+        for entry in entries[1:]:
+            assert entry.leader_epoch is not None
+            by_epoch[entry.topic_id or "", entry.leader_epoch].append(entry)
+    checked, cases = 0, []
+    for (_, number), entries in sorted(by_epoch.items()):
+        checked += 1
+        starts = {entry.offset: entry for entry in entries}
+        if len(starts) > 1:
+            cases.append(_epoch_case(number, list(starts.values()), severity))
+    return checked, cases
+
+
+def _by_broker(history: PartitionHistory) -> dict[int, list[Fact]]:
+    entries_of: dict[int, list[Fact]] = defaultdict(list)
+    for fact in history.facts[a.EPOCH_ENTRY]:
+        if fact.broker_id is not None and fact.leader_epoch is not None and fact.offset is not None:
+            entries_of[fact.broker_id].append(fact)
+    for entries in entries_of.values():
+        entries.sort(key=lambda fact: fact.leader_epoch or 0)
+    # Two log directories have the partition, as one of them failed or gave it away: which file counts is not known.
+    return {
+        broker_id: entries
+        for broker_id, entries in entries_of.items()
+        if len({entry.file_id for entry in entries}) == 1
+    }
+
+
+def _epoch_case(number: int, entries: list[Fact], severity: Severity) -> Case:
+    offsets = sorted(entry.offset for entry in entries if entry.offset is not None)
+    starts = "; ".join(f"broker {entry.broker_id}: {entry.offset}" for entry in entries)
+    unless = "" if severity == VIOLATION else "; open, as no line tells whether the topic is compacted"
+    return Case(
+        severity,
+        f"Leader epoch {number} starts at different offsets in the replicas' files: {starts}{unless}.",
+        tuple(Ref.of(entry) for entry in entries),
+        leader_epoch=number,
+        offset_start=offsets[0],
+        offset_end=offsets[-1],
+        brokers=tuple(entry.broker_id for entry in entries if entry.broker_id is not None),
+    )
+
+
+EPOCH_RULE = Rule("epoch-history-diverged", make=of_history(_epochs))
+
+
+RECOVERY_POINT = "recovery-point-offset-checkpoint"
+LOG_START = "log-start-offset-checkpoint"
+_WHAT = {
+    HIGH_WATERMARK: "high watermark",
+    RECOVERY_POINT: "recovery point, up to which everything was flushed,",
+    LOG_START: "log start offset",
+}
+
+
+@dataclass
+class _Checkpoints(Checker):
+    """Keeps the end of each replica's log as its segments show it."""
+
+    _last: dict[int, Fact] = field(default_factory=dict)
+    _entries: dict[int, dict[str, Fact]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        moved: set[int] = set()
+        for fact in self._history.facts[a.CHECKPOINT]:
+            if fact.broker_id is None or fact.name is None:
+                continue
+            entries = self._entries.setdefault(fact.broker_id, {})
+            # Another log directory, which it was moved from or which failed: which one counts is not known.
+            moved.update({fact.broker_id} if fact.name in entries else ())
+            entries[fact.name] = fact
+        for broker_id in moved:
+            del self._entries[broker_id]
+
+    def observe(self, fact: Fact) -> Iterable[Case]:
+        if fact.broker_id in self._entries:
+            last = self._last.get(fact.broker_id)
+            if last is None or (fact.end_offset or 0) > (last.end_offset or 0):
+                self._last[fact.broker_id] = fact
+        return ()
+
+    def finish(self) -> Iterable[Case]:
+        for broker_id, entries in sorted(self._entries.items()):
+            self.checked += len(entries)
+            last = self._last.get(broker_id)
+            if last is not None and last.end_offset is not None:
+                for name, entry in sorted(entries.items()):
+                    if entry.offset is not None and entry.offset > last.end_offset:
+                        yield _ahead(broker_id, name, entry, last)
+            start, mark = entries.get(LOG_START), entries.get(HIGH_WATERMARK)
+            if start and mark and start.offset is not None and mark.offset is not None and start.offset > mark.offset:
+                yield Case(
+                    OBSERVATION,
+                    f"Broker {broker_id} has checkpointed a log start offset of {start.offset}, beyond its high "
+                    f"watermark {mark.offset}; the two files are not written at once.",
+                    (Ref.of(start), Ref.of(mark)),
+                    offset_start=mark.offset,
+                    offset_end=start.offset,
+                    brokers=(broker_id,),
+                )
+
+
+def _ahead(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
+    return Case(
+        OPEN,
+        f"Broker {broker_id} has checkpointed {entry.offset} as its {_WHAT[name]} but its log ends at "
+        f"{last.end_offset}: what was there is gone, or a segment is missing from these files, or they were copied "
+        "one after the other while the broker ran.",
+        (Ref.of(entry), Ref.of(last)),
+        offset_start=last.end_offset,
+        offset_end=entry.offset,
+        brokers=(broker_id,),
+        cause=name,
+    )
+
+
+CHECKPOINT_RULE = Rule("checkpoint-ahead-of-log", kinds=frozenset({a.BATCH}), make=_Checkpoints)

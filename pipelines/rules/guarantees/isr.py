@@ -1,8 +1,11 @@
-"""A replica that joined the ISR before its log end offset had reached the high watermark, or the leader's epoch start.
+"""A replica that joined the ISR too early, before its log end offset had reached what it must, or left it too late.
 
 The leader proposes a replica after it has committed the ISR before, and on the offset of a fetch. So what its high
 watermark was before that commit's line is a lower bound of what the replica must have had; and its first fetch after it
 joined is an upper bound of what it had.
+
+A leader looks every half of replica.lag.time.max.ms, so a follower leaves within one and a half of it after it was last
+caught up, as the replay of the ISR says. Where the leader itself was paused it could not look, which is no case.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.rule import KEPT, Case, Checker, Ref, Rule, unless_anew
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Rule, Settings, of_history, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -234,4 +237,39 @@ def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Ke
     return joins
 
 
-RULE = Rule("isr-join-behind-hw", kinds=frozenset({a.FETCH}), make=_Checker)
+JOIN_RULE = Rule("isr-join-behind-hw", kinds=frozenset({a.FETCH}), make=_Checker)
+
+
+#: The leader was stopped, the change was under way, or the controller made it: not the leader's rule.
+EXCUSED = frozenset({"leader_paused", "in_flight", "refused", "commit_delayed"})
+
+
+def _shrinks(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    shrinks = [fact for fact in history.facts[a.ISR_REPLAY] if fact.client == "shrink"]
+    judged = [fact for fact in shrinks if fact.name in ("predicted", "late", "early")]
+    return len(judged), list(_cases(judged))
+
+
+def _cases(shrinks: Iterable[Fact]) -> Iterable[Case]:
+    for fact in shrinks:
+        if fact.name != "late" or fact.detail in EXCUSED:
+            continue
+        due = ""
+        if fact.latest_us is not None:
+            due = f", {(fact.time_us - fact.latest_us) / 1000:.0f} ms after the leader should have seen it"
+        isr = ", ".join(map(str, fact.replicas or ()))
+        message = (
+            f"Replica {fact.replica_id} left the ISR [{isr}] of leader {fact.broker_id} late{due}: until then every "
+            "acks=all produce waited for it."
+        )
+        yield Case(
+            OBSERVATION,
+            message,
+            (Ref.of(fact),),
+            leader_epoch=fact.leader_epoch,
+            time_us=fact.time_us,
+            brokers=tuple(broker for broker in (fact.broker_id, fact.replica_id) if broker is not None),
+        )
+
+
+SHRINK_RULE = Rule("isr-shrink-late", make=of_history(_shrinks), compares_times=True)
