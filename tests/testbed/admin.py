@@ -116,7 +116,7 @@ class Admin:
         gone = ",".join(key for key, value in settings.items() if value is None)
         changes = [*(("--add-config", added) if added else ()), *(("--delete-config", gone) if gone else ())]
         arguments = [*self._bootstrap, "--alter", "--entity-type", kind, "--entity-name", name, *changes]
-        package = "kafka.admin" if self._tools < (4, 2) else "org.apache.kafka.tools"
+        package = "kafka.admin" if self._tools < (4, 4) else "org.apache.kafka.tools"
         self._cluster.tool(f"{package}.ConfigCommand", arguments)
 
     def use_share_groups(self) -> None:

@@ -235,8 +235,13 @@ class Cluster:
         if hidden:
             self.store.rename(away)
         else:
-            shutil.rmtree(self.store, ignore_errors=True)
+            # Brokers make the folder anew, and what they have copied since is theirs to read.
+            since = self.folder / "store-since"
+            if self.store.is_dir():
+                self.store.rename(since)
             away.rename(self.store)
+            if since.is_dir():
+                shutil.copytree(since, self.store, dirs_exist_ok=True)
 
     def directories(self, node: int) -> list[Path]:
         """The log directories of a node."""
