@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pipelines.storage.place import place_of
 from pipelines.storage.store import store_of
+from schemas.state import INVENTORY
 
 #: Clocks of machines differ, and stores tell whole seconds.
 SETTLED_US = 10_000_000
@@ -108,15 +109,4 @@ def updated(
 
 def rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """Rows of ``state.inventory``."""
-    return [
-        {
-            "path": entry.path,
-            "name": entry.name,
-            "size_bytes": entry.size_bytes,
-            "modified_time": entry.modified_us,
-            "file_id": entry.file_id,
-            "looked_time": entry.looked_us,
-            "patterns": entry.patterns,
-        }
-        for entry in entries
-    ]
+    return [dict(zip(INVENTORY.column_names, entry, strict=True)) for entry in entries]

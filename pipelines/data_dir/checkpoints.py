@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 
 from pipelines.data_dir.text import INT_MAX, LONG_MAX, Entry, Line, joined, lines, whole_number
 
@@ -31,7 +30,7 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 def offset_checkpoint(blocks: Iterable[bytes]) -> Iterator[Entry]:
     """Entries of a checkpoint of offsets by partition."""
-    return _Checkpoint(_offset_entry).read(blocks)
+    return _entries(blocks, _offset_entry)
 
 
 def leader_epoch_checkpoint(blocks: Iterable[bytes]) -> Iterator[Entry]:
@@ -39,44 +38,42 @@ def leader_epoch_checkpoint(blocks: Iterable[bytes]) -> Iterator[Entry]:
 
     Epochs ascend strictly. Start offsets may repeat: up to 2.0 a leader noted its epoch even if it appended nothing.
     """
-    return _Checkpoint(_EpochEntries()).read(blocks)
+    return _entries(blocks, _EpochEntries())
 
 
-@dataclass
-class _Checkpoint:
-    """One pass over one file. ``parse`` gives an entry and what identifies it."""
-
-    parse: Callable[[Line], tuple[Entry, Hashable]]
-
-    def read(self, blocks: Iterable[bytes]) -> Iterator[Entry]:
-        header: list[int | None] = []
-        seen: dict[Hashable, int] = {}
-        count = last_line = end = 0
-        torn = False
-        for line in lines(blocks):
-            last_line, torn = line.line_no, not line.whole
-            end = line.end
-            cut = None if line.whole else "the line is cut: no newline at its end"
-            if len(header) < 2:
-                number, problem = _header(line, "version" if not header else "number of entries")
-                header.append(number)
-                if problem or cut:
-                    yield Entry(line.line_no, line.byte_offset, line.text, problem=joined([problem, cut]))
-                continue
-            entry, identity = self.parse(line)
-            count += 1
-            twice = None
-            if identity in seen:
-                twice = f"is there twice, first in line {seen[identity]}"
-            elif identity is not None:
-                seen[identity] = line.line_no
-            yield entry._replace(problem=joined([line.problem or entry.problem, twice, cut]))
-        if len(header) == 1:
-            yield Entry(last_line + 1, end, "", problem="the number of entries is missing: the file is cut")
-        elif header and header[1] is not None and header[1] != count:
-            why = "the file is cut" if count < header[1] or torn else "lines were added"
-            problem = f"{header[1]} entries expected and {count} found: {why}"
-            yield Entry(last_line + 1, end, "", problem=problem)
+def _entries(blocks: Iterable[bytes], parse: Callable[[Line], tuple[Entry, Hashable]]) -> Iterator[Entry]:
+    """
+    Args:
+        parse: gives an entry of a line, and what identifies it.
+    """
+    header: list[int | None] = []
+    seen: dict[Hashable, int] = {}
+    count = last_line = end = 0
+    torn = False
+    for line in lines(blocks):
+        last_line, torn = line.line_no, not line.whole
+        end = line.end
+        cut = None if line.whole else "the line is cut: no newline at its end"
+        if len(header) < 2:
+            number, problem = _header(line, "version" if not header else "number of entries")
+            header.append(number)
+            if problem or cut:
+                yield Entry(line.line_no, line.byte_offset, line.text, problem=joined([problem, cut]))
+            continue
+        entry, identity = parse(line)
+        count += 1
+        twice = None
+        if identity in seen:
+            twice = f"is there twice, first in line {seen[identity]}"
+        elif identity is not None:
+            seen[identity] = line.line_no
+        yield entry._replace(problem=joined([line.problem or entry.problem, twice, cut]))
+    if len(header) == 1:
+        yield Entry(last_line + 1, end, "", problem="the number of entries is missing: the file is cut")
+    elif header and header[1] is not None and header[1] != count:
+        why = "the file is cut" if count < header[1] or torn else "lines were added"
+        problem = f"{header[1]} entries expected and {count} found: {why}"
+        yield Entry(last_line + 1, end, "", problem=problem)
 
 
 def _header(line: Line, what: str) -> tuple[int | None, str | None]:

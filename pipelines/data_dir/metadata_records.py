@@ -239,21 +239,10 @@ def _partition(reader: Reader, version: int) -> Message:
     leader, leader_epoch, partition_epoch = reader.int32(), reader.int32(), reader.int32()
     directories = reader.array(reader.uuid) if version >= 1 else None
     tags = reader.tagged()
-    return Partition(
-        partition=partition,
-        topic_id=topic_id,
-        replicas=replicas,
-        isr=isr,
-        removing_replicas=removing,
-        adding_replicas=adding,
-        leader=leader,
-        leader_recovery_state=_int8(tags, 0) or 0,
-        leader_epoch=leader_epoch,
-        partition_epoch=partition_epoch,
-        directories=directories,
-        elr=_ints(tags, 1) or (),
-        last_known_elr=_ints(tags, 2) or (),
-    )
+    recovery_state, elr, last_known_elr = _int8(tags, 0) or 0, _ints(tags, 1) or (), _ints(tags, 2) or ()
+    epochs = leader_epoch, partition_epoch
+    lists = replicas, isr, removing, adding
+    return Partition(partition, topic_id, *lists, leader, recovery_state, *epochs, directories, elr, last_known_elr)
 
 
 def _partition_change(reader: Reader, version: int) -> Message:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pipelines.grammars.grammar import Context
-from pipelines.grammars.log_manager import future_log_created
+from pipelines.grammars.logs import future_log_created
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.typed import event_fact
 from pipelines.grammars.values import partition_of

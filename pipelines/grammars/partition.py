@@ -1,4 +1,8 @@
-"""Facts of ``kafka.cluster.Partition``: end offsets of followers, high watermark, how far a produce has come."""
+"""Facts of a leader's partition: end offsets of followers, high watermark, how far a produce has come, who waits.
+
+Lines of the purgatory (T3) are the ground truth that the replay is judged by. None of them names its request: an
+operation is known by its partition and the offset that it waits for.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import re
 from pipelines.grammars.grammar import Context
 from pipelines.grammars.printed import items
 from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.typed import typed
 from pipelines.grammars.values import OFFSET, i32, i64, optional_i64
 
 #: ``replica 1: (offset=5 segment=[0:12])`` where an end offset is printed whole, ``broker 1: 5`` where it is a number.
@@ -14,6 +19,7 @@ _REPLICA_OFFSET = re.compile(rf"(?:replica|broker) (\d+): (?:{OFFSET}|(-?\d+))",
 
 #: Up to 1.1, without the replicas' ids: of no use.
 _BARE_OFFSETS = re.compile(rf"{OFFSET}(?:,{OFFSET})*", re.ASCII)
+_ASKING_REPLICA = re.compile(r"replicaId=(-?\d+)", re.ASCII)
 
 
 def _replicas(text: str) -> list[dict[str, int]]:
@@ -59,3 +65,19 @@ def awaiting(match: re.Match[str], context: Context) -> list[dict[str, int]]:
 def received(match: re.Match[str], context: Context) -> list[dict[str, int | None]]:
     """The one replica that a line is about; its end offset is not in it."""
     return [{"replica_id": i32(match["acked"]), "log_end_offset": None}]
+
+
+_checked = typed("delayed_operation_checks", step="unblocked", operation=lambda match, _: match["operation"].lower())
+
+
+def unblocked(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Also with a count of 0: the line proves that the key was checked. A key that is a group's id may look like it."""
+    if "\n" in record.message:
+        raise ValueError("the key holds a line end")
+    return _checked(match, context, record)
+
+
+def reason(match: re.Match[str], context: Context) -> str:
+    """Why a fetch is answered before its bytes or its time are there; with the replica that asks, where it is named."""
+    replica = _ASKING_REPLICA.search(match["operation"])
+    return (match["detail"].strip(" ,") + ("" if replica is None else f" (replicaId={replica[1]})"))[:500]

@@ -16,92 +16,66 @@ _PARTITION = re.compile(PARTITION, re.ASCII)
 _MAP = re.compile(r"\{(.*)\}|(?:Map|HashMap|ListMap|TreeMap|LinkedHashMap)\((.*)\)", re.ASCII)
 _OBJECT = re.compile(r"(?P<name>\w*)(?:\((?=.*\)$)|\[(?=.*\]$))(?P<inside>.*).", re.ASCII)
 
-#: Fields of an object in the order printed, one text per form that a release had.
-Forms = Mapping[str, tuple[str, ...]]
+#: Fields of an object in the order printed, as a pattern: not all releases have all of them.
+Forms = Mapping[str, str]
 
 #: States of a partition, by class. Sources: ``LeaderAndIsrRequest.PartitionState`` (0.10 to 2.3; without ``isNew`` up
 #: to 0.11), ``UpdateMetadataRequest.PartitionState`` (1.0 to 2.3), the generated ``LeaderAndIsrRequestData`` and
 #: ``UpdateMetadataRequestData`` (2.4 and later), ``metadata.PartitionRegistration``, ``kafka.api.LeaderAndIsr``.
 STATES: Forms = {
-    "PartitionState": (
-        "controllerEpoch leader leaderEpoch isr zkVersion replicas",
-        "controllerEpoch leader leaderEpoch isr zkVersion replicas isNew",
-        "controllerEpoch leader leaderEpoch isr zkVersion replicas offlineReplicas",
-    ),
+    "PartitionState": "controllerEpoch leader leaderEpoch isr zkVersion replicas( isNew| offlineReplicas)?",
     "LeaderAndIsrPartitionState": (
         "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas addingReplicas "
-        "removingReplicas isNew",
-        "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas addingReplicas "
-        "removingReplicas isNew leaderRecoveryState",
+        "removingReplicas isNew( leaderRecoveryState)?|"
         "topicName partitionIndex controllerEpoch leader leaderEpoch isr partitionEpoch replicas addingReplicas "
-        "removingReplicas isNew leaderRecoveryState",
+        "removingReplicas isNew leaderRecoveryState"
     ),
     "UpdateMetadataPartitionState": (
-        "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas offlineReplicas",
+        "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas offlineReplicas"
     ),
     "PartitionRegistration": (
-        "replicas isr removingReplicas addingReplicas leader leaderEpoch partitionEpoch",
-        "replicas isr removingReplicas addingReplicas leader leaderRecoveryState leaderEpoch partitionEpoch",
+        "replicas isr removingReplicas addingReplicas leader( leaderRecoveryState)? leaderEpoch partitionEpoch|"
         "replicas directories isr removingReplicas addingReplicas elr lastKnownElr leader leaderRecoveryState "
-        "leaderEpoch partitionEpoch",
+        "leaderEpoch partitionEpoch"
     ),
     "LeaderAndIsr": (
-        "leader leaderEpoch isr zkVersion",
-        "leader leaderEpoch isr leaderRecoveryState zkVersion",
-        "leader leaderEpoch isr leaderRecoveryState partitionEpoch",
-        "leader leaderEpoch isrWithBrokerEpoch leaderRecoveryState partitionEpoch",
+        "leader leaderEpoch isr( leaderRecoveryState)? zkVersion|"
+        "leader leaderEpoch (isr|isrWithBrokerEpoch) leaderRecoveryState partitionEpoch"
     ),
 }
 
 #: What a leader asks for and what it had (``kafka.cluster.PartitionState``, ``org.apache.kafka.server.partition``).
 PENDING: Forms = {
     "PendingExpandIsr": (
-        "isr newInSyncReplicaId",
-        "isr newInSyncReplicaId sentLeaderAndIsr",
-        "isr newInSyncReplicaId sentLeaderAndIsr leaderRecoveryState",
-        "newInSyncReplicaId sentLeaderAndIsr leaderRecoveryState lastCommittedState",
+        "isr newInSyncReplicaId( sentLeaderAndIsr( leaderRecoveryState)?)?|"
+        "newInSyncReplicaId sentLeaderAndIsr leaderRecoveryState lastCommittedState"
     ),
     "PendingShrinkIsr": (
-        "isr outOfSyncReplicaIds",
-        "isr outOfSyncReplicaIds sentLeaderAndIsr",
-        "isr outOfSyncReplicaIds sentLeaderAndIsr leaderRecoveryState",
-        "outOfSyncReplicaIds sentLeaderAndIsr leaderRecoveryState lastCommittedState",
+        "isr outOfSyncReplicaIds( sentLeaderAndIsr( leaderRecoveryState)?)?|"
+        "outOfSyncReplicaIds sentLeaderAndIsr leaderRecoveryState lastCommittedState"
     ),
 }
-COMMITTED: Forms = {"CommittedPartitionState": ("isr leaderRecoveryState",)}
-BROKER_STATE: Forms = {"BrokerState": ("brokerId brokerEpoch",)}
+COMMITTED: Forms = {"CommittedPartitionState": "isr leaderRecoveryState"}
+BROKER_STATE: Forms = {"BrokerState": "brokerId brokerEpoch"}
 #: What a fetch asks of a partition (``FetchRequest.PartitionData``): without name up to 2.6.
 FETCH_DATA: Forms = {
-    "": (
-        "offset maxBytes",
-        "offset logStartOffset maxBytes",
-        "fetchOffset logStartOffset maxBytes currentLeaderEpoch",
-    ),
-    "PartitionData": (
-        "fetchOffset logStartOffset maxBytes currentLeaderEpoch lastFetchedEpoch",
-        "topicId fetchOffset logStartOffset maxBytes currentLeaderEpoch lastFetchedEpoch",
-    ),
+    "": "offset( logStartOffset)? maxBytes|fetchOffset logStartOffset maxBytes currentLeaderEpoch",
+    "PartitionData": "(topicId )?fetchOffset logStartOffset maxBytes currentLeaderEpoch lastFetchedEpoch",
 }
 #: A step of a reassignment as the metadata log has it, ``null`` and -2 where nothing changes.
 PARTITION_CHANGE: Forms = {
     "PartitionChangeRecord": (
-        "partitionId topicId isr leader replicas removingReplicas addingReplicas",
-        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState",
-        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState directories",
-        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState directories "
-        "eligibleLeaderReplicas lastKnownElr",
+        "partitionId topicId isr leader replicas removingReplicas addingReplicas"
+        "( leaderRecoveryState( directories( eligibleLeaderReplicas lastKnownElr)?)?)?"
     ),
 }
 #: A broker that is fenced, unfenced or shuts down: ``fenced`` 1, -1, 0 for no change.
 BROKER_CHANGE: Forms = {
     "BrokerRegistrationChangeRecord": (
-        "brokerId brokerEpoch fenced",
-        "brokerId brokerEpoch fenced inControlledShutdown",
-        "brokerId brokerEpoch fenced inControlledShutdown logDirs",
-        "brokerId brokerEpoch fenced inControlledShutdown logDirs cordonedLogDirs",
-    ),
+        "brokerId brokerEpoch fenced( inControlledShutdown( logDirs( cordonedLogDirs)?)?)?"
+    )
 }
-ASSIGNMENT: Forms = {"ReplicaAssignment": ("replicas addingReplicas removingReplicas",)}
+ASSIGNMENT: Forms = {"ReplicaAssignment": "replicas addingReplicas removingReplicas"}
 
 
 def split(text: str, separator: str = ", ") -> list[str]:
@@ -190,7 +164,7 @@ def fields(text: str, forms: Forms) -> dict[str, str]:
         key, _, value = part.partition("=")
         keys.append(key)
         values[key] = value
-    if " ".join(keys) not in forms.get(name, ()):
+    if name not in forms or re.fullmatch(forms[name], " ".join(keys)) is None:
         raise ValueError(f"not a {' or '.join(forms)} as any release prints it: {text[:80]}")
     return values
 

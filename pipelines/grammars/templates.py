@@ -14,13 +14,9 @@ from pipelines.grammars import (
     fetcher,
     isr,
     kraft_controller,
-    leader_epochs,
     leadership,
-    log_manager,
-    log_offsets,
+    logs,
     partition,
-    purgatory,
-    tier,
     typed,
     zk_controller,
 )
@@ -31,10 +27,7 @@ from pipelines.grammars.values import ID_PARTITION, INT_LIST, OFFSET, PARTITION,
 #: Modules with functions that `templates.toml` names.
 _MODULES: Final[dict[str, ModuleType]] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (
-        *(configs, fetcher, isr, kraft_controller, leader_epochs, leadership, log_manager, log_offsets, partition),
-        *(purgatory, tier, typed, zk_controller),
-    )
+    for module in (configs, fetcher, isr, kraft_controller, leadership, logs, partition, typed, zk_controller)
 }
 #: ``{name}``, ``{PART}`` or ``{name:PART}`` of a pattern.
 _PLACE: Final = re.compile(r"\{(?:([a-z]\w*):?)?([A-Z]\w*)?\}", re.ASCII)

@@ -174,10 +174,9 @@ def _is_context(text: bytes) -> bool:
 class _Group:
     """Lines whose time stands in the same place and is spelled in the same way."""
 
-    def __init__(self, lines: list[bytes], times: list[Spelled], prefix: str) -> None:
+    def __init__(self, lines: list[bytes], times: list[Spelled]) -> None:
         self.lines = lines
         self._times = times
-        self._prefix = prefix
         self.form, self.missing = form_of(times) if times[0].shape else (None, times[0].missing)
 
     def patterns(self) -> Iterator[str]:
@@ -205,7 +204,7 @@ def _groups(lines: Iterable[bytes]) -> list[_Group]:
             those[0].append(line)
             those[1].append(time)
     largest = sorted(found.items(), key=lambda item: -len(item[1][0]))[:3]
-    return [_Group(*those, prefix=key[1]) for key, those in largest]
+    return [_Group(*those) for _, those in largest]
 
 
 def _signature(before: bytes) -> str | None:

@@ -36,7 +36,6 @@ LEVEL_ALIASES = {**LEVELS, **{alias.encode(): name for name, those in _ALIASES.i
 LEVEL = b"(?:" + b"|".join(sorted(LEVEL_ALIASES, reverse=True)) + b")"
 LOGGER = rb"[A-Za-z_][\w.$/-]*"
 _FIELD = re.compile(r"%(-?\d+)?([dpctXmCFL])(?:\{((?:[^}'])*(?:'[^']*'[^}']*)*)\})?|( +)|(%%|[^% ])")
-_CLOSING = {"[": "]", "(": ")", "<": ">", "{": "}"}
 
 #: Where records in Kafka's own layout start.
 _KAFKA_START = rb"\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\]\n]{0,16}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "

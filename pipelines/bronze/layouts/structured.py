@@ -188,9 +188,17 @@ def _row(text: bytes) -> list[str]:
         return []
 
 
+def row_of(text: bytes) -> list[str]:
+    """The cells of a row of CSV; none if it is not one row."""
+    try:
+        rows = list(csv.reader(text.decode(errors="replace").splitlines(keepends=True)))
+    except csv.Error:
+        return []
+    return rows[0] if len(rows) == 1 else []
+
+
 def _fields_of_row(text: bytes) -> dict[str, Any]:
-    rows = list(csv.reader(text.decode(errors="replace").splitlines(keepends=True)))
-    return {str(number): item for number, item in enumerate(rows[0])} if len(rows) == 1 else {}
+    return {str(number): item for number, item in enumerate(row_of(text))}
 
 
 def _maker(key_of: Mapping[str, str], fields_of: Callable[[bytes], dict[str, Any]]) -> Callable[[Clock], Parser]:

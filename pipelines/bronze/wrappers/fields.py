@@ -6,14 +6,13 @@ that names the stream behind it, ``json(message by kubernetes.pod.name)``. Of a 
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 from pipelines.bronze.layout import Unwrapped
-from pipelines.bronze.layouts.structured import flat, parsed, value
+from pipelines.bronze.layouts.structured import flat, parsed, row_of, value
 from pipelines.bronze.wrappers.lines import OF_SOURCE, Wrapper
 from pipelines.bronze.wrappers.pieces import DOCUMENT, ROWS, split
 
@@ -23,7 +22,6 @@ _SOURCES = (
     *("logStreamName", "@logStream", "logStream", "instance", "host.name", "hostname", "host", "Host", "_HOSTNAME"),
 )
 _SAMPLE = 50
-_FIELDS = re.compile(r"(json|documents|csv)\(([^()]+?)(?: by ([^()]+))?\)")
 _NESTED_MAX = 3
 _TEXT_MIN = 20
 
@@ -45,10 +43,10 @@ def wrappers(lines: Sequence[bytes]) -> Iterator[Wrapper]:
             if len(objects) > 1 or (objects and nested == _NESTED_MAX):
                 yield from _of_columns(f"{DOCUMENT}{nested}", [dict(flat(fields)) for fields in objects])
         return
-    head = _row(lines[0]) if lines else []
+    head = row_of(lines[0]) if lines else []
     if len(head) > 1 and all(0 < len(name) < 60 for name in head):
         pieces = split([content + b"\n"], ROWS, len(content))
-        rows = [_row(piece.text) for _, piece in zip(range(_SAMPLE), pieces, strict=False)][1:]
+        rows = [row_of(piece.text) for _, piece in zip(range(_SAMPLE), pieces, strict=False)][1:]
         whole = [dict(zip(head, row, strict=True)) for row in rows if len(row) == len(head)]
         if 2 * len(whole) > len(rows):
             yield from _of_columns(ROWS, whole, head)
@@ -110,15 +108,7 @@ def _field(key: str, by: str | None, piece: bytes) -> Unwrapped | None:
 
 
 def _cell(place: int, width: int, by: int | None, piece: bytes) -> Unwrapped | None:
-    row = _row(piece)
+    row = row_of(piece)
     if len(row) != width:
         return None
     return row[by].encode(errors="replace") if by is not None else b"", row[place].encode(errors="replace"), False
-
-
-def _row(text: bytes) -> list[str]:
-    try:
-        rows = list(csv.reader(text.decode(errors="replace").splitlines(keepends=True)))
-    except csv.Error:
-        return []
-    return rows[0] if len(rows) == 1 else []

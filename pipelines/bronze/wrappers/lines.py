@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from json import JSONDecodeError
 from typing import Any
 
-from pipelines.base.json_text import loads
 from pipelines.bronze.layout import Unwrap, Unwrapped
+from pipelines.bronze.layouts.structured import parsed
 
 #: Of lines that a terminal broke, before the width in brackets.
 COLUMNS = "columns"
@@ -115,7 +114,7 @@ def _labelled(pattern: re.Pattern[bytes], line: bytes) -> Unwrapped | None:
 
 def _docker(line: bytes) -> Unwrapped | None:
     """Docker's json-file: a line of more than 16 KiB comes in pieces, of which only the last ends with a newline."""
-    fields = _fields(line)
+    fields = parsed(line)
     log = fields.get("log")
     if not isinstance(log, str):
         return None
@@ -124,7 +123,7 @@ def _docker(line: bytes) -> Unwrapped | None:
 
 def _journal(line: bytes) -> Unwrapped | None:
     """``journalctl -o json``: text that is no UTF-8 is a list of bytes, and a line beyond LineMax= comes in pieces."""
-    fields = _fields(line)
+    fields = parsed(line)
     text = fields.get("MESSAGE")
     if isinstance(text, list):
         try:
@@ -138,14 +137,6 @@ def _journal(line: bytes) -> Unwrapped | None:
     host, program = (str(fields.get(key, "")) for key in ("_HOSTNAME", "SYSLOG_IDENTIFIER"))
     source = f"{host} {program}".strip().encode(errors="replace")
     return source + _rest(fields, "_STREAM_ID", "_PID"), text, fields.get("_LINE_BREAK") == "line-max"
-
-
-def _fields(line: bytes) -> dict[str, Any]:
-    try:
-        fields = loads(line)
-    except JSONDecodeError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _rest(fields: dict[str, Any], *keys: str) -> bytes:

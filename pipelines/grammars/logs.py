@@ -1,22 +1,22 @@
-"""Facts of ``LogManager``: logs loaded at start, directories that fail. Creation properties are in `configs`."""
+"""Facts of the log layer: logs loaded at start, offsets of appends and truncations, leader epochs, the remote tier.
+
+What is said of a log's creation is in `configs`. Offsets of lines are not always those of columns.
+"""
 
 from __future__ import annotations
 
 import re
 
 from pipelines.grammars.grammar import Context
-from pipelines.grammars.printed import Forms, fields
+from pipelines.grammars.printed import Forms, fields, items
 from pipelines.grammars.record import Fact, Record
 from pipelines.grammars.states import topic_fact
-from pipelines.grammars.values import i64, partition_of, topic_id_of
+from pipelines.grammars.typed import logged, typed
+from pipelines.grammars.values import i32, i64, optional_i64, partition_of, topic_id_of
 
 #: ``Log.toString``; the topic id since 3.0.
 _LOG: Forms = dict.fromkeys(
-    ("Log", "UnifiedLog"),
-    (
-        "dir topic partition highWatermark lastStableOffset logStartOffset logEndOffset",
-        "dir topicId topic partition highWatermark lastStableOffset logStartOffset logEndOffset",
-    ),
+    ("Log", "UnifiedLog"), "dir( topicId)? topic partition highWatermark lastStableOffset logStartOffset logEndOffset"
 )
 
 #: ``Log.toString`` up to 2.3.
@@ -27,6 +27,11 @@ _PLACE = re.compile(r"((?:/|[A-Za-z]:[\\/])(?:.*[^/\\])?)[/\\]([^/\\]+)")
 
 #: Folders of logs that are no replica any more, or not yet; of a long name only the beginning stands in it.
 _NO_REPLICA = re.compile(r"(.+)\.[0-9a-f]{32}-(delete|stray|future)", re.ASCII)
+
+_EPOCH_ENTRY = re.compile(r"EpochEntry\(epoch=(-?\d+), startOffset=(-?\d+)\)", re.ASCII)
+#: How stores name the objects of a segment (``LocalTieredStorage``, and plugins alike).
+_OBJECT = re.compile(r"(?<![\w-])(\d{20})-([\w-]{22})(?![\w-])", re.ASCII)
+_REASON_CHARS_MAX = 500
 
 
 def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
@@ -95,3 +100,69 @@ def deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
         raise ValueError(f"not deleted: {match['path'][:80]}")
     row = {"topic": topic, "partition": partition, "role": "stopped", "log_dir": directory}
     return (Fact("leader_and_isr", row),)
+
+
+def first(match: re.Match[str], context: Context) -> int | None:
+    """The first offset of an append, as metadata or as a number."""
+    return optional_i64(match[2] or match[3])
+
+
+def before_next(match: re.Match[str], context: Context) -> int:
+    """The last offset of an append, of a line that has the next one."""
+    return i64(match["last_offset"]) - 1
+
+
+def end(match: re.Match[str], context: Context) -> int:
+    """The end offset of a log, of a line that has its largest one."""
+    return i64(match["previous_end_offset"]) + 1
+
+
+_written = typed("appends", source="replica_manager")
+
+
+def written(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The topic id of the line is kept; the many "Fetching log segment" and "Append" lines do not repeat it."""
+    (fact,) = _written(match, context, record)
+    topic_id = topic_id_of(match["tp"].rpartition(":")[0] or None)
+    return fact, *topic_fact(fact.row["topic"], topic_id)
+
+
+def _epoch_rows(match: re.Match[str], context: Context, action: str, group: int = 1) -> tuple[Fact, ...]:
+    """Rows of ``leader_epochs`` for the entries that a group lists: one, or a collection."""
+    topic, partition = context.owner()
+    rows = []
+    text = match[group]
+    for item in [text] if text.startswith("EpochEntry(") else items(text):
+        entry = _EPOCH_ENTRY.fullmatch(item)
+        if entry is None:
+            raise ValueError(f"no epoch entry: {item[:80]}")
+        row = {"topic": topic, "partition": partition, "action": action, "detail": logged(match, context)}
+        rows.append(Fact("leader_epochs", {**row, "leader_epoch": i32(entry[1]), "start_offset": i64(entry[2])}))
+    return tuple(rows)
+
+
+def epoch_assigned(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """An entry is appended."""
+    return _epoch_rows(match, context, "assigned")
+
+
+def epoch_conflict(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """An entry is appended in place of others."""
+    return *_epoch_rows(match, context, "truncated", 2), *_epoch_rows(match, context, "assigned")
+
+
+def epochs_truncated(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """Entries are dropped."""
+    return _epoch_rows(match, context, "truncated")
+
+
+def read_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    """The exception stands behind the line, unless a layout leaves it out."""
+    topic, partition = partition_of(match["tp"])
+    row = {"topic": topic, "partition": partition, "event": "read_failed"}
+    _, _, behind = record.message.partition("\n")
+    if behind:
+        row["reason"] = behind.partition("\n")[0].strip()[:_REASON_CHARS_MAX]
+        if (name := _OBJECT.search(behind)) is not None:
+            row |= {"offset": i64(name[1]), "segment_id": name[2]}
+    return (Fact("tier_events", row),)
