@@ -116,7 +116,7 @@ def _list_view(console: Console, reader: LakeReader, view: ViewSpec, as_json: bo
 _CARRIED = """
 SELECT cluster_id, broker_id, kind, count(*) AS "rows", sum(pending)::BIGINT AS pending,
        sum(coalesce(octet_length(state), 0) + coalesce(strlen("row"), 0))::BIGINT AS size_bytes, max(last_time) AS last
-FROM state_carried GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+FROM state_folds WHERE run_number = $run GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
 
@@ -126,10 +126,10 @@ def _list_state(console: Console, root: Place, paths: dict[str, Place], as_json:
     from pipelines.lake.small_tables import SmallTables
     from pipelines.replay.runs import runs_of
 
-    carried = LakeReader(root, paths).rows(_CARRIED)
+    last = next(iter(runs_of(SmallTables(root))), None)
+    carried = LakeReader(root, paths).rows(_CARRIED, run=last.folds_run if last else 0)
     for row in carried:
         row["last"] = None if row["last"] is None else instant(row["last"]).isoformat(timespec="milliseconds")
-    last = next(iter(runs_of(SmallTables(root))), None)
     seals = [
         {
             **dict(zip(("cluster_id", "broker_id"), broker, strict=True)),

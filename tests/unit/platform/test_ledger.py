@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
+
+from jobs.tables import show_tables
+from pipelines.base.console import CaptureConsole
 from pipelines.gold.ledger import note_run
 from pipelines.kafka.seals import LATE, NEW, Seal, Start
 from pipelines.lake.lake import Lake
@@ -11,7 +16,7 @@ from pipelines.replay.carried import Plan
 from pipelines.replay.runs import folds_shape, runs_of
 from pipelines.replay.window import Window
 from pipelines.rules.incremental import Judged, judged_by
-from schemas.state import RUNS
+from schemas.state import FOLDS, RUNS
 
 EAST, WEST = ("c", 1), ("d", 1)
 SECOND = 1_000_000
@@ -63,3 +68,21 @@ def test_a_lake_without_logs_has_its_runs_too(tmp_path: Path) -> None:
     assert judged is not None
     assert judged.windows == {}
     assert judged_by(lake, 2) is None
+
+
+def test_the_state_that_the_next_run_goes_on_from_is_shown(tmp_path: Path) -> None:
+    lake = Lake(None, tmp_path)
+    first = {EAST: Start(None, None, NEW, None, True)}
+    noted(lake, plan_of(lake, first), {EAST: seal(30)}, "i")
+    noted(lake, plan_of(lake, {EAST: Start(seal(30), 1, NEW)}), {EAST: seal(30, 30)}, "i", replayed=False)
+    left = {"run_number": 1, "kind": "wake", "cluster_id": "c", "broker_id": 1, "pending": 2, "row": "{}"}
+    rows = [left, left | {"pending": 1, "row": "{ü}", "last_time": seal(30).sealed_us}, left | {"run_number": 2}]
+    lake.append_once(FOLDS, pa.Table.from_pylist(rows, FOLDS.arrow_schema), "a")
+    console = CaptureConsole()
+    show_tables(console, tmp_path, "state", as_json=True)
+    (shown,) = (json.loads(text) for text in console.texts("result"))
+    carried = {"cluster_id": "c", "broker_id": 1, "kind": "wake", "rows": 2, "pending": 3, "size_bytes": 6}
+    assert shown["carried"] == [carried | {"last": "1970-01-01T00:00:30.000+00:00"}]
+    assert shown["seals"][0]["partitions"] == "1970-01-01T00:00:30.000Z"
+    show_tables(console, tmp_path, "state", as_json=False)
+    assert len(console.texts("table")) == 2
