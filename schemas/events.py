@@ -101,3 +101,8 @@ class Event(NamedTuple):
     #: of the replica's log with what it was answered (replicated); None: it was answered no records
     end_offset: Long | None = None
     stable_offset: Long | None = None  #: last stable offset in the answer (replicated)
+
+
+def connection_of(chain: str | None) -> str:
+    """Of a chain, which also begins anew where a line is missing."""
+    return (chain or "").rpartition("#")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -37,14 +38,11 @@ SHAPES: Final = {
 #: A topic's logs are created within seconds on a broker, all with the same properties: one row of them is enough.
 _CREATION_US: Final = 60_000_000
 _SCHEMA: Final = arrow_schema(ROW_TYPES)
+_SAYS: Final = itemgetter("cluster_id", "broker_id", "scope", "entity")
+_PLACE: Final = itemgetter("time_us", "file_id", "byte_offset")
 
-#: Cluster, broker, when, a setting and its value.
-Told = tuple[str, int, int, str, str | None]
-Settings = tuple[tuple[str, str], ...]
-#: Cluster, broker, scope, entity, settings.
-Says = tuple[str, int, str, str | None, Settings]
-#: When, file, offset.
-Line = tuple[int, str, int]
+#: A row of `LINES`.
+Line = Mapping[str, Any]
 
 
 def told(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -63,32 +61,26 @@ def lines(batches: Batches) -> Batches:
     answer too.
     """
     tables = Tables(SHAPES)
-    for (cluster_id, broker_id, scope, entity, settings), line in first_of_alike(_lines(batches)):
-        keys, values = [key for key, _ in settings], [value for _, value in settings]
-        tables.add(LINES, (cluster_id, broker_id, scope, entity, keys, values, *line))
+    for line in first_of_alike(_lines(batches)):
+        tables.add_named(LINES, line)
     yield from tables.rest()
 
 
-def _lines(batches: Batches) -> Iterator[tuple[Says, Line]]:
+def _lines(batches: Batches) -> Iterator[Line]:
     for (file_id, byte_offset, scope, entity), rows in groups(batches, len(KEY_TYPES), each(tuple)):
-        settings_told = list(rows)
-        cluster_id, broker_id, time_us, *_ = settings_told[0]
-        settings = tuple((key, value) for *_, key, value in settings_told if key in KEYS and value is not None)
-        yield (cluster_id, broker_id, scope, entity, settings), (time_us, file_id, byte_offset)
+        listed = list(rows)
+        cluster_id, broker_id, time_us, *_ = listed[0]
+        settings = [(key, value) for *_, key, value in listed if key in KEYS and value is not None]
+        line = {"cluster_id": cluster_id, "broker_id": broker_id, "scope": scope, "entity": entity}
+        line |= {"keys": [key for key, _ in settings], "values": [value for _, value in settings]}
+        yield line | {"time_us": time_us, "file_id": file_id, "byte_offset": byte_offset}
 
 
-def first_of_alike(lines_told: Iterable[tuple[Says, Line]]) -> Iterator[tuple[Says, Line]]:
+def first_of_alike(lines_told: Iterable[Line]) -> Iterable[Line]:
     """Of lines that say the same at one time the first."""
-    first: dict[tuple[Says, int], Line] = {}
-    for says, line in lines_told:
-        alike = says, line[0] // _CREATION_US if says[2] in (LOG, LOG_ALL) else line[0]
-        first[alike] = min(first.get(alike, line), line)
-    for (says, _), line in first.items():
-        yield says, line
-
-
-def says_of(row: Mapping[str, Any]) -> tuple[Says, Line]:
-    """A row of `LINES`."""
-    settings = tuple(zip(row["keys"], row["values"], strict=True))
-    says = (row["cluster_id"], row["broker_id"], row["scope"], row["entity"], settings)
-    return says, (row["time_us"], row["file_id"], row["byte_offset"])
+    first: dict[tuple[Any, ...], Line] = {}
+    for line in lines_told:
+        at = line["time_us"] // _CREATION_US if line["scope"] in (LOG, LOG_ALL) else line["time_us"]
+        alike = (*_SAYS(line), tuple(line["keys"]), tuple(line["values"]), at)
+        first[alike] = min(first.get(alike, line), line, key=_PLACE)
+    return first.values()

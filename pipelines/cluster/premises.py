@@ -354,7 +354,8 @@ def _contexts(
         if life.event == STARTING:
             placed.append((place, broker, ConfigLine(life.time_us, STARTED, life.mode, {})))
     for row in configs:
-        line = ConfigLine(row["time_us"], row["scope"], row["entity"], row["settings"])
+        settings = dict(zip(row["keys"], row["values"], strict=True))
+        line = ConfigLine(row["time_us"], row["scope"], row["entity"], settings)
         placed.append((_place(row), (row["cluster_id"], row["broker_id"]), line))
     lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
     for _, broker, line in sorted(placed, key=lambda item: item[0]):

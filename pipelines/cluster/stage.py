@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -40,29 +39,14 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
     folded = fold(lake, config_fold(), Fold(_readings(), rows, partial(packed, _FEW)))
     tables = {} if folded is None else collect_tables(folded)
     # Each task has told the first of its own.
-    first = configs.first_of_alike(map(configs.says_of, tables.get(configs.LINES, ())))
-    return premises_of([*tables.get(_FEW, ()), *(_config(*says, *line) for says, line in first)], settle_us)
+    lines = configs.first_of_alike(tables.get(configs.LINES, ()))
+    return premises_of([*tables.get(_FEW, ()), *({"kind": p.CONFIG, **line} for line in lines)], settle_us)
 
 
 def config_fold() -> Fold:
     """Gives one row per line that tells of settings."""
     rows = Keyed(shape(configs.ROW_TYPES), flow.CONFIGS.key, configs.ORDER, configs.COLUMNS)
     return Fold([Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.told))], rows, configs.lines)
-
-
-def _config(
-    cluster_id: str,
-    broker_id: int,
-    scope: str,
-    entity: str | None,
-    settings: configs.Settings,
-    time_us: int,
-    file_id: str,
-    byte_offset: int,
-) -> dict[str, Any]:
-    broker = {"kind": p.CONFIG, "cluster_id": cluster_id, "broker_id": broker_id}
-    says = {"scope": scope, "entity": entity, "settings": dict(settings)}
-    return broker | says | {"time_us": time_us, "file_id": file_id, "byte_offset": byte_offset}
 
 
 def _readings() -> list[Reading]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE, Wake
-from schemas.events import Event
+from schemas.events import Event, connection_of
 
 #: How long an append that no request shows waits for the other followers that carry it, microseconds.
 _SETTLE_US = 1_000_000
@@ -388,15 +388,10 @@ class BatchLog:
         return min((*self._open.values(), *ended), default=None)
 
 
-def connection_of(event: Event) -> str:
-    """Connection of a follower's fetch: its chain without the number of the chain."""
-    return (event.chain or "").rpartition("#")[0]
-
-
 def _note_carrier(batch: Batch, event: Event) -> None:
     """The fetch before this one carried the batch out; if it was parked, the batch came after it had read the log."""
     completed_us, handled_us = event.previous_completed_us, event.previous_handled_us
-    connection = connection_of(event)
+    connection = connection_of(event.chain)
     if batch.carriers is None or completed_us is None or any(known == connection for _, known in batch.carriers):
         return
     batch.carriers.append((completed_us, connection))

@@ -95,8 +95,6 @@ class ReplicaTenure:
         end_offset: log end offset at its start.
         high_watermark: at its start.
         from_checkpoint: the high watermark there is what a checkpoint file held, as no line shows since the start.
-        begins_life: first tenure since the broker started.
-        begins_log: nothing is known of the time before it.
         previous: the tenure before, in the same life.
         previous_leader_epoch: as a leader's line tells it.
         added_us, added_offset: when it was added to a fetcher, and the initial offset there.
@@ -115,8 +113,6 @@ class ReplicaTenure:
     end_offset: int | None = None
     high_watermark: int | None = None
     from_checkpoint: bool = False
-    begins_life: bool = False
-    begins_log: bool = False
     previous: ReplicaTenure | None = field(default=None, repr=False, compare=False)
     previous_leader_epoch: int | None = None
     added_us: int | None = None
@@ -229,8 +225,6 @@ class _TenureFold:
             end_offset,
             high_watermark,
             from_checkpoint=high_watermark is None and self._begins_life,
-            begins_life=self._begins_life,
-            begins_log=not self.tenures and not self._begins_life,
             previous=before,
             previous_leader_epoch=event.previous_leader_epoch,
         )

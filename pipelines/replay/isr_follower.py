@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from pipelines.replay.isr_evidence import IsrEvidence
-from schemas.events import Event
+from schemas.events import Event, connection_of
 
 #: Appends that are kept to know where the log ended a while ago: a fetch waits for the first one of them.
 _APPENDS_KEPT = 256
@@ -164,10 +164,6 @@ class Tracked:
                 # Which of the two came first is not known. If the append did, that fetch proves nothing.
                 self.caught_lowest_us = self._caught_before_us
 
-    @property
-    def connection(self) -> str:
-        return (self.chain or "").rpartition("#")[0]
-
     def near_since(self, horizon_us: int) -> bool:
         """It can have been caught up at or after an instant."""
         if self.behind_us is None:
@@ -192,7 +188,7 @@ class Tracked:
             return
         if self.end_offset < self._leader_end_then:
             return  # it was not at the end when it was last seen
-        lowest_us, highest_us = evidence.last_fetch(self.connection, until_us, self.chain_end_us)
+        lowest_us, highest_us = evidence.last_fetch(connection_of(self.chain), until_us, self.chain_end_us)
         if highest_us > self.fetched_us:
             lowest_us = max(lowest_us, self.fetched_us)
             self._caught(lowest_us, highest_us)

@@ -29,7 +29,7 @@ from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import Marker
 from pipelines.replay.state import State, current_leadership, new_leadership, note_replicas
 from pipelines.replay.timer import expiry_interval_us
-from pipelines.replay.wakes import LOCAL_START, TIER_FAILED, Wake
+from pipelines.replay.wakes import Wake
 from schemas import events as e
 from schemas.events import Event
 
@@ -135,24 +135,16 @@ def _roll(state: State, event: Event) -> None:
     state.log.rolled(event, state.leads is not False, state.context.rules.roll_moves_high_watermark)
 
 
-def _local_start(state: State, event: Event) -> None:
-    _pass_on(state, event, LOCAL_START)
-
-
-def _tier_failed(state: State, event: Event) -> None:
-    _pass_on(state, event, TIER_FAILED)
-
-
 def _replicated(state: State, event: Event) -> None:
     if state.leads:
         return
     state.wakes += state.replica.answered(event)
 
 
-def _pass_on(state: State, event: Event, kind: str) -> None:
-    """Whoever leads: a follower serves consumers from the tier, too."""
+def _pass_on(state: State, event: Event) -> None:
+    """A wake of the event's name, whoever leads: a follower serves consumers from the tier, too."""
     state.wakes.append(
-        Wake(kind, event.offset, appended_lowest_us=event.earliest_us, appended_highest_us=event.time_us)
+        Wake(event.kind, event.offset, appended_lowest_us=event.earliest_us, appended_highest_us=event.time_us)
     )
 
 
@@ -308,8 +300,8 @@ _HANDLERS = {
     e.INITIAL_STATUS: _initial_status,
     e.PRODUCE: _produce,
     e.PROGRESS: _progress,
-    e.LOCAL_START: _local_start,
-    e.TIER_FAILED: _tier_failed,
+    e.LOCAL_START: _pass_on,
+    e.TIER_FAILED: _pass_on,
     e.REPLICATED: _replicated,
 }
 

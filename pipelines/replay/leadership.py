@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from pipelines.kafka.versions import Rules
 from pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
-from schemas.events import Event
+from schemas.events import Event, connection_of
 
 #: A follower's fetch waits at most this long by default (replica.fetch.wait.max.ms): how far the time of its last
 #: caught-up fetch can lie back when an incremental session hides the fetches in between.
@@ -167,7 +167,7 @@ class Leadership:
         follower.sequence = sequence
         if event.chain != follower.chain:
             follower.chain_broken_us = event.time_us if follower.chain is not None else None
-            if not follower.eligible and _connection(event.chain) != _connection(follower.chain):
+            if not follower.eligible and connection_of(event.chain) != connection_of(follower.chain):
                 follower.proposed = False  # it left before the leader's wish was granted, and comes back
             follower.chain = event.chain
         follower.chain_end_us = event.chain_end_us or event.time_us
@@ -252,8 +252,3 @@ class Leadership:
                 return self.high_watermark
             lowest = min(lowest, end_offset)
         return lowest
-
-
-def _connection(chain: str | None) -> str:
-    """Of a chain, which also begins anew where a line is missing."""
-    return (chain or "").rpartition("#")[0]

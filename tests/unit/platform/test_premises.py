@@ -31,7 +31,7 @@ from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
 from pipelines.replay.log_evidence import fencings
 
 COLUMNS = (
-    *("event", "mode", "kafka_version", "detail", "scope", "entity", "settings", "line_no", "controller_epoch"),
+    *("event", "mode", "kafka_version", "detail", "line_no", "controller_epoch"),
     *("subject_broker_id", "brokers", "topic", "topic_id", "leader", "source", "offset", "record", "record_no"),
     *("node_id", "node_epoch", "fenced", "in_controlled_shutdown", "path", "file_kind", "first_us", "last_us"),
     "resolution_us",
@@ -44,8 +44,8 @@ def row(kind: str, time_us: int = 0, broker_id: int | None = 1, **values: Any) -
     return {"kind": kind, **place, **dict.fromkeys(COLUMNS), **values}
 
 
-def settings(*pairs: tuple[str, str]) -> dict[str, str]:
-    return dict(pairs)
+def settings(*pairs: tuple[str, str]) -> dict[str, list[str]]:
+    return {"keys": [key for key, _ in pairs], "values": [value for _, value in pairs]}
 
 
 def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log() -> None:
@@ -55,9 +55,9 @@ def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log(
         row(LIFE, 3, event="started", mode="kraft"),
         row(LIFE, 4, event="version", kafka_version="2.8.0"),
         row(FILE, path="server.log", file_kind="server", kafka_version="3.7.0"),
-        row(CONFIG, 3, scope=BROKER, entity="1", settings=settings((MIN_ISR, "2"))),
-        row(CONFIG, 4, scope=DYNAMIC, entity=ALL_BROKERS, settings=settings((MIN_ISR, "3"))),
-        row(CONFIG, 5, scope=TOPIC, entity="orders", settings=settings((MIN_ISR, "1"))),
+        row(CONFIG, 3, scope=BROKER, entity="1", **settings((MIN_ISR, "2"))),
+        row(CONFIG, 4, scope=DYNAMIC, entity=ALL_BROKERS, **settings((MIN_ISR, "3"))),
+        row(CONFIG, 5, scope=TOPIC, entity="orders", **settings((MIN_ISR, "1"))),
         row(LIFE, 6, event="starting", mode="kraft"),
         row(LIFE, 7, event="version", kafka_version="3.7.0"),
     ]
@@ -186,12 +186,12 @@ def test_a_controller_of_zookeeper_registers_brokers_that_may_join_at_once() -> 
 
 def test_a_digest_is_of_what_was_told_of_a_broker_before_an_instant() -> None:
     rows = [
-        row(CONFIG, at, broker, scope=BROKER, entity=str(broker), settings=settings((MIN_ISR, value)))
+        row(CONFIG, at, broker, scope=BROKER, entity=str(broker), **settings((MIN_ISR, value)))
         for broker in (1, 2)
         for at, value in ((3, "1"), (8, "2"))
     ]
     premises = premises_of(rows, 0)
-    later = row(CONFIG, 9, 2, scope=TOPIC, entity="orders", settings=settings((MIN_ISR, "1")))
+    later = row(CONFIG, 9, 2, scope=TOPIC, entity="orders", **settings((MIN_ISR, "1")))
     more = premises_of([*rows, later], 0)
     assert premises.digest(("c", 1), 99) == more.digest(("c", 1), 99)
     assert premises.digest(("c", 2), 9) == more.digest(("c", 2), 9)

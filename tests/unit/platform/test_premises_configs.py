@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.base.blobs import rows_by_table
-from pipelines.cluster.configs import COLUMNS, KEY_TYPES, LINES, ORDER, READ, first_of_alike, lines, says_of, told
+from pipelines.cluster.configs import COLUMNS, KEY_TYPES, LINES, ORDER, READ, first_of_alike, lines, told
 from pipelines.kafka.context import BROKER, DYNAMIC, LOG, MIN_ISR, TOPIC
 from schemas.silver import BROKER_CONFIGS
 
@@ -25,8 +25,13 @@ def folded(rows: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
     blobs = lines(iter(read.select([*KEY_TYPES, *COLUMNS]).to_batches(max_chunksize=2)))
     tables = rows_by_table((part["table"], part["rows"]) for blob in blobs for part in blob.to_pylist())
     return [
-        (says[1], says[2], dict(says[-1]), line[0] // SECOND_US)
-        for says, line in sorted(first_of_alike(map(says_of, tables[LINES])), key=str)
+        (
+            line["broker_id"],
+            line["scope"],
+            dict(zip(line["keys"], line["values"], strict=True)),
+            line["time_us"] // SECOND_US,
+        )
+        for line in sorted(first_of_alike(tables[LINES]), key=str)
     ]
 
 

@@ -14,11 +14,9 @@ from schemas import bronze, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 from tests.unit.tables import table_rows
 
-SETTINGS = {"scope": None, "entity": None, "settings": None}
-
 
 def premises(*batches: pa.RecordBatch) -> p.Premises:
-    return p.premises_of([row | SETTINGS for batch in batches for row in batch.to_pylist()], 0)
+    return p.premises_of([row for batch in batches for row in batch.to_pylist()], 0)
 
 
 def test_a_connection_belongs_to_the_thread_that_its_client_id_names() -> None:

@@ -30,8 +30,6 @@ def test_a_tenure_per_epoch_knows_the_ones_around_it():
     assert (first.next_end_offset, second.end_offset, second.next_end_offset) == (70, 70, 90)
     assert [first.previous, second.previous, third.previous] == [None, first, second]
     assert (first.ended, third.ended) == (None, STOPPED)
-    assert first.begins_log
-    assert not second.begins_log
 
 
 def test_a_start_of_the_broker_ends_what_was_and_forgets_it():
@@ -39,7 +37,6 @@ def test_a_start_of_the_broker_ends_what_was_and_forgets_it():
         [follower(1, 0, 0), event(4, r.STARTING), event(5, r.LOADED, offset=40), follower(6, 0, 40, 38)]
     )
     assert killed.ended == KILLED
-    assert again.begins_life
     assert again.previous is None
     assert (again.end_offset, again.high_watermark) == (40, 38)
 
@@ -109,8 +106,7 @@ def test_recovery_truncates_before_anyone_leads():
             follower(4, 0, 30),
         ]
     )
-    assert (loading.role, loading.actions[0].offset) == (IDLE, 30)
-    assert told.begins_life
+    assert (loading.role, loading.actions[0].offset, told.role) == (IDLE, 30, FOLLOWING)
 
 
 def test_up_to_2_5_the_controller_s_request_says_who_follows():

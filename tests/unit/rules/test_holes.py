@@ -46,7 +46,7 @@ def runs(*batches: Sequence[dict[str, object]]) -> tuple[FetchRun, ...]:
     rows: list[dict[str, object]] = []
     for batch in batches:
         table = pr.chains(table_rows(silver.FETCH_REQUESTS, batch))
-        rows += [row | {"scope": None, "entity": None, "settings": None} for row in table.to_pylist()]
+        rows += table.to_pylist()
     return premises_of(rows, 0).runs
 
 
