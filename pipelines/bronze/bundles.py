@@ -53,12 +53,12 @@ _ZIP = re.compile(r".+\.zip", re.IGNORECASE)
 _DAMAGE = (DamagedError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RecursionError)
 
 
-class Entry(NamedTuple):
+class Member(NamedTuple):
     """A file of a bundle, or what is wrong with the bundle.
 
     Attributes:
         path: its address.
-        stream: to be read before the next entry is asked for; None with a problem.
+        stream: to be read before the next member is asked for; None with a problem.
         problem: what is wrong, and what to do.
         target: address of what a link names.
     """
@@ -74,7 +74,7 @@ def is_bundle(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def entries(path: str, file: BinaryIO, is_log: Callable[[str], bool]) -> Iterator[Entry]:
+def members(path: str, file: BinaryIO, is_log: Callable[[str], bool]) -> Iterator[Member]:
     """The logs of a bundle, in the order in which they stand in it.
 
     Args:
@@ -87,45 +87,45 @@ def entries(path: str, file: BinaryIO, is_log: Callable[[str], bool]) -> Iterato
     members = _zip_members(path, file) if _ZIP.fullmatch(path) else _tar_members(path, file)
     data_dirs: Counter[str] = Counter()
     names: Counter[str] = Counter()
-    links: list[Entry] = []
+    links: list[Member] = []
     yield from _logs(path, members, is_log, names, data_dirs, 1, links)
     yield from (link for link in links if link.target not in names)
     for folder, count in sorted(data_dirs.items()):
         problem = f"a data directory in a bundle is not read ({count} files): unpack it, and name its folder"
-        yield Entry(folder if MEMBER in folder else path, None, problem)
+        yield Member(folder if MEMBER in folder else path, None, problem)
 
 
 def _logs(
     path: str,
-    members: Iterator[Entry],
+    members: Iterator[Member],
     is_log: Callable[[str], bool],
     names: Counter[str],
     data_dirs: Counter[str],
     depth: int,
-    links: list[Entry],
-) -> Iterator[Entry]:
-    for entry in members:
-        name = PurePosixPath(entry.path).name
-        if entry.path == path:
-            yield entry  # the bundle's own problem
-        elif entry.target is not None:
+    links: list[Member],
+) -> Iterator[Member]:
+    for member in members:
+        name = PurePosixPath(member.path).name
+        if member.path == path:
+            yield member  # the bundle's own problem
+        elif member.target is not None:
             if is_bundle(name) or is_log(name):
-                links.append(entry)
+                links.append(member)
         elif is_bundle(name):
             if _ZIP.fullmatch(name) or depth == DEPTH_MAX:
-                yield Entry(entry.path, None, "a bundle within a bundle, which is not opened: unpack it first")
-            elif entry.stream is not None:
-                inner = _tar_members(entry.path, entry.stream)
-                yield from _logs(entry.path, inner, is_log, names, data_dirs, depth + 1, links)
+                yield Member(member.path, None, "a bundle within a bundle, which is not opened: unpack it first")
+            elif member.stream is not None:
+                inner = _tar_members(member.path, member.stream)
+                yield from _logs(member.path, inner, is_log, names, data_dirs, depth + 1, links)
         elif is_log(name):
-            names[entry.path] += 1
-            again = names[entry.path]
-            yield entry if again == 1 else entry._replace(path=f"{entry.path}#{again}")
-        elif (data_file := recognise(entry.path)) is not None:
+            names[member.path] += 1
+            again = names[member.path]
+            yield member if again == 1 else member._replace(path=f"{member.path}#{again}")
+        elif (data_file := recognise(member.path)) is not None:
             data_dirs[data_file.data_dir] += 1
 
 
-class _Member:
+class _MemberStream:
     """A member that ends where it is damaged, and says so, as a file does that was cut."""
 
     def __init__(self, file: Any) -> None:
@@ -218,7 +218,7 @@ class _Header(tarfile.TarInfo):
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _sparse
 
 
-def _tar_members(path: str, file: Readable) -> Iterator[Entry]:
+def _tar_members(path: str, file: Readable) -> Iterator[Member]:
     try:
         with tarfile.open(
             fileobj=_Inflated(file),  # type: ignore[call-overload]
@@ -232,22 +232,22 @@ def _tar_members(path: str, file: Readable) -> Iterator[Entry]:
                     raise tarfile.ReadError(f"more than {MEMBERS_MAX} members")
                 archive.members = []  # it would keep them all
                 if info.isreg() and not info.issparse():
-                    yield Entry(_label(path, info.name), _Member(archive.extractfile(info)))
+                    yield Member(_label(path, info.name), _MemberStream(archive.extractfile(info)))
                 elif info.issym() or info.islnk():
                     # A symbolic link is named from its folder, a hard one from the top of the archive.
                     folder = PurePosixPath(info.name).parent if info.issym() else PurePosixPath()
                     yield _link(path, info.name, str(folder / info.linkname))
     except _DAMAGE as damage:
-        yield Entry(path, None, _told(damage))
+        yield Member(path, None, _told(damage))
 
 
-def _link(path: str, name: str, target: str) -> Entry:
+def _link(path: str, name: str, target: str) -> Member:
     """A link, which leads where its text says: only an address within the bundle is looked at."""
     problem = "is a link, which is not followed in a bundle: pack the file itself"
-    return Entry(_label(path, name), None, problem, _label(path, posixpath.normpath(target)))
+    return Member(_label(path, name), None, problem, _label(path, posixpath.normpath(target)))
 
 
-def _zip_members(path: str, file: BinaryIO) -> Iterator[Entry]:
+def _zip_members(path: str, file: BinaryIO) -> Iterator[Member]:
     try:
         with zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
@@ -263,9 +263,9 @@ def _zip_members(path: str, file: BinaryIO) -> Iterator[Entry]:
                     continue
                 label = _label(path, info.filename)
                 why = _unreadable(info)
-                yield Entry(label, None, why) if why else Entry(label, _Member(archive.open(info)))
+                yield Member(label, None, why) if why else Member(label, _MemberStream(archive.open(info)))
     except _DAMAGE as damage:
-        yield Entry(path, None, _told(damage))
+        yield Member(path, None, _told(damage))
 
 
 def _unreadable(info: zipfile.ZipInfo) -> str | None:

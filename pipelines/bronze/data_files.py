@@ -29,7 +29,7 @@ from pipelines.base.blobs import BLOBS
 from pipelines.base.task_sizes import balance
 from pipelines.base.threads import concurrently
 from pipelines.bronze.data_dir_reader import UNREADABLE, FileReader, Owned, Unit, units
-from pipelines.bronze.folders import NO_FOLDERS, Folders, Stored, require_one_name
+from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
 from pipelines.bronze.source import Source
 from pipelines.data_dir.discover import DataFile, discover_data
 from pipelines.data_dir.owner import LogFile, Owner, owner
@@ -128,7 +128,7 @@ def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folder
     by_data_dir = {data_dir: _properties(data_dir) for data_dir in {file.data_dir for file in files}}
     registered = lake.rows(LOG_FILES, "path", "cluster_id", "broker_id", "logged_cluster_id").to_pylist()
     logs = [LogFile(row["path"], row["cluster_id"], row["broker_id"]) for row in registered]
-    stored = [Stored(row["path"], row["cluster_id"], row["logged_cluster_id"]) for row in registered]
+    stored = [ClusterFile(row["path"], row["cluster_id"], row["logged_cluster_id"]) for row in registered]
     # A cluster whose logs have a name has it here, too.
     names = {file.logged_cluster_id: file.cluster_id for file in stored if file.logged_cluster_id is not None}
     owners = {}
@@ -136,7 +136,7 @@ def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folder
         properties = f"{data_dir}/{META_PROPERTIES}"
         name = folders.of(properties).cluster or (logged_id and names.get(logged_id, logged_id))
         if name is not None:
-            stored.append(Stored(properties, name, logged_id))
+            stored.append(ClusterFile(properties, name, logged_id))
         owners[data_dir] = owner(data_dir, inputs, broker_id, name, directory, logs)
     require_one_name(folders, stored)
     return owners

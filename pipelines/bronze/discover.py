@@ -36,7 +36,7 @@ EXPECTED = (
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFiles:
     """What was found.
 
     Attributes:
@@ -53,7 +53,7 @@ class Found:
 
 def discover(
     inputs: Sequence[str | os.PathLike[str]], include: Sequence[str] = (ANYTHING,), exclude: Sequence[str] = ()
-) -> Found:
+) -> FoundFiles:
     """Find the log files, and bundles of them, in files and folders.
 
     A file that is given by its own name is taken, whatever the name. In folders a file is taken if its name looks
@@ -89,7 +89,7 @@ def discover(
         problem, _, remedy = unreadable[0][1].partition(": ")
         raise InputError(unreadable[0][0], problem, remedy)
     unreadable += [(name, NOT_TAKEN) for name in sorted({*aside} - files.keys())]
-    return Found(tuple(sorted(files)), skipped - len(aside), tuple(unreadable))
+    return FoundFiles(tuple(sorted(files)), skipped - len(aside), tuple(unreadable))
 
 
 def _remedy(unreadable: Sequence[tuple[str, str]]) -> str:

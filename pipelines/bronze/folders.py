@@ -68,7 +68,7 @@ def folders_of(said: Mapping[str, Folder]) -> Folders:
 NO_FOLDERS = Folders()
 
 
-class Stored(NamedTuple):
+class ClusterFile(NamedTuple):
     """A file of the lake, or one that is about to be.
 
     Attributes:
@@ -81,7 +81,7 @@ class Stored(NamedTuple):
     logged_cluster_id: str | None
 
 
-def require_one_name(folders: Folders, files: Iterable[Stored]) -> None:
+def require_one_name(folders: Folders, files: Iterable[ClusterFile]) -> None:
     """See that what is said of folders is what the lake has them under, and that a name stands for one id.
 
     Raises:

@@ -47,7 +47,7 @@ from pipelines.base.task_sizes import TASK_BYTES, balance
 from pipelines.bronze.backfill import in_batches, text_bytes
 from pipelines.bronze.discover import discover
 from pipelines.bronze.folders import Folder, Folders, folders_of
-from pipelines.bronze.inventory import Entry, rows, stat, unchanged, updated
+from pipelines.bronze.inventory import ReadLog, rows, stat, unchanged, updated
 from pipelines.bronze.passes import (
     HowRead,
     Unread,
@@ -231,14 +231,14 @@ def _unless_expired(item: Profile, closed_us: int) -> Profile:
     return replace(item, line_count=0, record_count=0, problem=problem, readable=False)
 
 
-def _inventory(lake: Lake) -> list[Entry]:
+def _inventory(lake: Lake) -> list[ReadLog]:
     if not lake.has_rows(INVENTORY):
         return []
     columns = [
         (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
         for column in lake.rows(INVENTORY, *INVENTORY.column_names).columns
     ]
-    return [Entry(*row) for row in zip(*columns, strict=True)]
+    return [ReadLog(*row) for row in zip(*columns, strict=True)]
 
 
 def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:

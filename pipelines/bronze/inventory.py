@@ -26,7 +26,7 @@ class Stat(NamedTuple):
     modified_us: int
 
 
-class Entry(NamedTuple):
+class ReadLog(NamedTuple):
     """A log as it was when it was read; a row of ``state.inventory``.
 
     Attributes:
@@ -56,7 +56,7 @@ def stat(path: str) -> Stat | None:
 
 
 def unchanged(
-    stats: Mapping[str, Stat | None], entries: Iterable[Entry], registered: Mapping[str, str], patterns: str = ""
+    stats: Mapping[str, Stat | None], entries: Iterable[ReadLog], registered: Mapping[str, str], patterns: str = ""
 ) -> dict[str, list[tuple[str, str]]]:
     """Files that are as they were: name of each log in them, with the hash by which the register has it.
 
@@ -65,7 +65,7 @@ def unchanged(
         registered: hash as stored by content id. A bundle is as it was only if the register has all of its logs.
         patterns: by which members of bundles are taken for logs now; with others a bundle may have other logs.
     """
-    by_path: dict[str, list[Entry]] = defaultdict(list)
+    by_path: dict[str, list[ReadLog]] = defaultdict(list)
     for entry in entries:
         by_path[entry.path].append(entry)
     return {
@@ -79,18 +79,18 @@ def unchanged(
     }
 
 
-def _is_same(entry: Entry, now: Stat | None) -> bool:
+def _is_same(entry: ReadLog, now: Stat | None) -> bool:
     is_settled = entry.looked_us - entry.modified_us >= SETTLED_US
     return is_settled and now is not None and (entry.size_bytes, entry.modified_us) == now
 
 
 def updated(
-    entries: Iterable[Entry],
+    entries: Iterable[ReadLog],
     stats: Mapping[str, Stat | None],
     logs: Mapping[str, Sequence[tuple[str, str]]],
     looked_us: int,
     patterns: str = "",
-) -> list[Entry]:
+) -> list[ReadLog]:
     """The entries after a run.
 
     Args:
@@ -99,7 +99,7 @@ def updated(
     """
     kept = [entry for entry in entries if entry.path not in logs]
     new = [
-        Entry(path, name, *told, file_id, looked_us, "" if name == path else patterns)
+        ReadLog(path, name, *told, file_id, looked_us, "" if name == path else patterns)
         for path, contents in logs.items()
         if (told := stats.get(path)) is not None
         for name, file_id in contents
@@ -107,6 +107,6 @@ def updated(
     return sorted([*kept, *new])
 
 
-def rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def rows(entries: Iterable[ReadLog]) -> list[dict[str, Any]]:
     """Rows of ``state.inventory``."""
     return [dict(zip(INVENTORY.column_names, entry, strict=True)) for entry in entries]

@@ -22,7 +22,7 @@ _REMEDY = "name the folders in ingest.clusters, or give --cluster NAME if all lo
 
 
 @dataclass(frozen=True)
-class Log:
+class BrokerLog:
     """A log of a broker of an unknown cluster.
 
     Attributes:
@@ -42,7 +42,7 @@ class Log:
     is_new: bool = False
 
 
-def told_apart(logs: Iterable[Log]) -> list[tuple[str, str]]:
+def told_apart(logs: Iterable[BrokerLog]) -> list[tuple[str, str]]:
     """See that the logs of a broker are of one broker.
 
     Returns:
@@ -51,7 +51,7 @@ def told_apart(logs: Iterable[Log]) -> list[tuple[str, str]]:
     Raises:
         InputError: names two logs that cannot be of one broker.
     """
-    by_broker: dict[int, dict[str, list[Log]]] = defaultdict(lambda: defaultdict(list))
+    by_broker: dict[int, dict[str, list[BrokerLog]]] = defaultdict(lambda: defaultdict(list))
     for log in sorted(logs, key=lambda log: (log.first_us, log.path)):
         by_broker[log.broker_id][str(PurePath(log.path).parent)].append(log)
     problems = {}
@@ -77,7 +77,7 @@ def told_apart(logs: Iterable[Log]) -> list[tuple[str, str]]:
     return [problems[broker_id] for broker_id in sorted(problems)]
 
 
-def _is_one(logs: Sequence[Log], others: Sequence[Log]) -> bool | None:
+def _is_one(logs: Sequence[BrokerLog], others: Sequence[BrokerLog]) -> bool | None:
     """Whether addresses show that two folders are of one broker, or of two; None: they show neither."""
     listeners, other_listeners = (frozenset().union(*(log.listeners for log in part)) for part in (logs, others))
     locals_, other_locals = (frozenset().union(*(log.locals for log in part)) for part in (logs, others))
@@ -86,7 +86,7 @@ def _is_one(logs: Sequence[Log], others: Sequence[Log]) -> bool | None:
     return False if (listeners and other_listeners) or (locals_ and other_locals) else None
 
 
-def _overlapping(logs: Sequence[Log], others: Sequence[Log]) -> tuple[str, str] | None:
+def _overlapping(logs: Sequence[BrokerLog], others: Sequence[BrokerLog]) -> tuple[str, str] | None:
     """Two logs of one kind that cover a common time."""
     for log, other in product(logs, others):
         overlap_us = min(log.last_us, other.last_us) - max(log.first_us, other.first_us)

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.base.errors import InputError
-from pipelines.bronze.bundles import entries, is_bundle
+from pipelines.bronze.bundles import is_bundle, members
 from pipelines.bronze.discover import is_log
 from pipelines.bronze.folders import NO_FOLDERS, Folders
 from pipelines.bronze.identity import OTHER, Hints
@@ -153,10 +153,10 @@ def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBat
     for reading in readings:
         wanted[reading.file].append(reading)
     with suppress(FileNotFoundError), open_file(bundle) as file:
-        for entry in entries(bundle, file, how.is_log):
-            of_member = wanted.pop(entry.path, None)
-            if of_member is not None and entry.stream is not None:
-                yield from stream_rows(of_member, entry.stream, how.zone_of(entry.path), how.record_bytes_max)
+        for member in members(bundle, file, how.is_log):
+            of_member = wanted.pop(member.path, None)
+            if of_member is not None and member.stream is not None:
+                yield from stream_rows(of_member, member.stream, how.zone_of(member.path), how.record_bytes_max)
             if not wanted:
                 return
     raise FileChangedError(next(iter(wanted)))
@@ -207,14 +207,14 @@ def require_kafka(
 def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
     is_empty = True
     with open_file(path) as file:
-        for entry in entries(path, file, how.is_log):
+        for member in members(path, file, how.is_log):
             is_empty = False
-            if entry.stream is None:
-                yield Unread(entry.path, None, entry.problem)
+            if member.stream is None:
+                yield Unread(member.path, None, member.problem)
                 continue
-            before = marks.get(_folder(entry.path), ())
-            zone = how.zone_of(entry.path)
-            for found in profile_stream(entry.path, entry.stream, zone, how.record_bytes_max, before):
+            before = marks.get(_folder(member.path), ())
+            zone = how.zone_of(member.path)
+            for found in profile_stream(member.path, member.stream, zone, how.record_bytes_max, before):
                 yield replace(found, bundle=path)
     if is_empty:
         yield Unread(path, None, "no log files in it: leave it out, or name its logs in ingest.include")

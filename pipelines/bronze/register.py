@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
-from pipelines.bronze.folders import NO_FOLDERS, Folders, Stored, require_one_name
-from pipelines.bronze.namesakes import Log, told_apart
+from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
+from pipelines.bronze.namesakes import BrokerLog, told_apart
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, named, resolve
 from pipelines.bronze.passes import Unread
 from pipelines.bronze.profile import Profile
@@ -70,8 +70,8 @@ def identify(
     if cluster:
         identities = {path: named(identity, cluster) for path, identity in identities.items()}
     identities = {path: replace(identity, logged_cluster_id=logged[path]) for path, identity in identities.items()}
-    stored = [Stored(row["path"], row["cluster_id"] or UNKNOWN, row["logged_cluster_id"]) for row in register]
-    stored += [Stored(path, identity.cluster_id, logged[path]) for path, identity in identities.items()]
+    stored = [ClusterFile(row["path"], row["cluster_id"] or UNKNOWN, row["logged_cluster_id"]) for row in register]
+    stored += [ClusterFile(path, identity.cluster_id, logged[path]) for path, identity in identities.items()]
     require_one_name(said, stored)
     said_of_brokers = _told_apart(new, identities, register)
     return identities, [*_changes([*here, *before], register), *said_of_brokers]
@@ -106,7 +106,7 @@ def _evidence(item: Profile) -> Evidence:
 def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], register: Rows) -> list[tuple[str, str]]:
     """`told_apart` of the files of no known cluster."""
     logs = [
-        Log(
+        BrokerLog(
             item.path,
             item.kind,
             broker_id,
@@ -123,7 +123,7 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
         and item.last_us is not None
     ]
     before = [
-        Log(row["path"], row["kind"], row["broker_id"], _micros(row["first_time"]), _micros(row["last_time"]))
+        BrokerLog(row["path"], row["kind"], row["broker_id"], _micros(row["first_time"]), _micros(row["last_time"]))
         for row in (register if logs else ())
         if row["cluster_id"] in (None, UNKNOWN) and row["broker_id"] is not None and row["last_time"] is not None
     ]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines.bronze import decompress
-from pipelines.bronze.bundles import MEMBERS_MAX, entries, is_bundle
+from pipelines.bronze.bundles import MEMBERS_MAX, is_bundle, members
 from pipelines.bronze.identity import Hints
 from pipelines.bronze.passes import HowRead, Unread, batches, from_json, profiles, to_json
 from pipelines.bronze.profile import Profile
@@ -344,7 +344,7 @@ def test_members_are_not_held(tmp_path: Path) -> None:
     path = tmp_path / "many.tar"
     path.write_bytes(tar(dict.fromkeys((f"{number}.txt" for number in range(2000)), b"x")))
     with open(path, "rb") as file:
-        assert list(entries(str(path), file, HOW.is_log)) == []
+        assert list(members(str(path), file, HOW.is_log)) == []
     assert MEMBERS_MAX > 2000
 
 

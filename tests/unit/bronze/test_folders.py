@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipelines.base.errors import InputError
-from pipelines.bronze.folders import NOTHING_SAID, Folder, Folders, Stored, folders_of, require_one_name
+from pipelines.bronze.folders import NOTHING_SAID, ClusterFile, Folder, Folders, folders_of, require_one_name
 from pipelines.bronze.identity import Hints
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile
@@ -223,5 +223,5 @@ def test_other_addresses_are_of_another_broker_whenever_it_wrote() -> None:
 
 
 def test_the_checks_ask_for_each_file_once() -> None:
-    named = [Stored(f"/l/e/{number}/server.log", "east", A) for number in range(3)]
-    require_one_name(Folders(), [*named, Stored("/l/x", B, B), Stored("/l/y", "unknown", None)])
+    named = [ClusterFile(f"/l/e/{number}/server.log", "east", A) for number in range(3)]
+    require_one_name(Folders(), [*named, ClusterFile("/l/x", B, B), ClusterFile("/l/y", "unknown", None)])

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.inventory import SETTLED_US, Entry, Stat, stat, unchanged, updated
+from pipelines.bronze.inventory import SETTLED_US, ReadLog, Stat, stat, unchanged, updated
 
 NOW = 1_800_000_000_000_000
 OLD = NOW - SETTLED_US
 REGISTERED = {"a": "sha-a", "b": "sha-b"}
 
 
-def entry(path: str = "/l/server.log", name: str | None = None, file_id: str = "a", **changes: int) -> Entry:
+def entry(path: str = "/l/server.log", name: str | None = None, file_id: str = "a", **changes: int) -> ReadLog:
     values = {"size_bytes": 7, "modified_us": OLD, "looked_us": NOW} | changes
-    return Entry(path, name or path, file_id=file_id, **values)
+    return ReadLog(path, name or path, file_id=file_id, **values)
 
 
 def test_a_file_that_is_as_it_was_is_known_by_its_hash() -> None:
@@ -41,7 +41,7 @@ def test_a_file_that_is_as_it_was_is_known_by_its_hash() -> None:
         (Stat(7, NOW + 60_000_000), entry(modified_us=NOW + 60_000_000)),
     ],
 )
-def test_any_other_is_hashed(now: Stat | None, noted: Entry) -> None:
+def test_any_other_is_hashed(now: Stat | None, noted: ReadLog) -> None:
     assert unchanged({"/l/server.log": now}, [noted], REGISTERED) == {}
 
 
@@ -67,9 +67,9 @@ def test_what_was_opened_takes_the_place_of_what_was_noted() -> None:
     stats = {"/l/server.log": Stat(9, NOW - 1), "/l/b.tgz": Stat(5, NOW - 2), "/l/lost.log": None}
     logs = {"/l/server.log": [("/l/server.log", "b")], "/l/b.tgz": [("/l/b.tgz!/c", "b")], "/l/lost.log": [("x", "a")]}
     assert updated(before, stats, logs, NOW) == [
-        Entry("/l/b.tgz", "/l/b.tgz!/c", 5, NOW - 2, "b", NOW),
+        ReadLog("/l/b.tgz", "/l/b.tgz!/c", 5, NOW - 2, "b", NOW),
         entry("/l/gone.log"),
-        Entry("/l/server.log", "/l/server.log", 9, NOW - 1, "b", NOW),
+        ReadLog("/l/server.log", "/l/server.log", 9, NOW - 1, "b", NOW),
     ]
 
 
@@ -96,7 +96,7 @@ def test_no_file_that_was_changed_since_is_taken_for_known(before_us: int, after
     def told(written_us: int) -> Stat:
         return Stat(7, (written_us + off_us) // SECOND_US * SECOND_US)
 
-    noted = Entry("f", "f", *told(NOW - before_us), "a", NOW)
+    noted = ReadLog("f", "f", *told(NOW - before_us), "a", NOW)
     assert unchanged({"f": told(NOW + after_us)}, [noted], REGISTERED) == {}
     if before_us >= SETTLED_US + 4 * SECOND_US:
         assert unchanged({"f": told(NOW - before_us)}, [noted], REGISTERED) == {"f": [("f", "sha-a")]}
