@@ -8,21 +8,13 @@ from typing import Final, NamedTuple
 
 
 class Limit(NamedTuple):
-    """A limit of the system.
+    """A limit of the system."""
 
-    Attributes:
-        option: of ``ulimit``.
-        number: of `resource`.
-        unit_bytes: what a shell counts it in; 1 for things.
-        what: is not had where it is reached.
-        words: how the kernel, Python, Arrow and the JVM say so.
-    """
-
-    option: str
-    number: int
-    unit_bytes: int
-    what: str
-    words: re.Pattern[str]
+    option: str  #: of ``ulimit``
+    number: int  #: of `resource`
+    unit_bytes: int  #: what a shell counts it in; 1 for things
+    what: str  #: is not had where it is reached
+    words: re.Pattern[str]  #: how the kernel, Python, Arrow and the JVM say so
 
 
 FILES: Final = Limit(

@@ -13,19 +13,12 @@ BY_WEIGHT = ("clean", "inconclusive", "violated")
 
 @dataclass(frozen=True)
 class RunBefore:
-    """What the audit before the last one came to, in the same lake.
+    """What the audit before the last one came to, in the same lake."""
 
-    Attributes:
-        run_id: of that audit.
-        fingerprints: of its findings.
-        verdicts: of its rules, by rule id; of several clusters' the worst.
-        incident_ids: of its incidents.
-    """
-
-    run_id: str
-    fingerprints: frozenset[str]
-    verdicts: Mapping[str, str]
-    incident_ids: frozenset[str] = frozenset()
+    run_id: str  #: of that audit
+    fingerprints: frozenset[str]  #: of its findings
+    verdicts: Mapping[str, str]  #: of its rules, by rule id; of several clusters' the worst
+    incident_ids: frozenset[str] = frozenset()  #: of its incidents
 
 
 def fingerprint(row: Mapping[str, Any], time_us: int | None) -> str:

@@ -21,15 +21,10 @@ _NAME = re.compile(
 
 
 class BrokerName(NamedTuple):
-    """A name that stands for a broker.
+    """A name that stands for a broker."""
 
-    Attributes:
-        shape: the name without its number, in small letters.
-        number: that it ends with.
-    """
-
-    shape: str
-    number: int
+    shape: str  #: the name without its number, in small letters
+    number: int  #: that it ends with
 
     @property
     def says_broker(self) -> bool:

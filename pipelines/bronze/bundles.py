@@ -54,19 +54,12 @@ _DAMAGE = (DamagedError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFEr
 
 
 class Member(NamedTuple):
-    """A file of a bundle, or what is wrong with the bundle.
+    """A file of a bundle, or what is wrong with the bundle."""
 
-    Attributes:
-        path: its address.
-        stream: to be read before the next member is asked for; None with a problem.
-        problem: what is wrong, and what to do.
-        target: address of what a link names.
-    """
-
-    path: str
-    stream: Readable | None
-    problem: str | None = None
-    target: str | None = None
+    path: str  #: its address
+    stream: Readable | None  #: to be read before the next member is asked for; None with a problem
+    problem: str | None = None  #: what is wrong, and what to do
+    target: str | None = None  #: address of what a link names
 
 
 def is_bundle(name: str) -> bool:

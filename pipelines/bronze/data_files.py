@@ -56,18 +56,12 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class DataSummary:
-    """What an ingest of data directories did.
+    """What an ingest of data directories did."""
 
-    Attributes:
-        files_found: files of data directories in the input.
-        files_new: of them, files whose content the lake did not have.
-        rows: rows added by table of silver.
-        problems: path and what is wrong with it and what to do, sorted; of all files at hand that are new.
-    """
-
-    files_found: int = 0
-    files_new: int = 0
-    rows: dict[str, int] = field(default_factory=dict)
+    files_found: int = 0  #: files of data directories in the input
+    files_new: int = 0  #: of them, files whose content the lake did not have
+    rows: dict[str, int] = field(default_factory=dict)  #: rows added by table of silver
+    #: path and what is wrong with it and what to do, sorted; of all files at hand that are new
     problems: tuple[tuple[str, str], ...] = ()
 
 

@@ -37,17 +37,11 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """What was found.
+    """What was found."""
 
-    Attributes:
-        files: absolute paths in sorted order, each once.
-        skipped: number of other files that were passed over.
-        unreadable: path and reason of files and folders that cannot be read, and of files that may be logs and are
-            not taken.
-    """
-
-    files: tuple[str, ...]
-    skipped: int
+    files: tuple[str, ...]  #: absolute paths in sorted order, each once
+    skipped: int  #: number of other files that were passed over
+    #: path and reason of files and folders that cannot be read, and of files that may be logs and are not taken
     unreadable: tuple[tuple[str, str], ...]
 
 

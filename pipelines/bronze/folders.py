@@ -21,15 +21,10 @@ _REMEDY = "give each cluster a name of its own in ingest.clusters"
 
 @dataclass(frozen=True)
 class Folder:
-    """What is said of a folder.
+    """What is said of a folder."""
 
-    Attributes:
-        cluster: the cluster's name; empty where only its zone is said.
-        timezone: IANA name; None where it is that of all.
-    """
-
-    cluster: str = ""
-    timezone: str | None = None
+    cluster: str = ""  #: the cluster's name; empty where only its zone is said
+    timezone: str | None = None  #: IANA name; None where it is that of all
 
 
 NOTHING_SAID = Folder()
@@ -37,12 +32,9 @@ NOTHING_SAID = Folder()
 
 @dataclass(frozen=True)
 class Folders:
-    """What is said of folders.
+    """What is said of folders."""
 
-    Attributes:
-        said: the parts of a folder's path, each of which may be a shell pattern, and what is said of it.
-    """
-
+    #: the parts of a folder's path, each of which may be a shell pattern, and what is said of it
     said: tuple[tuple[tuple[str, ...], Folder], ...] = ()
 
     def of(self, path: str) -> Folder:
@@ -69,16 +61,11 @@ NO_FOLDERS = Folders()
 
 
 class ClusterFile(NamedTuple):
-    """A file of the lake, or one that is about to be.
-
-    Attributes:
-        cluster_id: the cluster that it is stored under.
-        logged_cluster_id: the id that its lines tell, if they do.
-    """
+    """A file of the lake, or one that is about to be."""
 
     path: str
-    cluster_id: str
-    logged_cluster_id: str | None
+    cluster_id: str  #: the cluster that it is stored under
+    logged_cluster_id: str | None  #: the id that its lines tell, if they do
 
 
 def require_one_name(folders: Folders, files: Iterable[ClusterFile]) -> None:

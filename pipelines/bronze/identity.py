@@ -93,28 +93,17 @@ _LOGGER_KINDS = (
 
 @dataclass
 class Hints:
-    """What the lines of one file say about their writer. Counters count votes.
+    """What the lines of one file say about their writer. Counters count votes."""
 
-    Attributes:
-        brokers: ids that lines state as their own.
-        clusters: cluster ids.
-        versions: Kafka versions, as any program names that of its classes.
-        started: the last of them that the line of a broker's start follows.
-        named_us: when the last of them was named.
-        modes: zookeeper, kraft.
-        listeners: host:port of the broker's own listeners, with an explicit host.
-        locals: host:port of the broker's side of logged connections.
-        kinds: kinds of file that the loggers stand for, `CLIENT` and `SHARED`.
-    """
-
-    brokers: Counter[int] = field(default_factory=Counter)
-    clusters: Counter[str] = field(default_factory=Counter)
-    versions: list[str] = field(default_factory=list)
-    started: list[str] = field(default_factory=list)
-    named_us: list[int] = field(default_factory=list)
-    modes: Counter[str] = field(default_factory=Counter)
-    listeners: set[str] = field(default_factory=set)
-    locals: Counter[str] = field(default_factory=Counter)
+    brokers: Counter[int] = field(default_factory=Counter)  #: ids that lines state as their own
+    clusters: Counter[str] = field(default_factory=Counter)  #: cluster ids
+    versions: list[str] = field(default_factory=list)  #: Kafka versions, as any program names that of its classes
+    started: list[str] = field(default_factory=list)  #: the last of them that the line of a broker's start follows
+    named_us: list[int] = field(default_factory=list)  #: when the last of them was named
+    modes: Counter[str] = field(default_factory=Counter)  #: zookeeper, kraft
+    listeners: set[str] = field(default_factory=set)  #: host:port of the broker's own listeners, with an explicit host
+    locals: Counter[str] = field(default_factory=Counter)  #: host:port of the broker's side of logged connections
+    #: kinds of file that the loggers stand for, `CLIENT` and `SHARED`
     kinds: Counter[str] = field(default_factory=Counter)
 
     def observe(self, head: Head) -> int | None:

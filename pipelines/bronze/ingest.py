@@ -84,36 +84,21 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class IngestSummary:
-    """What an ingest did.
+    """What an ingest did."""
 
-    Attributes:
-        run_id: as given.
-        files_found: log files in the input, those in bundles counted one by one.
-        files_new: of them, files whose content was not in the lake.
-        files_known: of them, files whose content was, or that equal another one of the run.
-        files_waiting: new files of later batches.
-        files_skipped: files that were passed over as no logs, and those that cannot be read.
-        lines: physical lines of the new files; of a log that has grown, the known ones too.
-        records: their records.
-        stored_bytes: size of the new files.
-        content_bytes: their size decompressed.
-        problems: path and what is wrong with it and what to do, sorted; of files that are not stored, with the last
-            batch.
-        brokers: brokers of all files found, sorted.
-    """
-
-    run_id: str
-    files_found: int
-    files_new: int
-    files_known: int
-    files_waiting: int
-    files_skipped: int
-    lines: int
-    records: int
-    stored_bytes: int
-    content_bytes: int
+    run_id: str  #: as given
+    files_found: int  #: log files in the input, those in bundles counted one by one
+    files_new: int  #: of them, files whose content was not in the lake
+    files_known: int  #: of them, files whose content was, or that equal another one of the run
+    files_waiting: int  #: new files of later batches
+    files_skipped: int  #: files that were passed over as no logs, and those that cannot be read
+    lines: int  #: physical lines of the new files; of a log that has grown, the known ones too
+    records: int  #: their records
+    stored_bytes: int  #: size of the new files
+    content_bytes: int  #: their size decompressed
+    #: path and what is wrong with it and what to do, sorted; of files that are not stored, with the last batch
     problems: tuple[tuple[str, str], ...]
-    brokers: tuple[Broker, ...]
+    brokers: tuple[Broker, ...]  #: brokers of all files found, sorted
 
 
 def ingest(

@@ -27,23 +27,15 @@ class Stat(NamedTuple):
 
 
 class ReadLog(NamedTuple):
-    """A log as it was when it was read; a row of ``state.inventory``.
+    """A log as it was when it was read; a row of ``state.inventory``."""
 
-    Attributes:
-        path: of the file.
-        name: of the log: of a member of a bundle ``BUNDLE!/MEMBER``, else the path.
-        file_id: of its content.
-        looked_us: when the file's size and time were asked for.
-        patterns: by which members of a bundle were taken for logs; empty for a file that is no bundle.
-    """
-
-    path: str
-    name: str
+    path: str  #: of the file
+    name: str  #: of the log: of a member of a bundle ``BUNDLE!/MEMBER``, else the path
     size_bytes: int
     modified_us: int
-    file_id: str
-    looked_us: int
-    patterns: str = ""
+    file_id: str  #: of its content
+    looked_us: int  #: when the file's size and time were asked for
+    patterns: str = ""  #: by which members of a bundle were taken for logs; empty for a file that is no bundle
 
 
 def stat(path: str) -> Stat | None:

@@ -24,19 +24,12 @@ ISO_TIME = rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d
 
 
 class Head(NamedTuple):
-    """A record taken apart.
+    """A record taken apart."""
 
-    Attributes:
-        time_us: microseconds since the epoch.
-        level: TRACE to FATAL; None if the layout has none.
-        logger: logger name as logged; None if the text was cut before it.
-        message: the rest; continuation lines follow newlines.
-    """
-
-    time_us: int
-    level: str | None
-    logger: str | None
-    message: bytes
+    time_us: int  #: microseconds since the epoch
+    level: str | None  #: TRACE to FATAL; None if the layout has none
+    logger: str | None  #: logger name as logged; None if the text was cut before it
+    message: bytes  #: the rest; continuation lines follow newlines
 
 
 Parser = Callable[[bytes], Head | None]
@@ -48,24 +41,17 @@ Unwrap = Callable[[bytes], Unwrapped | None]
 
 @dataclass(frozen=True)
 class Layout:
-    """One layout.
+    """One layout."""
 
-    Attributes:
-        name: its conversion pattern, behind its wrappers' names: stored in ``bronze.log_files.layout``, it rebuilds it.
-        start: matches the beginning of a record's first line, at most `START_BYTES_MAX` bytes of it.
-        make: builds a parser for one file; parsers hold caches and are not shared.
-        unwrap: what each line has to go through first; None if lines stand as they were logged.
-        tail: matches the logger at the end of a line; None if it does not stand at the end of the message.
-        pieces: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines.
-        is_broken: a line that goes on by its length alone is over where the next one starts as a record does.
-    """
-
+    #: its conversion pattern, behind its wrappers' names: stored in ``bronze.log_files.layout``, it rebuilds it
     name: str
-    start: re.Pattern[bytes]
-    make: Callable[[Clock], Parser]
-    unwrap: Unwrap | None = None
+    start: re.Pattern[bytes]  #: matches the beginning of a record's first line, at most `START_BYTES_MAX` bytes of it
+    make: Callable[[Clock], Parser]  #: builds a parser for one file; parsers hold caches and are not shared
+    unwrap: Unwrap | None = None  #: what each line has to go through first; None if lines stand as they were logged
+    #: matches the logger at the end of a line; None if it does not stand at the end of the message
     tail: re.Pattern[bytes] | None = None
-    pieces: str = ""
+    pieces: str = ""  #: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines
+    #: a line that goes on by its length alone is over where the next one starts as a record does
     is_broken: bool = False
 
     def parser(self, zone: tzinfo) -> Parser:

@@ -20,15 +20,10 @@ _STARTS = re.compile(
 
 
 class Life(NamedTuple):
-    """From where in a file a broker wrote it.
+    """From where in a file a broker wrote it."""
 
-    Attributes:
-        offset: of its first record, in bytes.
-        broker_id: None until a line tells.
-    """
-
-    offset: int
-    broker_id: int | None
+    offset: int  #: of its first record, in bytes
+    broker_id: int | None  #: None until a line tells
 
 
 class LifeWatch:

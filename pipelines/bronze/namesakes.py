@@ -23,23 +23,18 @@ _REMEDY = "name the folders in ingest.clusters, or give --cluster NAME if all lo
 
 @dataclass(frozen=True)
 class BrokerLog:
-    """A log of a broker of an unknown cluster.
-
-    Attributes:
-        first_us, last_us: times of its first and last record.
-        listeners: host:port that its broker is configured to listen on, as far as lines tell.
-        locals: host:port of its broker's side of connections.
-        is_new: read in this run; those of earlier runs were told apart then.
-    """
+    """A log of a broker of an unknown cluster."""
 
     path: str
     kind: str
     broker_id: int
+    #: first_us, last_us: times of its first and last record
     first_us: int
     last_us: int
+    #: host:port that its broker is configured to listen on, as far as lines tell
     listeners: frozenset[str] = frozenset()
-    locals: frozenset[str] = frozenset()
-    is_new: bool = False
+    locals: frozenset[str] = frozenset()  #: host:port of its broker's side of connections
+    is_new: bool = False  #: read in this run; those of earlier runs were told apart then
 
 
 def told_apart(logs: Iterable[BrokerLog]) -> list[tuple[str, str]]:

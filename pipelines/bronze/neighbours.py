@@ -32,39 +32,22 @@ _CLUSTER_UNTOLD = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one file before its neighbours are asked.
+    """What is known of one file before its neighbours are asked."""
 
-    Attributes:
-        path: where it is.
-        kind: kind of file.
-        broker: broker that wrote it, from content (or stored in an earlier run).
-        source: what told the broker, if anything did.
-        cluster: cluster id from content, or the name that the configuration gives its folder.
-        version: Kafka version from content.
-        mode: zookeeper or kraft, from content.
-        listeners: addresses that its broker listens on.
-        locals: addresses of its broker's side of connections, with votes.
-        first_us: time of its first record.
-        problem: why its own lines do not tell the broker, if they should.
-        new: read in this run; False for one that only gives evidence.
-        brokers: those whose lines it holds, if of several.
-        is_named: its cluster is told by the configuration, which speaks of this folder and of no other.
-    """
-
-    path: str
-    kind: str
-    broker: int | None = None
-    source: str | None = None
-    cluster: str | None = None
-    version: str | None = None
-    mode: str | None = None
-    listeners: frozenset[str] = frozenset()
-    locals: Counter[str] = field(default_factory=Counter)
-    first_us: int | None = None
-    problem: str | None = None
-    new: bool = True
-    brokers: tuple[int, ...] = ()
-    is_named: bool = False
+    path: str  #: where it is
+    kind: str  #: kind of file
+    broker: int | None = None  #: broker that wrote it, from content (or stored in an earlier run)
+    source: str | None = None  #: what told the broker, if anything did
+    cluster: str | None = None  #: cluster id from content, or the name that the configuration gives its folder
+    version: str | None = None  #: Kafka version from content
+    mode: str | None = None  #: zookeeper or kraft, from content
+    listeners: frozenset[str] = frozenset()  #: addresses that its broker listens on
+    locals: Counter[str] = field(default_factory=Counter)  #: addresses of its broker's side of connections, with votes
+    first_us: int | None = None  #: time of its first record
+    problem: str | None = None  #: why its own lines do not tell the broker, if they should
+    new: bool = True  #: read in this run; False for one that only gives evidence
+    brokers: tuple[int, ...] = ()  #: those whose lines it holds, if of several
+    is_named: bool = False  #: its cluster is told by the configuration, which speaks of this folder and of no other
 
     def in_cluster(self, name: str) -> Evidence:
         """The evidence of a file in a folder that has a name; an empty one changes nothing."""

@@ -37,18 +37,14 @@ Marks = Mapping[str, Sequence[tuple[int, str]]]
 
 @dataclass(frozen=True)
 class HowRead:
-    """What tasks need of ``[ingest]`` of the configuration, without what checks it.
-
-    Attributes:
-        range_bytes: as in `pipelines.bronze.profile.profile`.
-    """
+    """What tasks need of ``[ingest]`` of the configuration, without what checks it."""
 
     timezone: str
     record_bytes_max: int
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     folders: Folders = NO_FOLDERS
-    range_bytes: int | None = None
+    range_bytes: int | None = None  #: as in `pipelines.bronze.profile.profile`
 
     def zone_of(self, path: str) -> str:
         """IANA name of the zone of a file's times."""

@@ -37,65 +37,39 @@ EXPECTED_LINES = (
 
 @dataclass(frozen=True)
 class Profile:
-    """What a file is.
+    """What a file is."""
 
-    Attributes:
-        path: as found.
-        sha256: of the file as stored.
-        content_id: of its decompressed content, the ``file_id`` of bronze.
-        size_bytes: as stored.
-        content_bytes: decompressed.
-        compressed: stored compressed.
-        kind: kind of file, by name and content.
-        layout: name of its layout; None if none is known.
-        line_count: physical lines.
-        record_count: log records.
-        first_us: time of the first record, microseconds since the epoch.
-        last_us: time of the last record; of either, the first and the last that are no strays.
-        problem: what is wrong and what to do.
-        hints: what its lines say about their writer.
-        grown_from: content id of a known file that is the beginning of this one: a log that was read while written.
-        start_offset: first byte that no known file has; start of a line.
-        start_line: number of that line.
-        readable: it is text, and has at least one line of a broker's, as far as its loggers tell.
-        bundle: the file that it is a member of, or in which its lines are mixed with others', if it is one.
-        kafka_records: about how many of the records Kafka's loggers wrote, by those that were asked.
-        passages: what its lines tell of an hour that its zone repeats.
-        flips: bytes from which on a repeated time is of the second pass, then of the first again, and so on.
-        ranges: parts that can be read by themselves; none of a file that is read as a whole.
-        lives: brokers that wrote it one after the other, if several did.
-        resolution_us: how fine its times are: whole seconds, milliseconds or finer; None where no record has a time.
-        strays: bytes at which records begin whose times are far from those around them.
-        source: whose lines these are of a file in which those of several are mixed; empty: all of them.
-    """
-
-    path: str
-    sha256: str
-    content_id: str
-    size_bytes: int
-    content_bytes: int
-    compressed: bool
-    kind: str
-    layout: str | None
-    line_count: int
-    record_count: int
-    first_us: int | None
-    last_us: int | None
-    problem: str | None
-    hints: Hints
+    path: str  #: as found
+    sha256: str  #: of the file as stored
+    content_id: str  #: of its decompressed content, the ``file_id`` of bronze
+    size_bytes: int  #: as stored
+    content_bytes: int  #: decompressed
+    compressed: bool  #: stored compressed
+    kind: str  #: kind of file, by name and content
+    layout: str | None  #: name of its layout; None if none is known
+    line_count: int  #: physical lines
+    record_count: int  #: log records
+    first_us: int | None  #: time of the first record, microseconds since the epoch
+    last_us: int | None  #: time of the last record; of either, the first and the last that are no strays
+    problem: str | None  #: what is wrong and what to do
+    hints: Hints  #: what its lines say about their writer
+    #: content id of a known file that is the beginning of this one: a log that was read while written
     grown_from: str | None = None
-    start_offset: int = 0
-    start_line: int = 1
-    readable: bool = True
+    start_offset: int = 0  #: first byte that no known file has; start of a line
+    start_line: int = 1  #: number of that line
+    readable: bool = True  #: it is text, and has at least one line of a broker's, as far as its loggers tell
+    #: the file that it is a member of, or in which its lines are mixed with others', if it is one
     bundle: str | None = None
-    kafka_records: int = 0
-    passages: tuple[Passage, ...] = ()
+    kafka_records: int = 0  #: about how many of the records Kafka's loggers wrote, by those that were asked
+    passages: tuple[Passage, ...] = ()  #: what its lines tell of an hour that its zone repeats
+    #: bytes from which on a repeated time is of the second pass, then of the first again, and so on
     flips: tuple[int, ...] = ()
-    ranges: tuple[ByteRange, ...] = ()
+    ranges: tuple[ByteRange, ...] = ()  #: parts that can be read by themselves; none of a file that is read as a whole
+    #: how fine its times are: whole seconds, milliseconds or finer; None where no record has a time
     resolution_us: int | None = None
-    lives: tuple[Life, ...] = ()
-    strays: tuple[int, ...] = ()
-    source: str = ""
+    lives: tuple[Life, ...] = ()  #: brokers that wrote it one after the other, if several did
+    strays: tuple[int, ...] = ()  #: bytes at which records begin whose times are far from those around them
+    source: str = ""  #: whose lines these are of a file in which those of several are mixed; empty: all of them
 
 
 def stored_sha256(path: str) -> str:

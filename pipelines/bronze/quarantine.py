@@ -32,27 +32,18 @@ ALL = "all"
 
 
 class Quarantined(NamedTuple):
-    """A file in quarantine.
-
-    Attributes:
-        problem: why, and what to do, in one sentence.
-    """
+    """A file in quarantine."""
 
     file_id: str
     path: str
-    problem: str
+    problem: str  #: why, and what to do, in one sentence
 
 
 class Custody(NamedTuple):
-    """Who is in quarantine, and who was released.
+    """Who is in quarantine, and who was released."""
 
-    Attributes:
-        quarantined: rows of ``quality.quarantined_files`` in force, by file.
-        released: the latest release of each file that was ever released.
-    """
-
-    quarantined: Mapping[str, Mapping[str, Any]]
-    released: Mapping[str, str]
+    quarantined: Mapping[str, Mapping[str, Any]]  #: rows of ``quality.quarantined_files`` in force, by file
+    released: Mapping[str, str]  #: the latest release of each file that was ever released
 
     def batch_of(self, file_id: str, run_id: str) -> str:
         """The batch that a file's rows come with: its ingest, or its release if that was later."""

@@ -19,19 +19,13 @@ from pipelines.bronze.source import BLOCK_BYTES, SeekableFile
 
 
 class ByteRange(NamedTuple):
-    """A part of a file.
+    """A part of a file."""
 
-    Attributes:
-        start: its first byte, where a record starts.
-        line_no: number of the line that starts there.
-        end: the first byte behind it.
-        checksum: CRC-32 of its bytes. Enough to see that a file was rotated in between, and four times as fast as a
-            hash: each byte of a large file goes through it in the pass that one task makes alone.
-    """
-
-    start: int
-    line_no: int
-    end: int
+    start: int  #: its first byte, where a record starts
+    line_no: int  #: number of the line that starts there
+    end: int  #: the first byte behind it
+    #: CRC-32 of its bytes. Enough to see that a file was rotated in between, and four times as fast as a hash: each
+    #: byte of a large file goes through it in the pass that one task makes alone
     checksum: int
 
 

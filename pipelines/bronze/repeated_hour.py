@@ -29,17 +29,11 @@ DISORDER_US = 60 * _SECOND_US
 
 
 class Repeat(NamedTuple):
-    """A span of local time that comes twice.
+    """A span of local time that comes twice."""
 
-    Attributes:
-        start_us: instant at which its first pass begins.
-        switch_us: instant at which clocks are set back: the second pass begins.
-        offset_us: of local time from UTC in the first pass.
-    """
-
-    start_us: int
-    switch_us: int
-    offset_us: int
+    start_us: int  #: instant at which its first pass begins
+    switch_us: int  #: instant at which clocks are set back: the second pass begins
+    offset_us: int  #: of local time from UTC in the first pass
 
     @property
     def span_us(self) -> int:
@@ -88,36 +82,26 @@ def _offset_s(zone: tzinfo, time_s: int) -> int:
 
 
 class Passage(NamedTuple):
-    """What the lines of a file tell of a repeated span. Instants are those of the first pass.
+    """What the lines of a file tell of a repeated span. Instants are those of the first pass."""
 
-    Attributes:
-        start_us, span_us: of the `Repeat`.
-        first_us: of its first line in the span.
-        highest_us: of the last line there but for disorder.
-        begins, ends: whether the file has no line before, and after it.
-        begin_offset: byte of the first of these lines.
-        flips: bytes of lines from which on they are of the other pass than those before: where time goes back by half
-            of the span, and around lines of the first pass that come late.
-        is_stepped: time goes back so far between these lines.
-        is_after: its first line is of the second pass, as a line of the first that comes late behind it shows.
-        is_torn: time went back so far more than once, or from the beginning of the span to its end at once.
-        disorder_us: by how much it went back otherwise, at most.
-        silence_us: the longest time without a line, from the last line before to the first one after the span, as
-            local time tells it.
-    """
-
+    #: start_us, span_us: of the `Repeat`
     start_us: int
     span_us: int
-    first_us: int
-    highest_us: int
-    begins: bool
-    begin_offset: int
-    ends: bool = True
+    first_us: int  #: of its first line in the span
+    highest_us: int  #: of the last line there but for disorder
+    begins: bool  #: whether the file has no line before, and after it
+    begin_offset: int  #: byte of the first of these lines
+    ends: bool = True  #: whether the file has no line before, and after it
+    #: bytes of lines from which on they are of the other pass than those before: where time goes back by half of the
+    #: span, and around lines of the first pass that come late
     flips: tuple[int, ...] = ()
-    is_stepped: bool = False
+    is_stepped: bool = False  #: time goes back so far between these lines
+    #: its first line is of the second pass, as a line of the first that comes late behind it shows
     is_after: bool = False
-    is_torn: bool = False
-    disorder_us: int = 0
+    is_torn: bool = False  #: time went back so far more than once, or from the beginning of the span to its end at once
+    disorder_us: int = 0  #: by how much it went back otherwise, at most
+    #: the longest time without a line, from the last line before to the first one after the span, as local time tells
+    #: it
     silence_us: int = 0
 
 
@@ -210,33 +194,26 @@ class PassageWatch:
 
 
 class SeriesLog(NamedTuple):
-    """A file of a series.
-
-    Attributes:
-        first_us, last_us: instants of its first and its last record, in a repeated span those of the first pass.
-        passages: of a file of this run; None for one of which the lake knows the true instants.
-    """
+    """A file of a series."""
 
     path: str
+    #: first_us, last_us: instants of its first and its last record, in a repeated span those of the first pass
     first_us: int
     last_us: int
+    #: of a file of this run; None for one of which the lake knows the true instants
     passages: tuple[Passage, ...] | None
 
 
 @dataclass(frozen=True)
 class Placed:
-    """How the times of a file are read.
+    """How the times of a file are read."""
 
-    Attributes:
-        flips: bytes from which on repeated times are of the second pass, then of the first again, and so on.
-        first_us, last_us: instants of its first and its last record.
-        undecided: beginnings of spans, as instants, of which it cannot be told which pass it was.
-    """
-
+    #: bytes from which on repeated times are of the second pass, then of the first again, and so on
     flips: tuple[int, ...]
+    #: first_us, last_us: instants of its first and its last record
     first_us: int
     last_us: int
-    undecided: tuple[int, ...] = ()
+    undecided: tuple[int, ...] = ()  #: beginnings of spans, as instants, of which it cannot be told which pass it was
 
 
 def placed(logs: Iterable[SeriesLog]) -> dict[str, Placed]:

@@ -31,42 +31,26 @@ CHANGED = "changed while it was read"
 
 @dataclass(frozen=True)
 class FileSpan:
-    """What to read, and what its lines are told: one line of the plan.
+    """What to read, and what its lines are told: one line of the plan."""
 
-    Attributes:
-        path: the file.
-        file_id: content id that its profile found.
-        content_bytes: content that was profiled; a log that has grown since is read up to there.
-        start_offset: first byte to store; a known file has what is before it.
-        start_line: number of the line that starts there.
-        layout: name of its layout.
-        kind: kind of file.
-        cluster_id: cluster it belongs to.
-        broker_id: broker that wrote it.
-        bundle: the file that it is a member of, or in which its lines are mixed with others', if it is one.
-        flips, strays: as in `pipelines.bronze.profile.Profile`.
-        part: the range of the file that is read; None: all of it.
-        lives: brokers that wrote it one after the other, if several did.
-        names_broker: several brokers wrote it at a time: a record is of the one that it names, if it does.
-        source: whose lines are read of a file in which those of several are mixed; empty: all of them.
-    """
-
-    path: str
-    file_id: str
-    content_bytes: int
-    start_offset: int
-    start_line: int
-    layout: str | None
-    kind: str
-    cluster_id: str
-    broker_id: int | None
+    path: str  #: the file
+    file_id: str  #: content id that its profile found
+    content_bytes: int  #: content that was profiled; a log that has grown since is read up to there
+    start_offset: int  #: first byte to store; a known file has what is before it
+    start_line: int  #: number of the line that starts there
+    layout: str | None  #: name of its layout
+    kind: str  #: kind of file
+    cluster_id: str  #: cluster it belongs to
+    broker_id: int | None  #: broker that wrote it
+    #: the file that it is a member of, or in which its lines are mixed with others', if it is one
     bundle: str | None = None
+    #: flips, strays: as in `pipelines.bronze.profile.Profile`
     flips: tuple[int, ...] = ()
     strays: tuple[int, ...] = ()
-    source: str = ""
-    part: ByteRange | None = None
-    lives: tuple[Life, ...] = ()
-    names_broker: bool = False
+    source: str = ""  #: whose lines are read of a file in which those of several are mixed; empty: all of them
+    part: ByteRange | None = None  #: the range of the file that is read; None: all of it
+    lives: tuple[Life, ...] = ()  #: brokers that wrote it one after the other, if several did
+    names_broker: bool = False  #: several brokers wrote it at a time: a record is of the one that it names, if it does
 
     @property
     def file(self) -> str:

@@ -78,26 +78,19 @@ UNKNOWN_BROKER: Final = -1
 
 
 class LogFile(NamedTuple):
-    """A row of `bronze.log_files`; one for each of the brokers that wrote it.
-
-    Attributes:
-        cluster_id: `UNKNOWN_CLUSTER` where no line says it.
-        first_us, last_us: of its records; None where none has a time.
-        parsed: silver has what it tells.
-        resolution_us: how fine its times are; None counts as milliseconds.
-        kafka_version: that its broker logged; None where no line tells it.
-    """
+    """A row of `bronze.log_files`; one for each of the brokers that wrote it."""
 
     file_id: str
     path: str
     kind: str
-    cluster_id: str
+    cluster_id: str  #: `UNKNOWN_CLUSTER` where no line says it
     broker_id: Int | None
+    #: first_us, last_us: of its records; None where none has a time
     first_us: Long | None
     last_us: Long | None
-    parsed: bool
-    resolution_us: Long | None = None
-    kafka_version: str | None = None
+    parsed: bool  #: silver has what it tells
+    resolution_us: Long | None = None  #: how fine its times are; None counts as milliseconds
+    kafka_version: str | None = None  #: that its broker logged; None where no line tells it
 
 
 class Life(NamedTuple):
@@ -114,79 +107,61 @@ class Life(NamedTuple):
 
 
 class FetchRun(NamedTuple):
-    """Fetches of a follower whose numbers follow each other on a connection.
-
-    Attributes:
-        broker_id: leader whose request log has them.
-        first_us, last_us: times of the first and the last of their lines.
-        missing: numbers left out between them, in lines from `missing_since_us` to `missing_until_us`; None for none.
-    """
+    """Fetches of a follower whose numbers follow each other on a connection."""
 
     cluster_id: str
-    broker_id: Int
+    broker_id: Int  #: leader whose request log has them
     connection: str
     replica_id: Int
     first_number: Long
     last_number: Long
+    #: first_us, last_us: times of the first and the last of their lines
     first_us: Long
     last_us: Long
+    #: numbers left out between them, in lines from `missing_since_us` to `missing_until_us`; None for none
     missing: Long | None = None
     missing_since_us: Long | None = None
     missing_until_us: Long | None = None
 
 
 class FetchEnd(NamedTuple):
-    """A follower's thread stopped, or could not fetch, from its first time of a minute to its last.
-
-    Attributes:
-        broker_id: the follower.
-        stopped: the thread, by whoever started it.
-    """
+    """A follower's thread stopped, or could not fetch, from its first time of a minute to its last."""
 
     cluster_id: str
-    broker_id: Int
+    broker_id: Int  #: the follower
     leader: Int
     first_us: Long
     last_us: Long
-    stopped: bool = False
+    stopped: bool = False  #: the thread, by whoever started it
 
 
 @dataclass(frozen=True)
 class Premises:
-    """What the whole audit rests on.
+    """What the whole audit rests on."""
 
-    Attributes:
-        contexts: versions and configuration of the brokers.
-        files: every log file that was read.
-        topic_names: by (cluster, topic id), of all ids that a line names.
-        lives: in the order of time.
-        events: of `EVENTS` without those of one partition and those of the past, each with its cluster.
-        records: of the metadata log, about nodes or about who is the active controller: rows of
-            `silver.metadata_records`, their instants in microseconds.
-        snapshots: by (cluster, node), the last offset that its newest snapshot of the metadata log covers.
-        producers: transactional ids by (cluster, producer id), as requests about transactions name both.
-        transactional_clients: by (cluster, client id, host) the transactional id of a client that uses one only.
-            Request logs before 2.8 do not print a produce's. A transactional producer sends nothing outside of
-            transactions, so whoever began one under this name and from this host is taken for the sender.
-        threads: by cluster, the follower's fetcher thread that each connection to a leader belongs to.
-        runs: of the fetches of all followers, in no order.
-        fetch_ends: when threads that fetch stopped, or could not fetch.
-        future_logs: of replicas that are moved between directories.
-    """
-
-    contexts: Contexts = field(default_factory=Contexts)
-    files: tuple[LogFile, ...] = ()
+    contexts: Contexts = field(default_factory=Contexts)  #: versions and configuration of the brokers
+    files: tuple[LogFile, ...] = ()  #: every log file that was read
+    #: by (cluster, topic id), of all ids that a line names
     topic_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    lives: tuple[Life, ...] = ()
+    lives: tuple[Life, ...] = ()  #: in the order of time
+    #: of `EVENTS` without those of one partition and those of the past, each with its cluster
     events: tuple[tuple[str, EventRow], ...] = ()
+    #: of the metadata log, about nodes or about who is the active controller: rows of `silver.metadata_records`,
+    #: their instants in microseconds
     records: tuple[Mapping[str, Any], ...] = ()
+    #: by (cluster, node), the last offset that its newest snapshot of the metadata log covers
     snapshots: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    #: transactional ids by (cluster, producer id), as requests about transactions name both
     producers: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    #: by (cluster, client id, host) the transactional id of a client that uses one only. Request logs before 2.8 do
+    #: not print a produce's. A transactional producer sends nothing outside of transactions, so whoever began one
+    #: under this name and from this host is taken for the sender
     transactional_clients: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    #: by cluster, the follower's fetcher thread that each connection to a leader belongs to
     threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
-    runs: tuple[FetchRun, ...] = ()
-    fetch_ends: tuple[FetchEnd, ...] = ()
-    future_logs: FutureLogs = field(default_factory=dict)
+    runs: tuple[FetchRun, ...] = ()  #: of the fetches of all followers, in no order
+    fetch_ends: tuple[FetchEnd, ...] = ()  #: when threads that fetch stopped, or could not fetch
+    future_logs: FutureLogs = field(default_factory=dict)  #: of replicas that are moved between directories
 
     @cached_property
     def modes(self) -> dict[Broker, str]:

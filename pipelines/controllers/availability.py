@@ -43,25 +43,20 @@ MinIsrOf = Callable[[int, int, int | None], int | None]
 
 
 class Unavailability(NamedTuple):
-    """A row of gold `availability`; the shell adds the cluster. A clock is a broker's id.
-
-    Attributes:
-        leader_epoch, isr: with which it began.
-        ended_time_us: None where it lasts until the logs end.
-        states_missing: partition epochs within it that no line shows.
-    """
+    """A row of gold `availability`; the shell adds the cluster. A clock is a broker's id."""
 
     topic: str
     partition: int
     state: str
     started_time_us: int
     started_clock: int
-    ended_time_us: int | None
+    ended_time_us: int | None  #: None where it lasts until the logs end
     ended_clock: int | None
+    #: leader_epoch, isr: with which it began
     leader_epoch: int | None = None
     isr: tuple[int, ...] | None = None
     min_insync_replicas: int | None = None
-    states_missing: int = 0
+    states_missing: int = 0  #: partition epochs within it that no line shows
     produces_refused: int | None = None
 
 

@@ -21,22 +21,18 @@ _KRAFT: Final = "kraft"
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What workers are told.
+    """What workers are told."""
 
-    Attributes:
-        contexts: versions and configuration of the brokers.
-        events: of `EVENTS`, those that name no topic, by cluster, in the order of time.
-        topic_events: those that name a topic and no partition, by (cluster, topic).
-        kraft: whether the cluster's controllers are of KRaft, by cluster.
-        handled: failures that a controller has dealt with, by cluster.
-        registrations: decoded steps of brokers' registrations, by cluster.
-    """
-
-    contexts: Contexts = field(default_factory=Contexts)
+    contexts: Contexts = field(default_factory=Contexts)  #: versions and configuration of the brokers
+    #: of `EVENTS`, those that name no topic, by cluster, in the order of time
     events: Mapping[str, list[EventRow]] = field(default_factory=dict)
+    #: those that name a topic and no partition, by (cluster, topic)
     topic_events: Mapping[tuple[str, str], list[EventRow]] = field(default_factory=dict)
+    #: whether the cluster's controllers are of KRaft, by cluster
     kraft: Mapping[str, bool] = field(default_factory=dict)
+    #: failures that a controller has dealt with, by cluster
     handled: Mapping[str, list[Handled]] = field(default_factory=dict)
+    #: decoded steps of brokers' registrations, by cluster
     registrations: Mapping[str, list[RegistrationRow]] = field(default_factory=dict)
 
     def version(self, cluster_id: str) -> str | None:

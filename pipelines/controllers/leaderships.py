@@ -46,44 +46,32 @@ def moment_of(row: EventRow | StateRow | LeadershipRow) -> Moment:
 
 @dataclass
 class LeaderEpoch:
-    """One leader epoch.
+    """One leader epoch."""
 
-    Attributes:
-        incarnation: of the topic, counted from 0 as the logs show them.
-        elected: the controller's decision: of its state machine, its first line, or the metadata record.
-        from_state: state that its machine moved the partition from.
-        sent: the controller sends it to brokers (up to 3.9, TRACE since 2.6).
-        received: the new leader got the request.
-        taken_up: the new leader starts the epoch.
-        shown: the first line of anyone that shows it.
-        heard: the first line of each broker about its own role in it.
-        isr: at its start, `last_isr` at its end, as far as lines show; so is whether a reassignment was going on.
-        asked: replicas that its leader asked for; what came of it is not known.
-        recovering: the election was unclean (KIP-704), as its record says.
-        elr_before, last_known_before: eligible replicas and last known leader before it (KIP-966), as records say.
-    """
-
-    incarnation: int
+    incarnation: int  #: of the topic, counted from 0 as the logs show them
     leader_epoch: int
     leader: int | None = None
-    from_state: str | None = None
+    from_state: str | None = None  #: state that its machine moved the partition from
+    #: the controller's decision: of its state machine, its first line, or the metadata record
     elected: Moment | None = None
     elected_by_machine: bool = False
-    sent: Moment | None = None
-    received: Moment | None = None
-    taken_up: Moment | None = None
-    shown: Moment | None = None
-    heard: dict[int, Moment] = field(default_factory=dict)
+    sent: Moment | None = None  #: the controller sends it to brokers (up to 3.9, TRACE since 2.6)
+    received: Moment | None = None  #: the new leader got the request
+    taken_up: Moment | None = None  #: the new leader starts the epoch
+    shown: Moment | None = None  #: the first line of anyone that shows it
+    heard: dict[int, Moment] = field(default_factory=dict)  #: the first line of each broker about its own role in it
     offset: int | None = None
+    #: at its start, `last_isr` at its end, as far as lines show; so is whether a reassignment was going on
     isr: tuple[int, ...] | None = None
     first_partition_epoch: int | None = None
     last_isr: tuple[int, ...] | None = None
     last_partition_epoch: int | None = None
-    asked: frozenset[int] = frozenset()
+    asked: frozenset[int] = frozenset()  #: replicas that its leader asked for; what came of it is not known
     replicas: tuple[int, ...] | None = None
     reassigning_first: bool = False
     reassigning_last: bool = False
-    recovering: bool | None = None
+    recovering: bool | None = None  #: the election was unclean (KIP-704), as its record says
+    #: elr_before, last_known_before: eligible replicas and last known leader before it (KIP-966), as records say
     elr_before: tuple[int, ...] | None = None
     last_known_before: tuple[int, ...] | None = None
 

@@ -45,19 +45,12 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 class PartitionFound(NamedTuple):
-    """What there is to say of one partition.
+    """What there is to say of one partition."""
 
-    Attributes:
-        rows: of gold tables, by name.
-        cases: rows of `pipelines.rules.cases`.
-        checked: facts judged, by rule.
-        failovers: those of `rows`.
-    """
-
-    rows: Rows
-    cases: list[dict[str, Any]]
-    checked: dict[str, int]
-    failovers: Sequence[Failover] = ()
+    rows: Rows  #: of gold tables, by name
+    cases: list[dict[str, Any]]  #: rows of `pipelines.rules.cases`
+    checked: dict[str, int]  #: facts judged, by rule
+    failovers: Sequence[Failover] = ()  #: those of `rows`
 
 
 def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: d.Group) -> PartitionFound:

@@ -44,17 +44,11 @@ _WHOLE = ("topic", "partition", "topic_id", "leader", "leader_epoch", "partition
 
 
 class Controllers(NamedTuple):
-    """What the replay gives beside rows of tables.
+    """What the replay gives beside rows of tables."""
 
-    Attributes:
-        cases: rows of `pipelines.rules.cases`.
-        checked: facts judged, by cluster and rule.
-        errors: what failed, by cluster and rule.
-    """
-
-    cases: list[dict[str, Any]]
-    checked: dict[tuple[str, str], int]
-    errors: dict[tuple[str, str], str]
+    cases: list[dict[str, Any]]  #: rows of `pipelines.rules.cases`
+    checked: dict[tuple[str, str], int]  #: facts judged, by cluster and rule
+    errors: dict[tuple[str, str], str]  #: what failed, by cluster and rule
 
 
 def replay_of_controllers(

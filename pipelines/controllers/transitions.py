@@ -11,12 +11,7 @@ from pipelines.rules.rule import Ref as Evidence
 
 
 class Transition(NamedTuple):
-    """A row of gold `controller_transitions`; the shell adds the cluster.
-
-    Attributes:
-        why: allowed, first_of_controller (nothing to compare with), after_gap (lines between are missing), refused
-            (the controller itself refused the pair), failed, repeated, never_allowed, contradicts.
-    """
+    """A row of gold `controller_transitions`; the shell adds the cluster."""
 
     topic: str
     partition: int
@@ -26,6 +21,8 @@ class Transition(NamedTuple):
     from_state: str
     to_state: str
     legal: bool | None
+    #: allowed, first_of_controller (nothing to compare with), after_gap (lines between are missing), refused (the
+    #: controller itself refused the pair), failed, repeated, never_allowed, contradicts
     why: str
     ref: Ref
     replica_id: int | None = None

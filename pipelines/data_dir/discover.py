@@ -32,27 +32,16 @@ _BOOTSTRAP = "bootstrap.checkpoint"
 
 
 class DataFile(NamedTuple):
-    """A file of a data directory.
+    """A file of a data directory."""
 
-    Attributes:
-        path: absolute.
-        data_dir: the data directory, absolute.
-        name: path within it, without ``.gz``.
-        kind: see ``bronze.data_files``.
-        topic: of the partition's folder; None for a file of the whole directory.
-        partition: of the folder.
-        replica_state: what the name of the folder says.
-        base_offset: first offset of a segment, end offset of a snapshot.
-    """
-
-    path: str
-    data_dir: str
-    name: str
-    kind: str
-    topic: str | None = None
-    partition: int | None = None
-    replica_state: str | None = None
-    base_offset: int = 0
+    path: str  #: absolute
+    data_dir: str  #: the data directory, absolute
+    name: str  #: path within it, without ``.gz``
+    kind: str  #: see ``bronze.data_files``
+    topic: str | None = None  #: of the partition's folder; None for a file of the whole directory
+    partition: int | None = None  #: of the folder
+    replica_state: str | None = None  #: what the name of the folder says
+    base_offset: int = 0  #: first offset of a segment, end offset of a snapshot
 
     @property
     def source(self) -> str:

@@ -17,21 +17,13 @@ _BLOCK_BYTES = 1 << 18
 
 
 class Inner(NamedTuple):
-    """What a wrapper holds.
+    """What a wrapper holds."""
 
-    Attributes:
-        messages: whole ones.
-        first_offset: as stored: relative to the wrapper's first one since magic 1, absolute before.
-        last_offset: as stored.
-        first_ms: timestamp of the first message, Unix milliseconds.
-        problem: why the messages are not all of it.
-    """
-
-    messages: int
-    first_offset: int
-    last_offset: int
-    first_ms: int | None
-    problem: str | None
+    messages: int  #: whole ones
+    first_offset: int  #: as stored: relative to the wrapper's first one since magic 1, absolute before
+    last_offset: int  #: as stored
+    first_ms: int | None  #: timestamp of the first message, Unix milliseconds
+    problem: str | None  #: why the messages are not all of it
 
 
 def inner_messages(body: bytes, magic: int) -> Inner:

@@ -23,23 +23,14 @@ _IDLE = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")
 
 
 class Step(NamedTuple):
-    """A change with its place.
+    """A change with its place."""
 
-    Attributes:
-        source: `LOG`, `SNAPSHOT` or `BOOTSTRAP`.
-        byte_offset: of its batch in the file.
-        record_no: which record of the file, from 0.
-        offset: in the log; of what a snapshot holds, the last offset that the snapshot covers.
-        controller_epoch: epoch of the active controller that wrote it.
-        time_ms: timestamp of the record, Unix milliseconds.
-    """
-
-    source: str
-    byte_offset: int
-    record_no: int
-    offset: int
-    controller_epoch: int | None
-    time_ms: int | None
+    source: str  #: `LOG`, `SNAPSHOT` or `BOOTSTRAP`
+    byte_offset: int  #: of its batch in the file
+    record_no: int  #: which record of the file, from 0
+    offset: int  #: in the log; of what a snapshot holds, the last offset that the snapshot covers
+    controller_epoch: int | None  #: epoch of the active controller that wrote it
+    time_ms: int | None  #: timestamp of the record, Unix milliseconds
     change: Change
 
 

@@ -150,21 +150,13 @@ Message = (
 
 
 class Decoded(NamedTuple):
-    """One record.
+    """One record."""
 
-    Attributes:
-        name: as Kafka calls it.
-        api_key: None for a control record.
-        version: of the message.
-        message: its content; None if this kind is not decoded, or cannot be.
-        problem: why it cannot be decoded.
-    """
-
-    name: str
-    api_key: int | None
-    version: int | None
-    message: Message | None
-    problem: str | None = None
+    name: str  #: as Kafka calls it
+    api_key: int | None  #: None for a control record
+    version: int | None  #: of the message
+    message: Message | None  #: its content; None if this kind is not decoded, or cannot be
+    problem: str | None = None  #: why it cannot be decoded
 
 
 def decode(record: Record) -> Decoded:

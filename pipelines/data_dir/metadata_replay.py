@@ -19,15 +19,9 @@ from pipelines.data_dir.metadata_records import Decoded
 
 
 class Registration(NamedTuple):
-    """A partition as the metadata has it.
+    """A partition as the metadata has it."""
 
-    Attributes:
-        leader: -1 if there is none.
-        leader_recovery_state: 1 while it recovers from an unclean election.
-        directories: ids of log directories, one per replica; None where no record said.
-    """
-
-    leader: int
+    leader: int  #: -1 if there is none
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]
@@ -36,8 +30,8 @@ class Registration(NamedTuple):
     adding_replicas: tuple[int, ...]
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]
-    leader_recovery_state: int
-    directories: tuple[str, ...] | None
+    leader_recovery_state: int  #: 1 while it recovers from an unclean election
+    directories: tuple[str, ...] | None  #: ids of log directories, one per replica; None where no record said
 
 
 class Node(NamedTuple):
@@ -50,45 +44,28 @@ class Node(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What one record says, and what is so after it.
+    """What one record says, and what is so after it."""
 
-    Attributes:
-        record: name of the record.
-        api_key: None for a control record.
-        record_version: of the message.
-        change_no: which change of that record; one that clears ELRs changes many partitions.
-        topic: name; None if no record named this id.
-        registration: of the partition, after the record; None if its beginning is not in the log.
-        changed: what the record carries; for a change of a partition the names of its fields.
-        leader: what the record itself names, where the registration is not known; also a new active controller.
-        isr: what the record itself names, where the registration is not known.
-        node_id: registered broker.
-        node: after the record.
-        resource: type and name of what is configured.
-        key: of a setting; name of a feature.
-        value: of a setting (None takes it back); level of a feature; reason of a transaction.
-        applied: False for what an aborted transaction held.
-        problem: why the record, or what follows from it, is not known.
-    """
-
-    record: str
-    api_key: int | None
-    record_version: int | None
-    change_no: int = 0
-    topic: str | None = None
+    record: str  #: name of the record
+    api_key: int | None  #: None for a control record
+    record_version: int | None  #: of the message
+    change_no: int = 0  #: which change of that record; one that clears ELRs changes many partitions
+    topic: str | None = None  #: name; None if no record named this id
     topic_id: str | None = None
     partition: int | None = None
+    #: of the partition, after the record; None if its beginning is not in the log
     registration: Registration | None = None
-    changed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()  #: what the record carries; for a change of a partition the names of its fields
+    #: what the record itself names, where the registration is not known; also a new active controller
     leader: int | None = None
-    isr: tuple[int, ...] | None = None
-    node_id: int | None = None
-    node: Node | None = None
-    resource: tuple[int, str] | None = None
-    key: str | None = None
-    value: str | None = None
-    applied: bool = True
-    problem: str | None = None
+    isr: tuple[int, ...] | None = None  #: what the record itself names, where the registration is not known
+    node_id: int | None = None  #: registered broker
+    node: Node | None = None  #: after the record
+    resource: tuple[int, str] | None = None  #: type and name of what is configured
+    key: str | None = None  #: of a setting; name of a feature
+    value: str | None = None  #: of a setting (None takes it back); level of a feature; reason of a transaction
+    applied: bool = True  #: False for what an aborted transaction held
+    problem: str | None = None  #: why the record, or what follows from it, is not known
 
 
 _FIELDS = tuple(name for name in mr.PartitionChange._fields if name not in ("partition", "topic_id"))

@@ -18,17 +18,12 @@ class LogFile(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Whose a data directory is.
-
-    Attributes:
-        directory: its ``directory.id``, or its path.
-        problem: what is not known and what to do.
-    """
+    """Whose a data directory is."""
 
     cluster_id: str
     broker_id: int | None
-    directory: str
-    problem: str | None = None
+    directory: str  #: its ``directory.id``, or its path
+    problem: str | None = None  #: what is not known and what to do
 
     def in_cluster(self, name: str) -> Owner:
         """The owner, in a cluster that somebody names where nothing tells one."""

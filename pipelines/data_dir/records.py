@@ -26,15 +26,10 @@ class Malformed(ValueError):
 
 
 class Record(NamedTuple):
-    """A record.
+    """A record."""
 
-    Attributes:
-        offset: in the log.
-        time_ms: Unix milliseconds; None if it has no timestamp.
-    """
-
-    offset: int
-    time_ms: int | None
+    offset: int  #: in the log
+    time_ms: int | None  #: Unix milliseconds; None if it has no timestamp
     key: bytes | None
     value: bytes | None
 

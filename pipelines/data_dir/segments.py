@@ -34,46 +34,30 @@ _TIMESTAMP_TYPE, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x08, 0x10, 0x20, 0
 
 
 class Batch(NamedTuple):
-    """A record batch, or a message of magic 0 or 1 with what it wraps.
+    """A record batch, or a message of magic 0 or 1 with what it wraps."""
 
-    Attributes:
-        byte_offset: of its first byte in the (decompressed) segment.
-        size_bytes: with its offset and size fields.
-        base_offset: offset of its first record; None for an old compressed message that cannot be looked into.
-        last_offset: offset of its last record.
-        leader_epoch: partition leader epoch; None where the format has none.
-        crc: the checksum as stored.
-        crc_ok: whether the bytes have this checksum.
-        codec: one of `CODECS`.
-        producer_id: None if the producer is not idempotent; so are epoch and sequence.
-        record_count: None for an old compressed message that cannot be looked into.
-        is_log_append_time: timestamps were set by the broker.
-        first_ms: timestamp of the first record, Unix milliseconds; None if there is none, or a delete horizon instead.
-        max_ms: largest timestamp.
-        problem: what is wrong with it.
-        records: its records as stored, if asked for.
-    """
-
-    byte_offset: int
-    size_bytes: int
+    byte_offset: int  #: of its first byte in the (decompressed) segment
+    size_bytes: int  #: with its offset and size fields
     magic: int
+    #: offset of its first record; None for an old compressed message that cannot be looked into
     base_offset: int | None
-    last_offset: int
-    leader_epoch: int | None
-    crc: int
-    crc_ok: bool
-    codec: str
-    record_count: int | None
-    is_log_append_time: bool
+    last_offset: int  #: offset of its last record
+    leader_epoch: int | None  #: partition leader epoch; None where the format has none
+    crc: int  #: the checksum as stored
+    crc_ok: bool  #: whether the bytes have this checksum
+    codec: str  #: one of `CODECS`
+    record_count: int | None  #: None for an old compressed message that cannot be looked into
+    is_log_append_time: bool  #: timestamps were set by the broker
+    #: timestamp of the first record, Unix milliseconds; None if there is none, or a delete horizon instead
     first_ms: int | None
-    max_ms: int | None
-    producer_id: int | None = None
+    max_ms: int | None  #: largest timestamp
+    producer_id: int | None = None  #: None if the producer is not idempotent; so are epoch and sequence
     producer_epoch: int | None = None
     base_sequence: int | None = None
     is_control: bool = False
     is_transactional: bool = False
-    problem: str | None = None
-    records: bytes | None = None
+    problem: str | None = None  #: what is wrong with it
+    records: bytes | None = None  #: its records as stored, if asked for
 
 
 class SegmentReader:

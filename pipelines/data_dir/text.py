@@ -12,51 +12,29 @@ LONG_MAX = (1 << 63) - 1
 
 
 class Line(NamedTuple):
-    """One line.
+    """One line."""
 
-    Attributes:
-        line_no: from 1.
-        byte_offset: of its first byte in the decompressed file.
-        end: offset behind its last byte, the newline included.
-        text: without the end of line; what is no UTF-8 stands as U+FFFD.
-        whole: it ended with a newline.
-        problem: what is wrong with its bytes.
-    """
-
-    line_no: int
-    byte_offset: int
-    end: int
-    text: str
-    whole: bool
-    problem: str | None
+    line_no: int  #: from 1
+    byte_offset: int  #: of its first byte in the decompressed file
+    end: int  #: offset behind its last byte, the newline included
+    text: str  #: without the end of line; what is no UTF-8 stands as U+FFFD
+    whole: bool  #: it ended with a newline
+    problem: str | None  #: what is wrong with its bytes
 
 
 class Entry(NamedTuple):
-    """What one line says, or what is wrong with it or with the file as a whole.
+    """What one line says, or what is wrong with it or with the file as a whole."""
 
-    Attributes:
-        line_no: from 1; the line after the last one if the file lacks lines.
-        byte_offset: first byte of the line in the decompressed file.
-        text: the line.
-        topic: of an offset checkpoint.
-        partition: of an offset checkpoint.
-        leader_epoch: of a leader epoch checkpoint.
-        offset: the checkpointed offset; the start offset of a leader epoch.
-        key: of a property.
-        value: of a property.
-        problem: what is wrong; the values that could be read are given all the same.
-    """
-
-    line_no: int
-    byte_offset: int
-    text: str
-    topic: str | None = None
-    partition: int | None = None
-    leader_epoch: int | None = None
-    offset: int | None = None
-    key: str | None = None
-    value: str | None = None
-    problem: str | None = None
+    line_no: int  #: from 1; the line after the last one if the file lacks lines
+    byte_offset: int  #: first byte of the line in the decompressed file
+    text: str  #: the line
+    topic: str | None = None  #: of an offset checkpoint
+    partition: int | None = None  #: likewise
+    leader_epoch: int | None = None  #: of a leader epoch checkpoint
+    offset: int | None = None  #: the checkpointed offset; the start offset of a leader epoch
+    key: str | None = None  #: of a property
+    value: str | None = None  #: likewise
+    problem: str | None = None  #: what is wrong; the values that could be read are given all the same
 
     def place(self) -> str:
         """The problem with its place, for a message that names the file."""

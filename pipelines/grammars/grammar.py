@@ -33,29 +33,17 @@ _BLANKS = r"[ \t\r]*"
 
 
 class Context(NamedTuple):
-    """What the ``[...]`` at the start of a line says (Kafka's ``logIdent``).
+    """What the ``[...]`` at the start of a line says (Kafka's ``logIdent``)."""
 
-    Attributes:
-        topic: topic, where the component is one partition's.
-        partition: its index.
-        node: broker or controller that logs.
-        epoch: controller epoch.
-        leader: broker that a fetcher fetches from.
-        fetcher_id: its thread.
-        text: the prefix as logged, without brackets.
-        log_dir: directory of the log that a line of the log layer is about.
-        is_read: False if it names something that was not read: such a line has no facts.
-    """
-
-    topic: str | None = None
-    partition: int | None = None
-    node: int | None = None
-    epoch: int | None = None
-    leader: int | None = None
-    fetcher_id: int | None = None
-    text: str = ""
-    is_read: bool = True
-    log_dir: str | None = None
+    topic: str | None = None  #: topic, where the component is one partition's
+    partition: int | None = None  #: its index
+    node: int | None = None  #: broker or controller that logs
+    epoch: int | None = None  #: controller epoch
+    leader: int | None = None  #: broker that a fetcher fetches from
+    fetcher_id: int | None = None  #: its thread
+    text: str = ""  #: the prefix as logged, without brackets
+    is_read: bool = True  #: False if it names something that was not read: such a line has no facts
+    log_dir: str | None = None  #: directory of the log that a line of the log layer is about
 
     def owner(self) -> tuple[str, int]:
         """The partition that the prefix names; ValueError where it names none."""
@@ -70,22 +58,14 @@ Facts = Callable[["re.Match[str]", Context, Record], tuple[Fact, ...]]
 
 
 class Template(NamedTuple):
-    """One text that Kafka logs.
+    """One text that Kafka logs."""
 
-    Attributes:
-        id: stable name; lines are counted by it.
-        pattern: matches the whole first line after its ``[...]``, but for trailing blanks, without alternatives at top
-            level.
-        source: class and method of Kafka, and the versions where they are not all.
-        facts: what the line becomes; None for a line that carries nothing for the audit.
-        loggers: simple names of the classes that log it (see `simple_name`).
-    """
-
-    id: str
+    id: str  #: stable name; lines are counted by it
+    #: matches the whole first line after its ``[...]``, but for trailing blanks, without alternatives at top level
     pattern: str
-    source: str
-    facts: Facts | None = None
-    loggers: tuple[str, ...] = ()
+    source: str  #: class and method of Kafka, and the versions where they are not all
+    facts: Facts | None = None  #: what the line becomes; None for a line that carries nothing for the audit
+    loggers: tuple[str, ...] = ()  #: simple names of the classes that log it (see `simple_name`)
 
 
 def simple_name(logger: str) -> str:

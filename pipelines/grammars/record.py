@@ -16,49 +16,29 @@ BAD_VALUE = "bad_value"
 
 
 class Record(NamedTuple):
-    """One log record as bronze keeps it.
+    """One log record as bronze keeps it."""
 
-    Attributes:
-        kind: kind of file: server, state-change, controller, kafka-request, log-cleaner, other.
-        time_us: the line's time, microseconds since the epoch.
-        level: TRACE to FATAL.
-        logger: logger name as logged.
-        message: text after time and level and before the logger; continuation lines follow newlines.
-    """
-
-    kind: str
-    time_us: int
-    level: str
-    logger: str
-    message: str
+    kind: str  #: kind of file: server, state-change, controller, kafka-request, log-cleaner, other
+    time_us: int  #: the line's time, microseconds since the epoch
+    level: str  #: TRACE to FATAL
+    logger: str  #: logger name as logged
+    message: str  #: text after time and level and before the logger; continuation lines follow newlines
 
 
 class Fact(NamedTuple):
-    """One row for a silver table.
+    """One row for a silver table."""
 
-    Attributes:
-        table: name of the table in ``schemas.silver``.
-        row: its columns after `schemas.silver.SOURCE`; a column left out is null. Timestamps are integers,
-            microseconds since the epoch; arrays of structs are lists of dicts.
-    """
-
-    table: str
+    table: str  #: name of the table in ``schemas.silver``
+    #: its columns after `schemas.silver.SOURCE`; a column left out is null. Timestamps are integers, microseconds
+    #: since the epoch; arrays of structs are lists of dicts
     row: dict[str, Any]
 
 
 class Parsed(NamedTuple):
-    """What became of a record.
+    """What became of a record."""
 
-    Attributes:
-        template: id of the grammar's template (``server.isr_shrink``); for an unparsed record its masked text.
-        outcome: `TYPED` (facts follow), `KNOWN` (carries nothing for the audit) or `UNPARSED`.
-        facts: rows, in the order in which the line states them.
-        reason: for `UNPARSED`: ``no_grammar``, ``bad_json``, ...
-        problem: for `UNPARSED`: what the grammar choked on, if it did.
-    """
-
-    template: str
-    outcome: str
-    facts: tuple[Fact, ...] = ()
-    reason: str | None = None
-    problem: str | None = None
+    template: str  #: id of the grammar's template (``server.isr_shrink``); for an unparsed record its masked text
+    outcome: str  #: `TYPED` (facts follow), `KNOWN` (carries nothing for the audit) or `UNPARSED`
+    facts: tuple[Fact, ...] = ()  #: rows, in the order in which the line states them
+    reason: str | None = None  #: for `UNPARSED`: ``no_grammar``, ``bad_json``, ...
+    problem: str | None = None  #: for `UNPARSED`: what the grammar choked on, if it did

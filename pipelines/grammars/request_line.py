@@ -60,16 +60,11 @@ class Header(_Named, kw_only=True, gc=False):
 
 
 class Line(_Named, kw_only=True):
-    """A completed request. Times are in milliseconds.
-
-    Attributes:
-        request: its body, of the shape that its API and version have (`pipelines.grammars.body_shapes`).
-        response: likewise; None where the log has none.
-    """
+    """A completed request. Times are in milliseconds."""
 
     request_header: Header
-    request: Body
-    response: Body | None
+    request: Body  #: its body, of the shape that its API and version have (`pipelines.grammars.body_shapes`)
+    response: Body | None  #: likewise; None where the log has none
     connection: str
     listener: str | None
     principal: str | None

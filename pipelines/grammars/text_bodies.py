@@ -125,19 +125,12 @@ _Change = Callable[[Json], None]
 
 
 class _Piece(NamedTuple):
-    """A part of a level.
+    """A part of a level."""
 
-    Attributes:
-        match: of its pattern.
-        changes: to the values that it has.
-        name: of the array that begins behind it; empty behind the last piece.
-        elements: of the array.
-    """
-
-    match: Callable[[str, int], re.Match[str] | None]
-    changes: tuple[_Change, ...]
-    name: str = ""
-    elements: tuple[_Piece, ...] = ()
+    match: Callable[[str, int], re.Match[str] | None]  #: of its pattern
+    changes: tuple[_Change, ...]  #: to the values that it has
+    name: str = ""  #: of the array that begins behind it; empty behind the last piece
+    elements: tuple[_Piece, ...] = ()  #: of the array
 
 
 def is_read(api: str) -> bool:

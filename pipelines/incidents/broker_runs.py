@@ -24,21 +24,13 @@ _LATE_US = 1_000_000
 
 @dataclass
 class Run:
-    """One run of a broker; instants are microseconds, None where no line shows them.
+    """One run of a broker; instants are microseconds, None where no line shows them."""
 
-    Attributes:
-        starting: its first line says that it starts.
-        started: it says that it has started.
-        stopping: it begins to shut down.
-        stopped: it has shut down.
-        gone: a controller found it gone, where it says no end itself.
-    """
-
-    starting: int | None
-    started: int | None = None
-    stopping: int | None = None
-    stopped: int | None = None
-    gone: int | None = None
+    starting: int | None  #: its first line says that it starts
+    started: int | None = None  #: it says that it has started
+    stopping: int | None = None  #: it begins to shut down
+    stopped: int | None = None  #: it has shut down
+    gone: int | None = None  #: a controller found it gone, where it says no end itself
 
     @property
     def end(self) -> int | None:

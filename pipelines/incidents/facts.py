@@ -22,62 +22,50 @@ Node = tuple[str, int]
 
 @dataclass(frozen=True)
 class Facts:
-    """All that is asked of a lake.
+    """All that is asked of a lake."""
 
-    Attributes:
-        files: `bronze.log_files`: cluster_id, broker_id, kind, path, first_time, last_time.
-        lifecycle: rows of `silver.broker_lifecycle` with a broker.
-        controller_events: rows of `silver.controller_events` but those of single topics and partitions.
-        availability: rows of `gold.availability`.
-        failovers: rows of `gold.failovers`.
-        isr_changes: `gold.isr_timeline` without what was not observed: cluster_id, topic, partition, broker_id (the
-            leader), replica_id, change, change_time, made_by, class, class_reason, isr_after.
-        findings: rows of `gold.violations`.
-        finding_places: finding_id, file_id, byte_offset of `gold.evidence`.
-        configs: last value of each key per broker: cluster_id, broker_id, key, value.
-        first_boots: when the process began whose first line is the first of a broker.
-        silences: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, steps_before and
-            steps_after (of the twenty half seconds next to it, those with a line), moved_before (partitions of the
-            broker got another leader in the seconds before it), is_boot (a process begins with the line after it).
-        last_lines: cluster_id, broker_id, last_time, file_id, byte_offset: the last line of each broker;
-            seconds_before (of the ten up to it, those with a line).
-        remarks: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time,
-            last_time, line_count, partitions (list), file_id, byte_offset (of the first), last_file_id,
-            last_byte_offset, message (of the first), last_message.
-        loud: lines at WARN or above that no signature has, by text and day: cluster_id, level, logger, template,
-            line_count, first_time, last_time, broker_ids, message, file_id, byte_offset.
-        waits: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
-            slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics.
-        reassignments: partitions whose last state adds or removes replicas: cluster_id, topic, partition, first_time,
-            adding and removing (lists), file_id, byte_offset (of the first line that shows it).
-        errors: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time,
-            answers, partitions (list), client_ids (list), file_id, byte_offset.
-        throttled: episodes of requests that quotas held back: cluster_id, client_id, first_time, last_time, requests,
-            total_ms, longest_ms, broker_ids (list).
-        first_produces: arrival of the first produce that logs show of each cluster.
-        ends: last instant of the logs of each cluster.
-    """
-
-    files: Rows = ()
-    lifecycle: Rows = ()
-    controller_events: Rows = ()
-    availability: Rows = ()
-    failovers: Rows = ()
+    files: Rows = ()  #: `bronze.log_files`: cluster_id, broker_id, kind, path, first_time, last_time
+    lifecycle: Rows = ()  #: rows of `silver.broker_lifecycle` with a broker
+    controller_events: Rows = ()  #: rows of `silver.controller_events` but those of single topics and partitions
+    availability: Rows = ()  #: rows of `gold.availability`
+    failovers: Rows = ()  #: rows of `gold.failovers`
+    #: `gold.isr_timeline` without what was not observed: cluster_id, topic, partition, broker_id (the leader),
+    #: replica_id, change, change_time, made_by, class, class_reason, isr_after
     isr_changes: Rows = ()
-    findings: Rows = ()
-    finding_places: Rows = ()
-    configs: Rows = ()
+    findings: Rows = ()  #: rows of `gold.violations`
+    finding_places: Rows = ()  #: finding_id, file_id, byte_offset of `gold.evidence`
+    configs: Rows = ()  #: last value of each key per broker: cluster_id, broker_id, key, value
+    #: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, steps_before and steps_after
+    #: (of the twenty half seconds next to it, those with a line), moved_before (partitions of the broker got another
+    #: leader in the seconds before it), is_boot (a process begins with the line after it)
     silences: Rows = ()
+    #: when the process began whose first line is the first of a broker
     first_boots: Mapping[Node, int] = field(default_factory=dict)
+    #: cluster_id, broker_id, last_time, file_id, byte_offset: the last line of each broker; seconds_before (of the
+    #: ten up to it, those with a line)
     last_lines: Rows = ()
+    #: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time, last_time,
+    #: line_count, partitions (list), file_id, byte_offset (of the first), last_file_id, last_byte_offset, message (of
+    #: the first), last_message
     remarks: Rows = ()
+    #: lines at WARN or above that no signature has, by text and day: cluster_id, level, logger, template, line_count,
+    #: first_time, last_time, broker_ids, message, file_id, byte_offset
     loud: Rows = ()
+    #: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
+    #: slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics
     waits: Rows = ()
+    #: partitions whose last state adds or removes replicas: cluster_id, topic, partition, first_time, adding and
+    #: removing (lists), file_id, byte_offset (of the first line that shows it)
     reassignments: Rows = ()
+    #: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time, answers,
+    #: partitions (list), client_ids (list), file_id, byte_offset
     errors: Rows = ()
+    #: episodes of requests that quotas held back: cluster_id, client_id, first_time, last_time, requests, total_ms,
+    #: longest_ms, broker_ids (list)
     throttled: Rows = ()
+    #: arrival of the first produce that logs show of each cluster
     first_produces: Mapping[str, int] = field(default_factory=dict)
-    ends: Mapping[str, int] = field(default_factory=dict)
+    ends: Mapping[str, int] = field(default_factory=dict)  #: last instant of the logs of each cluster
 
     @cached_property
     def _configs(self) -> dict[tuple[str, int, str], str]:

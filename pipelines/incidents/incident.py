@@ -22,73 +22,46 @@ EVIDENCE_MAX = 10
 
 
 class Place(NamedTuple):
-    """A log line, by where it stands.
+    """A log line, by where it stands."""
 
-    Attributes:
-        file_id: `bronze.log_files.file_id`.
-        byte_offset: of its first byte in the decompressed file.
-    """
-
-    file_id: str
-    byte_offset: int
+    file_id: str  #: `bronze.log_files.file_id`
+    byte_offset: int  #: of its first byte in the decompressed file
 
 
 class Bug(NamedTuple):
-    """A known bug whose signature the incident has.
+    """A known bug whose signature the incident has."""
 
-    Attributes:
-        jira: such as KAFKA-13091.
-        fixed_in: releases that first have the fix; empty where none has.
-    """
-
-    jira: str
-    fixed_in: str
+    jira: str  #: such as KAFKA-13091
+    fixed_in: str  #: releases that first have the fix; empty where none has
 
 
 @dataclass(frozen=True)
 class Incident:
-    """One episode.
+    """One episode."""
 
-    Attributes:
-        severity: what it means for data and clients; see `schemas.incidents`.
-        cluster_id: where it happened.
-        start_us: first instant that logs show, microseconds since the epoch.
-        end_us: last instant; None: it lasts to the end of the logs.
-        sentence: what happened, a sentence or two.
-        advice: what to do now; empty where there is nothing to do.
-        unexplained: what to look at where no other incident brought it about; empty where its sentence says why.
-        broker_ids: brokers that it is about: whom it happened to.
-        partitions: all partitions that it is about, such as ``orders-4``.
-        figures: what was counted or measured; units last in the names.
-        places: lines that show it.
-        known_bug: a bug of the running version with this signature.
-        weight: orders incidents of one severity, the heavier first: partitions times seconds, or what is nearest.
-        by: brokers of which one brought it about, as the lines themselves tell (a follower that lags, a peer that
-            cannot be reached); empty where they do not.
-        waited_us: its start is when something arrived that waited for so long at most: a cause may begin meanwhile.
-        caused_by: the incident that brought it about; `pipelines.incidents.story` fills it.
-        subject: tells it from others of its kind, start and brokers.
-        kind: name of its `Kind`, which fills it.
-    """
-
-    severity: Severity
-    cluster_id: str
-    start_us: int
-    end_us: int | None
-    sentence: str
-    advice: str = ""
+    severity: Severity  #: what it means for data and clients; see `schemas.incidents`
+    cluster_id: str  #: where it happened
+    start_us: int  #: first instant that logs show, microseconds since the epoch
+    end_us: int | None  #: last instant; None: it lasts to the end of the logs
+    sentence: str  #: what happened, a sentence or two
+    advice: str = ""  #: what to do now; empty where there is nothing to do
+    #: what to look at where no other incident brought it about; empty where its sentence says why
     unexplained: str = ""
-    broker_ids: tuple[int, ...] = ()
-    partitions: frozenset[str] = frozenset()
-    figures: Mapping[str, float] = field(default_factory=dict)
-    places: tuple[Place, ...] = ()
-    known_bug: Bug | None = None
+    broker_ids: tuple[int, ...] = ()  #: brokers that it is about: whom it happened to
+    partitions: frozenset[str] = frozenset()  #: all partitions that it is about, such as ``orders-4``
+    figures: Mapping[str, float] = field(default_factory=dict)  #: what was counted or measured; units last in the names
+    places: tuple[Place, ...] = ()  #: lines that show it
+    known_bug: Bug | None = None  #: a bug of the running version with this signature
+    #: orders incidents of one severity, the heavier first: partitions times seconds, or what is nearest
     weight: float = 0.0
+    #: brokers of which one brought it about, as the lines themselves tell (a follower that lags, a peer that cannot
+    #: be reached); empty where they do not
     by: tuple[int, ...] = ()
+    #: its start is when something arrived that waited for so long at most: a cause may begin meanwhile
     waited_us: int = 0
-    caused_by: str | None = None
-    subject: str = ""
-    kind: str = ""
+    caused_by: str | None = None  #: the incident that brought it about; `pipelines.incidents.story` fills it
+    subject: str = ""  #: tells it from others of its kind, start and brokers
+    kind: str = ""  #: name of its `Kind`, which fills it
 
     @property
     def incident_id(self) -> str:

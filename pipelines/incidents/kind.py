@@ -18,25 +18,18 @@ GAP_S = 60
 
 @dataclass(frozen=True)
 class Signature:
-    """One kind of line.
+    """One kind of line."""
 
-    Attributes:
-        name: unique; what `Facts.remarked` asks for.
-        loggers: simple names of the classes that log it, in releases that renamed it all names; empty: any.
-        pattern: of the whole first line of the message (RE2). A group ``key`` tells episodes apart (a peer, a topic);
-            a group ``partition`` is gathered, such as ``orders-4``.
-        levels: at which it is logged.
-        source: class and method in apache/kafka, with releases.
-        gap_s: lines further apart are of two episodes.
-        is_whole: the pattern is looked for in the whole message, stack trace included; ``^`` begins a line of it.
-    """
-
-    name: str
+    name: str  #: unique; what `Facts.remarked` asks for
+    #: simple names of the classes that log it, in releases that renamed it all names; empty: any
     loggers: tuple[str, ...]
+    #: of the whole first line of the message (RE2). A group ``key`` tells episodes apart (a peer, a topic); a group
+    #: ``partition`` is gathered, such as ``orders-4``
     pattern: str
-    source: str
-    levels: tuple[str, ...] = ("WARN", "ERROR", "FATAL")
-    gap_s: int = GAP_S
+    source: str  #: class and method in apache/kafka, with releases
+    levels: tuple[str, ...] = ("WARN", "ERROR", "FATAL")  #: at which it is logged
+    gap_s: int = GAP_S  #: lines further apart are of two episodes
+    #: the pattern is looked for in the whole message, stack trace included; ``^`` begins a line of it
     is_whole: bool = False
 
 
@@ -46,25 +39,15 @@ Detect = Callable[..., Iterable[Incident]]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind.
+    """One kind."""
 
-    Attributes:
-        name: what `gold.incidents.kind` holds, in snake case.
-        meaning: what an episode of it is, a sentence: documentation.
-        source: where Kafka does, and logs, this: classes and methods, KIPs, JIRAs.
-        episodes: finds them; `detect` gives them the name of the kind.
-        signatures: lines that it needs and no table has.
-        causes: kinds of incident that can bring it about; see `pipelines.incidents.story`.
-        is_rest: it is asked last, and tells of what other kinds do not.
-    """
-
-    name: str
-    meaning: str
-    source: str
-    episodes: Detect
-    signatures: tuple[Signature, ...] = ()
-    causes: tuple[str, ...] = ()
-    is_rest: bool = False
+    name: str  #: what `gold.incidents.kind` holds, in snake case
+    meaning: str  #: what an episode of it is, a sentence: documentation
+    source: str  #: where Kafka does, and logs, this: classes and methods, KIPs, JIRAs
+    episodes: Detect  #: finds them; `detect` gives them the name of the kind
+    signatures: tuple[Signature, ...] = ()  #: lines that it needs and no table has
+    causes: tuple[str, ...] = ()  #: kinds of incident that can bring it about; see `pipelines.incidents.story`
+    is_rest: bool = False  #: it is asked last, and tells of what other kinds do not
 
     def detect(self, *facts: object) -> list[Incident]:
         """All episodes, in any order."""

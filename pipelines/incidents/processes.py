@@ -26,20 +26,13 @@ AFTER_MIN_S = 3
 
 
 class Restart(NamedTuple):
-    """A process that begins where another one of the same node was before.
-
-    Attributes:
-        last_us: last line of the one before.
-        boot_us: first line of this one.
-        place: of the line that says that it starts, where there is one.
-        is_exact: it wrote in nearly each half second: its last line is where it ended.
-    """
+    """A process that begins where another one of the same node was before."""
 
     node: Node
-    last_us: int
-    boot_us: int
-    place: Place | None
-    is_exact: bool
+    last_us: int  #: last line of the one before
+    boot_us: int  #: first line of this one
+    place: Place | None  #: of the line that says that it starts, where there is one
+    is_exact: bool  #: it wrote in nearly each half second: its last line is where it ended
 
 
 def restarts(facts: Facts) -> list[Restart]:
@@ -126,16 +119,11 @@ def _is_exact(row: Row) -> bool:
 
 
 class Stop(NamedTuple):
-    """An orderly end of a run.
-
-    Attributes:
-        began_us: the broker begins to shut down.
-        up_us: the same broker has started again; None: not within the logs.
-    """
+    """An orderly end of a run."""
 
     node: Node
-    began_us: int
-    up_us: int | None
+    began_us: int  #: the broker begins to shut down
+    up_us: int | None  #: the same broker has started again; None: not within the logs
 
 
 def stops(facts: Facts) -> list[Stop]:
@@ -182,17 +170,11 @@ def shutdown_times(facts: Facts) -> dict[str, int]:
 
 
 class Turn(NamedTuple):
-    """A process begins or ends.
+    """A process begins or ends."""
 
-    Attributes:
-        time_us: its line, or the last line of a process that died.
-        settled_us: silences that begin until then belong to it.
-        is_end: it ends.
-    """
-
-    time_us: int
-    settled_us: int
-    is_end: bool
+    time_us: int  #: its line, or the last line of a process that died
+    settled_us: int  #: silences that begin until then belong to it
+    is_end: bool  #: it ends
 
 
 def turns(facts: Facts) -> dict[Node, list[Turn]]:

@@ -29,21 +29,13 @@ class Table(Part):
 
 
 class Answer(Part):
-    """What the logs say of what was asked.
+    """What the logs say of what was asked."""
 
-    Attributes:
-        title: what was asked, in words.
-        is_shown: whether the logs answer it.
-        sentences: the answer, what matters most first.
-        steps: what happened, in the order of time, with the lines that say so.
-        tables: figures beside it.
-    """
-
-    title: Text
-    is_shown: bool = True
-    sentences: tuple[Text, ...] = ()
-    steps: tuple[Step, ...] = ()
-    tables: tuple[Table, ...] = Field(default=())
+    title: Text  #: what was asked, in words
+    is_shown: bool = True  #: whether the logs answer it
+    sentences: tuple[Text, ...] = ()  #: the answer, what matters most first
+    steps: tuple[Step, ...] = ()  #: what happened, in the order of time, with the lines that say so
+    tables: tuple[Table, ...] = Field(default=())  #: figures beside it
 
 
 class Point(NamedTuple):

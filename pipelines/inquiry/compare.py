@@ -34,28 +34,19 @@ Kind = tuple[str, int | None]
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two.
+    """One of the two."""
 
-    Attributes:
-        name: as it was asked for.
-        seconds: how long it is: the interval, or from the first request to the last one.
-        verdicts: by rule, verdict of the whole lake.
-        findings: by severity and rule, how many have their time in it.
-        latency: by kind of request, durations in milliseconds with how often each occurs.
-        phases: by kind of request, mean milliseconds by the names of `pipelines.report.figures.PHASES`.
-        waits: by the last replica to acknowledge acks=all produces, those answered with an error included: operations,
-            and seconds waited beyond `slow_ms` each.
-        events: how often each happened, by its name in words; `of_broker` those of one broker.
-    """
-
-    name: str
-    seconds: float
-    verdicts: Mapping[str, str]
-    findings: Mapping[tuple[str, str], int]
-    latency: Mapping[Kind, Counts]
+    name: str  #: as it was asked for
+    seconds: float  #: how long it is: the interval, or from the first request to the last one
+    verdicts: Mapping[str, str]  #: by rule, verdict of the whole lake
+    findings: Mapping[tuple[str, str], int]  #: by severity and rule, how many have their time in it
+    latency: Mapping[Kind, Counts]  #: by kind of request, durations in milliseconds with how often each occurs
+    #: by kind of request, mean milliseconds by the names of `pipelines.report.figures.PHASES`
     phases: Mapping[Kind, Mapping[str, float]]
+    #: by the last replica to acknowledge acks=all produces, those answered with an error included: operations, and
+    #: seconds waited beyond `slow_ms` each
     waits: Mapping[int, tuple[int, float]]
-    events: Mapping[str, int]
+    events: Mapping[str, int]  #: how often each happened, by its name in words; `of_broker` those of one broker
     of_broker: Mapping[int, Mapping[str, int]]
 
     def slow_share(self, broker: int) -> float:

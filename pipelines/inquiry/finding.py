@@ -26,18 +26,14 @@ _MEANING = {
 
 @dataclass(frozen=True)
 class FindingRows:
-    """Rows of one finding: of ``gold.violations`` and ``gold.evidence``; `guarantee` is its rule's.
-
-    Attributes:
-        clocks: rows of ``gold.clock_bounds`` of its cluster.
-    """
+    """Rows of one finding: of ``gold.violations`` and ``gold.evidence``; `guarantee` is its rule's."""
 
     finding: Row
     evidence: Rows
     implied: Rows
     implied_by: Row | None
     guarantee: str
-    clocks: Rows = ()
+    clocks: Rows = ()  #: rows of ``gold.clock_bounds`` of its cluster
 
 
 def answer(rows: FindingRows) -> Answer:

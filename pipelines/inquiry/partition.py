@@ -48,26 +48,20 @@ _STRATEGIES = {
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """Rows of one partition.
-
-    Attributes:
-        tenures: its epochs.
-        isr_changes: of ``gold.isr_timeline``, with a line where there is one.
-        failovers, truncations, availability, findings: rows of gold.
-        logs: what its replicas hold at the end.
-        since_us, until_us: what is asked for; None: no bound.
-    """
+    """Rows of one partition."""
 
     cluster_id: str
     topic: str
     partition: int
-    tenures: tuple[Tenure, ...]
-    isr_changes: Rows
+    tenures: tuple[Tenure, ...]  #: its epochs
+    isr_changes: Rows  #: of ``gold.isr_timeline``, with a line where there is one
+    #: failovers, truncations, availability, findings: rows of gold
     failovers: Rows
     truncations: Rows
     availability: Rows
     findings: Rows
-    logs: tuple[ReplicaLog, ...]
+    logs: tuple[ReplicaLog, ...]  #: what its replicas hold at the end
+    #: since_us, until_us: what is asked for; None: no bound
     since_us: int | None = None
     until_us: int | None = None
 

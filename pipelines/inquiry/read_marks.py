@@ -33,14 +33,10 @@ _FOR_GOOD_US = 1 << 62
 
 
 class RequestLogs(NamedTuple):
-    """Request logs of leaders.
+    """Request logs of leaders."""
 
-    Attributes:
-        last_line_us: by leader, time of the last request that it logged.
-        last_fetch_us: by leader and follower, when the last fetch was answered that it logged, of any partition.
-    """
-
-    last_line_us: Mapping[int, int]
+    last_line_us: Mapping[int, int]  #: by leader, time of the last request that it logged
+    #: by leader and follower, when the last fetch was answered that it logged, of any partition
     last_fetch_us: Mapping[tuple[int, int], int]
 
     def is_over(self, leader: int, follower: int, since_us: int) -> bool:

@@ -41,19 +41,15 @@ Epochs = tuple[tuple[int, int], ...]
 
 
 class Tenure(NamedTuple):
-    """One epoch of a leader, on the leader's own clock.
-
-    Attributes:
-        from_us, until_us: its requests are those handled then, the end exclusive; None: no bound is known. What a
-            broker answers without error it answers as leader: that ends where it leads again, whoever was told when.
-        start_offset: where it starts, as logged.
-    """
+    """One epoch of a leader, on the leader's own clock."""
 
     epoch: int
     leader: int
+    #: from_us, until_us: its requests are those handled then, the end exclusive; None: no bound is known. What a
+    #: broker answers without error it answers as leader: that ends where it leads again, whoever was told when
     from_us: int | None
     until_us: int | None
-    start_offset: int | None
+    start_offset: int | None  #: where it starts, as logged
     row: Row
 
     def holds(self, broker_id: int, time_us: int) -> bool:
@@ -63,45 +59,31 @@ class Tenure(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """One thing that is known of a replica's log.
+    """One thing that is known of a replica's log."""
 
-    Attributes:
-        epoch: leader epoch that the replica was in.
-        offset: log end, offset truncated or fetched at, or high watermark; None where a line tells none.
-        leader: whom it fetched from.
-        offset_max: its log ends there at most, once the answer of that fetch has come; None: as its leader's.
-        epochs: of `STORED`, epochs and their first offsets as found on disk.
-    """
-
-    epoch: int
+    epoch: int  #: leader epoch that the replica was in
     time_us: int
     kind: str
     replica_id: int
-    offset: int | None
+    offset: int | None  #: log end, offset truncated or fetched at, or high watermark; None where a line tells none
     row: Row
-    leader: int | None = None
+    leader: int | None = None  #: whom it fetched from
+    #: its log ends there at most, once the answer of that fetch has come; None: as its leader's
     offset_max: int | None = None
-    epochs: Epochs = ()
+    epochs: Epochs = ()  #: of `STORED`, epochs and their first offsets as found on disk
 
 
 @dataclass(frozen=True)
 class ReplicaLog:
-    """A replica's log as far as it is known.
-
-    Attributes:
-        epochs: epochs and their first offsets, up to `end_max`; what lies before the first one is not told apart.
-        end_min: it goes at least to here (exclusive); None where nothing tells.
-        end_max: and at most to here; None: no bound.
-        high_watermark: the last one known of it.
-        row: what shows its end.
-    """
+    """A replica's log as far as it is known."""
 
     replica_id: int
+    #: epochs and their first offsets, up to `end_max`; what lies before the first one is not told apart
     epochs: Epochs = ()
-    end_min: int | None = None
-    end_max: int | None = None
-    high_watermark: int | None = None
-    row: Row | None = None
+    end_min: int | None = None  #: it goes at least to here (exclusive); None where nothing tells
+    end_max: int | None = None  #: and at most to here; None: no bound
+    high_watermark: int | None = None  #: the last one known of it
+    row: Row | None = None  #: what shows its end
 
     @property
     def last_epoch(self) -> int | None:

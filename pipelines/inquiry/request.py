@@ -39,19 +39,12 @@ _ROLES = {
 
 @dataclass(frozen=True)
 class RequestRows:
-    """Rows of one request.
+    """Rows of one request."""
 
-    Attributes:
-        phases: its row of ``gold.request_phases``.
-        operation: its row of ``gold.delayed_operations``; None where the purgatory had nothing to do with it.
-        line: place of its line, from silver.
-        fetches: fetches of its partition by any replica, around its wait.
-    """
-
-    phases: Row
-    operation: Row | None
-    line: Row | None
-    fetches: Rows = ()
+    phases: Row  #: its row of ``gold.request_phases``
+    operation: Row | None  #: its row of ``gold.delayed_operations``; None where the purgatory had nothing to do with it
+    line: Row | None  #: place of its line, from silver
+    fetches: Rows = ()  #: fetches of its partition by any replica, around its wait
 
 
 def rows_shown(rows: RequestRows) -> list[Row]:

@@ -21,67 +21,45 @@ RANGES_MAX = 8
 
 
 class Acked(NamedTuple):
-    """Records of one acknowledged batch.
-
-    Attributes:
-        end: exclusive.
-        acks: ``all`` or ``1``.
-        is_sure: the answer is logged; where a release logs none, it may have been an error.
-        is_whole: it ends there, as what comes behind it shows; else it may hold more records.
-        row: the request's line.
-    """
+    """Records of one acknowledged batch."""
 
     epoch: int
     start: int
-    end: int
-    acks: str
-    is_sure: bool
-    is_whole: bool
-    row: Row
+    end: int  #: exclusive
+    acks: str  #: ``all`` or ``1``
+    is_sure: bool  #: the answer is logged; where a release logs none, it may have been an error
+    is_whole: bool  #: it ends there, as what comes behind it shows; else it may hold more records
+    row: Row  #: the request's line
 
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """What is known of a partition up to a time.
-
-    Attributes:
-        before_us: lines before this time are known, and no others; None: all.
-        marks: of its replicas' logs.
-        acked: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all.
-        has_answers: the logs have answers to produces at all: to it, or its leaders' request logs are there.
-        unplaced: produces of acks=1 that were answered, at offsets that no line tells.
-        isr, eligible: members of the ISR, and eligible leader replicas (KIP-966), as last told.
-        leader: as last told; -1 for none.
-        committed: highest high watermark that a leader told, with its epoch and line.
-    """
+    """What is known of a partition up to a time."""
 
     cluster_id: str
     topic: str
     partition: int
-    before_us: int | None
+    before_us: int | None  #: lines before this time are known, and no others; None: all
     tenures: tuple[Tenure, ...]
-    marks: tuple[Mark, ...]
-    acked: tuple[Acked, ...]
+    marks: tuple[Mark, ...]  #: of its replicas' logs
+    acked: tuple[Acked, ...]  #: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all
     is_whole: bool
-    has_answers: bool
-    unplaced: int
+    has_answers: bool  #: the logs have answers to produces at all: to it, or its leaders' request logs are there
+    unplaced: int  #: produces of acks=1 that were answered, at offsets that no line tells
     replicas: tuple[int, ...]
+    #: isr, eligible: members of the ISR, and eligible leader replicas (KIP-966), as last told
     isr: tuple[int, ...]
     eligible: tuple[int, ...]
-    leader: int | None
-    committed: Mark | None
+    leader: int | None  #: as last told; -1 for none
+    committed: Mark | None  #: highest high watermark that a leader told, with its epoch and line
 
 
 class Loss(NamedTuple):
-    """Acknowledged records that an election loses: surely, and those beside them whose fate the logs leave open.
-
-    Attributes:
-        beyond: from here on there may be more records of a lost batch; None: there are none.
-    """
+    """Acknowledged records that an election loses: surely, and those beside them whose fate the logs leave open."""
 
     surely: tuple[Interval, ...]
     perhaps: tuple[Interval, ...]
-    beyond: int | None = None
+    beyond: int | None = None  #: from here on there may be more records of a lost batch; None: there are none
 
     @property
     def surely_count(self) -> int:
@@ -106,18 +84,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Survivors:
-    """All replicas of a partition.
-
-    Attributes:
-        acked: acknowledged batches, with those that only a high watermark shows to have been.
-        candidates: by replica id.
-        gone: acks=all records that the last leader's log did not hold: lost before, whoever is elected.
-    """
+    """All replicas of a partition."""
 
     facts: PartitionFacts
-    acked: tuple[Acked, ...]
-    candidates: tuple[Candidate, ...]
-    gone: Loss
+    acked: tuple[Acked, ...]  #: acknowledged batches, with those that only a high watermark shows to have been
+    candidates: tuple[Candidate, ...]  #: by replica id
+    gone: Loss  #: acks=all records that the last leader's log did not hold: lost before, whoever is elected
 
 
 def survivors(facts: PartitionFacts) -> Survivors:

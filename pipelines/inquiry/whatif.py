@@ -26,27 +26,17 @@ Counts = Sequence[tuple[float, int]]
 
 @dataclass(frozen=True)
 class Variants:
-    """Durations of operations, milliseconds, each with how often it occurs.
+    """Durations of operations, milliseconds, each with how often it occurs."""
 
-    Attributes:
-        asked: of which time, in words.
-        actual: as it was.
-        without: by broker, if acks=all had not needed it as a follower.
-        away: by broker, those that others led, if acks=all had not needed it: as if the broker were away.
-        led_by: by broker, those that it led.
-        accepted: by min.insync.replicas, those whose ISRs were large enough.
-        refused: by min.insync.replicas, how many answered operations it would have refused.
-        spared: by min.insync.replicas, how many refused ones it would have accepted.
-    """
-
-    asked: str
-    actual: Counts
-    without: Mapping[int, Counts]
+    asked: str  #: of which time, in words
+    actual: Counts  #: as it was
+    without: Mapping[int, Counts]  #: by broker, if acks=all had not needed it as a follower
+    #: by broker, those that others led, if acks=all had not needed it: as if the broker were away
     away: Mapping[int, Counts]
-    led_by: Mapping[int, Counts]
-    accepted: Mapping[int, Counts]
-    refused: Mapping[int, int]
-    spared: Mapping[int, int]
+    led_by: Mapping[int, Counts]  #: by broker, those that it led
+    accepted: Mapping[int, Counts]  #: by min.insync.replicas, those whose ISRs were large enough
+    refused: Mapping[int, int]  #: by min.insync.replicas, how many answered operations it would have refused
+    spared: Mapping[int, int]  #: by min.insync.replicas, how many refused ones it would have accepted
 
 
 def answer(variants: Variants) -> Answer:

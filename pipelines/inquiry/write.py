@@ -36,22 +36,14 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class WriteRows:
-    """What was searched, and what was found.
+    """What was searched, and what was found."""
 
-    Attributes:
-        asked: the question in words.
-        writes: partitions of produce requests, with their line: one row each, in the order of time.
-        writes_count: how many there are, told or not.
-        facts: of their partitions.
-        findings: rows of ``gold.violations`` of these partitions, by the rules of `ABOUT_RECORDS`.
-        searched: per broker the first and last line of its request log, and how many produces of the client are in it.
-    """
-
-    asked: str
-    writes: Rows
-    writes_count: int
-    facts: Mapping[Place, PartitionFacts]
-    findings: Rows
+    asked: str  #: the question in words
+    writes: Rows  #: partitions of produce requests, with their line: one row each, in the order of time
+    writes_count: int  #: how many there are, told or not
+    facts: Mapping[Place, PartitionFacts]  #: of their partitions
+    findings: Rows  #: rows of ``gold.violations`` of these partitions, by the rules of `ABOUT_RECORDS`
+    #: per broker the first and last line of its request log, and how many produces of the client are in it
     searched: Rows
 
 

@@ -91,40 +91,26 @@ Spans = dict[tuple[str, int], list[tuple[int, int]]]
 
 
 class ConfigLine(NamedTuple):
-    """One line of a broker's log that tells configuration, or that the broker starts.
+    """One line of a broker's log that tells configuration, or that the broker starts."""
 
-    Attributes:
-        time_us: when.
-        scope: one of the scopes above.
-        entity: topic; broker id or `ALL_BROKERS` (dynamic values); "kraft" or "zookeeper" (a start).
-        values: those of `KEYS` that the line gives.
-    """
-
-    time_us: int
-    scope: str
-    entity: str | None
-    values: Mapping[str, str]
+    time_us: int  #: when
+    scope: str  #: one of the scopes above
+    entity: str | None  #: topic; broker id or `ALL_BROKERS` (dynamic values); "kraft" or "zookeeper" (a start)
+    values: Mapping[str, str]  #: those of `KEYS` that the line gives
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the replay of a partition needs to know beside its events.
+    """What the replay of a partition needs to know beside its events."""
 
-    Attributes:
-        broker_id: the broker whose log is replayed.
-        rules: rules of the broker's version.
-        lag_time_max_us: replica.lag.time.max.ms of that broker.
-        min_insync_replicas: (from when, value) of the topic, in time order; empty where no line tells it.
-        settle_us: how long after its completion an operation waits for the offsets that follow it.
-        append_linger_ms: how long a coordinator that appends on threads of its own gathers records; below 0: until it
-            has nothing else to do; None where the handlers of requests append.
-    """
-
-    broker_id: int
-    rules: Rules
-    lag_time_max_us: int
+    broker_id: int  #: the broker whose log is replayed
+    rules: Rules  #: rules of the broker's version
+    lag_time_max_us: int  #: replica.lag.time.max.ms of that broker
+    #: (from when, value) of the topic, in time order; empty where no line tells it
     min_insync_replicas: tuple[tuple[int, int], ...] = ()
-    settle_us: int = 5_000_000
+    settle_us: int = 5_000_000  #: how long after its completion an operation waits for the offsets that follow it
+    #: how long a coordinator that appends on threads of its own gathers records; below 0: until it has nothing else
+    #: to do; None where the handlers of requests append
     append_linger_ms: int | None = None
 
     def min_isr_at(self, time_us: int) -> int:
@@ -139,24 +125,19 @@ class Context:
 
 @dataclass(frozen=True)
 class Contexts:
-    """Versions and configuration of all brokers.
+    """Versions and configuration of all brokers."""
 
-    Attributes:
-        versions: Kafka version by (cluster, broker), the last if there are several.
-        starts: the version that each start of a broker tells, by (cluster, broker); none where no line names one.
-        broker_configs: what held at a broker where no topic overrides it, by (cluster, broker, key); a value of
-            instant 0 held from before the log began.
-        topic_configs: overrides by (cluster, broker, topic, key), as that broker knew them; the key is the topic's.
-        settle_us: passed on to `Context`.
-        coarse: spans in which the times of a broker's lines are whole seconds.
-    """
-
+    #: Kafka version by (cluster, broker), the last if there are several
     versions: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    #: what held at a broker where no topic overrides it, by (cluster, broker, key); a value of instant 0 held from
+    #: before the log began
     broker_configs: Mapping[tuple[str, int, str], History] = field(default_factory=dict)
+    #: overrides by (cluster, broker, topic, key), as that broker knew them; the key is the topic's
     topic_configs: Mapping[tuple[str, int, str, str], Overrides] = field(default_factory=dict)
-    settle_us: int = 5_000_000
+    settle_us: int = 5_000_000  #: passed on to `Context`
+    #: the version that each start of a broker tells, by (cluster, broker); none where no line names one
     starts: Mapping[tuple[str, int], History] = field(default_factory=dict)
-    coarse: Spans = field(default_factory=dict)
+    coarse: Spans = field(default_factory=dict)  #: spans in which the times of a broker's lines are whole seconds
 
     def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
         """The version that a broker ran; None before the first start in its log, which may have been an upgrade."""

@@ -101,23 +101,14 @@ class EventRow(NamedTuple):
 
 
 class RecordRow(NamedTuple):
-    """A partition's state after one record of `__cluster_metadata`, as one node's copy of that log holds it.
-
-    Attributes:
-        offset: of the record; the order of rows.
-        broker_id: node whose copy it is.
-        elr: eligible leader replicas (KIP-966), `last_known_elr` the last leader known; None where not known.
-        recovering: leader recovery state (KIP-704) is RECOVERING; None where the records do not tell.
-        controller_id: active controller that wrote it, whose clock `time_us` is of; None where not known.
-        committed: the record is known to be committed, so that no other node can hold another one at its offset.
-    """
+    """A partition's state after one record of `__cluster_metadata`, as one node's copy of that log holds it."""
 
     time_us: Long
-    broker_id: Int
+    broker_id: Int  #: node whose copy it is
     ref: Ref
     topic: str
     partition: Int
-    offset: Long
+    offset: Long  #: of the record; the order of rows
     topic_id: str
     leader: Int
     leader_epoch: Int
@@ -126,10 +117,13 @@ class RecordRow(NamedTuple):
     replicas: tuple[Int, ...]
     adding_replicas: tuple[Int, ...] = ()
     removing_replicas: tuple[Int, ...] = ()
+    #: eligible leader replicas (KIP-966), `last_known_elr` the last leader known; None where not known
     elr: tuple[Int, ...] | None = None
     last_known_elr: tuple[Int, ...] | None = None
-    recovering: bool | None = None
+    recovering: bool | None = None  #: leader recovery state (KIP-704) is RECOVERING; None where the records do not tell
+    #: active controller that wrote it, whose clock `time_us` is of; None where not known
     controller_id: Int | None = None
+    #: the record is known to be committed, so that no other node can hold another one at its offset
     committed: bool = False
 
 

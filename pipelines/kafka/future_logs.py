@@ -35,30 +35,20 @@ Replica = tuple[str, int, str, int]
 
 
 class FutureLogLine(NamedTuple):
-    """A line about a future log, or about a log that was deleted.
-
-    Attributes:
-        log_dir: None where the line names no directory.
-    """
+    """A line about a future log, or about a log that was deleted."""
 
     replica: Replica
     time_us: int
     event: str
-    log_dir: str | None
+    log_dir: str | None  #: None where the line names no directory
 
 
 class FutureLog(NamedTuple):
-    """From when until when a replica had a future log.
+    """From when until when a replica had a future log."""
 
-    Attributes:
-        log_dir: its directory; None where no line tells it.
-        since_us: from the beginning if 0.
-        until_us: exclusive.
-    """
-
-    log_dir: str | None
-    since_us: int
-    until_us: int
+    log_dir: str | None  #: its directory; None where no line tells it
+    since_us: int  #: from the beginning if 0
+    until_us: int  #: exclusive
 
 
 #: In the order of time, each after the one before.

@@ -15,20 +15,11 @@ FOREIGN = "foreign."
 
 
 class RawRecord(NamedTuple):
-    """One record as it stands in the file.
+    """One record as it stands in the file."""
 
-    Attributes:
-        byte_offset: of its first byte in the decompressed file.
-        size_bytes: bytes it takes there, line ends included, also those that ``text`` leaves out.
-        line_no: number of its first line, from 1.
-        line_count: lines it consists of.
-        text: without the last line end; line ends within are ``\\n``.
-        problem: see `pipelines.bronze.reader` and `pipelines.bronze.record_ends`; None for a good record.
-    """
-
-    byte_offset: int
-    size_bytes: int
-    line_no: int
-    line_count: int
-    text: bytes
-    problem: str | None
+    byte_offset: int  #: of its first byte in the decompressed file
+    size_bytes: int  #: bytes it takes there, line ends included, also those that ``text`` leaves out
+    line_no: int  #: number of its first line, from 1
+    line_count: int  #: lines it consists of
+    text: bytes  #: without the last line end; line ends within are ``\n``
+    problem: str | None  #: see `pipelines.bronze.reader` and `pipelines.bronze.record_ends`; None for a good record

@@ -33,48 +33,30 @@ _DAY_US: Final = 86_400_000_000
 
 
 class Seal(NamedTuple):
-    """Up to where the replay of a broker's log is final. Microseconds, exclusive.
+    """Up to where the replay of a broker's log is final. Microseconds, exclusive."""
 
-    Attributes:
-        sealed_us: events of partitions before it are folded into the states.
-        sessions_us: the same for fetches; earlier, as what wakes them may still be open.
-        waiting_us: the oldest request with an append that is not settled was handled at or after it.
-        premises: hash of what lines had told of versions and settings by then.
-        since_us: the seal that the run went on from; 0: none. Seals of earlier runs that lie behind it are outdated.
-    """
-
-    sealed_us: int
-    sessions_us: int
-    waiting_us: int
-    premises: str
+    sealed_us: int  #: events of partitions before it are folded into the states
+    sessions_us: int  #: the same for fetches; earlier, as what wakes them may still be open
+    waiting_us: int  #: the oldest request with an append that is not settled was handled at or after it
+    premises: str  #: hash of what lines had told of versions and settings by then
+    #: the seal that the run went on from; 0: none. Seals of earlier runs that lie behind it are outdated
     since_us: int = 0
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left to the next one, as ``state.runs`` has it.
+    """What a run left to the next one, as ``state.runs`` has it."""
 
-    Attributes:
-        number: 1 for the first run of a lake.
-        run_id: the audit; empty: no run, but an upgrade that made tables anew.
-        components: what gave the rows: code, rules and configuration.
-        inputs: hash of the files, and of what replayed them (`pipelines.base.fingerprint.inputs_fingerprint`).
-        folds_run: the run whose rows of ``state.folds`` the next one goes on from.
-        folds_shape: hash of what those hold.
-        seals: by broker; one without a seal begins anew.
-        late: by broker whose replay went back for what came late, from when on; 0: from the beginning.
-        file_ids: log files that were new.
-    """
-
-    number: int
-    run_id: str
-    components: str
-    inputs: str = ""
-    folds_run: int = 0
-    folds_shape: str = ""
-    seals: Mapping[Broker, Seal] = field(default_factory=dict)
+    number: int  #: 1 for the first run of a lake
+    run_id: str  #: the audit; empty: no run, but an upgrade that made tables anew
+    components: str  #: what gave the rows: code, rules and configuration
+    inputs: str = ""  #: hash of the files, and of what replayed them (`pipelines.base.fingerprint.inputs_fingerprint`)
+    folds_run: int = 0  #: the run whose rows of ``state.folds`` the next one goes on from
+    folds_shape: str = ""  #: hash of what those hold
+    seals: Mapping[Broker, Seal] = field(default_factory=dict)  #: by broker; one without a seal begins anew
+    #: by broker whose replay went back for what came late, from when on; 0: from the beginning
     late: Mapping[Broker, int] = field(default_factory=dict)
-    file_ids: frozenset[str] = frozenset()
+    file_ids: frozenset[str] = frozenset()  #: log files that were new
 
     def final_us(self, cluster_id: str) -> int | None:
         """Up to where the replay of every log of a cluster was final at most; None where it has no seal."""
@@ -121,21 +103,13 @@ def runs_to_keep(runs: Sequence[Run], pinned: Mapping[str, int], last: int) -> s
 
 
 class Start(NamedTuple):
-    """Where the replay of a broker's log begins.
+    """Where the replay of a broker's log begins."""
 
-    Attributes:
-        seal: the seal that it goes on from; None: the beginning.
-        folds_run: the run that left the folds of that seal.
-        reason: one of the constants above.
-        late_us: the earliest instant of what came late.
-        is_first: nothing of gold is gone on with: it begins at the beginning, or where days were dropped.
-    """
-
-    seal: Seal | None
-    folds_run: int | None
-    reason: str
-    late_us: int | None = None
-    is_first: bool = False
+    seal: Seal | None  #: the seal that it goes on from; None: the beginning
+    folds_run: int | None  #: the run that left the folds of that seal
+    reason: str  #: one of the constants above
+    late_us: int | None = None  #: the earliest instant of what came late
+    is_first: bool = False  #: nothing of gold is gone on with: it begins at the beginning, or where days were dropped
 
     def told(self) -> str:
         """In words, for whoever watches the run."""

@@ -30,15 +30,10 @@ AnyLine = TypeVar("AnyLine", bound=Line)
 
 
 class TopicLives(NamedTuple):
-    """The lives of one topic, as far as lines tell.
+    """The lives of one topic, as far as lines tell."""
 
-    Attributes:
-        births_us: when it was created anew, ascending; its first life begins before all of them.
-        of_id: the life of each topic id; empty if no line names one.
-    """
-
-    births_us: tuple[int, ...] = ()
-    of_id: Mapping[str | None, int] = {}
+    births_us: tuple[int, ...] = ()  #: when it was created anew, ascending; its first life begins before all of them
+    of_id: Mapping[str | None, int] = {}  #: the life of each topic id; empty if no line names one
 
     def at(self, time_us: int, topic_id: str | None = None) -> int:
         """The life that an instant is in: how often the topic had been created anew. An id tells whatever the clock."""

@@ -15,25 +15,15 @@ import msgspec
 
 
 class Wait(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of wait.
+    """One kind of wait."""
 
-    Attributes:
-        kind: Kafka's class.
-        releases: that have it.
-        apis: requests that wait so.
-        completed_by: what completes it, beside its timer.
-        timer: how long it waits at most.
-        shown: what logs show of it, beside the request's own line.
-        replayed: what is replayed of it; "waited" where it is known only that and how long a request waited.
-    """
-
-    kind: str
-    releases: str
-    apis: tuple[str, ...]
-    completed_by: str
-    timer: str
-    shown: str
-    replayed: str
+    kind: str  #: Kafka's class
+    releases: str  #: that have it
+    apis: tuple[str, ...]  #: requests that wait so
+    completed_by: str  #: what completes it, beside its timer
+    timer: str  #: how long it waits at most
+    shown: str  #: what logs show of it, beside the request's own line
+    replayed: str  #: what is replayed of it; "waited" where it is known only that and how long a request waited
 
 
 #: Of an API with several the first is the usual one.

@@ -48,14 +48,10 @@ def cluster_named(lake: Place, files: Iterable[ClusterFile], name: str) -> str:
 
 
 class ClusterInstants(NamedTuple):
-    """An instant per cluster, microseconds; 0: none.
-
-    Attributes:
-        others_us: of the clusters that are not named.
-    """
+    """An instant per cluster, microseconds; 0: none."""
 
     by_cluster: Mapping[str, int] = MappingProxyType({})
-    others_us: int = 0
+    others_us: int = 0  #: of the clusters that are not named
 
     def of(self, cluster_id: str) -> int:
         """The instant of a cluster."""

@@ -28,19 +28,14 @@ _NAME_CHARS_MAX: Final = 60
 
 
 class Contents(NamedTuple):
-    """What lies in a lake's folder.
+    """What lies in a lake's folder."""
 
-    Attributes:
-        folders: folder of every table by full name, in the order of the layers, then of names; whether there is a
-            table in it nobody has looked.
-        links: places of the lake's that are links, by their way down from its folder; their tables are none of
-            `folders`.
-        others: what is not the lake's, as it is named to people.
-    """
-
+    #: folder of every table by full name, in the order of the layers, then of names; whether there is a table in it
+    #: nobody has looked
     folders: Mapping[str, Place]
+    #: places of the lake's that are links, by their way down from its folder; their tables are none of `folders`
     links: tuple[str, ...]
-    others: tuple[str, ...]
+    others: tuple[str, ...]  #: what is not the lake's, as it is named to people
 
 
 def contents_of(root: Place) -> Contents:

@@ -27,19 +27,13 @@ Wanted = Callable[[pa.RecordBatch], pa.Array]
 
 
 class Part(NamedTuple):
-    """The wanted rows of some files.
+    """The wanted rows of some files."""
 
-    Attributes:
-        whole: files that have no other rows, by their paths in the table's folder.
-        mixed: files that have others, too.
-        written: files that were written of the wanted rows of those; no version of the table has them yet.
-        rows_left_out: rows of the files that are not wanted.
-    """
-
-    whole: tuple[str, ...]
-    mixed: tuple[str, ...]
+    whole: tuple[str, ...]  #: files that have no other rows, by their paths in the table's folder
+    mixed: tuple[str, ...]  #: files that have others, too
+    #: files that were written of the wanted rows of those; no version of the table has them yet
     written: tuple[AddedFile, ...]
-    rows_left_out: int
+    rows_left_out: int  #: rows of the files that are not wanted
 
 
 def part_of(

@@ -52,16 +52,11 @@ def no_fence() -> None:
 
 
 class Declared(NamedTuple):
-    """What a table is declared to be.
+    """What a table is declared to be."""
 
-    Attributes:
-        schema: Spark's JSON.
-        properties: of Delta's, constraints among them.
-    """
-
-    schema: str
+    schema: str  #: Spark's JSON
     comment: str
-    properties: Mapping[str, str]
+    properties: Mapping[str, str]  #: of Delta's, constraints among them
 
 
 def create(folder: Place, declared: Declared, fence: Fence) -> None:

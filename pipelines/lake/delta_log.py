@@ -47,43 +47,28 @@ _CHECKPOINT_COLUMNS = ("add", "remove", "metaData", "protocol", "domainMetadata"
 
 
 class DataFile(NamedTuple):
-    """One live file of a table.
+    """One live file of a table."""
 
-    Attributes:
-        path: relative to the table's folder, decoded.
-        rows: rows that it counts for, those that a deletion vector hides left out; None if no statistics tell.
-        hides_rows: a deletion vector hides some of them.
-        stats: statistics of its columns, as Delta keeps them; None if there are none.
-    """
-
-    path: str
+    path: str  #: relative to the table's folder, decoded
     size_bytes: int
+    #: rows that it counts for, those that a deletion vector hides left out; None if no statistics tell
     rows: int | None
-    hides_rows: bool = False
-    stats: Mapping[str, Any] | None = None
+    hides_rows: bool = False  #: a deletion vector hides some of them
+    stats: Mapping[str, Any] | None = None  #: statistics of its columns, as Delta keeps them; None if there are none
 
 
 @dataclass(frozen=True)
 class TableLog:
-    """A table at its latest version.
-
-    Attributes:
-        files: live files.
-        written_ms: time of the latest commit, Unix time in milliseconds.
-        stamp: ``userMetadata`` of the latest commit that has one: for gold tables the audit's run id.
-        schema: the columns as Delta keeps them: Spark's JSON.
-        properties: table properties.
-        is_clustered: versions up to 0.5 clustered it.
-        removed: files that older versions have, with when they were removed, Unix time in milliseconds.
-    """
+    """A table at its latest version."""
 
     version: int
-    files: tuple[DataFile, ...]
-    written_ms: int | None
-    stamp: str | None
-    schema: Mapping[str, Any]
-    properties: Mapping[str, str]
-    is_clustered: bool
+    files: tuple[DataFile, ...]  #: live files
+    written_ms: int | None  #: time of the latest commit, Unix time in milliseconds
+    stamp: str | None  #: ``userMetadata`` of the latest commit that has one: for gold tables the audit's run id
+    schema: Mapping[str, Any]  #: the columns as Delta keeps them: Spark's JSON
+    properties: Mapping[str, str]  #: table properties
+    is_clustered: bool  #: versions up to 0.5 clustered it
+    #: files that older versions have, with when they were removed, Unix time in milliseconds
     removed: Mapping[str, int]
 
     @property

@@ -167,17 +167,11 @@ def difference(spec: TableSpec, schema: StructType) -> str:
 
 
 class Widening(NamedTuple):
-    """How a table becomes as declared without a row being written.
+    """How a table becomes as declared without a row being written."""
 
-    Attributes:
-        what: in words; empty where comments, properties or the order of columns are all that changes.
-        required: columns that are NOT NULL by now, of which no row may have a null.
-        is_checked_anew: there are constraints that its rows were not asked.
-    """
-
-    what: str
-    required: tuple[str, ...]
-    is_checked_anew: bool
+    what: str  #: in words; empty where comments, properties or the order of columns are all that changes
+    required: tuple[str, ...]  #: columns that are NOT NULL by now, of which no row may have a null
+    is_checked_anew: bool  #: there are constraints that its rows were not asked
 
 
 def widening(

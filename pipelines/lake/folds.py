@@ -27,19 +27,14 @@ StatefulWork = Callable[[Batches, States], Batches]
 
 
 class Fold(NamedTuple):
-    """Rows of a key that come to one worker, in their order.
+    """Rows of a key that come to one worker, in their order."""
 
-    Attributes:
-        sources: what makes the rows.
-        rows: how they are keyed.
-        worker: takes the sorted rows of whole keys (`base.groups.groups`) and gives blobs; what it holds is as large as
-            what it keeps of one key. With states it takes those of the keys, too.
-        states: what makes the states that earlier runs left (`Keyed.state`); None of a worker without.
-    """
-
-    sources: Sequence[Reading]
-    rows: Keyed
+    sources: Sequence[Reading]  #: what makes the rows
+    rows: Keyed  #: how they are keyed
+    #: takes the sorted rows of whole keys (`base.groups.groups`) and gives blobs; what it holds is as large as what
+    #: it keeps of one key. With states it takes those of the keys, too
     worker: Work | StatefulWork
+    #: what makes the states that earlier runs left (`Keyed.state`); None of a worker without
     states: Sequence[Reading] | None = None
 
 

@@ -41,18 +41,12 @@ _LEASES_MAX = 10
 
 
 class Term(NamedTuple):
-    """One number of the log.
-
-    Attributes:
-        holder: who has it, in words.
-        until_s: Unix time at which it is over; 0 once it was given back.
-        token: of the process that put it.
-    """
+    """One number of the log."""
 
     number: int
-    holder: str
-    until_s: float
-    token: str
+    holder: str  #: who has it, in words
+    until_s: float  #: Unix time at which it is over; 0 once it was given back
+    token: str  #: of the process that put it
 
 
 class Lease:

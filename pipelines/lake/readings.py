@@ -31,35 +31,23 @@ RowsOf = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
 
 
 class Reading(NamedTuple):
-    """What becomes of the rows of one table.
-
-    Attributes:
-        columns: those that are read.
-        rows_of: makes rows in the shape that is asked for; goes to the tasks.
-        where: rows that are read; row groups are skipped by it.
-        files: those that are read; all of the table, as it is now, if None.
-        digest: a name, if the rows of a file are few, may be kept and come in any order (`pipelines.lake.digests`).
-    """
+    """What becomes of the rows of one table."""
 
     spec: TableSpec
-    columns: tuple[str, ...]
-    rows_of: RowsOf
-    where: pc.Expression | None = None
-    files: tuple[Stored, ...] | None = None
+    columns: tuple[str, ...]  #: those that are read
+    rows_of: RowsOf  #: makes rows in the shape that is asked for; goes to the tasks
+    where: pc.Expression | None = None  #: rows that are read; row groups are skipped by it
+    files: tuple[Stored, ...] | None = None  #: those that are read; all of the table, as it is now, if None
+    #: a name, if the rows of a file are few, may be kept and come in any order (`pipelines.lake.digests`)
     digest: str | None = None
 
 
 class Part(NamedTuple):
-    """Readings whose rows have one shape.
-
-    Attributes:
-        shape: columns of the rows.
-        work: what a task makes of all its rows of them; nothing if None.
-    """
+    """Readings whose rows have one shape."""
 
     readings: Sequence[Reading]
-    shape: StructType
-    work: Work | None = None
+    shape: StructType  #: columns of the rows
+    work: Work | None = None  #: what a task makes of all its rows of them; nothing if None
 
 
 def read_in_tasks(

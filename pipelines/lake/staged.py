@@ -104,16 +104,11 @@ class Staging:
 
 
 class Beside(NamedTuple):
-    """A fold that goes with others in one query.
-
-    Attributes:
-        tables: of the lake, that it gives rows of.
-        commit: takes their files.
-    """
+    """A fold that goes with others in one query."""
 
     fold: Fold
-    tables: Sequence[TableSpec]
-    commit: Callable[[Staged], None]
+    tables: Sequence[TableSpec]  #: of the lake, that it gives rows of
+    commit: Callable[[Staged], None]  #: takes their files
 
 
 @contextmanager

@@ -56,14 +56,10 @@ class ConstraintBroken(ValueError):
 
 
 class AddedFile(NamedTuple):
-    """A file that a commit may add, with Delta's statistics of it as JSON; columns of `ADDED_SCHEMA`.
-
-    Attributes:
-        path: relative to the table's folder.
-    """
+    """A file that a commit may add, with Delta's statistics of it as JSON; columns of `ADDED_SCHEMA`."""
 
     table: str
-    path: str
+    path: str  #: relative to the table's folder
     size_bytes: int
     row_count: int
     modified_ms: int

@@ -9,30 +9,21 @@ from typing import NamedTuple
 
 
 class RunSpan(NamedTuple):
-    """A stretch in which a broker ran, microseconds, the end exclusive.
-
-    Attributes:
-        from_start: its log tells how it started, so nothing came before.
-    """
+    """A stretch in which a broker ran, microseconds, the end exclusive."""
 
     start_us: int
     end_us: int
-    from_start: bool
+    from_start: bool  #: its log tells how it started, so nothing came before
 
 
 class Interval(NamedTuple):
-    """An interval in which a broker ran.
+    """An interval in which a broker ran."""
 
-    Attributes:
-        start_us: a multiple of the length.
-        first_us, last_us: when the broker first and last ran within it, the latter exclusive.
-        from_start: as of the last span in it.
-    """
-
-    start_us: int
+    start_us: int  #: a multiple of the length
+    #: first_us, last_us: when the broker first and last ran within it, the latter exclusive
     first_us: int
     last_us: int
-    from_start: bool
+    from_start: bool  #: as of the last span in it
 
 
 #: A log that says nothing for longer does not show that its broker ran on: the intervals after that are left out.
@@ -73,15 +64,10 @@ def intervals_of(spans: Iterable[RunSpan], length_us: int, since_us: int = 0) ->
 
 @dataclass(frozen=True)
 class Steps:
-    """A number that changes at instants; before the first it is zero.
+    """A number that changes at instants; before the first it is zero."""
 
-    Attributes:
-        times_us: ascending; of several at one instant the last holds.
-        values: from each instant on.
-    """
-
-    times_us: Sequence[int]
-    values: Sequence[int]
+    times_us: Sequence[int]  #: ascending; of several at one instant the last holds
+    values: Sequence[int]  #: from each instant on
 
     @classmethod
     def of_changes(cls, changes: Iterable[tuple[int, int]]) -> Steps:

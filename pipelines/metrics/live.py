@@ -17,20 +17,13 @@ _VERDICTS = ("clean", "violated", "inconclusive")
 
 
 class Gauge(NamedTuple):
-    """One metric.
+    """One metric."""
 
-    Attributes:
-        name: units last.
-        samples: of a report.
-        unit: Grafana's name of it.
-        legend: what Grafana calls a series.
-    """
-
-    name: str
+    name: str  #: units last
     help: str
-    samples: Callable[[Report], Iterable[Sample]]
-    unit: str
-    legend: str
+    samples: Callable[[Report], Iterable[Sample]]  #: of a report
+    unit: str  #: Grafana's name of it
+    legend: str  #: what Grafana calls a series
 
 
 def _seconds(time: str) -> float:

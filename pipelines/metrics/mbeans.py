@@ -13,23 +13,16 @@ from schemas.metrics import GAUGE, HISTOGRAM, METER, TIMER
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of Kafka's brokers, or one per value of its tags.
+    """One metric of Kafka's brokers, or one per value of its tags."""
 
-    Attributes:
-        domain, type, name: of its JMX object name.
-        kind: gauge, meter, histogram, timer.
-        tags: further keys of the object name, in Kafka's order.
-        kept_by: class and method of Kafka's source that define it.
-        rebuilt: from what, and what is exact.
-    """
-
+    #: domain, type, name: of its JMX object name
     domain: str
     type: str
     name: str
-    kind: str
-    kept_by: str
-    rebuilt: str
-    tags: tuple[str, ...] = ()
+    kind: str  #: gauge, meter, histogram, timer
+    kept_by: str  #: class and method of Kafka's source that define it
+    rebuilt: str  #: from what, and what is exact
+    tags: tuple[str, ...] = ()  #: further keys of the object name, in Kafka's order
 
     def mbean(self, **tags: object) -> str:
         """Its JMX object name.

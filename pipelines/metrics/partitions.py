@@ -36,13 +36,9 @@ class _Replica:
 
 @dataclass
 class PartitionCounts:
-    """Folds what a broker said of its partitions.
+    """Folds what a broker said of its partitions."""
 
-    Attributes:
-        min_isr_of: see `MinIsrOf`.
-    """
-
-    min_isr_of: MinIsrOf
+    min_isr_of: MinIsrOf  #: see `MinIsrOf`
     _replicas: dict[Place, _Replica] = field(default_factory=dict)
     _counted: dict[Place, frozenset[str]] = field(default_factory=dict)
     _changes: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))

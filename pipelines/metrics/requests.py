@@ -47,13 +47,9 @@ Row = dict[str, Any]
 
 @dataclass
 class RequestCounts:
-    """Takes in batches of requests, each request once.
+    """Takes in batches of requests, each request once."""
 
-    Attributes:
-        length_us: of intervals.
-    """
-
-    length_us: int
+    length_us: int  #: of intervals
     _times: Fold = field(default_factory=lambda: Fold((*_TIMED, "bucket"), _SUMS, ("longest_ms", "shortest_ms")))
     _requests: Fold = field(default_factory=lambda: Fold(_COUNTED, ("requests",)))
     _errors: Fold = field(default_factory=lambda: Fold(_FAILED, ("errors",)))

@@ -31,28 +31,19 @@ FIRST_TO_LAST_LINE: Final = "first_to_last_line"
 
 @dataclass(frozen=True)
 class BrokerFigures:
-    """What is known of one broker beside its requests; instants in microseconds.
+    """What is known of one broker beside its requests; instants in microseconds."""
 
-    Attributes:
-        intervals: in which it ran and its log tells of its partitions.
-        counts: `pipelines.metrics.partitions.COUNTS`.
-        shrinks, expands: changes of ISRs that it made as leader.
-        is_controller: it may become the active controller.
-        active: whether it is, as steps of 0 and 1.
-        offline: partitions of the cluster that have no leader.
-        unclean: elections that it decided.
-        elections: changes of the live brokers that it handled: when it was done, and how long it took, ms; None where
-            its release has no such metric.
-    """
-
-    intervals: Sequence[Interval]
-    counts: Mapping[str, Steps] = field(default_factory=dict)
+    intervals: Sequence[Interval]  #: in which it ran and its log tells of its partitions
+    counts: Mapping[str, Steps] = field(default_factory=dict)  #: `pipelines.metrics.partitions.COUNTS`
+    #: shrinks, expands: changes of ISRs that it made as leader
     shrinks: Sequence[int] = ()
     expands: Sequence[int] = ()
-    is_controller: bool = False
-    active: Steps = field(default_factory=lambda: Steps((), ()))
-    offline: Steps = field(default_factory=lambda: Steps((), ()))
-    unclean: Sequence[int] = ()
+    is_controller: bool = False  #: it may become the active controller
+    active: Steps = field(default_factory=lambda: Steps((), ()))  #: whether it is, as steps of 0 and 1
+    offline: Steps = field(default_factory=lambda: Steps((), ()))  #: partitions of the cluster that have no leader
+    unclean: Sequence[int] = ()  #: elections that it decided
+    #: changes of the live brokers that it handled: when it was done, and how long it took, ms; None where its release
+    #: has no such metric
     elections: Sequence[tuple[int, float]] | None = None
 
 

@@ -10,20 +10,13 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True)
 class Previous:
-    """A column of the row before, in a chain of rows; null in the first one, and in rows of no chain.
-
-    Attributes:
-        by: columns that are the same in a chain; nulls are the same, too.
-        order: columns by which a chain is ordered.
-        among: column and value of the rows that chains consist of; None: of all.
-        breaks: a column that ends a chain where it is set: the row after it is the first of another.
-    """
+    """A column of the row before, in a chain of rows; null in the first one, and in rows of no chain."""
 
     column: str
-    by: tuple[str, ...]
-    order: tuple[str, ...]
-    among: tuple[str, str] | None = None
-    breaks: str | None = None
+    by: tuple[str, ...]  #: columns that are the same in a chain; nulls are the same, too
+    order: tuple[str, ...]  #: columns by which a chain is ordered
+    among: tuple[str, str] | None = None  #: column and value of the rows that chains consist of; None: of all
+    breaks: str | None = None  #: a column that ends a chain where it is set: the row after it is the first of another
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -30,24 +30,16 @@ UNIQUE: Final = "unique"
 
 @dataclass(frozen=True)
 class Expectation:
-    """One question.
+    """One question."""
 
-    Attributes:
-        table: full name of the table, or of the ledger.
-        kind: one of the kinds above.
-        columns: the columns asked; two for `EQUAL` and `NOT_BELOW` (the first one is not below the second one).
-        question: what is asked, in words; without a full stop.
-        values: of `KNOWN_VALUE`: what is known; of `AT_LEAST`: the bound.
-        derived: columns that are computed for the question, by name.
-    """
-
-    table: str
-    kind: str
+    table: str  #: full name of the table, or of the ledger
+    kind: str  #: one of the kinds above
+    #: the columns asked; two for `EQUAL` and `NOT_BELOW` (the first one is not below the second one)
     columns: tuple[str, ...]
     severity: Severity
-    question: str
-    values: tuple[Any, ...] = ()
-    derived: Mapping[str, Derived] = field(default_factory=dict)
+    question: str  #: what is asked, in words; without a full stop
+    values: tuple[Any, ...] = ()  #: of `KNOWN_VALUE`: what is known; of `AT_LEAST`: the bound
+    derived: Mapping[str, Derived] = field(default_factory=dict)  #: columns that are computed for the question, by name
 
     @property
     def expectation_id(self) -> str:

@@ -32,15 +32,11 @@ Chosen = Sequence[tuple[Expectation, Severity]]
 
 
 class Answer(NamedTuple):
-    """What Great Expectations says of one expectation.
-
-    Attributes:
-        unexpected_count: rows that break it; 0 if it is met.
-    """
+    """What Great Expectations says of one expectation."""
 
     met: bool
     row_count: int
-    unexpected_count: int
+    unexpected_count: int  #: rows that break it; 0 if it is met
 
 
 class GreatExpectations:

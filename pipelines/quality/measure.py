@@ -21,30 +21,22 @@ _PLACES = ("file_id", "path", "line_no", "byte_offset")
 
 
 class Measured(NamedTuple):
-    """What was counted of one file in one Parquet file of a table.
-
-    Attributes:
-        broken: rows that break an expectation, by its id.
-        shown: some of them, as JSON.
-        first_us, last_us: earliest and latest time of its rows, where the table has log lines' times.
-        lowest, highest: place of its first and last row: what follows the file in the table's key.
-        line_count: of bronze lines and of line counts: the sum of that column.
-        unparsed: of line counts: the records of it that were not understood.
-        first_line: of bronze lines: number of the first one.
-    """
+    """What was counted of one file in one Parquet file of a table."""
 
     table: str
     file_id: str
     row_count: int
-    broken: Mapping[str, int] = {}
-    shown: Mapping[str, str] = {}
+    broken: Mapping[str, int] = {}  #: rows that break an expectation, by its id
+    shown: Mapping[str, str] = {}  #: some of them, as JSON
+    #: first_us, last_us: earliest and latest time of its rows, where the table has log lines' times
     first_us: int | None = None
     last_us: int | None = None
+    #: lowest, highest: place of its first and last row: what follows the file in the table's key
     lowest: int = 0
     highest: int = 0
-    line_count: int | None = None
-    unparsed: int | None = None
-    first_line: int | None = None
+    line_count: int | None = None  #: of bronze lines and of line counts: the sum of that column
+    unparsed: int | None = None  #: of line counts: the records of it that were not understood
+    first_line: int | None = None  #: of bronze lines: number of the first one
 
 
 def columns_read(spec: TableSpec, suite: Iterable[Expectation]) -> tuple[str, ...]:

@@ -47,26 +47,19 @@ class _Ending:
 
 @dataclass
 class _Partition:
-    """What the lines so far say of one partition.
-
-    Attributes:
-        received: epoch and ISR of the last state received from the controller.
-        newest_epoch: the greatest leader epoch received.
-        begun_epochs: leader epochs that a line of the broker itself says it took up, not yet gone by.
-        topic_id: the last one that a leader's line names.
-        removing: replicas being removed as of the last line that names them.
-        change: of the ISR, of which no line has told what became of it.
-    """
+    """What the lines so far say of one partition."""
 
     assigned: _Assigned | None = None
+    #: epoch and ISR of the last state received from the controller
     received: tuple[int | None, tuple[int, ...] | None] | None = None
-    newest_epoch: int = -1
+    newest_epoch: int = -1  #: the greatest leader epoch received
+    #: leader epochs that a line of the broker itself says it took up, not yet gone by
     begun_epochs: set[int] = field(default_factory=set)
     is_led: bool = False
-    topic_id: str | None = None
-    removing: tuple[int, ...] | None = None
+    topic_id: str | None = None  #: the last one that a leader's line names
+    removing: tuple[int, ...] | None = None  #: replicas being removed as of the last line that names them
     ending: _Ending | None = None
-    change: BrokerLine | None = None
+    change: BrokerLine | None = None  #: of the ISR, of which no line has told what became of it
 
 
 class BrokerAccount:

@@ -39,21 +39,14 @@ _LEAST = shape({"cluster_id": "string", "broker_id": "int", "time_us": "long"})
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run replays, and why.
-
-    Attributes:
-        starts: by broker.
-        new_files: by broker, the files that no run has replayed.
-        last_us: by broker, when its log ends.
-        runs: those that count, the newest first.
-        pinned: by cluster of which days were dropped, the run that its replay begins with.
-    """
+    """What a run replays, and why."""
 
     window: Window
-    starts: Mapping[Broker, Start]
-    new_files: Mapping[Broker, list[str]]
-    last_us: Mapping[Broker, int]
-    runs: Sequence[Run] = ()
+    starts: Mapping[Broker, Start]  #: by broker
+    new_files: Mapping[Broker, list[str]]  #: by broker, the files that no run has replayed
+    last_us: Mapping[Broker, int]  #: by broker, when its log ends
+    runs: Sequence[Run] = ()  #: those that count, the newest first
+    #: by cluster of which days were dropped, the run that its replay begins with
     pinned: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -33,15 +33,10 @@ DERIVED = "derived"
 
 
 class EpochHistory(NamedTuple):
-    """Epochs of a replica's log.
+    """Epochs of a replica's log."""
 
-    Attributes:
-        entries: ((epoch, start offset), ...), ascending.
-        complete: False if the log may have epochs before the first entry, which no line tells.
-    """
-
-    entries: Epochs = ()
-    complete: bool = False
+    entries: Epochs = ()  #: ((epoch, start offset), ...), ascending
+    complete: bool = False  #: False if the log may have epochs before the first entry, which no line tells
 
     def known_from(self, epoch: int) -> bool:
         """Whether what this log holds at and after an epoch is known."""
@@ -73,17 +68,11 @@ NEW = EpochHistory((), True)
 
 
 class Reply(NamedTuple):
-    """What a leader says of an epoch.
+    """What a leader says of an epoch."""
 
-    Attributes:
-        end: its answer; None where it says that the logs do not part.
-        source: logged or derived.
-        asked_epoch: the epoch it was asked about.
-    """
-
-    end: EpochEnd | None
-    source: str
-    asked_epoch: int
+    end: EpochEnd | None  #: its answer; None where it says that the logs do not part
+    source: str  #: logged or derived
+    asked_epoch: int  #: the epoch it was asked about
 
 
 class MissingEvidence(LookupError):

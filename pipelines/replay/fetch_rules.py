@@ -49,62 +49,44 @@ class Entry:
 
 @dataclass(slots=True)
 class FetchOutcome:
-    """One fetch, as the rules see it.
-
-    Attributes:
-        lowest_us, highest_us: predicted completion; None where nothing could be predicted.
-        cause: see `pipelines.replay.outcome`.
-        closing: (topic, partition) that completed it, None if none did.
-        parked: it waited.
-        bytes_known: the sizes that decided it are known, not bounded.
-        missing: what evidence lacks, if any does.
-        errors: error codes with which its partitions can be answered, whatever completes it.
-        followed: the broker follows a partition that it asks for.
-    """
+    """One fetch, as the rules see it."""
 
     event: SessionEvent
+    #: lowest_us, highest_us: predicted completion; None where nothing could be predicted
     lowest_us: int | None
     highest_us: int | None
-    cause: str
-    closing: Key | None = None
-    parked: bool = False
-    bytes_known: bool = True
-    missing: str | None = None
+    cause: str  #: see `pipelines.replay.outcome`
+    closing: Key | None = None  #: (topic, partition) that completed it, None if none did
+    parked: bool = False  #: it waited
+    bytes_known: bool = True  #: the sizes that decided it are known, not bounded
+    missing: str | None = None  #: what evidence lacks, if any does
+    #: error codes with which its partitions can be answered, whatever completes it
     errors: frozenset[int] = TURNED_DOWN
-    followed: bool = False
+    followed: bool = False  #: the broker follows a partition that it asks for
 
 
 @dataclass(slots=True)
 class Asked:
-    """A fetch that is under way, or was until lately, with what can have completed it.
-
-    Attributes:
-        active: what the session asks for with it.
-        answered_at_once: why the response itself shows that it could not wait; None if it may have waited.
-        entries: bytes beyond its offsets: (entry, partition, the partition's limit).
-        moved: offsets that it asked from, of partitions that a later fetch has moved on.
-        ends: what answers it whatever the bytes: (earliest, latest, partition, cause).
-        fenced: a partition whose epoch is newer by now than the one that the fetch names, and since when.
-        followed: the broker follows a partition of it.
-        remote: a partition that it reads from the remote tier; None if it reads none from there.
-        remote_wait_ms: how long it waits for the tier at most.
-        failed_us: when reads of its partitions from the tier failed.
-        until_us: when the next one came.
-    """
+    """A fetch that is under way, or was until lately, with what can have completed it."""
 
     fetch: SessionEvent
-    active: set[Key]
+    active: set[Key]  #: what the session asks for with it
     partial: bool
+    #: why the response itself shows that it could not wait; None if it may have waited
     answered_at_once: str | None = None
+    #: bytes beyond its offsets: (entry, partition, the partition's limit)
     entries: list[tuple[Entry, Key, int]] = field(default_factory=list)
+    #: offsets that it asked from, of partitions that a later fetch has moved on
     moved: dict[Key, int] = field(default_factory=dict)
+    #: what answers it whatever the bytes: (earliest, latest, partition, cause)
     ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
+    #: a partition whose epoch is newer by now than the one that the fetch names, and since when
     fenced: tuple[Key, int] | None = None
-    followed: bool = False
-    remote: Key | None = None
-    remote_wait_ms: int = 0
-    failed_us: list[int] = field(default_factory=list)
-    until_us: int = UNBOUNDED
+    followed: bool = False  #: the broker follows a partition of it
+    remote: Key | None = None  #: a partition that it reads from the remote tier; None if it reads none from there
+    remote_wait_ms: int = 0  #: how long it waits for the tier at most
+    failed_us: list[int] = field(default_factory=list)  #: when reads of its partitions from the tier failed
+    until_us: int = UNBOUNDED  #: when the next one came
 
 
 def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:

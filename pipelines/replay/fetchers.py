@@ -42,30 +42,22 @@ def fetcher_id(topic: str, partition: int, fetchers: int) -> int:
 
 @dataclass
 class Stay:
-    """A partition in a fetcher.
+    """A partition in a fetcher."""
 
-    Attributes:
-        added_us: when it was added.
-        leader, leader_epoch, initial_offset: as the line of the manager says.
-        fetcher_id: thread, as a line of the thread, or the leader's request log, says.
-        ended_us: when it left.
-        end_reason: as in gold; None as long as it is there, or as what follows has yet to tell.
-        errors, delays, first_error, last_error: as in gold.
-        readded_us: when it was added again as a follower.
-    """
-
-    added_us: int
+    added_us: int  #: when it was added
+    #: leader, leader_epoch, initial_offset: as the line of the manager says
     leader: int
     leader_epoch: int | None
     initial_offset: int | None
-    fetcher_id: int | None = None
-    ended_us: int | None = None
-    end_reason: str | None = None
+    fetcher_id: int | None = None  #: thread, as a line of the thread, or the leader's request log, says
+    ended_us: int | None = None  #: when it left
+    end_reason: str | None = None  #: as in gold; None as long as it is there, or as what follows has yet to tell
+    #: errors, delays, first_error, last_error: as in gold
     errors: int = 0
     delays: int = 0
     first_error: str | None = None
     last_error: str | None = None
-    readded_us: int | None = None
+    readded_us: int | None = None  #: when it was added again as a follower
 
     @property
     def open(self) -> bool:

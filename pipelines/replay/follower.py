@@ -30,33 +30,20 @@ STOPPED = "stopped"
 
 @dataclass
 class Action:
-    """A truncation, as far as lines tell: what was decided, what the log did, what became of the high watermark.
+    """A truncation, as far as lines tell: what was decided, what the log did, what became of the high watermark."""
 
-    Attributes:
-        started_us: time of its first line.
-        decided_offset: offset that the fetcher's line names.
-        logged_offset: offset of the log layer's line, which may have no effect.
-        logged_us: its time.
-        effective: the log layer truncated; False where its line says "no effect", None where there is none.
-        previous_end_offset: log end offset before, where a line says it.
-        high_watermark: the high watermark that the truncation went below, as a line says.
-        refused_offset: offset that the leader refused as out of range.
-        reset_offset: where the fetch offset was reset to then.
-        reason: `silver.truncations.reason`.
-        traced_high_watermark: the replica's high watermark before, from TRACE lines.
-    """
-
-    started_us: int
-    decided_offset: int | None = None
-    logged_offset: int | None = None
-    logged_us: int | None = None
+    started_us: int  #: time of its first line
+    decided_offset: int | None = None  #: offset that the fetcher's line names
+    logged_offset: int | None = None  #: offset of the log layer's line, which may have no effect
+    logged_us: int | None = None  #: its time
+    #: the log layer truncated; False where its line says "no effect", None where there is none
     effective: bool | None = None
-    previous_end_offset: int | None = None
-    high_watermark: int | None = None
-    refused_offset: int | None = None
-    reset_offset: int | None = None
-    reason: str | None = None
-    traced_high_watermark: int | None = None
+    previous_end_offset: int | None = None  #: log end offset before, where a line says it
+    high_watermark: int | None = None  #: the high watermark that the truncation went below, as a line says
+    refused_offset: int | None = None  #: offset that the leader refused as out of range
+    reset_offset: int | None = None  #: where the fetch offset was reset to then
+    reason: str | None = None  #: `silver.truncations.reason`
+    traced_high_watermark: int | None = None  #: the replica's high watermark before, from TRACE lines
 
     @property
     def offset(self) -> int | None:
@@ -65,63 +52,43 @@ class Action:
 
 
 class Contact(NamedTuple):
-    """A follower's fetch, or question about an epoch, in its leader's log.
+    """A follower's fetch, or question about an epoch, in its leader's log."""
 
-    Attributes:
-        time_us: on the leader's clock; orders the contacts of one epoch, nothing else.
-        question: OffsetForLeaderEpoch; else a fetch.
-        offset: fetched from, or the end offset answered.
-        epoch: last fetched epoch, or the epoch asked about; None where the version does not send it.
-        diverging_epoch, diverging_end_offset: of a fetch whose answer says that the logs part.
-    """
-
-    time_us: int
-    question: bool
-    offset: int | None
-    epoch: int | None
+    time_us: int  #: on the leader's clock; orders the contacts of one epoch, nothing else
+    question: bool  #: OffsetForLeaderEpoch; else a fetch
+    offset: int | None  #: fetched from, or the end offset answered
+    epoch: int | None  #: last fetched epoch, or the epoch asked about; None where the version does not send it
+    #: diverging_epoch, diverging_end_offset: of a fetch whose answer says that the logs part
     diverging_epoch: int | None = None
     diverging_end_offset: int | None = None
 
 
 @dataclass
 class ReplicaTenure:
-    """A replica in one leader epoch.
+    """A replica in one leader epoch."""
 
-    Attributes:
-        broker_id: the broker.
-        role: follower, leader or idle.
-        started_us: time of the line that opens it.
-        leader_epoch, leader: as the lines of this broker tell.
-        end_offset: log end offset at its start.
-        high_watermark: at its start.
-        from_checkpoint: the high watermark there is what a checkpoint file held, as no line shows since the start.
-        previous: the tenure before, in the same life.
-        previous_leader_epoch: as a leader's line tells it.
-        added_us, added_offset: when it was added to a fetcher, and the initial offset there.
-        actions: truncations in it.
-        high_watermark_after: lowest high watermark that it stepped back to, but for truncations.
-        contacts: of followers with this leader, by follower (leaders' tenures only).
-        ended: killed, stopped, or None.
-        next_end_offset: log end offset at the start of the next tenure of the replica.
-    """
-
-    broker_id: int
-    role: str
-    started_us: int
+    broker_id: int  #: the broker
+    role: str  #: follower, leader or idle
+    started_us: int  #: time of the line that opens it
+    #: leader_epoch, leader: as the lines of this broker tell
     leader_epoch: int | None = None
     leader: int | None = None
-    end_offset: int | None = None
-    high_watermark: int | None = None
+    end_offset: int | None = None  #: log end offset at its start
+    high_watermark: int | None = None  #: at its start
+    #: the high watermark there is what a checkpoint file held, as no line shows since the start
     from_checkpoint: bool = False
+    #: the tenure before, in the same life
     previous: ReplicaTenure | None = field(default=None, repr=False, compare=False)
-    previous_leader_epoch: int | None = None
+    previous_leader_epoch: int | None = None  #: as a leader's line tells it
+    #: added_us, added_offset: when it was added to a fetcher, and the initial offset there
     added_us: int | None = None
     added_offset: int | None = None
-    actions: list[Action] = field(default_factory=list)
-    high_watermark_after: int | None = None
+    actions: list[Action] = field(default_factory=list)  #: truncations in it
+    high_watermark_after: int | None = None  #: lowest high watermark that it stepped back to, but for truncations
+    #: of followers with this leader, by follower (leaders' tenures only)
     contacts: dict[int, list[Contact]] = field(default_factory=dict)
-    ended: str | None = None
-    next_end_offset: int | None = None
+    ended: str | None = None  #: killed, stopped, or None
+    next_end_offset: int | None = None  #: log end offset at the start of the next tenure of the replica
 
 
 def tenures(events: Iterable[ReplicaEvent]) -> list[ReplicaTenure]:

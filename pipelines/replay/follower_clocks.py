@@ -35,15 +35,11 @@ _NEVER_US: Final = 1 << 62
 
 
 class ToldHighWatermark(NamedTuple):
-    """A high watermark that a leader told a follower, or that a follower showed a consumer.
-
-    Attributes:
-        leader_id: who told it; None where it is shown.
-        first_us, last_us: told: answered, and the follower's next fetch; shown: read from the log, and answered.
-    """
+    """A high watermark that a leader told a follower, or that a follower showed a consumer."""
 
     high_watermark: Long
-    leader_id: Int | None
+    leader_id: Int | None  #: who told it; None where it is shown
+    #: first_us, last_us: told: answered, and the follower's next fetch; shown: read from the log, and answered
     first_us: Long
     last_us: Long | None
 

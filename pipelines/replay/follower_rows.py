@@ -28,25 +28,16 @@ NEW_EPOCH = "new_epoch"
 
 
 class Prediction(NamedTuple):
-    """What the rules let a follower do when it begins to follow, or is refused.
+    """What the rules let a follower do when it begins to follow, or is refused."""
 
-    Attributes:
-        rule: see the column.
-        offsets: where it truncates to, step by step; its log end offset where it keeps its log; none if not known.
-        reply: the leader's first answer, if it takes one.
-        reason: why.
-        missing: evidence that is missing.
-        next_offset: where it fetched from next, by the leader's log.
-        correct_offset: where a later version would have it truncate to (KIP-279), where that is known.
-    """
-
-    rule: str
+    rule: str  #: see the column
+    #: where it truncates to, step by step; its log end offset where it keeps its log; none if not known
     offsets: tuple[int, ...] = ()
-    reply: Reply | None = None
-    reason: str | None = None
-    missing: str | None = None
-    next_offset: int | None = None
-    correct_offset: int | None = None
+    reply: Reply | None = None  #: the leader's first answer, if it takes one
+    reason: str | None = None  #: why
+    missing: str | None = None  #: evidence that is missing
+    next_offset: int | None = None  #: where it fetched from next, by the leader's log
+    correct_offset: int | None = None  #: where a later version would have it truncate to (KIP-279), where that is known
 
 
 class Verdict(NamedTuple):

@@ -20,18 +20,13 @@ Span = tuple[int, int]
 
 
 class Gap(NamedTuple):
-    """A follower's connection on which nothing was fetched for a while.
+    """A follower's connection on which nothing was fetched for a while."""
 
-    Attributes:
-        since_us, handled_us: the last fetch before it was dequeued, and handled.
-        until_us: the next one arrived; `NEVER_US` where there is none.
-        complete: no line is missing in between.
-    """
-
+    #: since_us, handled_us: the last fetch before it was dequeued, and handled
     since_us: int
     handled_us: int
-    until_us: int
-    complete: bool = True
+    until_us: int  #: the next one arrived; `NEVER_US` where there is none
+    complete: bool = True  #: no line is missing in between
 
 
 NEVER_US: Final = 1 << 62
@@ -76,27 +71,20 @@ def commits_isr_unseen(version: Version) -> bool:
 
 @dataclass(frozen=True)
 class IsrEvidence:
-    """What the log of the leading broker shows beside the partition's own events.
+    """What the log of the leading broker shows beside the partition's own events."""
 
-    Attributes:
-        fetches_logged: spans over which the broker's request log shows followers' fetches.
-        silences: spans over which the broker wrote no line at all, in time order, without overlap.
-        gaps: by connection of a follower: where its fetches lie further apart than `FETCH_GAP_US`, in time order, the
-            last one without an end.
-        standing: by replica: (from when, `FENCED`, `SHUTTING_DOWN` or `UNFENCED`), in time order, as the controller
-            within or beside the leading broker said it; empty where no such log is there.
-        kraft: fenced and shutting-down replicas exist: the controller is a KRaft quorum.
-        chain_ends: when the last fetch of a chain arrived, by chain (`schemas.events.Event.chain`).
-        last_line_us: the broker's last line before the seal of the replay that collected this; 0: none.
-    """
-
-    fetches_logged: tuple[Span, ...] = _ALWAYS
-    silences: tuple[Span, ...] = ()
+    fetches_logged: tuple[Span, ...] = _ALWAYS  #: spans over which the broker's request log shows followers' fetches
+    silences: tuple[Span, ...] = ()  #: spans over which the broker wrote no line at all, in time order, without overlap
+    #: by connection of a follower: where its fetches lie further apart than `FETCH_GAP_US`, in time order, the last
+    #: one without an end
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
+    #: by replica: (from when, `FENCED`, `SHUTTING_DOWN` or `UNFENCED`), in time order, as the controller within or
+    #: beside the leading broker said it; empty where no such log is there
     standing: Mapping[int, tuple[tuple[int, str], ...]] = field(default_factory=dict)
-    kraft: bool = True
+    kraft: bool = True  #: fenced and shutting-down replicas exist: the controller is a KRaft quorum
+    #: when the last fetch of a chain arrived, by chain (`schemas.events.Event.chain`)
     chain_ends: Mapping[str, int] = field(default_factory=dict)
-    last_line_us: int = 0
+    last_line_us: int = 0  #: the broker's last line before the seal of the replay that collected this; 0: none
 
     def freeze(self) -> bytes:
         """This evidence, for a later run to go on from with `thawed`."""

@@ -72,22 +72,18 @@ class LogEnd:
 
 @dataclass(slots=True)
 class Tracked:
-    """One follower during one leadership.
+    """One follower during one leadership."""
 
-    Attributes:
-        end_offset: its log end offset; None before its first fetch of this leadership (the leader's lines say -1).
-        caught_lowest_us, caught_highest_us: when it was last caught up; 0: never. None: before the log begins.
-        behind_us, behind_highest_us: (earliest, latest) when the leader's log grew beyond it; None while at the end.
-        member_since_us: when it last joined the ISR.
-        moved_us, end_before: when its position last moved, and where from.
-    """
-
+    #: its log end offset; None before its first fetch of this leadership (the leader's lines say -1)
     end_offset: int | None = None
+    #: caught_lowest_us, caught_highest_us: when it was last caught up; 0: never. None: before the log begins
     caught_lowest_us: int | None = None
     caught_highest_us: int | None = None
+    #: behind_us, behind_highest_us: (earliest, latest) when the leader's log grew beyond it; None while at the end
     behind_us: int | None = None
     behind_highest_us: int | None = None
-    member_since_us: int = 0
+    member_since_us: int = 0  #: when it last joined the ISR
+    #: moved_us, end_before: when its position last moved, and where from
     moved_us: int = 0
     end_before: int | None = None
     chain: str | None = None

@@ -42,43 +42,30 @@ CONTROLLER_OTHER: Final = "controller_other"
 
 @dataclass(slots=True)
 class IsrOutcome:
-    """One replica that left or joined the ISR of one leadership, or should have.
+    """One replica that left or joined the ISR of one leadership, or should have."""
 
-    Attributes:
-        leader_epoch: epoch of the leadership; None where its start is not in the log.
-        change: `SHRINK` or `EXPAND`.
-        isr_before: ISR that the change started from, ascending.
-        isr_after: ISR that was asked for, committed, or (not_observed) predicted, ascending.
-        made_by: `LEADER` or `CONTROLLER`; of a change that was not observed: who should have made it.
-        lowest_us, highest_us: when the rule asks for the change, at the earliest and at the latest; None where it does
-            not, or nothing can be said.
-        proposed_us: the line that shows the intent; None where there is none.
-        committed_us: the first line that shows the ISR with the change; None if none does.
-        class_, reason: constants of this module; reason is None where nothing needs one.
-        lag_time_max_us: replica.lag.time.max.ms that was used.
-        end_offset_logged, end_offset_predicted: the replica's log end offset; -1: the leader does not know it.
-        leader_end_offset_logged: the leader's log end offset in the line.
-        caught_up_logged_us: when the replica was last caught up, by the line (3.6 and later).
-        caught_up_lowest_us, caught_up_highest_us: the same, by our reckoning.
-    """
-
-    change: str
+    change: str  #: `SHRINK` or `EXPAND`
     replica_id: int
-    isr_before: tuple[int, ...]
-    isr_after: tuple[int, ...]
-    lag_time_max_us: int
-    leader_epoch: int | None = None
-    made_by: str = LEADER
+    isr_before: tuple[int, ...]  #: ISR that the change started from, ascending
+    isr_after: tuple[int, ...]  #: ISR that was asked for, committed, or (not_observed) predicted, ascending
+    lag_time_max_us: int  #: replica.lag.time.max.ms that was used
+    leader_epoch: int | None = None  #: epoch of the leadership; None where its start is not in the log
+    made_by: str = LEADER  #: `LEADER` or `CONTROLLER`; of a change that was not observed: who should have made it
+    #: lowest_us, highest_us: when the rule asks for the change, at the earliest and at the latest; None where it does
+    #: not, or nothing can be said
     lowest_us: int | None = None
     highest_us: int | None = None
-    proposed_us: int | None = None
-    committed_us: int | None = None
+    proposed_us: int | None = None  #: the line that shows the intent; None where there is none
+    committed_us: int | None = None  #: the first line that shows the ISR with the change; None if none does
+    #: class_, reason: constants of this module; reason is None where nothing needs one
     class_: str = PREDICTED
     reason: str | None = None
+    #: end_offset_logged, end_offset_predicted: the replica's log end offset; -1: the leader does not know it
     end_offset_logged: int | None = None
     end_offset_predicted: int | None = None
-    leader_end_offset_logged: int | None = None
-    caught_up_logged_us: int | None = None
+    leader_end_offset_logged: int | None = None  #: the leader's log end offset in the line
+    caught_up_logged_us: int | None = None  #: when the replica was last caught up, by the line (3.6 and later)
+    #: caught_up_lowest_us, caught_up_highest_us: the same, by our reckoning
     caught_up_lowest_us: int | None = None
     caught_up_highest_us: int | None = None
 

@@ -32,19 +32,13 @@ _TICK_US = 1_000
 
 @dataclass(slots=True)
 class Expected:
-    """A replica outside of the ISR that may, or has to, be proposed for it.
+    """A replica outside of the ISR that may, or has to, be proposed for it."""
 
-    Attributes:
-        lowest_us: its first fetch that may have qualified.
-        highest_us: its first fetch that certainly did.
-        reached_us: its first fetch that certainly did, but for its standing with the controller.
-        waiting_us: when its position would have qualified, had it fetched, or not been fenced or shutting down.
-    """
-
-    lowest_us: int | None = None
-    highest_us: int | None = None
+    lowest_us: int | None = None  #: its first fetch that may have qualified
+    highest_us: int | None = None  #: its first fetch that certainly did
+    #: when its position would have qualified, had it fetched, or not been fenced or shutting down
     waiting_us: int | None = None
-    reached_us: int | None = None
+    reached_us: int | None = None  #: its first fetch that certainly did, but for its standing with the controller
 
 
 class IsrRules:

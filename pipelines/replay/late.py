@@ -142,18 +142,12 @@ def _events_of(rows: pa.RecordBatch, rank: int, at_us: pa.Array, until: str) -> 
 
 
 class LateEvent(NamedTuple):
-    """An operation, or what tells of others.
+    """An operation, or what tells of others."""
 
-    Attributes:
-        at_us: when others can first matter to an operation; when a timer was due; when a request arrived.
-        until_us: when it was answered.
-        operation: a row of ``gold.delayed_operations``, with its instants.
-    """
-
-    at_us: int
+    at_us: int  #: when others can first matter to an operation; when a timer was due; when a request arrived
     rank: int
-    until_us: int
-    operation: Row
+    until_us: int  #: when it was answered
+    operation: Row  #: a row of ``gold.delayed_operations``, with its instants
 
 
 def settle(

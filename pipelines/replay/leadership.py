@@ -32,21 +32,14 @@ SESSION_TIMEOUT_MIN_US = 1_000_000
 
 @dataclass
 class Follower:
-    """A replica as the leader sees it (``Replica``, ``ReplicaState``).
+    """A replica as the leader sees it (``Replica``, ``ReplicaState``)."""
 
-    Attributes:
-        end_offset: its log end offset, or None before its first fetch of this leadership.
-        caught_up_us: latest instant at which it can last have been caught up.
-        eligible: False while the controller certainly keeps it out of the ISR, None while that is open.
-        proposed: the leader may have proposed it for the ISR.
-        shrunk: the leader took it out of the ISR, and it has not fetched since.
-    """
-
-    end_offset: int | None = None
-    caught_up_us: int = 0
+    end_offset: int | None = None  #: its log end offset, or None before its first fetch of this leadership
+    caught_up_us: int = 0  #: latest instant at which it can last have been caught up
+    #: False while the controller certainly keeps it out of the ISR, None while that is open
     eligible: bool | None = True
-    proposed: bool = False
-    shrunk: bool = False
+    proposed: bool = False  #: the leader may have proposed it for the ISR
+    shrunk: bool = False  #: the leader took it out of the ISR, and it has not fetched since
     chain: str | None = None
     sequence: int = -1
     chain_end_us: int = 0
@@ -80,24 +73,18 @@ class Follower:
 
 @dataclass
 class Leadership:
-    """One broker leading one partition, from the start of an epoch until it steps down.
-
-    Attributes:
-        leader_epoch: epoch; None where its start is not in the log.
-        isr: committed ISR, leader included; None where no line has told it.
-        end_offset: a lower bound of the log end offset: beyond the base offset of the last append.
-        answered: high watermarks in answers to followers.
-    """
+    """One broker leading one partition, from the start of an epoch until it steps down."""
 
     broker_id: int
     rules: Rules
     lag_time_max_us: int
-    leader_epoch: int | None = None
-    isr: frozenset[int] | None = None
+    leader_epoch: int | None = None  #: epoch; None where its start is not in the log
+    isr: frozenset[int] | None = None  #: committed ISR, leader included; None where no line has told it
     start_offset: int = 0
-    end_offset: int = 0
+    end_offset: int = 0  #: a lower bound of the log end offset: beyond the base offset of the last append
     high_watermark: int = 0
     followers: dict[int, Follower] = field(default_factory=dict)
+    #: high watermarks in answers to followers
     answered: AnsweredHighWatermarks = field(default_factory=AnsweredHighWatermarks)
 
     def follower(self, replica_id: int) -> Follower:

@@ -22,18 +22,13 @@ _TIMER_SLACK_US: Final = 2_000
 
 
 class Available(NamedTuple):
-    """From when records could be acquired.
+    """From when records could be acquired."""
 
-    Attributes:
-        lowest_us, highest_us: between them.
-        cause: what made them available.
-        holder: whose lock had run out.
-    """
-
+    #: lowest_us, highest_us: between them
     lowest_us: int
     highest_us: int
-    cause: str
-    holder: str | None = None
+    cause: str  #: what made them available
+    holder: str | None = None  #: whose lock had run out
 
 
 class _Lock(NamedTuple):
@@ -45,16 +40,12 @@ class _Lock(NamedTuple):
 
 @dataclass(slots=True)
 class ShareGroup:
-    """The records of a partition that a group has in hand.
+    """The records of a partition that a group has in hand."""
 
-    Attributes:
-        locks: by offset, who acquired it when.
-        released: by offset, between which instants it was given back.
-        fetched: fetches that were answered records of the partition, the last ones: between which instants.
-    """
-
-    locks: dict[int, _Lock] = field(default_factory=dict)
+    locks: dict[int, _Lock] = field(default_factory=dict)  #: by offset, who acquired it when
+    #: by offset, between which instants it was given back
     released: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: fetches that were answered records of the partition, the last ones: between which instants
     fetched: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=64))
 
 

@@ -47,21 +47,15 @@ _OPEN = shape({"cluster_id": "string", "broker_id": "int", "wakes_us": "long", "
 
 
 class Replayed(NamedTuple):
-    """What a replay gives, as files: they last until its block ends, but for those of gold's own tables.
+    """What a replay gives, as files: they last until its block ends, but for those of gold's own tables."""
 
-    Attributes:
-        partitions: tables of `pipelines.replay.partition_worker.SHAPES`.
-        operations: tables of `pipelines.replay.session_worker.SHAPES`, which are those of
-            `pipelines.replay.late.OPERATION_SHAPES` and the folds of sessions, and of `share_worker.SHAPES`. The
-            operations are those of the window, and of requests that it may have changed.
-        seals: up to where the replay is final, by broker.
-        ground: what it began with.
-    """
-
-    partitions: Staged
+    partitions: Staged  #: tables of `pipelines.replay.partition_worker.SHAPES`
+    #: tables of `pipelines.replay.session_worker.SHAPES`, which are those of `pipelines.replay.late.OPERATION_SHAPES`
+    #: and the folds of sessions, and of `share_worker.SHAPES`. The operations are those of the window, and of
+    #: requests that it may have changed
     operations: Staged
-    seals: Mapping[Broker, Seal]
-    ground: Grounds
+    seals: Mapping[Broker, Seal]  #: up to where the replay is final, by broker
+    ground: Grounds  #: what it began with
 
 
 @contextmanager

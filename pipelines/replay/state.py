@@ -18,35 +18,25 @@ from schemas.events import Event
 
 @dataclass
 class State:
-    """Everything that lives on between two events of one partition.
-
-    Attributes:
-        leadership: the current one; None while the broker does not lead.
-        waiting: operations not yet satisfied, by base offset.
-        decided: operations that are done but whose required offset may still become known.
-        log: the batches of the current leadership.
-        assigned: how many replicas are assigned, where a line tells.
-        replica: the log while the broker follows.
-        wakes: what may have completed fetches since the last event.
-        logged_appends: base offsets that TRACE lines told, of appends whose requests are not logged yet: (time, base
-            offset); only where the request log has no responses.
-        gathering_us: until when, at the latest, the coordinator gathers the records of its last batch.
-    """
+    """Everything that lives on between two events of one partition."""
 
     context: Context
-    leadership: Leadership | None = None
+    leadership: Leadership | None = None  #: the current one; None while the broker does not lead
     leads: bool | None = None
-    waiting: list[PartitionOutcome] = field(default_factory=list)
+    waiting: list[PartitionOutcome] = field(default_factory=list)  #: operations not yet satisfied, by base offset
+    #: operations that are done but whose required offset may still become known
     decided: PendingOperations = field(default_factory=PendingOperations)
     required: RequiredOffsets = field(default_factory=RequiredOffsets)
-    log: BatchLog = field(default_factory=BatchLog)
-    replica: ReplicaLog = field(default_factory=ReplicaLog)
-    wakes: list[Wake] = field(default_factory=list)
+    log: BatchLog = field(default_factory=BatchLog)  #: the batches of the current leadership
+    replica: ReplicaLog = field(default_factory=ReplicaLog)  #: the log while the broker follows
+    wakes: list[Wake] = field(default_factory=list)  #: what may have completed fetches since the last event
+    #: base offsets that TRACE lines told, of appends whose requests are not logged yet: (time, base offset); only
+    #: where the request log has no responses
     logged_appends: deque[tuple[int, int]] = field(default_factory=deque)
-    gathering_us: int = 0
+    gathering_us: int = 0  #: until when, at the latest, the coordinator gathers the records of its last batch
     last: Event | None = None
     replicas_seen: int = 1
-    assigned: int | None = None
+    assigned: int | None = None  #: how many replicas are assigned, where a line tells
 
     @property
     def replicas(self) -> int:

@@ -73,18 +73,13 @@ _CHANGE_COLUMNS = (
 
 
 class Grounds(NamedTuple):
-    """What the replay of partitions and fetches begins with.
+    """What the replay of partitions and fetches begins with."""
 
-    Attributes:
-        tables: `pipelines.replay.connections.SHAPES`, events of leaderships and ISRs (`broker_lines.SHAPES`), and files
-            of `FOLLOWER_TABLES` for the caller to commit.
-        evidence: of each broker's log.
-        apart: how far clocks of followers that serve consumers are from those of their leaders.
-    """
-
+    #: `pipelines.replay.connections.SHAPES`, events of leaderships and ISRs (`broker_lines.SHAPES`), and files of
+    #: `FOLLOWER_TABLES` for the caller to commit
     tables: Staged
-    evidence: Evidences
-    apart: Apart
+    evidence: Evidences  #: of each broker's log
+    apart: Apart  #: how far clocks of followers that serve consumers are from those of their leaders
 
 
 def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging) -> Grounds:

@@ -47,19 +47,12 @@ class Truncation(NamedTuple):
 
 
 class OutOfRange(NamedTuple):
-    """How a follower answers OFFSET_OUT_OF_RANGE.
+    """How a follower answers OFFSET_OUT_OF_RANGE."""
 
-    Attributes:
-        fetch_offset: where it fetches next.
-        truncate_to: offset that it truncates to first, None if it keeps its log.
-        fully: the whole log goes, and starts anew at `truncate_to`.
-        fatal: the broker halts instead, and does nothing of it.
-    """
-
-    fetch_offset: int
-    truncate_to: int | None
-    fully: bool = False
-    fatal: bool = False
+    fetch_offset: int  #: where it fetches next
+    truncate_to: int | None  #: offset that it truncates to first, None if it keeps its log
+    fully: bool = False  #: the whole log goes, and starts anew at `truncate_to`
+    fatal: bool = False  #: the broker halts instead, and does nothing of it
 
 
 def restarts_fetcher(

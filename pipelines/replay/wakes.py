@@ -18,39 +18,30 @@ REPLICATED_STABLE: Final = "replicated_stable"
 
 
 class Wake(NamedTuple):
-    """Something that can complete delayed fetches of a partition. Instants are microseconds; None: never, or unknown.
+    """Something that can complete delayed fetches of a partition. Instants are microseconds; None: never, unknown."""
 
-    Attributes:
-        kind: batch; stable (the last stable offset moved); roll (a new segment began); leader_start; leader_end; check
-            (the first thing in a new epoch that has the fetches of the partition checked); local_start (the broker's
-            own log begins later: what lies before is in the tier); tier_failed (a read from the tier failed);
-            replicated and replicated_stable (a follower shows more, to consumers that read all and committed records).
-        base_offset: of a batch; the last stable offset (stable); first offset of the segment (roll); log end offset
-            (leader_start); first offset of the broker's own log (local_start).
-        size_bytes: of a batch; None where the log does not tell it.
-        estimated: the base offset is counted, not logged.
-        appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened.
-        committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it came to lie in
-            the new segment.
-        unstable: it was committed while a transaction below it was open; a `stable` wake frees it.
-        high_watermark: of leader_start; up to where the follower shows its log (replicated).
-        leader_epoch: of the leadership.
-        carrier: connection of the fetch that first carried it out, where only that proves the append (inferred).
-        without_carrier_us: appended_highest_us as the other fetches prove it; None if none does.
-        transaction_offset: where the transaction that ended began (stable); None if an earlier log may have it.
-    """
-
+    #: batch; stable (the last stable offset moved); roll (a new segment began); leader_start; leader_end; check (the
+    #: first thing in a new epoch that has the fetches of the partition checked); local_start (the broker's own log
+    #: begins later: what lies before is in the tier); tier_failed (a read from the tier failed); replicated and
+    #: replicated_stable (a follower shows more, to consumers that read all and committed records)
     kind: str
+    #: of a batch; the last stable offset (stable); first offset of the segment (roll); log end offset (leader_start);
+    #: first offset of the broker's own log (local_start)
     base_offset: int | None = None
-    size_bytes: int | None = None
-    estimated: bool = False
+    size_bytes: int | None = None  #: of a batch; None where the log does not tell it
+    estimated: bool = False  #: the base offset is counted, not logged
+    #: appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened
     appended_lowest_us: int | None = None
     appended_highest_us: int | None = None
+    #: committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it came to lie in
+    #: the new segment
     committed_lowest_us: int | None = None
     committed_highest_us: int | None = None
-    unstable: bool = False
-    high_watermark: int | None = None
-    leader_epoch: int | None = None
+    unstable: bool = False  #: it was committed while a transaction below it was open; a `stable` wake frees it
+    high_watermark: int | None = None  #: of leader_start; up to where the follower shows its log (replicated)
+    leader_epoch: int | None = None  #: of the leadership
+    #: connection of the fetch that first carried it out, where only that proves the append (inferred)
     carrier: str | None = None
-    without_carrier_us: int | None = None
+    without_carrier_us: int | None = None  #: appended_highest_us as the other fetches prove it; None if none does
+    #: where the transaction that ended began (stable); None if an earlier log may have it
     transaction_offset: int | None = None

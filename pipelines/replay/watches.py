@@ -42,20 +42,13 @@ _OF_CONSUMERS: Final = frozenset({STABLE, LOCAL_START, TIER_FAILED})
 
 
 class Watch(NamedTuple):
-    """A connection that reads a partition.
+    """A connection that reads a partition."""
 
-    Attributes:
-        connection: to the leader.
-        session_topic: how its fetches name the topic: by id since version 13, else by name.
-        follower: a replica fetches, no consumer.
-        read_committed: it asks for committed records only.
-        from_us, until_us: when its first fetch of the partition, and its last one of all, arrived.
-    """
-
-    connection: str
-    session_topic: str
-    follower: bool
-    read_committed: bool
+    connection: str  #: to the leader
+    session_topic: str  #: how its fetches name the topic: by id since version 13, else by name
+    follower: bool  #: a replica fetches, no consumer
+    read_committed: bool  #: it asks for committed records only
+    #: from_us, until_us: when its first fetch of the partition, and its last one of all, arrived
     from_us: Long
     until_us: Long
 

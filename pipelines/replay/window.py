@@ -16,31 +16,22 @@ from schemas.state import FOLDS
 
 
 class CarriedFolds(NamedTuple):
-    """Rows of ``state.folds`` that a run goes on from.
+    """Rows of ``state.folds`` that a run goes on from."""
 
-    Attributes:
-        files: in which they stand.
-    """
-
-    files: tuple[Stored, ...]
+    files: tuple[Stored, ...]  #: in which they stand
     where: pc.Expression
 
 
 @dataclass(frozen=True)
 class Window:
-    """What one run replays.
+    """What one run replays."""
 
-    Attributes:
-        seals: by broker, the seal that it goes on from; brokers without one are replayed from the beginning.
-        until: by broker, up to where this run's replay is final (exclusive), microseconds.
-        last_us: by broker of the lake, when its log ends.
-        carried: what is carried from those seals; None: nothing is.
-    """
-
+    #: by broker, the seal that it goes on from; brokers without one are replayed from the beginning
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
+    #: by broker, up to where this run's replay is final (exclusive), microseconds
     until: Mapping[Broker, int] = field(default_factory=dict)
-    last_us: Mapping[Broker, int] = field(default_factory=dict)
-    carried: CarriedFolds | None = None
+    last_us: Mapping[Broker, int] = field(default_factory=dict)  #: by broker of the lake, when its log ends
+    carried: CarriedFolds | None = None  #: what is carried from those seals; None: nothing is
 
     @property
     def sealed(self) -> Bounds:

@@ -39,15 +39,10 @@ _FILE_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class ParseSummary:
-    """What one call did.
+    """What one call did."""
 
-    Attributes:
-        rows: added, by silver table.
-        again: lines that other grammars had parsed were parsed again.
-    """
-
-    rows: dict[str, int]
-    again: bool = False
+    rows: dict[str, int]  #: added, by silver table
+    again: bool = False  #: lines that other grammars had parsed were parsed again
 
     @property
     def total(self) -> int:

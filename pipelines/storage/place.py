@@ -25,18 +25,13 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 @dataclass(frozen=True, order=True)
 class Uri:
-    """A file of a store, or a folder.
+    """A file of a store, or a folder."""
 
-    Attributes:
-        scheme: as Spark's file systems know it.
-        container: the bucket; of Azure, the container with its account's host; of HDFS, the name node or the name
-            service, or nothing.
-        key: without a ``/`` at either end; empty for the whole container. Nothing in it is escaped.
-    """
-
-    scheme: str
+    scheme: str  #: as Spark's file systems know it
+    #: the bucket; of Azure, the container with its account's host; of HDFS, the name node or the name service, or
+    #: nothing
     container: str
-    key: str = ""
+    key: str = ""  #: without a ``/`` at either end; empty for the whole container. Nothing in it is escaped
 
     def __truediv__(self, name: str) -> Uri:
         return Uri(self.scheme, self.container, f"{self.key}/{name}" if self.key else name)

@@ -21,14 +21,10 @@ WORDS_MAX = 300
 
 
 class Opened(NamedTuple):
-    """A file as it was when it was opened.
-
-    Attributes:
-        read: its bytes from an offset to another one, both within it.
-    """
+    """A file as it was when it was opened."""
 
     size_bytes: int
-    read: Callable[[int, int], bytes]
+    read: Callable[[int, int], bytes]  #: its bytes from an offset to another one, both within it
 
 
 class RemoteStore(Store):

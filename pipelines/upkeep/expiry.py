@@ -72,45 +72,31 @@ class Keep(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Midnights before which days are dropped, microseconds; None: none is.
-
-    Attributes:
-        closed_us: days before it are closed.
-    """
+    """Midnights before which days are dropped, microseconds; None: none is."""
 
     bronze_us: int | None
     silver_us: int | None
     gold_us: int | None
-    closed_us: int
+    closed_us: int  #: days before it are closed
 
 
 class Retained(NamedTuple):
-    """Which rows of a table stay.
-
-    Attributes:
-        columns: those that `wanted` looks at.
-        among: which rows may go, for files without such a row, which are not opened; None: any.
-    """
+    """Which rows of a table stay."""
 
     spec: TableSpec
     wanted: Wanted
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  #: those that `wanted` looks at
+    #: which rows may go, for files without such a row, which are not opened; None: any
     among: pc.Expression | None = None
 
 
 class Plan(NamedTuple):
-    """What is dropped.
-
-    Attributes:
-        anchors: by cluster that loses days.
-        refused: why others that hold so old days keep them, by cluster.
-        stays: of each table that loses rows, or may.
-    """
+    """What is dropped."""
 
     cuts: Cuts
-    anchors: Mapping[str, Anchor]
-    refused: Mapping[str, InputError]
-    stays: tuple[Retained, ...]
+    anchors: Mapping[str, Anchor]  #: by cluster that loses days
+    refused: Mapping[str, InputError]  #: why others that hold so old days keep them, by cluster
+    stays: tuple[Retained, ...]  #: of each table that loses rows, or may
 
 
 def keep_of(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:

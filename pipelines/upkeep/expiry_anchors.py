@@ -28,19 +28,12 @@ Row = Mapping[str, Any]
 
 
 class Anchor(NamedTuple):
-    """What replays of a cluster begin with, and what was known by then.
+    """What replays of a cluster begin with, and what was known by then."""
 
-    Attributes:
-        run_id: empty where none of it was ever replayed.
-        run_number: 0 likewise.
-        needed_us: by broker, the earliest instant of which a replay may read anything.
-        known_us: findings of before, which is all that was read, are known.
-    """
-
-    run_id: str
-    run_number: int
-    needed_us: Mapping[Broker, int]
-    known_us: int
+    run_id: str  #: empty where none of it was ever replayed
+    run_number: int  #: 0 likewise
+    needed_us: Mapping[Broker, int]  #: by broker, the earliest instant of which a replay may read anything
+    known_us: int  #: findings of before, which is all that was read, are known
 
 
 class Anchors:

@@ -38,22 +38,15 @@ _DRAFT = re.compile(r"#\d+$", re.ASCII)
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What one table needs.
-
-    Attributes:
-        small_files: live files below `SMALL_BYTES`.
-        unneeded: data files that no version within the retention needs.
-        leftovers: what killed writes left.
-        lengthen: Delta would forget removed files before the retention ends, and has to be told.
-    """
+    """What one table needs."""
 
     full_name: str
     path: Place
     log: TableLog
-    small_files: int
-    unneeded: tuple[Place, ...]
-    leftovers: tuple[Place, ...]
-    lengthen: bool
+    small_files: int  #: live files below `SMALL_BYTES`
+    unneeded: tuple[Place, ...]  #: data files that no version within the retention needs
+    leftovers: tuple[Place, ...]  #: what killed writes left
+    lengthen: bool  #: Delta would forget removed files before the retention ends, and has to be told
 
     @property
     def compact(self) -> bool:

@@ -55,15 +55,11 @@ _SOURCES: Final = {
 
 
 class Step(NamedTuple):
-    """What is done to one table.
-
-    Attributes:
-        what: in words.
-    """
+    """What is done to one table."""
 
     spec: TableSpec
     kind: int
-    what: str
+    what: str  #: in words
 
 
 def upgrade(root: Place, fence: Fence) -> list[str]:

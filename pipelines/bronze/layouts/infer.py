@@ -68,18 +68,12 @@ _PREFIX = re.compile(rb"(?P<space>[ \t]+)|(?P<bracket>\[[^\]\n]*\])|(?P<word>[^\
 
 
 class Inferred(NamedTuple):
-    """A layout, and how much speaks for it.
-
-    Attributes:
-        score: what its lines count, as far as those that were tried stand for all.
-        proven: of those that were tried, the lines that cannot be anybody else's.
-        missing: without a layout, what the lines lack, if that is known.
-    """
+    """A layout, and how much speaks for it."""
 
     layout: Layout | None
-    score: float = 0.0
-    proven: int = 0
-    missing: str | None = None
+    score: float = 0.0  #: what its lines count, as far as those that were tried stand for all
+    proven: int = 0  #: of those that were tried, the lines that cannot be anybody else's
+    missing: str | None = None  #: without a layout, what the lines lack, if that is known
 
 
 def infer(lines: Sequence[bytes]) -> Inferred:

@@ -113,15 +113,10 @@ def _kafka(clock: Clock) -> Parser:
 
 
 class _Token(NamedTuple):
-    """A piece of a pattern.
+    """A piece of a pattern."""
 
-    Attributes:
-        name: of a field; empty for literal text, one blank for spaces.
-        text: option of the field, or the literal text.
-    """
-
-    name: str
-    text: str
+    name: str  #: of a field; empty for literal text, one blank for spaces
+    text: str  #: option of the field, or the literal text
 
 
 def _tokens(pattern: str) -> Iterator[_Token]:

@@ -56,20 +56,14 @@ NO_ORDER = "day and month of its dates cannot be told apart: write the year firs
 
 
 class Spelled(NamedTuple):
-    """Where a time stands in a line.
+    """Where a time stands in a line."""
 
-    Attributes:
-        start, end: in bytes.
-        shape: what times of one file share; empty for one that is no whole time.
-        parts: the values of its date, as far as their order matters.
-        missing: what it lacks, as a remedy.
-    """
-
+    #: start, end: in bytes
     start: int
     end: int
-    shape: str
-    parts: tuple[int, ...] = ()
-    missing: str | None = None
+    shape: str  #: what times of one file share; empty for one that is no whole time
+    parts: tuple[int, ...] = ()  #: the values of its date, as far as their order matters
+    missing: str | None = None  #: what it lacks, as a remedy
 
 
 def spelled(line: bytes, end: int) -> Spelled | None:

@@ -53,19 +53,12 @@ _LABEL = re.compile(rb'\b(?:pod|pod_name|instance|container|container_name|host|
 
 @dataclass(frozen=True)
 class Wrapper:
-    """One named wrapper.
+    """One named wrapper."""
 
-    Attributes:
-        name: stands before the layout's in ``bronze.log_files.layout``.
-        form: whose it is: documentation.
-        unwrap: takes it off one line.
-        pieces: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines.
-    """
-
-    name: str
-    form: str
-    unwrap: Unwrap
-    pieces: str = ""
+    name: str  #: stands before the layout's in ``bronze.log_files.layout``
+    form: str  #: whose it is: documentation
+    unwrap: Unwrap  #: takes it off one line
+    pieces: str = ""  #: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines
 
 
 def stream(source: bytes, rest: bytes = b"") -> bytes:

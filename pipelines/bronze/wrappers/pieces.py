@@ -16,23 +16,14 @@ _QUOTE_OR_END = re.compile(rb'["\n]')
 
 
 class Piece(NamedTuple):
-    """A line, or what takes its place, cut if it is longer than all that a record may be.
+    """A line, or what takes its place, cut if it is longer than all that a record may be."""
 
-    Attributes:
-        offset: of its first byte in the file.
-        size: bytes up to the next line or row; of an object its own.
-        line_no: number of its first line.
-        text: without a line end.
-        ended: its end was seen.
-        lines: how many line ends it takes in.
-    """
-
-    offset: int
-    size: int
-    line_no: int
-    text: bytes
-    ended: bool
-    lines: int = 1
+    offset: int  #: of its first byte in the file
+    size: int  #: bytes up to the next line or row; of an object its own
+    line_no: int  #: number of its first line
+    text: bytes  #: without a line end
+    ended: bool  #: its end was seen
+    lines: int = 1  #: how many line ends it takes in
 
 
 def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, line_no: int = 1) -> Iterator[Piece]:

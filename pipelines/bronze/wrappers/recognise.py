@@ -29,15 +29,10 @@ _COLUMNS = re.compile(COLUMNS + r"\((\d+)\)")
 
 
 class Recognised(NamedTuple):
-    """What a file is written in.
+    """What a file is written in."""
 
-    Attributes:
-        layout: with its wrappers; None if none is known.
-        missing: what its lines lack, if that is known.
-    """
-
-    layout: Layout | None
-    missing: str | None = None
+    layout: Layout | None  #: with its wrappers; None if none is known
+    missing: str | None = None  #: what its lines lack, if that is known
 
 
 def recognise(lines: Sequence[bytes]) -> Recognised:

@@ -28,15 +28,10 @@ _ELECTED = (*_AWAY, "controller_changed", "partitions_without_leader", "election
 
 
 class Companion(NamedTuple):
-    """Lines that go with what another incident tells.
+    """Lines that go with what another incident tells."""
 
-    Attributes:
-        signature: the lines.
-        kinds: of the incidents; empty: they are part of each start or stop, and never told.
-    """
-
-    signature: Signature
-    kinds: tuple[str, ...]
+    signature: Signature  #: the lines
+    kinds: tuple[str, ...]  #: of the incidents; empty: they are part of each start or stop, and never told
 
 
 def _companion(

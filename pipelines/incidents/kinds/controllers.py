@@ -92,17 +92,12 @@ _COMES_UP_US = 60_000_000
 
 
 class Term(NamedTuple):
-    """One node's time as the active controller.
-
-    Attributes:
-        elected_us: its first line of it, else another node's.
-        epoch: of the controller; None where no line tells it.
-    """
+    """One node's time as the active controller."""
 
     controller: int
-    elected_us: int
+    elected_us: int  #: its first line of it, else another node's
     place: Place
-    epoch: int | None = None
+    epoch: int | None = None  #: of the controller; None where no line tells it
 
 
 def terms(facts: Facts) -> dict[str, list[Term]]:

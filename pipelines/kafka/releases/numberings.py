@@ -38,20 +38,13 @@ CONFLUENT: Mapping[Branch, Branch] = {
 
 @dataclass(frozen=True)
 class Numbering:
-    """One distribution's way of writing a version.
+    """One distribution's way of writing a version."""
 
-    Attributes:
-        vendor: whose.
-        suffix: pattern of all that follows the number; the first numbering that fits a whole version is taken.
-        platform: branch of Apache Kafka by the platform's own, where the number before the suffix is the platform's.
-        examples: versions as logged, and what is shown of each.
-        source: where the numbering is from.
-    """
-
-    vendor: str
-    suffix: str
-    examples: tuple[tuple[str, str], ...]
-    source: str
+    vendor: str  #: whose
+    suffix: str  #: pattern of all that follows the number; the first numbering that fits a whole version is taken
+    examples: tuple[tuple[str, str], ...]  #: versions as logged, and what is shown of each
+    source: str  #: where the numbering is from
+    #: branch of Apache Kafka by the platform's own, where the number before the suffix is the platform's
     platform: Mapping[Branch, Branch] | None = field(default=None)
 
 

@@ -40,22 +40,14 @@ class Release:
 
     A distribution takes fixes of later patch releases over, and a platform's number does not say from which patch
     release it began: so what is known is a range within a branch.
-
-    Attributes:
-        text: as logged.
-        name: of the release, as far as the text tells it: ``2.8.2``, ``2.4``.
-        oldest: the first release that it can be.
-        newest: the last one.
-        likely: the one to predict with.
-        vendor: whose numbering it is; None of Apache's own, and of a suffix that is not known.
     """
 
-    text: str
-    name: str
-    oldest: Version
-    newest: Version
-    likely: Version
-    vendor: str | None = None
+    text: str  #: as logged
+    name: str  #: of the release, as far as the text tells it: ``2.8.2``, ``2.4``
+    oldest: Version  #: the first release that it can be
+    newest: Version  #: the last one
+    likely: Version  #: the one to predict with
+    vendor: str | None = None  #: whose numbering it is; None of Apache's own, and of a suffix that is not known
 
     @property
     def title(self) -> str:

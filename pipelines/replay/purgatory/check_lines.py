@@ -32,30 +32,25 @@ Status = tuple[bool, int]
 
 
 class CheckLine(NamedTuple):
-    """One line of a broker about one partition.
+    """One line of a broker about one partition."""
 
-    Attributes:
-        kind: INITIAL, CHECK and EXPIRED have the status of a produce. PROGRESS has `required_offset`, and whether
-            replicas are `awaited`. ROUND_OVER is *Request key ... unblocked* of the produce purgatory. HIGH_WATERMARK
-            says that the leader moved it to `high_watermark`. RECORDED is a follower's fetch. LEADER and FOLLOWER say
-            that the broker started an epoch so; LEADER has its `high_watermark`, where the line says it.
-        time_us: the line's time.
-        order: place of the line in its log; grows from line to line. LEADER and FOLLOWER come from another log than the
-            rest, and go before the lines of their millisecond.
-        error_code: error of the status.
-        partitions: of an INITIAL line, how many partitions the produce has, where that is known: one of several is also
-            checked when something happens to the others.
-    """
-
+    #: INITIAL, CHECK and EXPIRED have the status of a produce. PROGRESS has `required_offset`, and whether replicas
+    #: are `awaited`. ROUND_OVER is *Request key ... unblocked* of the produce purgatory. HIGH_WATERMARK says that the
+    #: leader moved it to `high_watermark`. RECORDED is a follower's fetch. LEADER and FOLLOWER say that the broker
+    #: started an epoch so; LEADER has its `high_watermark`, where the line says it
     kind: str
-    time_us: Long
+    time_us: Long  #: the line's time
+    #: place of the line in its log; grows from line to line. LEADER and FOLLOWER come from another log than the rest,
+    #: and go before the lines of their millisecond
     order: Int
     required_offset: Long | None = None
     start_offset: Long | None = None
     acks_pending: bool | None = None
-    error_code: Int | None = None
+    error_code: Int | None = None  #: error of the status
     high_watermark: Long | None = None
     awaited: bool | None = None
+    #: of an INITIAL line, how many partitions the produce has, where that is known: one of several is also checked
+    #: when something happens to the others
     partitions: Int | None = None
 
     @property
@@ -67,26 +62,18 @@ class CheckLine(NamedTuple):
 
 
 class CheckedProduce(NamedTuple):
-    """One partition of one delayed produce, as its broker logged it and as the model says it must be.
+    """One partition of one delayed produce, as its broker logged it and as the model says it must be."""
 
-    Attributes:
-        required_offset, start_offset: as logged; no start offset where only PROGRESS lines tell of it (since 4.0).
-        created_us: time of its first line.
-        checks: checks that the broker logged.
-        done: it was committed, failed or expired by the end of the log.
-        agrees: every line agrees with the model; None: the log ends, or begins too late, for that to be said.
-        reason: of the first disagreement.
-        time_us: line of the first disagreement.
-        predicted, logged: statuses of the first disagreement, where it is about one.
-    """
-
+    #: required_offset, start_offset: as logged; no start offset where only PROGRESS lines tell of it (since 4.0)
     required_offset: int
     start_offset: int | None
-    created_us: int
-    checks: int
-    done: bool
+    created_us: int  #: time of its first line
+    checks: int  #: checks that the broker logged
+    done: bool  #: it was committed, failed or expired by the end of the log
+    #: every line agrees with the model; None: the log ends, or begins too late, for that to be said
     agrees: bool | None
-    reason: str | None = None
-    time_us: int | None = None
+    reason: str | None = None  #: of the first disagreement
+    time_us: int | None = None  #: line of the first disagreement
+    #: predicted, logged: statuses of the first disagreement, where it is about one
     predicted: Status | None = None
     logged: Status | None = None

@@ -44,20 +44,14 @@ Rows = Iterator[pa.RecordBatch]
 
 
 class LogRow(NamedTuple):
-    """A row of a group.
+    """A row of a group."""
 
-    Attributes:
-        placed: its place among the others is that in their log; False where it comes from a log of its own
-            (``state-change.log``), and only its time tells; and of a request.
-        file_no: number of the file among those of its broker.
-        byte_offset: place within the file; of a request, the offset at which its batch starts.
-        line: without its order, which the place gives.
-    """
-
+    #: its place among the others is that in their log; False where it comes from a log of its own
+    #: (``state-change.log``), and only its time tells; and of a request
     placed: bool
-    file_no: Int | None
-    byte_offset: Long
-    line: CheckLine
+    file_no: Int | None  #: number of the file among those of its broker
+    byte_offset: Long  #: place within the file; of a request, the offset at which its batch starts
+    line: CheckLine  #: without its order, which the place gives
 
 
 ROW_TYPES: Final = spark_types(LogRow)

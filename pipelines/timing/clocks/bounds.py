@@ -15,31 +15,21 @@ from pipelines.timing.clocks.links import Link
 
 
 class ClockBounds(NamedTuple):
-    """What one window tells of two clocks: that of broker b less that of broker a, microseconds.
-
-    Attributes:
-        window_start: on broker a's clock.
-        lowest_us, highest_us: the difference is more, and less than these; None where no link tells.
-        lowest_time, highest_time: when, on broker a's clock, each of them holds.
-        lowest_by, highest_by: kind of its link.
-        links: of the window.
-        changed_us: by how much at least the difference changed since `changed_since`, with its sign; 0: nothing
-            shows that it did.
-        changed_since: when the bound that contradicts held.
-    """
+    """What one window tells of two clocks: that of broker b less that of broker a, microseconds."""
 
     broker_a: int
     broker_b: int
-    window_start: int
-    lowest_us: int | None
-    lowest_time: int | None
-    lowest_by: str | None
-    highest_us: int | None
-    highest_time: int | None
-    highest_by: str | None
-    links: int
+    window_start: int  #: on broker a's clock
+    lowest_us: int | None  #: the difference is more, and less than these; None where no link tells
+    lowest_time: int | None  #: when, on broker a's clock, each of them holds
+    lowest_by: str | None  #: kind of its link
+    highest_us: int | None  #: the difference is more, and less than these; None where no link tells
+    highest_time: int | None  #: when, on broker a's clock, each of them holds
+    highest_by: str | None  #: kind of its link
+    links: int  #: of the window
+    #: by how much at least the difference changed since `changed_since`, with its sign; 0: nothing shows that it did
     changed_us: int = 0
-    changed_since: int | None = None
+    changed_since: int | None = None  #: when the bound that contradicts held
 
 
 class _Side(NamedTuple):

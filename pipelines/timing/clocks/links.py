@@ -44,34 +44,24 @@ class LeadershipLine(NamedTuple):
 
 
 class FirstFetch(NamedTuple):
-    """The first fetch of a follower in a leader epoch that its leader's log shows.
-
-    Attributes:
-        arrival_us: computed from the line, so not too early.
-    """
+    """The first fetch of a follower in a leader epoch that its leader's log shows."""
 
     leader: int
     follower: int
     topic: str
     partition: int
     leader_epoch: int
-    arrival_us: int
+    arrival_us: int  #: computed from the line, so not too early
 
 
 class Link(NamedTuple):
-    """Something on one clock that came before something on another.
-
-    Attributes:
-        earlier, later: brokers whose clocks they are.
-        earlier_us: not after the clock's reading then.
-        later_us: not before the clock's reading then.
-    """
+    """Something on one clock that came before something on another."""
 
     kind: str
-    earlier: int
-    earlier_us: int
-    later: int
-    later_us: int
+    earlier: int  #: brokers whose clocks they are
+    earlier_us: int  #: not after the clock's reading then
+    later: int  #: brokers whose clocks they are
+    later_us: int  #: not before the clock's reading then
 
     @property
     def highest_us(self) -> int:
