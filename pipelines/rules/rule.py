@@ -7,7 +7,7 @@ missing lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
@@ -234,7 +234,7 @@ class Rule:
 
     rule_id: str
     make: Callable[[PartitionHistory, Settings], Checker] = Checker
-    kinds: frozenset[str] = frozenset()
+    kinds: Collection[str] = ()
     suspects_only: bool = False
     compares_times: bool = False
 

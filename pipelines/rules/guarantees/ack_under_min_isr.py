@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.kafka.versions import rule_of
-from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref, Rule
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -16,7 +16,7 @@ LATE_LINE_US = 1_000_000
 
 
 @dataclass
-class _Checker(Checker):
+class AckUnderMinIsr(Checker):
     _advanced: dict[int, list[Fact]] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -99,6 +99,3 @@ class _Checker(Checker):
 def _in_force(lines: tuple[Fact, ...] | None) -> tuple[Fact, ...]:
     """The states of a stretch: the line after it only shows that none is missing."""
     return lines[:-1] if lines is not None else ()
-
-
-RULE = Rule("ack-under-min-isr", kinds=frozenset({a.ANSWER, a.HIGH_WATERMARK}), make=_Checker)

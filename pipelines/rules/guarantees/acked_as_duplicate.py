@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref, Rule
-from schemas import audit_facts as a
+from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref
 from schemas.audit_facts import Fact
 
 #: Batches of one producer that a broker remembers (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``); more answers with one
@@ -22,7 +21,7 @@ APPEND_SLACK_US = 100_000
 
 
 @dataclass
-class _Checker(Checker):
+class AckedAsDuplicate(Checker):
     """Answers come in the order of their base offsets: those that name the same one are compared."""
 
     _same: list[Fact] = field(default_factory=list, metadata=KEPT)
@@ -114,6 +113,3 @@ def _case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:
         brokers=tuple(fact.broker_id for fact in (original, duplicate) if fact.broker_id is not None),
         cause="sequence_reused",
     )
-
-
-RULE = Rule("acked-as-duplicate-of-another-batch", kinds=frozenset({a.ANSWER}), make=_Checker, compares_times=True)

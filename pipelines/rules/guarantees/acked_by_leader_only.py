@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.leader_epoch import Epoch, in_one_file
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Rule
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -34,7 +34,7 @@ class _Lost:
 
 
 @dataclass
-class _Checker(Checker):
+class AckedByLeaderOnly(Checker):
     """Answers come in the order of their offsets. Kept are a few facts per leader and later epoch, none per answer."""
 
     _lost: dict[tuple[int, int, int, int], _Lost] = field(default_factory=dict)
@@ -121,6 +121,3 @@ def _case(lost: _Lost) -> Case:
         cause="acks_1",
         records=lost.answered,
     )
-
-
-RULE = Rule("acked-by-leader-only-lost", kinds=frozenset({a.ANSWER}), make=_Checker)

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import rule_of
 from pipelines.replay.outcome import COARSE_TIMES
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
-from schemas import audit_facts as a
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Severity
 from schemas.audit_facts import Fact
 
 
@@ -31,7 +30,9 @@ class _OfAnswers(Checker):
         return VIOLATION if is_proven and release_of(self._version(fact)) is not None else OPEN
 
 
-class _Early(_OfAnswers):
+class AckBeforeCommit(_OfAnswers):
+    """Answers that came too early."""
+
     def observe(self, fact: Fact) -> Iterable[Case]:
         self._count(fact)
         if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
@@ -45,7 +46,9 @@ class _Early(_OfAnswers):
         yield _case(self._claim(fact, is_proven=known is not None), fact, message, known or ())
 
 
-class _Late(_OfAnswers):
+class LateCompletion(_OfAnswers):
+    """Answers that came much too late."""
+
     def observe(self, fact: Fact) -> Iterable[Case]:
         self._count(fact)
         if fact.name != "late" or fact.error_code or fact.derived is not None or fact.isr is None:
@@ -95,7 +98,3 @@ def _case(severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...],
         brokers=tuple(broker for broker in (fact.broker_id, fact.replica_id) if broker is not None),
         known_bug=bug,
     )
-
-
-EARLY_RULE = Rule("ack-before-commit", kinds=frozenset({a.OPERATION}), make=_Early, compares_times=True)
-LATE_RULE = Rule("late-completion", kinds=frozenset({a.OPERATION}), make=_Late, compares_times=True)

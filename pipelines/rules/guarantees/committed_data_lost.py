@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, short_logs
 from pipelines.rules.proofs.replica_marks import Mark, Passed, Starts, passed
-from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref, Rule, witnesses_of
+from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -85,7 +85,7 @@ class _Loss:
 
 
 @dataclass
-class _Checker(Checker):
+class CommittedDataLost(Checker):
     #: By incarnation and number of the epoch that lost them.
     _losses: dict[tuple[int, int], _Loss] = field(default_factory=dict)
     _open: dict[tuple[int, int], _Loss] = field(default_factory=dict)
@@ -320,6 +320,3 @@ def _produces(count: int) -> str:
 def _epochs(loss: _Loss) -> str:
     numbers = sorted(loss.epochs)
     return f"leader epoch{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
-
-
-RULE = Rule("committed-data-lost", kinds=frozenset({a.OPERATION, a.BATCH}), make=_Checker)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Rule
-from schemas import audit_facts as a
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref
 from schemas.audit_facts import Fact
 
 #: Requests that a case shows of each error.
@@ -23,7 +22,7 @@ ERRORS = {
 
 
 @dataclass
-class _Checker(Checker):
+class ErrorYetCommitted(Checker):
     """One case per partition, leader epoch and error: a fail-over answers all that wait at once."""
 
     _shown: dict[tuple[int, int], list[Fact]] = field(default_factory=dict, metadata=KEPT)
@@ -119,6 +118,3 @@ class _Checker(Checker):
                 brokers=tuple({fact.broker_id for fact in facts if fact.broker_id is not None}),
                 records=count,
             )
-
-
-RULE = Rule("error-yet-committed", kinds=frozenset({a.ANSWER}), make=_Checker, suspects_only=True)

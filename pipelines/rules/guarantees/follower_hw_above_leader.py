@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.rule import OPEN, Case, Checker, Ref, Rule, Severity
-from schemas import audit_facts as a
+from pipelines.rules.rule import OPEN, Case, Checker, Ref, Severity
 from schemas.audit_facts import Fact
 
 #: Candidates of a broker that wait for a proof at most.
@@ -30,7 +29,7 @@ class _Candidate:
 
 
 @dataclass
-class _Checker(Checker):
+class FollowerHighWatermarkAboveLeader(Checker):
     _pending: dict[int, list[_Candidate]] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -109,6 +108,3 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
         time_us=fact.time_us,
         brokers=tuple({*leaders, *([fact.broker_id] if fact.broker_id is not None else [])}),
     )
-
-
-RULE = Rule("follower-hw-above-leader", kinds=frozenset({a.HIGH_WATERMARK}), make=_Checker)

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.proofs.repeated import Repeated
-from pipelines.rules.rule import Case, Checker, Ref, Rule
+from pipelines.rules.rule import Case, Checker, Ref
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 
 @dataclass
-class _Checker(Checker):
+class HighWatermarkAboveIsr(Checker):
     _cases: Repeated = field(default_factory=lambda: Repeated("{} times in this epoch"))
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -99,6 +99,3 @@ class _Checker(Checker):
                 brokers=(leader, replica),
             ),
         )
-
-
-RULE = Rule("hw-above-isr", kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}), make=_Checker)

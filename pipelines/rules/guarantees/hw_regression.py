@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pipelines.rules.proofs.fetch_chain import Connection, high_watermark_of
-from pipelines.rules.rule import KEPT, OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
+from pipelines.rules.rule import KEPT, OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -68,7 +68,7 @@ class PassedOffsets:
 
 
 @dataclass
-class _Checker(Checker):
+class HighWatermarkRegression(Checker):
     #: Of each connection's chain, and of its run: the highest answer, with the epoch that it is of.
     _highest: dict[Connection, tuple[int, Fact]] = field(default_factory=dict, metadata=KEPT)
     _highest_of_run: dict[Connection, tuple[int, Fact]] = field(default_factory=dict, metadata=KEPT)
@@ -202,6 +202,3 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
         time_us=fact.time_us,
         brokers=(fact.broker_id,) if fact.broker_id is not None else (),
     )
-
-
-RULE = Rule("hw-regression", kinds=frozenset({a.FETCH, a.HIGH_WATERMARK}), make=_Checker)

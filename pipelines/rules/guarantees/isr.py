@@ -19,7 +19,7 @@ from typing import Any
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Rule, Settings, of_history, unless_anew
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Settings, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -48,7 +48,9 @@ class Join:
 
 
 @dataclass
-class _Checker(Checker):
+class IsrJoins(Checker):
+    """Replicas that joined the ISR too early."""
+
     #: By leader and epoch, the highest answer before its last line of an ISR, if any, and the highest of all.
     _highest: dict[_Key, tuple[Fact | None, Fact]] = field(default_factory=dict, metadata=KEPT)
     _lines: dict[_Key, Fact] = field(init=False)
@@ -237,14 +239,12 @@ def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Ke
     return joins
 
 
-JOIN_RULE = Rule("isr-join-behind-hw", kinds=frozenset({a.FETCH}), make=_Checker)
-
-
 #: The leader was stopped, the change was under way, or the controller made it: not the leader's rule.
 EXCUSED = frozenset({"leader_paused", "in_flight", "refused", "commit_delayed"})
 
 
-def _shrinks(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def isr_shrinks(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    """Followers that stayed in the ISR, though they did not keep up."""
     shrinks = [fact for fact in history.facts[a.ISR_REPLAY] if fact.client == "shrink"]
     judged = [fact for fact in shrinks if fact.name in ("predicted", "late", "early")]
     return len(judged), list(_cases(judged))
@@ -270,6 +270,3 @@ def _cases(shrinks: Iterable[Fact]) -> Iterable[Case]:
             time_us=fact.time_us,
             brokers=tuple(broker for broker in (fact.broker_id, fact.replica_id) if broker is not None),
         )
-
-
-SHRINK_RULE = Rule("isr-shrink-late", make=of_history(_shrinks), compares_times=True)

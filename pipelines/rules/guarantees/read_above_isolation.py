@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity, unless_anew
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Severity, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -29,7 +29,7 @@ class _Found:
 
 
 @dataclass
-class _Checker(Checker):
+class ReadAboveIsolation(Checker):
     _reads: dict[tuple[int, int, str], _Found] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -76,6 +76,3 @@ def _case(broker_id: int, epoch: int, isolation: str, reads: _Found) -> Case:
         brokers=(broker_id,),
         records=reads.times,
     )
-
-
-RULE = Rule("read-above-isolation", kinds=frozenset({a.READ}), make=_Checker, suspects_only=True)

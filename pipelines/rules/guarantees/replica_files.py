@@ -15,7 +15,7 @@ from itertools import permutations
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings, Severity, of_history
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -25,7 +25,7 @@ CASES_MAX = 3
 
 
 @dataclass
-class _Bytes(Checker):
+class ReplicaBytes(Checker):
     """Batches come in the order of their offsets: those of one base offset are compared."""
 
     _cases: int = 0
@@ -165,10 +165,8 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
     )
 
 
-BYTES_RULE = Rule("replica-bytes-diverged", kinds=frozenset({a.BATCH}), make=_Bytes)
-
-
-def _epochs(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def epoch_histories(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    """Leader epochs that start at several offsets."""
     if settings.compacted:
         return 0, []
     severity: Severity = VIOLATION if settings.compacted is False else OPEN
@@ -217,9 +215,6 @@ def _epoch_case(number: int, entries: list[Fact], severity: Severity) -> Case:
     )
 
 
-EPOCH_RULE = Rule("epoch-history-diverged", make=of_history(_epochs))
-
-
 RECOVERY_POINT = "recovery-point-offset-checkpoint"
 LOG_START = "log-start-offset-checkpoint"
 _WHAT = {
@@ -230,7 +225,7 @@ _WHAT = {
 
 
 @dataclass
-class _Checkpoints(Checker):
+class Checkpoints(Checker):
     """Keeps the end of each replica's log as its segments show it."""
 
     _last: dict[int, Fact] = field(default_factory=dict)
@@ -288,6 +283,3 @@ def _ahead(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
         brokers=(broker_id,),
         cause=name,
     )
-
-
-CHECKPOINT_RULE = Rule("checkpoint-ahead-of-log", kinds=frozenset({a.BATCH}), make=_Checkpoints)

@@ -17,7 +17,7 @@ from itertools import accumulate
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.own_lines import ROLES
 from pipelines.rules.proofs.repeated import Repeated
-from pipelines.rules.rule import KEPT, Case, Checker, Ref, Rule
+from pipelines.rules.rule import KEPT, Case, Checker, Ref
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -61,7 +61,7 @@ def epoch_of(fact: Fact) -> int:
 
 
 @dataclass
-class _Checker(Checker):
+class StaleEpochAccepted(Checker):
     _epochs: OwnEpochs = field(init=False)
     _cases: Repeated = field(default_factory=lambda: Repeated("{} such fetches"))
     #: By broker, the highest epoch that a fetch named, and when its last one was answered.
@@ -118,6 +118,3 @@ class _Checker(Checker):
                 brokers=(leader, replica),
             ),
         )
-
-
-RULE = Rule("stale-epoch-accepted", kinds=frozenset({a.FETCH}), make=_Checker)

@@ -14,7 +14,7 @@ from itertools import combinations
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, Unclean, unclean_election
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings, Severity, of_history
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -31,7 +31,8 @@ def _states(history: PartitionHistory) -> Iterable[Fact]:
             yield fact
 
 
-def _leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def leaders_in_isr(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    """States whose leader their ISR does not name."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
     for fact in _states(history):
@@ -49,7 +50,8 @@ def _leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[C
     return checked, cases
 
 
-def _isrs(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def isr_in_replicas(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    """ISRs with members that the replicas have not."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
     assigned = _assigned(history)
@@ -117,11 +119,8 @@ def _case(
     return Case(severity, message, refs, leader_epoch=first.leader_epoch, time_us=first.time_us, brokers=brokers)
 
 
-LEADER_RULE = Rule("leader-outside-isr", make=of_history(_leaders))
-ISR_RULE = Rule("isr-outside-replicas", make=of_history(_isrs))
-
-
-def _two_leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def two_leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    """Leader epochs in which two brokers led."""
     checked, cases = 0, []
     for _, epoch in history.epochs():
         if not epoch.leaders:
@@ -149,10 +148,8 @@ def _two_leaders(history: PartitionHistory, settings: Settings) -> tuple[int, li
     return checked, cases
 
 
-TWO_LEADERS_RULE = Rule("two-leaders-one-epoch", make=of_history(_two_leaders))
-
-
-def _unclean(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def unclean_elections(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    """Leaders that were not in sync."""
     stepped = {after.leader_epoch for before, after in history.steps() if after.leader_epoch > before.leader_epoch}
     checked, cases = 0, []
     for _, epoch in history.epochs():
@@ -177,6 +174,3 @@ def _unclean_case(settings: Settings, epoch: Epoch, elected: Unclean) -> Case:
         brokers=(elected.leader, *(elected.isr or ())),
         cause=UNCLEAN_ELECTION,
     )
-
-
-UNCLEAN_RULE = Rule("unclean-election", make=of_history(_unclean))

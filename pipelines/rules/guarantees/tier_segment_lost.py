@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -25,7 +25,7 @@ _SHOWN: Final = 3
 
 
 @dataclass
-class _Checker(Checker):
+class TierSegmentLost(Checker):
     _reads: list[Fact] = field(default_factory=list)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
@@ -126,6 +126,3 @@ def _message(
     else:
         parts.append("nothing shows that the store was there meanwhile")
     return "; ".join(parts) + "."
-
-
-RULE = Rule("tier-segment-lost", kinds=frozenset({a.TIER_READ}), make=_Checker, suspects_only=True)

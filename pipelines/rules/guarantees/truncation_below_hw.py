@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Ref, Rule, Settings, Severity, of_history
+from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Ref, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -13,7 +13,8 @@ BELOW = "below_high_watermark"
 KAFKA_14704 = "KAFKA-14704"
 
 
-def _judge(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def truncations_below_hw(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+    """Truncations below the high watermark of their replica."""
     cases = []
     lines = [fact for fact in history.facts[a.TRUNCATION] if fact.name in (BELOW, "log", "fetcher")]
     for fact in lines:
@@ -85,6 +86,3 @@ def _case(
         brokers=(broker_id,),
         known_bug=KAFKA_14704 if raised_too_far else None,
     )
-
-
-RULE = Rule("truncation-below-hw", make=of_history(_judge))

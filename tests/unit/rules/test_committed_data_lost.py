@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from pipelines.rules.guarantees.committed_data_lost import RULE
+from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OPEN, VIOLATION, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads, settings
+
+RULE = BY_ID["committed-data-lost"]
 
 #: Broker 1 leads and acknowledges up to 120; broker 2, elected from outside the ISR, starts at 100.
 UNCLEAN = [

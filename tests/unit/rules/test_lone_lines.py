@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.rules.guarantees.committed_data_lost import RULE
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit
 from pipelines.rules.proofs.lone_lines import lone_lines
+from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OPEN, VIOLATION
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 from tests.unit.rules.facts import acked, cases, fact, follows, leads, settings
 from tests.unit.rules.test_committed_data_lost import UNCLEAN
+
+RULE = BY_ID["committed-data-lost"]
 
 
 def deleted(second: float, broker_id: int) -> Fact:

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.rules.guarantees.committed_data_lost import RULE
+from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 from tests.examples import examples
 from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads
 from tests.unit.rules.replicated import BROKERS, Partition
+
+RULE = BY_ID["committed-data-lost"]
 
 ZK28 = Settings(version=lambda *_: "2.8.2")
 

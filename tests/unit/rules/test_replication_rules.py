@@ -10,14 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.rules.guarantees import (
-    follower_hw_above_leader,
-    hw_above_isr,
-    hw_regression,
     isr,
-    read_above_isolation,
-    stale_epoch_accepted,
 )
 from pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit
+from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -25,13 +21,13 @@ from tests.examples import examples
 from tests.unit.rules.replicated import MS, START_US, Partition, in_order
 
 RULES = (
-    hw_regression.RULE,
-    hw_above_isr.RULE,
-    follower_hw_above_leader.RULE,
-    read_above_isolation.RULE,
-    stale_epoch_accepted.RULE,
-    isr.JOIN_RULE,
-    isr.SHRINK_RULE,
+    BY_ID["hw-regression"],
+    BY_ID["hw-above-isr"],
+    BY_ID["follower-hw-above-leader"],
+    BY_ID["read-above-isolation"],
+    BY_ID["stale-epoch-accepted"],
+    BY_ID["isr-join-behind-hw"],
+    BY_ID["isr-shrink-late"],
 )
 Pick = Callable[[Fact], bool]
 

@@ -6,13 +6,15 @@ import pyarrow as pa
 import pytest
 
 from pipelines.rules.facts.reads import failures
-from pipelines.rules.guarantees.tier_segment_lost import RULE
+from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OPEN, VIOLATION, Case
 from schemas import audit_facts as a
 from schemas import silver
 from schemas.audit_facts import Fact
 from tests.unit.replay.rows import batch_of
 from tests.unit.rules.facts import cases, fact
+
+RULE = BY_ID["tier-segment-lost"]
 
 NOT_FOUND = "org.apache.kafka.server.log.remote.storage.RemoteResourceNotFoundException: Requested resource"
 
