@@ -47,17 +47,12 @@ class Line(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Lines of findings.
+    """Lines of findings."""
 
-    Attributes:
-        logs: by place; a request of gold has the place of its request line.
-        files: of data directories, by place, topic and partition: a batch of metadata records is about several.
-        requests: places of requests.
-    """
-
-    logs: Mapping[Place, Line]
+    logs: Mapping[Place, Line]  #: by place; a request of gold has the place of its request line
+    #: of data directories, by place, topic and partition: a batch of metadata records is about several
     files: Mapping[tuple[Place, str | None, int | None], Line]
-    requests: Mapping[Request, Place]
+    requests: Mapping[Request, Place]  #: places of requests
 
     def of(self, finding: Found) -> list[tuple[Ref, Line]]:
         """The lines of a finding that can be shown, in the order of its evidence."""

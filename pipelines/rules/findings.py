@@ -45,19 +45,14 @@ IMPLIED: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Found(Case):
-    """A case with its place, its identity, and the severity that the configuration gives it.
+    """A case with its place, its identity, and the severity that the configuration gives it."""
 
-    Attributes:
-        finding_id: MD5 of rule, place, offsets, time and message; the same whatever the order of the files.
-        topic, partition: what it is about; None where it is about none.
-        implied_by: id of the finding that it follows from.
-    """
-
-    finding_id: str
+    finding_id: str  #: MD5 of rule, place, offsets, time and message; the same whatever the order of the files
     cluster_id: str
+    #: topic, partition: what it is about; None where it is about none
     topic: str | None
     partition: int | None
-    implied_by: str | None = None
+    implied_by: str | None = None  #: id of the finding that it follows from
 
 
 @dataclass(frozen=True)
@@ -182,13 +177,9 @@ Row = Mapping[str, Any]
 
 
 class Known(NamedTuple):
-    """What was known; rows of ``gold.violations`` and ``gold.evidence``, their instants in microseconds.
+    """What was known; rows of ``gold.violations`` and ``gold.evidence``, their instants in microseconds."""
 
-    Attributes:
-        closed: days before it get no new findings.
-    """
-
-    closed: ClusterInstants
+    closed: ClusterInstants  #: days before it get no new findings
     findings: Sequence[Row] = ()
     evidence: Sequence[Row] = ()
 

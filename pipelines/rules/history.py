@@ -30,19 +30,13 @@ NON_EXISTENT: Final = "NonExistentPartition"
 
 
 class Tenure(NamedTuple):
-    """A broker led in an epoch at some instant.
+    """A broker led in an epoch at some instant."""
 
-    Attributes:
-        epoch: leader epoch.
-        latest: the last epoch in which it can have led then, by its lines before and after; None if they do not tell.
-        fact: the line that began it.
-        begun: that line is of an earlier instant. Of lines of one instant none is known to be the first.
-    """
-
-    epoch: int
+    epoch: int  #: leader epoch
+    #: the last epoch in which it can have led then, by its lines before and after; None if they do not tell
     latest: int | None
-    fact: Fact
-    begun: bool
+    fact: Fact  #: the line that began it
+    begun: bool  #: that line is of an earlier instant. Of lines of one instant none is known to be the first
 
     @property
     def certain(self) -> bool:
@@ -52,19 +46,14 @@ class Tenure(NamedTuple):
 
 @dataclass
 class PartitionHistory:
-    """All that is kept of one partition; facts of rank `HISTORY_RANK` come first, in the order of their times.
+    """All that is kept of one partition; facts of rank `HISTORY_RANK` come first, in the order of their times."""
 
-    Attributes:
-        version: Kafka version by (broker, instant), None where unknown.
-        skew_max_us: clocks of two brokers are taken to differ by no more.
-        blur_us: how far two instants of one time may lie apart, of (broker, instant).
-        facts: by kind.
-    """
-
+    #: Kafka version by (broker, instant), None where unknown
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
-    skew_max_us: int = 1_000_000
+    skew_max_us: int = 1_000_000  #: clocks of two brokers are taken to differ by no more
+    #: how far two instants of one time may lie apart, of (broker, instant)
     blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
-    facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))
+    facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))  #: by kind
     #: Followers' fetches as they stream by, for all rules.
     chains: FetchChains = field(default_factory=FetchChains)
     stretches: Stretches = field(default_factory=Stretches)

@@ -53,22 +53,16 @@ TOGETHER_US: Final = 60_000_000
 
 
 class Hole(NamedTuple):
-    """What is missing, as `schemas.gold.HOLES` has it.
-
-    Attributes:
-        broker_id: None where nothing tells whose log it is.
-        kind: of the log, as in ``bronze.log_files``.
-        since_us, until_us: between which times; None: not known.
-        records: at least so many; None: nothing counts them.
-    """
+    """What is missing, as `schemas.gold.HOLES` has it."""
 
     cluster_id: str
-    broker_id: int | None
-    kind: str
+    broker_id: int | None  #: None where nothing tells whose log it is
+    kind: str  #: of the log, as in ``bronze.log_files``
     reason: str
+    #: since_us, until_us: between which times; None: not known
     since_us: int | None
     until_us: int | None
-    records: int | None
+    records: int | None  #: at least so many; None: nothing counts them
     message: str
 
 

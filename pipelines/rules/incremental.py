@@ -51,21 +51,13 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Judged(NamedTuple):
-    """What the rules of a run leave, beside ``state.audited``.
+    """What the rules of a run leave, beside ``state.audited``."""
 
-    Attributes:
-        fingerprint: of all that judging depends on, beside the facts.
-        windows: by broker, up to where its log is judged for good.
-        ended: brokers whose logs had ended.
-        versions: by name, the Delta version of each table that was read.
-        closed: by cluster, the instant before which days were closed.
-    """
-
-    fingerprint: str
-    windows: Windows
-    ended: frozenset[Broker]
-    versions: Mapping[str, int]
-    closed: Mapping[str, int]
+    fingerprint: str  #: of all that judging depends on, beside the facts
+    windows: Windows  #: by broker, up to where its log is judged for good
+    ended: frozenset[Broker]  #: brokers whose logs had ended
+    versions: Mapping[str, int]  #: by name, the Delta version of each table that was read
+    closed: Mapping[str, int]  #: by cluster, the instant before which days were closed
 
     def of_broker(self, broker: Broker) -> dict[str, Any]:
         """Columns of ``state.runs``."""
@@ -94,21 +86,13 @@ def judged_by(lake: Lake, run_number: int) -> Judged | None:
 
 
 class Resume(NamedTuple):
-    """What a run goes on from.
+    """What a run goes on from."""
 
-    Attributes:
-        run_number: of the run before.
-        state: files of ``state.audited`` with its rows.
-        windows: of the brokers whose logs went on.
-        back: brokers whose partitions are judged anew.
-        added: by table, the files that no earlier run has read.
-    """
-
-    run_number: int
-    state: tuple[Stored, ...]
-    windows: Windows
-    back: tuple[Broker, ...]
-    added: Mapping[str, tuple[Stored, ...]]
+    run_number: int  #: of the run before
+    state: tuple[Stored, ...]  #: files of ``state.audited`` with its rows
+    windows: Windows  #: of the brokers whose logs went on
+    back: tuple[Broker, ...]  #: brokers whose partitions are judged anew
+    added: Mapping[str, tuple[Stored, ...]]  #: by table, the files that no earlier run has read
 
 
 def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> str:

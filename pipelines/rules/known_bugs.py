@@ -19,26 +19,17 @@ from pipelines.kafka.releases import Version, value_of
 
 @dataclass(frozen=True)
 class KnownBug:
-    """One bug.
+    """One bug."""
 
-    Attributes:
-        jira: its number, such as ``KAFKA-13091``.
-        title: what goes wrong, in a few words.
-        broken_from: first version that has it; None: every version before the fix.
-        fixed_in: first version of each branch that no longer has it, ascending. A branch without one that is older than
-            the newest of them keeps the bug.
-        rule_ids: rules whose cases it can explain.
-        signature: what it looks like in logs.
-        source: KIP and fix commit in apache/kafka; what is inferred is said.
-    """
-
-    jira: str
-    title: str
-    broken_from: Version | None
+    jira: str  #: its number, such as ``KAFKA-13091``
+    title: str  #: what goes wrong, in a few words
+    broken_from: Version | None  #: first version that has it; None: every version before the fix
+    #: first version of each branch that no longer has it, ascending. A branch without one that is older than the
+    #: newest of them keeps the bug
     fixed_in: tuple[Version, ...]
-    rule_ids: tuple[str, ...]
-    signature: str
-    source: str
+    rule_ids: tuple[str, ...]  #: rules whose cases it can explain
+    signature: str  #: what it looks like in logs
+    source: str  #: KIP and fix commit in apache/kafka; what is inferred is said
 
 
 class _Bug(msgspec.Struct, forbid_unknown_fields=True):

@@ -28,27 +28,19 @@ class State(NamedTuple):
 
 @dataclass
 class Epoch:
-    """What is known of one leader epoch.
+    """What is known of one leader epoch."""
 
-    Attributes:
-        number: leader epoch.
-        leaders: brokers that said they lead in it, with their first line.
-        named: brokers that any line names as its leader, with the first such line.
-        start: the offset at which the leader's log ended, as its own line says, with the line; the lowest if several.
-        rewritten: an offset at or past its start, known from what was written in it, with the fact.
-        high_watermark: the highest that its leader told, with the fact.
-        first_us: the first sign of it that is left, on whatever clock.
-        topic_ids: ids of the topic that its lines name.
-    """
-
-    number: int
-    leaders: dict[int, Fact] = field(default_factory=dict)
+    number: int  #: leader epoch
+    leaders: dict[int, Fact] = field(default_factory=dict)  #: brokers that said they lead in it, with their first line
+    #: brokers that any line names as its leader, with the first such line
     named: dict[int, Fact] = field(default_factory=dict)
+    #: the offset at which the leader's log ended, as its own line says, with the line; the lowest if several
     start: tuple[int, Fact] | None = None
+    #: an offset at or past its start, known from what was written in it, with the fact
     rewritten: tuple[int, Fact] | None = None
-    high_watermark: tuple[int, Fact] | None = None
-    first_us: int | None = None
-    topic_ids: set[str] = field(default_factory=set)
+    high_watermark: tuple[int, Fact] | None = None  #: the highest that its leader told, with the fact
+    first_us: int | None = None  #: the first sign of it that is left, on whatever clock
+    topic_ids: set[str] = field(default_factory=set)  #: ids of the topic that its lines name
 
     def see(self, fact: Fact) -> None:
         """Take a line that names this epoch."""

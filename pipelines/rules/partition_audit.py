@@ -48,20 +48,13 @@ _SAID: Final = {"leader_start": "that it led in such an epoch"}
 
 @dataclass
 class RuleOutcome:
-    """What one rule made of one partition.
-
-    Attributes:
-        checked: facts that it judged.
-        cases: what it found, the worst if there is much of it.
-        left_out: by severity, what it found beyond them.
-        error: what it raised, if it failed; its cases count as none then.
-    """
+    """What one rule made of one partition."""
 
     rule_id: str
-    checked: int = 0
-    cases: list[Case] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    error: str | None = None
+    checked: int = 0  #: facts that it judged
+    cases: list[Case] = field(default_factory=list)  #: what it found, the worst if there is much of it
+    left_out: Counter[str] = field(default_factory=Counter)  #: by severity, what it found beyond them
+    error: str | None = None  #: what it raised, if it failed; its cases count as none then
 
 
 class CannotGoOn(Exception):

@@ -34,12 +34,7 @@ _LOGGERS: Final = frozenset({a.TRUNCATION, a.HIGH_WATERMARK, a.CHECKPOINT, a.TIE
 
 
 class Ref(NamedTuple):
-    """Where a fact stands: a line by file and offset, or a request by broker, connection and correlation id.
-
-    Attributes:
-        source: what kind of fact it is; None where that is not told.
-        derived: how it is known if no line tells it, as `Fact.derived`.
-    """
+    """Where a fact stands: a line by file and offset, or a request by broker, connection and correlation id."""
 
     time_us: int
     broker_id: int | None
@@ -47,8 +42,8 @@ class Ref(NamedTuple):
     byte_offset: int | None
     connection: str | None
     correlation_id: int | None
-    source: str | None = None
-    derived: str | None = None
+    source: str | None = None  #: what kind of fact it is; None where that is not told
+    derived: str | None = None  #: how it is known if no line tells it, as `Fact.derived`
 
     @classmethod
     def of(cls, fact: Fact) -> Ref:
@@ -77,37 +72,23 @@ def witnesses_of(refs: Iterable[Ref]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Case:
-    """One finding of a rule in one partition.
+    """One finding of a rule in one partition."""
 
-    Attributes:
-        severity: violation, observation, or open: the logs do not decide it.
-        message: what happened, in one or two sentences.
-        evidence: the facts that show it; in time order once `settled`.
-        leader_epoch: leader epoch that it is about.
-        offset_start, offset_end: offsets that it is about, the end exclusive.
-        time_us: when, as far as one instant says it.
-        brokers: brokers that it is about, ascending.
-        known_bug: JIRA of a bug of the running version with this signature.
-        cause: short name of the cause, where the rule tells several apart.
-        records: records or requests that it is about, where they are counted.
-        witnesses: who says so, independently of each other; once `settled`, of all its evidence if nothing else is
-            given.
-        rule_id: rule that found it; the audit fills it.
-    """
-
-    severity: Severity
-    message: str
-    evidence: tuple[Ref, ...]
-    leader_epoch: int | None = None
+    severity: Severity  #: violation, observation, or open: the logs do not decide it
+    message: str  #: what happened, in one or two sentences
+    evidence: tuple[Ref, ...]  #: the facts that show it; in time order once `settled`
+    leader_epoch: int | None = None  #: leader epoch that it is about
+    #: offset_start, offset_end: offsets that it is about, the end exclusive
     offset_start: int | None = None
     offset_end: int | None = None
-    time_us: int | None = None
-    brokers: tuple[int, ...] = ()
-    known_bug: str | None = None
-    cause: str | None = None
-    records: int | None = None
+    time_us: int | None = None  #: when, as far as one instant says it
+    brokers: tuple[int, ...] = ()  #: brokers that it is about, ascending
+    known_bug: str | None = None  #: JIRA of a bug of the running version with this signature
+    cause: str | None = None  #: short name of the cause, where the rule tells several apart
+    records: int | None = None  #: records or requests that it is about, where they are counted
+    #: who says so, independently of each other; once `settled`, of all its evidence if nothing else is given
     witnesses: tuple[str, ...] = ()
-    rule_id: str = ""
+    rule_id: str = ""  #: rule that found it; the audit fills it
 
     def settled(self) -> Case:
         """Evidence once each, in time order, brokers and witnesses ascending; of more than `EVIDENCE_MAX` lines the
@@ -139,17 +120,13 @@ class Checker:
 
     A later run goes on with what is `kept`, beside facts that come later (`pipelines.rules.partition_audit`). What was
     judged then has to be what it would be with all facts there at once, or the checker says that it is not.
-
-    Attributes:
-        checked: how many facts the rule has judged.
-        is_final: nothing was found that depends on the order of the facts, or on others that stream by.
-        awaits_history: a later line of the partition's history could change what was judged.
     """
 
     _history: PartitionHistory
     _settings: Settings
-    checked: int = field(default=0, metadata=KEPT)
-    is_final: bool = True
+    checked: int = field(default=0, metadata=KEPT)  #: how many facts the rule has judged
+    is_final: bool = True  #: nothing was found that depends on the order of the facts, or on others that stream by
+    #: a later line of the partition's history could change what was judged
     awaits_history: bool = field(default=False, metadata=KEPT)
 
     def kept(self) -> dict[str, Any]:
@@ -198,45 +175,34 @@ def unless_anew(severity: Severity) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What rules are told beside the facts.
+    """What rules are told beside the facts."""
 
-    Attributes:
-        min_insync_replicas: of the partition by the lines that are there: (broker, instant) to value.
-        version: Kafka version by (broker, instant), None where unknown; it changes with an upgrade.
-        skew_max_us: clocks of two brokers are taken to differ by no more.
-        blur_us: how far two instants of one time may lie apart, of (broker, instant): a second where lines tell whole
-            seconds (`pipelines.rules.facts.columns`), else 0.
-        unclean_allowed: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown.
-        deletable: whether topics can be deleted, and so be created anew (delete.topic.enable).
-        compacted: whether the partition's log is compacted, or was; None if no line tells its cleanup.policy.
-    """
-
+    #: of the partition by the lines that are there: (broker, instant) to value
     min_insync_replicas: Callable[[int, int], int | None] = lambda broker_id, time_us: None
+    #: Kafka version by (broker, instant), None where unknown; it changes with an upgrade
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
-    skew_max_us: int = 1_000_000
+    skew_max_us: int = 1_000_000  #: clocks of two brokers are taken to differ by no more
+    #: how far two instants of one time may lie apart, of (broker, instant): a second where lines tell whole seconds
+    #: (`pipelines.rules.facts.columns`), else 0
     blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
+    #: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown
     unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None
+    #: whether the partition's log is compacted, or was; None if no line tells its cleanup.policy
     compacted: bool | None = None
-    deletable: bool = True
+    deletable: bool = True  #: whether topics can be deleted, and so be created anew (delete.topic.enable)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One guarantee and how it is checked; its `texts` say it in words.
+    """One guarantee and how it is checked; its `texts` say it in words."""
 
-    Attributes:
-        rule_id: its public name.
-        make: a checker for one partition; by default one that looks at nothing, as its cases come from elsewhere.
-        kinds: kinds of streaming facts that it looks at; the history is given to every rule.
-        suspects_only: its streaming facts are those that look wrong: that there is none is no lack of evidence.
-        compares_times: it judges durations: where times are whole seconds it judges nothing.
-    """
-
-    rule_id: str
+    rule_id: str  #: its public name
+    #: a checker for one partition; by default one that looks at nothing, as its cases come from elsewhere
     make: Callable[[PartitionHistory, Settings], Checker] = Checker
-    kinds: Collection[str] = ()
+    kinds: Collection[str] = ()  #: kinds of streaming facts that it looks at; the history is given to every rule
+    #: its streaming facts are those that look wrong: that there is none is no lack of evidence
     suspects_only: bool = False
-    compares_times: bool = False
+    compares_times: bool = False  #: it judges durations: where times are whole seconds it judges nothing
 
     @property
     def texts(self) -> RuleTexts:

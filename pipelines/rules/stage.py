@@ -25,23 +25,14 @@ from schemas.state import AUDITED
 
 
 class PartitionsJudged(NamedTuple):
-    """What the rules made of all partitions.
+    """What the rules made of all partitions."""
 
-    Attributes:
-        cases: as `pipelines.rules.rule.Case`, with cluster_id, topic and partition; evidence as dicts.
-        checked: facts judged, by cluster and rule.
-        errors: what a rule raised, by cluster and rule.
-        left_out: cases beyond `CASES_MAX`, by cluster, rule and severity.
-        named: brokers that the facts name, by cluster.
-        left: where the next run goes on, with what ``state.audited`` has of this one.
-    """
-
-    cases: list[Case]
-    checked: dict[tuple[str, str], int]
-    errors: dict[tuple[str, str], str]
-    left_out: Mapping[tuple[str, str, str], int]
-    named: dict[str, set[int]]
-    left: Judged
+    cases: list[Case]  #: as `pipelines.rules.rule.Case`, with cluster_id, topic and partition; evidence as dicts
+    checked: dict[tuple[str, str], int]  #: facts judged, by cluster and rule
+    errors: dict[tuple[str, str], str]  #: what a rule raised, by cluster and rule
+    left_out: Mapping[tuple[str, str, str], int]  #: cases beyond `CASES_MAX`, by cluster, rule and severity
+    named: dict[str, set[int]]  #: brokers that the facts name, by cluster
+    left: Judged  #: where the next run goes on, with what ``state.audited`` has of this one
 
 
 def find_cases(

@@ -10,42 +10,25 @@ import msgspec
 
 
 class LegalWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What Kafka does of itself, or is told to do, that looks like a fault.
+    """What Kafka does of itself, or is told to do, that looks like a fault."""
 
-    Attributes:
-        what: what Kafka does.
-        source: class and method, KIP, JIRA or documentation.
-    """
-
-    what: str
-    source: str
+    what: str  #: what Kafka does
+    source: str  #: class and method, KIP, JIRA or documentation
 
 
 class RuleTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a rule says in words.
+    """What a rule says in words."""
 
-    Attributes:
-        guarantee: what Kafka promises, in one sentence.
-        source: where it promises that: KIP, documentation, TLA+ property, class and method.
-        versions: Kafka versions that it holds for.
-        tier: evidence that it needs at least.
-        needs: in words, what has to be in the logs.
-        proof: why a case cannot be an effect of missing lines.
-        shows: what its cases are, by severity.
-        data: what a finding means for records and clients.
-        act: what to do now: the first that a person on call asks.
-        silent: by legal way that makes what it looks at, why it is silent; a way not listed does not touch it.
-    """
-
-    guarantee: str
-    source: str
-    versions: str
-    tier: Literal["T0", "T1", "T2", "T3"]
-    needs: str
-    proof: str
-    shows: tuple[tuple[str, str], ...]
-    data: str
-    act: str
+    guarantee: str  #: what Kafka promises, in one sentence
+    source: str  #: where it promises that: KIP, documentation, TLA+ property, class and method
+    versions: str  #: Kafka versions that it holds for
+    tier: Literal["T0", "T1", "T2", "T3"]  #: evidence that it needs at least
+    needs: str  #: in words, what has to be in the logs
+    proof: str  #: why a case cannot be an effect of missing lines
+    shows: tuple[tuple[str, str], ...]  #: what its cases are, by severity
+    data: str  #: what a finding means for records and clients
+    act: str  #: what to do now: the first that a person on call asks
+    #: by legal way that makes what it looks at, why it is silent; a way not listed does not touch it
     silent: dict[str, str]
 
 

@@ -24,20 +24,13 @@ HELD_MAX: Final = 1_000
 
 
 class Audited(NamedTuple):
-    """What a run made of a partition.
-
-    Attributes:
-        brokers: that its lines name.
-        writers: brokers whose logs its facts are of.
-        frozen: what the next run goes on from; None: it judges the partition whole.
-        why_whole: for that.
-    """
+    """What a run made of a partition."""
 
     outcomes: Sequence[RuleOutcome]
-    brokers: set[int]
-    writers: set[int]
-    frozen: bytes | None
-    why_whole: str | None
+    brokers: set[int]  #: that its lines name
+    writers: set[int]  #: brokers whose logs its facts are of
+    frozen: bytes | None  #: what the next run goes on from; None: it judges the partition whole
+    why_whole: str | None  #: for that
 
 
 def audited(

@@ -90,14 +90,11 @@ def tier_events(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Failures:
-    """Reads from the tier that failed, and where the logs of brokers begin: as few as failures and local starts are.
+    """Reads from the tier that failed, and where the logs of brokers begin: as few as failures and local starts are."""
 
-    Attributes:
-        failed: by (cluster, broker), the partitions and from when until when, microseconds.
-        starts: by partition and broker, from when its local log began where, in time order.
-    """
-
+    #: by (cluster, broker), the partitions and from when until when, microseconds
     failed: Mapping[tuple[str, int], Mapping[Place, tuple[int, int]]]
+    #: by partition and broker, from when its local log began where, in time order
     starts: Mapping[Place, Mapping[int, list[tuple[int, int]]]]
 
     def reads(self, rows: pa.RecordBatch, names: TopicNames) -> Iterator[pa.RecordBatch]:

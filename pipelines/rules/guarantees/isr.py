@@ -31,19 +31,15 @@ _Key = tuple[int, int]
 
 @dataclass
 class Join:
-    """A replica joined: the leader's line of the ISR before and of the one with it.
-
-    Attributes:
-        answered: the highest high watermark that an answer showed before the ISR before was committed.
-        low: the replica's lowest fetch surely after it joined, and what shows that it stayed.
-        tried: stretches of which lines do not show that the replica stayed until then: all fetches of one are alike.
-    """
+    """A replica joined: the leader's line of the ISR before and of the one with it."""
 
     replica: int
     before: Fact
     after: Fact
+    #: the highest high watermark that an answer showed before the ISR before was committed
     answered: Fact | None = None
-    low: tuple[Fact, ...] = ()
+    low: tuple[Fact, ...] = ()  #: the replica's lowest fetch surely after it joined, and what shows that it stayed
+    #: stretches of which lines do not show that the replica stayed until then: all fetches of one are alike
     tried: set[tuple[int | None, int | None]] = field(default_factory=set)
 
 

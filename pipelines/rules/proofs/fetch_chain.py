@@ -42,21 +42,16 @@ def high_watermark_of(fact: Fact) -> int:
 
 @dataclass
 class FetchChain:
-    """One partition's fetches on one connection, as they stream by; connections come one after another.
+    """One partition's fetches on one connection, as they stream by; connections come one after another."""
 
-    Attributes:
-        fact: the fetch that was taken last.
-        before: the one before it on the connection; the fetch was handled after its line. None at the start.
-        since: the first fetch of the chain.
-        run: the first fetch since which no fetch is missing and none began at offset 0 or failed: the partition cannot
-            have been created anew meanwhile, for then its follower would have begun at 0.
-        epoch: leader epoch that the fetch names, or that its session holds since it was named; None if not known.
-    """
-
-    fact: Fact | None = None
+    fact: Fact | None = None  #: the fetch that was taken last
+    #: the one before it on the connection; the fetch was handled after its line. None at the start
     before: Fact | None = None
-    since: Fact | None = None
+    since: Fact | None = None  #: the first fetch of the chain
+    #: the first fetch since which no fetch is missing and none began at offset 0 or failed: the partition cannot have
+    #: been created anew meanwhile, for then its follower would have begun at 0
     run: Fact | None = None
+    #: leader epoch that the fetch names, or that its session holds since it was named; None if not known
     epoch: int | None = None
 
     def follow(self, fact: Fact) -> bool:
@@ -96,13 +91,9 @@ class FetchChain:
 
 @dataclass
 class FetchChains:
-    """The chains of all connections, each of which a later run goes on with.
+    """The chains of all connections, each of which a later run goes on with."""
 
-    Attributes:
-        last: of the fetch that was taken last.
-    """
-
-    last: FetchChain = field(default_factory=FetchChain)
+    last: FetchChain = field(default_factory=FetchChain)  #: of the fetch that was taken last
     _of: dict[Connection, FetchChain] = field(default_factory=dict)
     #: Correlation id and time of the last fetch of each connection, whether or not it is of a chain.
     _ends: dict[Connection, tuple[int, int]] = field(default_factory=dict)
@@ -168,22 +159,14 @@ class Stretch:
     """Accepted fetches of one follower on one connection in one leader epoch, in their order.
 
     The broker of the follower ran all that time, and its leader led in that epoch.
-
-    Attributes:
-        first: the first of them.
-        epoch: the leader epoch.
-        times_us: of their lines.
-        positions: the follower's log end offset.
-        high_watermarks: answered.
-        correlation_ids: of the fetches.
     """
 
-    first: Fact
-    epoch: int
-    times_us: array[int] = field(default_factory=lambda: array("q"))
-    positions: array[int] = field(default_factory=lambda: array("q"))
-    high_watermarks: array[int] = field(default_factory=lambda: array("q"))
-    correlation_ids: array[int] = field(default_factory=lambda: array("q"))
+    first: Fact  #: the first of them
+    epoch: int  #: the leader epoch
+    times_us: array[int] = field(default_factory=lambda: array("q"))  #: of their lines
+    positions: array[int] = field(default_factory=lambda: array("q"))  #: the follower's log end offset
+    high_watermarks: array[int] = field(default_factory=lambda: array("q"))  #: answered
+    correlation_ids: array[int] = field(default_factory=lambda: array("q"))  #: of the fetches
 
     def add(self, fact: Fact) -> None:
         assert fact.offset is not None

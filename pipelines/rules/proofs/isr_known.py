@@ -30,15 +30,11 @@ _TOLD: Final = frozenset({"request", "metadata", "follower_start"})
 
 
 class Line(NamedTuple):
-    """A broker's line that names a partition epoch.
-
-    Attributes:
-        last: its broker had no later partition epoch before.
-    """
+    """A broker's line that names a partition epoch."""
 
     time_us: int
     partition_epoch: int
-    last: bool
+    last: bool  #: its broker had no later partition epoch before
     fact: Fact
 
 

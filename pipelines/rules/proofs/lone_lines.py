@@ -33,15 +33,10 @@ _FILES: Final = frozenset({a.METADATA, a.EPOCH_ENTRY})
 
 
 class LoneLines(NamedTuple):
-    """What one broker alone says.
+    """What one broker alone says."""
 
-    Attributes:
-        lines: those that say it; of deletions first.
-        topic_ids: that only such lines name.
-    """
-
-    lines: tuple[Fact, ...] = ()
-    topic_ids: frozenset[str] = frozenset()
+    lines: tuple[Fact, ...] = ()  #: those that say it; of deletions first
+    topic_ids: frozenset[str] = frozenset()  #: that only such lines name
 
 
 def lone_lines(history: PartitionHistory) -> LoneLines:

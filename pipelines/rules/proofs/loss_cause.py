@@ -29,19 +29,12 @@ KAFKA_1211 = "KAFKA-1211"
 
 
 class Cause(NamedTuple):
-    """A cause.
+    """A cause."""
 
-    Attributes:
-        name: one of the names above.
-        text: the chain in a sentence or two.
-        facts: lines that show it.
-        known_bug: JIRA, where the chain is that bug's.
-    """
-
-    name: str
-    text: str
-    facts: tuple[Fact, ...]
-    known_bug: str | None = None
+    name: str  #: one of the names above
+    text: str  #: the chain in a sentence or two
+    facts: tuple[Fact, ...]  #: lines that show it
+    known_bug: str | None = None  #: JIRA, where the chain is that bug's
 
 
 def cause_of(
@@ -110,22 +103,15 @@ _OPEN = "whether records beyond were committed, and are lost, no line tells."
 
 
 class ShortLog(NamedTuple):
-    """A leader's log that may lack what was committed.
+    """A leader's log that may lack what was committed."""
 
-    Attributes:
-        incarnation, epoch: the leader's epoch, of the topic's life; None where no line names it.
-        start: where its log ended, as far as lines tell.
-        end: up to where another replica's log, or its high watermark, went; None where no line tells.
-        what: what lines show, and what they leave open.
-        facts: the lines.
-    """
-
+    #: incarnation, epoch: the leader's epoch, of the topic's life; None where no line names it
     incarnation: int
     epoch: Epoch | None
-    start: int | None
-    end: int | None
-    what: str
-    facts: tuple[Fact, ...]
+    start: int | None  #: where its log ended, as far as lines tell
+    end: int | None  #: up to where another replica's log, or its high watermark, went; None where no line tells
+    what: str  #: what lines show, and what they leave open
+    facts: tuple[Fact, ...]  #: the lines
 
 
 def short_logs(history: PartitionHistory, settings: Settings) -> Iterator[ShortLog]:

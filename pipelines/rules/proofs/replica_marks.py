@@ -32,41 +32,25 @@ _LOG, _OUT_OF_RANGE = "log", "out_of_range"
 
 
 class Mark(NamedTuple):
-    """A line of a replica that shows how far records were committed.
+    """A line of a replica that shows how far records were committed."""
 
-    Attributes:
-        end: offset up to which they were, exclusive.
-        fact: the line.
-        how: what it is, for a message.
-        more: states that it takes to show that; the line is no high watermark then.
-    """
-
-    end: int
-    fact: Fact
-    how: str
-    more: tuple[Fact, ...] = ()
+    end: int  #: offset up to which they were, exclusive
+    fact: Fact  #: the line
+    how: str  #: what it is, for a message
+    more: tuple[Fact, ...] = ()  #: states that it takes to show that; the line is no high watermark then
 
 
 class Passed(NamedTuple):
-    """A mark above where a later leader epoch begins.
+    """A mark above where a later leader epoch begins."""
 
-    Attributes:
-        mark: the mark.
-        number: the last leader epoch that the mark can be of, as far as the broker's lines tell; None if they do not.
-        lost_by: the leader epoch that does not have what is before the mark.
-        bound: at or before which offset it begins, and the line.
-        lines: lines that show that the mark is of an earlier epoch.
-        proven: they do show it.
-        one_life: the mark's line names the id of the topic that the later epoch is of.
-    """
-
-    mark: Mark
+    mark: Mark  #: the mark
+    #: the last leader epoch that the mark can be of, as far as the broker's lines tell; None if they do not
     number: int | None
-    lost_by: Epoch
-    bound: tuple[int, Fact]
-    lines: tuple[Fact, ...]
-    proven: bool
-    one_life: bool = False
+    lost_by: Epoch  #: the leader epoch that does not have what is before the mark
+    bound: tuple[int, Fact]  #: at or before which offset it begins, and the line
+    lines: tuple[Fact, ...]  #: lines that show that the mark is of an earlier epoch
+    proven: bool  #: they do show it
+    one_life: bool = False  #: the mark's line names the id of the topic that the later epoch is of
 
 
 def passed(history: PartitionHistory, settings: Settings, starts: Starts) -> Iterator[Passed]:

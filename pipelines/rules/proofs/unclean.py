@@ -13,19 +13,12 @@ UNCLEAN_ELECTION = "unclean_election"
 
 
 class Unclean(NamedTuple):
-    """An unclean election.
+    """An unclean election."""
 
-    Attributes:
-        leader: who was elected.
-        isr: the ISR before; None where only the controller's mark tells.
-        asked_for: a tool's request for an election was answered at that moment.
-        facts: lines and records that show it.
-    """
-
-    leader: int
-    isr: frozenset[int] | None
-    asked_for: bool
-    facts: tuple[Fact, ...]
+    leader: int  #: who was elected
+    isr: frozenset[int] | None  #: the ISR before; None where only the controller's mark tells
+    asked_for: bool  #: a tool's request for an election was answered at that moment
+    facts: tuple[Fact, ...]  #: lines and records that show it
 
     @property
     def instead_of(self) -> str:
