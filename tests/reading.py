@@ -11,11 +11,12 @@ from pipelines.base.config import load_config
 from pipelines.bronze.discover import discover
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.passes import HowRead, batches, profiles, span_of
-from pipelines.bronze.profile import Profile
+from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import FileSpan
 from pipelines.grammars.facts import parse_record
 from pipelines.grammars.record import UNPARSED, Parsed
+from pipelines.storage.store import open_file
 
 MIB = 1 << 20
 
@@ -58,6 +59,12 @@ class ReadFolder(NamedTuple):
             if identity.broker_id is not None:
                 told[identity.broker_id] = (identity.kafka_version, identity.mode)
         return dict(sorted(told.items()))
+
+
+def profiled(path: Path | str, zone: str = "UTC", *more: Any) -> list[Profile]:
+    """Profiles of a file."""
+    with open_file(path) as file:
+        return profile(str(path), file, zone, *(more or (MIB,)))
 
 
 def read_folder(folder: Path) -> ReadFolder:

@@ -23,7 +23,7 @@ from pipelines.bronze.folders import NO_FOLDERS, Folders
 from pipelines.bronze.identity import OTHER, Hints
 from pipelines.bronze.lives import Life
 from pipelines.bronze.neighbours import Identity
-from pipelines.bronze.profile import Profile, profile, profile_stream, stored_sha256
+from pipelines.bronze.profile import Profile, profile, stored_sha256
 from pipelines.bronze.ranges import ByteRange
 from pipelines.bronze.repeated_hour import Passage
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows, stream_rows
@@ -108,7 +108,8 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
             yield Unread(path, sha, None)
         else:
             before = marks.get(_folder(path), ())
-            yield from profile(path, how.zone_of(path), how.record_bytes_max, before, how.range_bytes)
+            with open_file(path) as file:
+                yield from profile(path, file, how.zone_of(path), how.record_bytes_max, before, how.range_bytes)
     except OSError as error:
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
 
@@ -210,7 +211,7 @@ def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread
                 continue
             before = marks.get(_folder(member.path), ())
             zone = how.zone_of(member.path)
-            for found in profile_stream(member.path, member.stream, zone, how.record_bytes_max, before):
+            for found in profile(member.path, member.stream, zone, how.record_bytes_max, before):
                 yield replace(found, bundle=path)
     if is_empty:
         yield Unread(path, None, "no log files in it: leave it out, or name its logs in ingest.include")

@@ -90,6 +90,7 @@ def known_files(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
 
 def profile(
     path: str,
+    file: Readable,
     zone: str,
     record_bytes_max: int,
     marks: Sequence[tuple[int, str]] = (),
@@ -98,7 +99,7 @@ def profile(
     """Profile a file: one profile, or several if lines of several sources are mixed in it (`pipelines.bronze.streams`).
 
     Args:
-        path: a readable file.
+        file: what stands under the path, opened.
         zone: IANA zone of times that carry none.
         record_bytes_max: as in `pipelines.bronze.reader.records`.
         marks: lengths in bytes and content ids of known files that this one may be a longer version of.
@@ -107,19 +108,6 @@ def profile(
     Raises:
         OSError: the file cannot be read.
     """
-    with open_file(path) as file:
-        return profile_stream(path, file, zone, record_bytes_max, marks, range_bytes)
-
-
-def profile_stream(
-    path: str,
-    file: Readable,
-    zone: str,
-    record_bytes_max: int,
-    marks: Sequence[tuple[int, str]] = (),
-    range_bytes: int | None = None,
-) -> list[Profile]:
-    """`profile` of an open file."""
     source = Source(file, marks)
     blocks = source.blocks()
     sample = b""

@@ -75,20 +75,26 @@ class ClearElr(NamedTuple):
     topic: str
 
 
+class Registration(NamedTuple):
+    """A partition as the metadata has it."""
+
+    leader: int  #: -1 if there is none
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    leader_recovery_state: int  #: 1 while it recovers from an unclean election
+    directories: tuple[str, ...] | None  #: ids of log directories, one per replica; None where no record said
+
+
 class Partition(NamedTuple):
     partition: int
     topic_id: str
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    removing_replicas: tuple[int, ...]
-    adding_replicas: tuple[int, ...]
-    leader: int
-    leader_recovery_state: int
-    leader_epoch: int
-    partition_epoch: int
-    directories: tuple[str, ...] | None
-    elr: tuple[int, ...]
-    last_known_elr: tuple[int, ...]
+    registration: Registration
 
 
 class PartitionChange(NamedTuple):
@@ -231,10 +237,9 @@ def _partition(reader: Reader, version: int) -> Message:
     leader, leader_epoch, partition_epoch = reader.int32(), reader.int32(), reader.int32()
     directories = reader.array(reader.uuid) if version >= 1 else None
     tags = reader.tagged()
-    recovery_state, elr, last_known_elr = _int8(tags, 0) or 0, _ints(tags, 1) or (), _ints(tags, 2) or ()
-    epochs = leader_epoch, partition_epoch
-    lists = replicas, isr, removing, adding
-    return Partition(partition, topic_id, *lists, leader, recovery_state, *epochs, directories, elr, last_known_elr)
+    elr, last_known_elr, recovery_state = _ints(tags, 1) or (), _ints(tags, 2) or (), _int8(tags, 0) or 0
+    epochs, lists = (leader_epoch, partition_epoch), (isr, replicas, removing, adding, elr, last_known_elr)
+    return Partition(partition, topic_id, Registration(leader, *epochs, *lists, recovery_state, directories))
 
 
 def _partition_change(reader: Reader, version: int) -> Message:

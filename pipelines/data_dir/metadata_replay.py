@@ -15,23 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pipelines.data_dir import metadata_records as mr
-from pipelines.data_dir.metadata_records import Decoded
-
-
-class Registration(NamedTuple):
-    """A partition as the metadata has it."""
-
-    leader: int  #: -1 if there is none
-    leader_epoch: int
-    partition_epoch: int
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-    removing_replicas: tuple[int, ...]
-    adding_replicas: tuple[int, ...]
-    elr: tuple[int, ...]
-    last_known_elr: tuple[int, ...]
-    leader_recovery_state: int  #: 1 while it recovers from an unclean election
-    directories: tuple[str, ...] | None  #: ids of log directories, one per replica; None where no record said
+from pipelines.data_dir.metadata_records import Decoded, Registration
 
 
 class Node(NamedTuple):
@@ -152,9 +136,8 @@ class Replay:
                 yield self._broker(base, record)
 
     def _register(self, base: Change, record: mr.Partition) -> Change:
-        registration = Registration(**{name: getattr(record, name) for name in Registration._fields})
-        self.partitions.setdefault(record.topic_id, {})[record.partition] = registration
-        return self._of(base, record.topic_id, record.partition)._replace(registration=registration)
+        self.partitions.setdefault(record.topic_id, {})[record.partition] = record.registration
+        return self._of(base, record.topic_id, record.partition)._replace(registration=record.registration)
 
     def _change(self, base: Change, record: mr.PartitionChange) -> Change:
         empty = mr.PartitionChange(record.partition, record.topic_id)

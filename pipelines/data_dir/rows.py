@@ -6,7 +6,8 @@ from typing import Any
 
 from pipelines.data_dir.discover import DataFile
 from pipelines.data_dir.metadata_log import Step
-from pipelines.data_dir.metadata_replay import Change, Registration
+from pipelines.data_dir.metadata_records import Registration
+from pipelines.data_dir.metadata_replay import Change
 from pipelines.data_dir.owner import Owner
 from pipelines.data_dir.segments import Batch
 from pipelines.data_dir.text import Entry

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.blobs import unpack
 from pipelines.bronze.passes import HowRead
-from pipelines.bronze.profile import Profile, profile
+from pipelines.bronze.profile import Profile
 from pipelines.bronze.rows import FileSpan, rows
 from pipelines.cluster import premises as p
 from pipelines.cluster import rows as pr
@@ -24,6 +24,7 @@ from pipelines.cluster.premises import Premises, premises_of
 from pipelines.grammars.facts import parse_lines
 from pipelines.rules.holes import Hole, holes_of_requests
 from schemas import silver
+from tests.reading import profiled
 
 #: What lines have that tell of followers' fetches, and of a broker's start and stop.
 NEEDLES = "etcher|starting|Starting|hutting down"
@@ -42,7 +43,7 @@ def premises_of_folder(folder: Path, cluster_id: str = "c") -> Premises:
 
 def _rows_of_file(path: Path, cluster_id: str, broker_id: int) -> Iterator[dict[str, Any]]:
     how = HowRead("UTC", 1 << 20, ("*",), ())
-    for item in profile(str(path), how.timezone, how.record_bytes_max):
+    for item in profiled(str(path), how.timezone, how.record_bytes_max):
         yield from _rows_of_source(item, how, cluster_id, broker_id)
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.lives import LifeWatch
 from pipelines.bronze.passes import from_json, span_of, to_json
-from pipelines.bronze.profile import Profile, profile
+from pipelines.bronze.profile import Profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import rows
+from tests.reading import profiled
 
 BEAN = "Registered kafka:type=kafka.Log4jController MBean (kafka.utils.Log4jControllerRegistration$)"
 STARTING = "starting (kafka.server.KafkaServer)"
@@ -39,8 +40,8 @@ def written(folder: Path, messages: list[str]) -> Path:
 
 def brokers_of(path: Path) -> tuple[list[int | None], str | None]:
     """The broker of each record as stored, and what is wrong with the file."""
-    (profiled,) = profile(str(path), "UTC", 1 << 20)
-    made = from_json(to_json(profiled))
+    (item,) = profiled(str(path), "UTC", 1 << 20)
+    made = from_json(to_json(item))
     assert isinstance(made, Profile)
     identities, _ = identify([made], [], [])
     reading = span_of(made, identities[str(path)])
@@ -95,7 +96,7 @@ def test_services_of_one_compose_file_are_no_lives(tmp_path: Path):
     texts = [f"kafka{broker}_1  | {stamp.format(at)} {text}" for at, (broker, text) in enumerate(messages)]
     texts = [text for pair in zip(texts[:8], texts[8:], strict=True) for text in pair if "\n" not in text]
     path.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    made = profile(str(path), "UTC", 1 << 20)
+    made = profiled(str(path), "UTC", 1 << 20)
     assert len(made) == 2
     assert all(of_service.lives == () for of_service in made)
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.ingest import balance
 from pipelines.bronze.layouts.patterns import KAFKA
-from pipelines.bronze.profile import EXPECTED_LINES, Profile, profile
+from pipelines.bronze.profile import EXPECTED_LINES, Profile
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows
 from schemas.bronze import LOG_LINES
 from tests.examples import examples
+from tests.reading import profiled
 
 CLUSTER = "W-CQybfSRP-OafW0EWRB0Q"
 SERVER = (
@@ -29,7 +30,7 @@ SERVER = (
 
 def made(path: Path, content: bytes) -> Profile:
     path.write_bytes(content)
-    (found,) = profile(str(path), "UTC", 1 << 20)
+    (found,) = profiled(str(path), "UTC", 1 << 20)
     return found
 
 
@@ -114,7 +115,7 @@ def test_a_log_that_was_read_while_it_was_written(tmp_path: Path) -> None:
     before = made(path, SERVER[:cut])
     assert read(before)[-1]["problem"] == "half_line"
     path.write_bytes(SERVER + SERVER)
-    (after,) = profile(str(path), "UTC", 1 << 20, [(before.content_bytes, before.content_id)])
+    (after,) = profiled(str(path), "UTC", 1 << 20, [(before.content_bytes, before.content_id)])
     assert after.grown_from == before.content_id
     assert (after.start_line, after.start_offset) == (7, SERVER.rindex(b"\n", 0, cut) + 1)
     whole = [row["message"] for row in read(made(path, SERVER + SERVER))]

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from pipelines.bronze import wrapped
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.passes import from_json, to_json
-from pipelines.bronze.profile import Profile, profile
+from pipelines.bronze.profile import Profile
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.reader import records
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows
 from pipelines.bronze.wrappers.recognise import layout_named
 from tests.examples import examples
+from tests.reading import profiled
 from tests.unit.bronze.test_reader import KAFKA, LINE, MIB, TRACE, contents, cut, layouts, limits
 from tests.unit.bronze.test_wrapped import wrapper_of
 from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS
@@ -203,10 +204,10 @@ def made(path: Path, content: bytes, range_bytes: int = RANGE_BYTES, known: byte
     marks = []
     if known:
         path.write_bytes(known)
-        (before,) = profile(str(path), "UTC", MIB)
+        (before,) = profiled(str(path), "UTC", MIB)
         marks = [(before.content_bytes, before.content_id)]
     path.write_bytes(content)
-    (made,) = profile(str(path), "UTC", MIB, marks, range_bytes)
+    (made,) = profiled(str(path), "UTC", MIB, marks, range_bytes)
     found = from_json(to_json(made))
     assert isinstance(found, Profile)
     return found

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.profile import profile
 from pipelines.kafka.resolution import SECOND_US, ResolutionWatch
+from tests.reading import profiled
 
 LINE = "[2026-11-20 15:33:{:02}{}] INFO [Partition t-0 broker=1] Log loaded (kafka.cluster.Partition)\n"
 
@@ -44,5 +44,5 @@ def test_a_pattern_that_was_changed_leaves_the_file_coarse() -> None:
 def test_a_profile_has_the_resolution_of_its_file(tmp_path, fraction: str, resolution_us: int) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "server.log"
     path.write_text("".join(LINE.format(second, fraction) for second in range(9)))
-    (made,) = profile(str(path), "UTC", 1 << 20)
+    (made,) = profiled(str(path), "UTC", 1 << 20)
     assert made.resolution_us == resolution_us

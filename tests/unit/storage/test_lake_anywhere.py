@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.base.errors import InputError, LakeError, LeaseLost
 from pipelines.bronze.discover import discover
-from pipelines.bronze.profile import profile, stored_sha256
+from pipelines.bronze.profile import stored_sha256
 from pipelines.data_dir.discover import discover_data
 from pipelines.lake import delta_commits
 from pipelines.lake.contents import find_tables
@@ -20,6 +20,7 @@ from pipelines.lake.tables import create_table, make_anew, make_lake
 from pipelines.storage.place import Place, Uri, relative
 from pipelines.storage.store import store_of
 from schemas.table import LONG, STRING, TableSpec, column, required
+from tests.reading import profiled
 from tests.unit.storage.stores import disk as root  # noqa: F401
 
 SPEC = TableSpec(
@@ -110,7 +111,7 @@ def test_logs_are_found_and_read(root: Place) -> None:  # noqa: F811
     found = discover([str(root)])
     assert [path.removeprefix(f"{root}/") for path in found.files] == list(names[:2])
     assert found.skipped == 2
-    profiles = [part for path in found.files for part in profile(path, "UTC", 1 << 20)]
+    profiles = [part for path in found.files for part in profiled(path, "UTC", 1 << 20)]
     assert [item.line_count for item in profiles] == [1, 1]
     assert len({item.content_id for item in profiles}) == 1
     assert [item.sha256 for item in profiles] == [stored_sha256(path) for path in found.files]
