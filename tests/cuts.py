@@ -34,19 +34,12 @@ FIRST, LAST = "first", "last"
 
 @dataclass(frozen=True)
 class Log:
-    """One log of a corpus, its times taken as UTC.
+    """One log of a corpus, its times taken as UTC."""
 
-    Attributes:
-        path: below the corpus folder, without `.gz`.
-        content: decompressed.
-        offsets: where its records begin; the first one at 0, whatever stands before it.
-        times_us: of those records; a record that does not tell its time has that of the one before.
-    """
-
-    path: Path
-    content: bytes
-    offsets: tuple[int, ...]
-    times_us: tuple[int, ...]
+    path: Path  #: below the corpus folder, without `.gz`
+    content: bytes  #: decompressed
+    offsets: tuple[int, ...]  #: where its records begin; the first one at 0, whatever stands before it
+    times_us: tuple[int, ...]  #: of those records; a record that does not tell its time has that of the one before
 
 
 #: Where a log is cut: for each piece but the first, the number of the record that it begins with, ascending.

@@ -35,13 +35,9 @@ class ReadRecord(NamedTuple):
 
 
 class ReadFolder(NamedTuple):
-    """What was read of a folder.
+    """What was read of a folder."""
 
-    Attributes:
-        files: those with text, by path; each source of a file of several by itself.
-    """
-
-    files: dict[str, Profile]
+    files: dict[str, Profile]  #: those with text, by path; each source of a file of several by itself
     identities: dict[str, Identity]
     records: list[ReadRecord]
 

@@ -35,17 +35,13 @@ _THREADS = (
 
 
 class Written(NamedTuple):
-    """A record as it is given to a layout.
-
-    Attributes:
-        trace: a throwable and its frames, each behind a line end.
-    """
+    """A record as it is given to a layout."""
 
     time_us: int
     level: str
     logger: str
     message: str
-    trace: str
+    trace: str  #: a throwable and its frames, each behind a line end
 
     @property
     def thread(self) -> str:
@@ -347,17 +343,11 @@ NAMES_STREAMS = frozenset(WRAPPERS) - {"", "docker-desktop", "github-actions", "
 
 @dataclass(frozen=True)
 class Rendering:
-    """One way to write a log.
+    """One way to write a log."""
 
-    Attributes:
-        layout: a key of `LAYOUTS`.
-        wrappers: keys of `WRAPPERS`, the innermost first.
-        resolution_us: what times are cut to.
-    """
-
-    layout: str = "kafka"
-    wrappers: tuple[str, ...] = ()
-    resolution_us: int = MILLISECOND_US
+    layout: str = "kafka"  #: a key of `LAYOUTS`
+    wrappers: tuple[str, ...] = ()  #: keys of `WRAPPERS`, the innermost first
+    resolution_us: int = MILLISECOND_US  #: what times are cut to
 
     @property
     def name(self) -> str:

@@ -38,19 +38,14 @@ _SUMMARY = re.compile(r"^=+ (.*\b(?:passed|failed|skipped|error|deselected)\b.* 
 
 @dataclass
 class Ring:
-    """A ring under way, or at its end.
-
-    Attributes:
-        summary: pytest's last line.
-        code: its exit code; None while it runs.
-    """
+    """A ring under way, or at its end."""
 
     name: str
     percent: int = 0
     lines: list[str] = field(default_factory=list)
-    summary: str = ""
+    summary: str = ""  #: pytest's last line
     skipped: Counter[str] = field(default_factory=Counter)
-    code: int | None = None
+    code: int | None = None  #: its exit code; None while it runs
 
     def run(self) -> Ring:
         """Run it to its end."""

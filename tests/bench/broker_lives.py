@@ -43,17 +43,11 @@ class Ended(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the lake says of a cluster, in the order of time.
+    """What the lake says of a cluster, in the order of time."""
 
-    Attributes:
-        lives: broker, event and instant.
-        elected: instant, and the controller that was elected.
-        failovers: leaderships that ended.
-    """
-
-    lives: tuple[tuple[int, str, float], ...] = ()
-    elected: tuple[tuple[float, int], ...] = ()
-    failovers: tuple[Ended, ...] = ()
+    lives: tuple[tuple[int, str, float], ...] = ()  #: broker, event and instant
+    elected: tuple[tuple[float, int], ...] = ()  #: instant, and the controller that was elected
+    failovers: tuple[Ended, ...] = ()  #: leaderships that ended
 
 
 NOTHING = Seen()

@@ -31,17 +31,13 @@ _BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```\n", re.MULTILINE | re
 
 @dataclass(frozen=True)
 class Question:
-    """One question of the cookbook.
-
-    Attributes:
-        python: the same with the package ``deltalake``, which leaves a data frame called ``answer``; may be missing.
-        answer: what the document says; None where it says nothing yet.
-    """
+    """One question of the cookbook."""
 
     title: str
     sql: str
+    #: the same with the package ``deltalake``, which leaves a data frame called ``answer``; may be missing
     python: str | None
-    answer: str | None
+    answer: str | None  #: what the document says; None where it says nothing yet
 
 
 def questions(document: str) -> list[Question]:

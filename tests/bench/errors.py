@@ -46,20 +46,15 @@ configuration, input or environment, 3 inconclusive, 70 a defect of the program,
 
 @dataclass(frozen=True)
 class Ended:
-    """How a case ended.
-
-    Attributes:
-        out, err: what was printed.
-        said: the sentence on stderr, else what is on stdout, without what differs from run to run.
-        left: files and folders that were not there before, or were changed, or are gone.
-    """
+    """How a case ended."""
 
     case: Case
     code: int
+    #: out, err: what was printed
     out: str
     err: str
-    said: str
-    left: tuple[str, ...]
+    said: str  #: the sentence on stderr, else what is on stdout, without what differs from run to run
+    left: tuple[str, ...]  #: files and folders that were not there before, or were changed, or are gone
 
     def problems(self) -> Iterator[str]:
         """What is wrong with it."""

@@ -59,19 +59,12 @@ class Fault(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """How incidents compare with faults.
+    """How incidents compare with faults."""
 
-    Attributes:
-        told: faults that an incident tells of.
-        missed: those that none does.
-        unseen: those that logs cannot show, with the reason.
-        accused: incidents of `JUDGED` kinds that no fault explains.
-    """
-
-    told: tuple[Fault, ...]
-    missed: tuple[Fault, ...]
-    unseen: tuple[tuple[Fault, str], ...]
-    accused: tuple[Row, ...]
+    told: tuple[Fault, ...]  #: faults that an incident tells of
+    missed: tuple[Fault, ...]  #: those that none does
+    unseen: tuple[tuple[Fault, str], ...]  #: those that logs cannot show, with the reason
+    accused: tuple[Row, ...]  #: incidents of `JUDGED` kinds that no fault explains
 
 
 def faults_of(corpus: Path) -> list[Fault]:

@@ -13,16 +13,11 @@ BOOT = "kafka.utils.Log4jControllerRegistration$"
 
 @dataclass(frozen=True)
 class Example:
-    """What is known, and what is said of it.
+    """What is known, and what is said of it."""
 
-    Attributes:
-        sentence: of the first incident of the kind.
-        lines: second, broker, level, logger, message.
-        rows: fields of `pipelines.incidents.facts.Facts`; instants as seconds, in columns that end in time.
-    """
-
-    sentence: str
-    lines: Sequence[tuple[float, int, str, str, str]] = ()
+    sentence: str  #: of the first incident of the kind
+    lines: Sequence[tuple[float, int, str, str, str]] = ()  #: second, broker, level, logger, message
+    #: fields of `pipelines.incidents.facts.Facts`; instants as seconds, in columns that end in time
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
 

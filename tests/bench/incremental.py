@@ -43,18 +43,12 @@ _VERDICTS = (0, 1, 3)
 
 
 class Hour(NamedTuple):
-    """What an audit took.
-
-    Attributes:
-        stages: seconds by stage.
-        in_report: how often files were opened after its report had begun.
-        opened: how often files were, by table.
-    """
+    """What an audit took."""
 
     seconds: float
-    stages: dict[str, float]
-    in_report: int
-    opened: Counter[str]
+    stages: dict[str, float]  #: seconds by stage
+    in_report: int  #: how often files were opened after its report had begun
+    opened: Counter[str]  #: how often files were, by table
 
 
 def main(arguments: list[str]) -> None:

@@ -42,21 +42,13 @@ SHIPPED_WITH_SPARK = (
 
 
 class Jars(NamedTuple):
-    """What is fetched together.
+    """What is fetched together."""
 
-    Attributes:
-        packages: Maven coordinates.
-        groups: of the jars to keep.
-        excludes: coordinates that are not fetched, beside what Spark brings.
-        folder: where sessions look for them.
-        are_there: whether they are in it.
-    """
-
-    packages: tuple[str, ...]
-    groups: tuple[str, ...]
-    excludes: tuple[str, ...]
-    folder: Path
-    are_there: Callable[[], bool]
+    packages: tuple[str, ...]  #: Maven coordinates
+    groups: tuple[str, ...]  #: of the jars to keep
+    excludes: tuple[str, ...]  #: coordinates that are not fetched, beside what Spark brings
+    folder: Path  #: where sessions look for them
+    are_there: Callable[[], bool]  #: whether they are in it
 
 
 def jars_of_delta() -> Jars:

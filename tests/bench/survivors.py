@@ -85,20 +85,15 @@ class Election(NamedTuple):
 
 @dataclass
 class Comparison:
-    """Of one corpus.
-
-    Attributes:
-        ends: elections by how the predicted log end compares with the start of the epoch.
-        lost: records that are gone, by acks.
-        counts: of these by acks, how they were predicted; of those that are not gone, the ones predicted to be.
-        complaints: what does not agree.
-    """
+    """Of one corpus."""
 
     corpus: str
+    #: elections by how the predicted log end compares with the start of the epoch
     ends: Counter[str] = field(default_factory=Counter)
-    lost: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)  #: records that are gone, by acks
+    #: of these by acks, how they were predicted; of those that are not gone, the ones predicted to be
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    complaints: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)  #: what does not agree
 
     @property
     def cells(self) -> tuple[str, ...]:

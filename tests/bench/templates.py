@@ -68,23 +68,14 @@ _PREFIX = re.compile(
 
 
 class Logged(NamedTuple):
-    """One text of a class.
+    """One text of a class."""
 
-    Attributes:
-        logger: the class, with its package.
-        first: first release that has it.
-        last: last one.
-        releases: how many of the releases that were looked at.
-        level: levels, between slashes.
-        text: with ``{}`` or a directive for what is filled in.
-    """
-
-    logger: str
-    first: str
-    last: str
-    releases: int
-    level: str
-    text: str
+    logger: str  #: the class, with its package
+    first: str  #: first release that has it
+    last: str  #: last one
+    releases: int  #: how many of the releases that were looked at
+    level: str  #: levels, between slashes
+    text: str  #: with ``{}`` or a directive for what is filled in
 
 
 def logged() -> Iterator[Logged]:

@@ -34,33 +34,21 @@ class Place(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What is true of a corpus.
+    """What is true of a corpus."""
 
-    Attributes:
-        broken: what an audit has to find.
-        bugs: rule and JIRA of what a bug of the release may bring about, wherever it does.
-        leader_only: records acknowledged by their leader alone (acks=1) that are gone.
-        uncleanly: leaders were elected that were not in sync.
-    """
-
-    broken: tuple[Place, ...] = ()
+    broken: tuple[Place, ...] = ()  #: what an audit has to find
+    #: rule and JIRA of what a bug of the release may bring about, wherever it does
     bugs: frozenset[tuple[str, str]] = frozenset()
-    leader_only: tuple[Place, ...] = ()
-    uncleanly: bool = False
+    leader_only: tuple[Place, ...] = ()  #: records acknowledged by their leader alone (acks=1) that are gone
+    uncleanly: bool = False  #: leaders were elected that were not in sync
 
 
 class Judgement(NamedTuple):
-    """How an audit's findings compare with the truth.
+    """How an audit's findings compare with the truth."""
 
-    Attributes:
-        accused: violations, open cases and unclean elections that nothing true confirms.
-        missed: what is true, and in no violation.
-        leader_only_found: of `Truth.leader_only`, how many records are in an observation.
-    """
-
-    accused: tuple[str, ...]
-    missed: tuple[str, ...]
-    leader_only_found: int
+    accused: tuple[str, ...]  #: violations, open cases and unclean elections that nothing true confirms
+    missed: tuple[str, ...]  #: what is true, and in no violation
+    leader_only_found: int  #: of `Truth.leader_only`, how many records are in an observation
 
     @property
     def agrees(self) -> bool:

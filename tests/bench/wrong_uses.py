@@ -36,27 +36,17 @@ def nothing(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A wrong use.
+    """A wrong use."""
 
-    Attributes:
-        what: in words.
-        line: as it is typed.
-        before: makes what the line meets.
-        code: the exit code.
-        environment: variables that are set, or with None unset; FOLDER is the case's.
-        around: what runs the line, which is its ``{}``; empty: a shell, or nothing.
-        is_spark: starts Spark, or needs a lake that it made: minutes.
-        is_help: prints its help, rather than a sentence.
-    """
-
-    what: str
-    line: str
-    before: Before = nothing
-    code: int = ExitCode.USAGE
+    what: str  #: in words
+    line: str  #: as it is typed
+    before: Before = nothing  #: makes what the line meets
+    code: int = ExitCode.USAGE  #: the exit code
+    #: variables that are set, or with None unset; FOLDER is the case's
     environment: Mapping[str, str | None] = field(default_factory=dict)
-    around: str = ""
-    is_spark: bool = False
-    is_help: bool = False
+    around: str = ""  #: what runs the line, which is its ``{}``; empty: a shell, or nothing
+    is_spark: bool = False  #: starts Spark, or needs a lake that it made: minutes
+    is_help: bool = False  #: prints its help, rather than a sentence
 
     @property
     def in_shell(self) -> bool:

@@ -31,17 +31,14 @@ SMALL_CONF = '[session]\nmaster = "local[2]"\nshuffle_partitions = 1\nlock_wait_
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that ended by itself.
-
-    Attributes:
-        cpu_s: of all its processes, give or take what they did in their last half second: what does not depend on
-            who else uses the machine.
-    """
+    """A run that ended by itself."""
 
     code: int
     out: str
     err: str
     seconds: float
+    #: of all its processes, give or take what they did in their last half second: what does not depend on who else
+    #: uses the machine
     cpu_s: float
 
     @property
@@ -52,19 +49,13 @@ class Ended:
 
 @dataclass
 class Seen:
-    """What can be seen of a run by now.
+    """What can be seen of a run by now."""
 
-    Attributes:
-        seconds: since it was started.
-        commits: commits that it made by table, in the order of the first of each.
-        written: tables that it began to write files for.
-        stages: stages that it told to have ended.
-    """
-
-    seconds: float = 0.0
+    seconds: float = 0.0  #: since it was started
+    #: commits that it made by table, in the order of the first of each
     commits: dict[str, int] = field(default_factory=dict)
-    written: dict[str, None] = field(default_factory=dict)
-    stages: list[str] = field(default_factory=list)
+    written: dict[str, None] = field(default_factory=dict)  #: tables that it began to write files for
+    stages: list[str] = field(default_factory=list)  #: stages that it told to have ended
 
 
 class Command:

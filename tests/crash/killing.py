@@ -16,21 +16,13 @@ STAGES = ("start Spark", "ingest", "parse", "replay", "report")
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill.
+    """One kill."""
 
-    Attributes:
-        way: what made the harness kill: commit, file, stage or moment.
-        where: the table or stage, or the stage that was at work.
-        seconds: after the start of the run.
-        commits: that the run had made.
-        processes: that were killed.
-    """
-
-    way: str
-    where: str
-    seconds: float
-    commits: int
-    processes: int
+    way: str  #: what made the harness kill: commit, file, stage or moment
+    where: str  #: the table or stage, or the stage that was at work
+    seconds: float  #: after the start of the run
+    commits: int  #: that the run had made
+    processes: int  #: that were killed
 
     def __str__(self) -> str:
         what = f"{self.way} {self.where}"
@@ -39,22 +31,15 @@ class Kill:
 
 @dataclass
 class Killer:
-    """Kills runs; remembers at which boundaries, so that each run of a chain gets further than the one before.
+    """Kills runs; remembers at which boundaries, so that each run of a chain gets further than the one before."""
 
-    Attributes:
-        seed: of the random moments.
-        duration_s: how long an undisturbed run takes: random moments are within it.
-        ways: how the next runs are killed: at the first commit to a table, at the first file written for one or at the
-            end of a stage, each at one at which the chain was not killed yet; or at a random moment.
-        kills: what was done.
-        missed: runs that ended before their moment.
-    """
-
-    seed: int
-    duration_s: float
+    seed: int  #: of the random moments
+    duration_s: float  #: how long an undisturbed run takes: random moments are within it
+    #: how the next runs are killed: at the first commit to a table, at the first file written for one or at the end
+    #: of a stage, each at one at which the chain was not killed yet; or at a random moment
     ways: Iterator[str]
-    kills: list[Kill] = field(default_factory=list)
-    missed: int = 0
+    kills: list[Kill] = field(default_factory=list)  #: what was done
+    missed: int = 0  #: runs that ended before their moment
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)

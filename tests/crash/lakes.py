@@ -34,18 +34,12 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 
 @dataclass(frozen=True)
 class Version:
-    """A table at its latest version.
+    """A table at its latest version."""
 
-    Attributes:
-        number: Delta version.
-        files: data files of the version.
-        orphans: data files in the folder that no commit ever named.
-        columns: the table's; a MERGE leaves columns of its own in files that it copies, which are none of them.
-    """
-
-    number: int
-    files: tuple[Path, ...]
-    orphans: int
+    number: int  #: Delta version
+    files: tuple[Path, ...]  #: data files of the version
+    orphans: int  #: data files in the folder that no commit ever named
+    #: the table's; a MERGE leaves columns of its own in files that it copies, which are none of them
     columns: tuple[str, ...]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -95,15 +89,10 @@ def _version(log: Path) -> Version:
 
 @dataclass
 class Comparison:
-    """Tables of two lakes, row by row.
+    """Tables of two lakes, row by row."""
 
-    Attributes:
-        rows: rows of the first lake by table.
-        differences: what differs, in words.
-    """
-
-    rows: dict[str, int]
-    differences: list[str]
+    rows: dict[str, int]  #: rows of the first lake by table
+    differences: list[str]  #: what differs, in words
 
     def __str__(self) -> str:
         by_layer: Counter[str] = Counter()

@@ -24,18 +24,13 @@ SEED = 20261120
 
 @dataclass(frozen=True)
 class Chain:
-    """Runs on one lake, each killed, with nothing in between.
-
-    Attributes:
-        lake: as it was before the first run, if it was there.
-        reference: what it has to be in the end.
-    """
+    """Runs on one lake, each killed, with nothing in between."""
 
     killer: Killer
     folder: Path
     shipped: Path
-    lake: Path
-    reference: Path
+    lake: Path  #: as it was before the first run, if it was there
+    reference: Path  #: what it has to be in the end
     tell: Callable[[str], None]
 
     def kill(self, kills: int) -> None:

@@ -16,13 +16,9 @@ AZURE = pytest.param("abfss://", marks=pytest.mark.azure)
 
 
 class Remote(Protocol):
-    """A folder of its own in a store. Names are those of files in it, at any depth, parted by ``/``.
+    """A folder of its own in a store. Names are those of files in it, at any depth, parted by ``/``."""
 
-    Attributes:
-        options: what the package deltalake has to be told.
-    """
-
-    options: dict[str, str]
+    options: dict[str, str]  #: what the package deltalake has to be told
 
     def uri(self, name: str) -> str:
         """The URI of a folder or a file in it."""

@@ -41,29 +41,17 @@ _TABLES = {
 
 @dataclass(frozen=True)
 class Audited:
-    """Rows of one cluster; instants are Unix seconds.
+    """Rows of one cluster; instants are Unix seconds."""
 
-    Attributes:
-        brokers: whose logs were read; None where files are nobody's.
-        coverage: records by logger and outcome.
-        findings: violations, observations and open cases.
-        lives: what brokers and controllers said of themselves.
-        isr: replicas that left or joined an ISR.
-        failovers: leaderships that ended.
-        controller_events: elections, deletions, reassignments and more.
-        configs: settings as brokers logged them.
-        operations: produces and fetches with their classes.
-    """
-
-    brokers: frozenset[int | None]
-    coverage: tuple[Row, ...] = ()
-    findings: tuple[Row, ...] = ()
-    lives: tuple[Row, ...] = ()
-    isr: tuple[Row, ...] = ()
-    failovers: tuple[Row, ...] = ()
-    controller_events: tuple[Row, ...] = ()
-    configs: tuple[Row, ...] = ()
-    operations: tuple[Row, ...] = ()
+    brokers: frozenset[int | None]  #: whose logs were read; None where files are nobody's
+    coverage: tuple[Row, ...] = ()  #: records by logger and outcome
+    findings: tuple[Row, ...] = ()  #: violations, observations and open cases
+    lives: tuple[Row, ...] = ()  #: what brokers and controllers said of themselves
+    isr: tuple[Row, ...] = ()  #: replicas that left or joined an ISR
+    failovers: tuple[Row, ...] = ()  #: leaderships that ended
+    controller_events: tuple[Row, ...] = ()  #: elections, deletions, reassignments and more
+    configs: tuple[Row, ...] = ()  #: settings as brokers logged them
+    operations: tuple[Row, ...] = ()  #: produces and fetches with their classes
 
 
 def read_audit(lake: Path, corpus: Path) -> Audited:

@@ -35,25 +35,15 @@ SWEEP_S = 60.0
 
 @dataclass(frozen=True)
 class Writer:
-    """A producer: so many records a second, at random times.
+    """A producer: so many records a second, at random times."""
 
-    Attributes:
-        name: client id, and beginning of each key.
-        topic: where it writes.
-        rate: records per second.
-        acks: all or 1.
-        transactional: in transactions, some of them aborted.
-        size: bytes of a record at most.
-        user: as whom, where the cluster has users.
-    """
-
-    name: str
-    topic: str
-    rate: float
-    acks: str = ACKS_ALL
-    transactional: bool = False
-    size: int = 300
-    user: str = APP
+    name: str  #: client id, and beginning of each key
+    topic: str  #: where it writes
+    rate: float  #: records per second
+    acks: str = ACKS_ALL  #: all or 1
+    transactional: bool = False  #: in transactions, some of them aborted
+    size: int = 300  #: bytes of a record at most
+    user: str = APP  #: as whom, where the cluster has users
 
 
 @dataclass(frozen=True)
@@ -70,19 +60,13 @@ class Reader:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a share group.
+    """A member of a share group."""
 
-    Attributes:
-        name: client id.
-        explicit: it acknowledges record by record, and releases and rejects some.
-        holds_s: so long it now and then keeps records before it acknowledges them.
-    """
-
-    name: str
+    name: str  #: client id
     group: str
     topic: str
-    explicit: bool = True
-    holds_s: float = 0
+    explicit: bool = True  #: it acknowledges record by record, and releases and rejects some
+    holds_s: float = 0  #: so long it now and then keeps records before it acknowledges them
 
 
 class Clients:

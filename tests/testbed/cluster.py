@@ -32,17 +32,11 @@ JMX_READER = Path(__file__).with_name("JmxReader.java")
 
 @dataclass
 class Node:
-    """One node as it is to run at its next start.
+    """One node as it is to run at its next start."""
 
-    Attributes:
-        release: whose jars.
-        mode: zookeeper or kraft.
-        extra: settings over those of all nodes.
-    """
-
-    release: Release
-    mode: str
-    extra: dict[str, object] = field(default_factory=dict)
+    release: Release  #: whose jars
+    mode: str  #: zookeeper or kraft
+    extra: dict[str, object] = field(default_factory=dict)  #: settings over those of all nodes
 
 
 class Cluster:

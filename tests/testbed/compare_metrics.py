@@ -35,31 +35,22 @@ BOUNDS = {"at_least": "rebuilt <= exposed", "at_most": "rebuilt >= exposed", "ex
 
 
 class Poll(NamedTuple):
-    """What one broker answered at one instant.
-
-    Attributes:
-        interval: start of the interval that ends there, seconds.
-        values: by MBean and attribute.
-        late_s: by MBean, how long after that instant it was read.
-    """
+    """What one broker answered at one instant."""
 
     node: int
-    interval: int
-    values: Mapping[tuple[str, str], float]
-    late_s: Mapping[str, float]
+    interval: int  #: start of the interval that ends there, seconds
+    values: Mapping[tuple[str, str], float]  #: by MBean and attribute
+    late_s: Mapping[str, float]  #: by MBean, how long after that instant it was read
 
 
 @dataclass
 class _Sums:
-    """Of one metric name, over all brokers, MBeans and stretches between two answers of one life.
+    """Of one metric name, over all brokers, MBeans and stretches between two answers of one life."""
 
-    Attributes:
-        exposed, rebuilt: events.
-        exposed_ms, rebuilt_ms: their total durations.
-    """
-
+    #: exposed, rebuilt: events
     exposed: float = 0
     rebuilt: float = 0
+    #: exposed_ms, rebuilt_ms: their total durations
     exposed_ms: float = 0
     rebuilt_ms: float = 0
     beans: set[str] = field(default_factory=set)

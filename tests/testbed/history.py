@@ -93,21 +93,14 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class History:
-    """What a run left.
+    """What a run left."""
 
-    Attributes:
-        produced: records that clients sent.
-        faults: in time order.
-        final: key by offset of each record that could be read in the end, by topic and partition.
-        starts: where those logs began in the end: what lies before it was deleted by retention.
-        differing: offsets at which replicas' logs differ, by topic and partition.
-    """
-
-    produced: tuple[Produced, ...]
-    faults: tuple[Fault, ...]
+    produced: tuple[Produced, ...]  #: records that clients sent
+    faults: tuple[Fault, ...]  #: in time order
+    #: key by offset of each record that could be read in the end, by topic and partition
     final: dict[Place, dict[int, str]]
-    starts: dict[Place, int]
-    differing: dict[Place, tuple[int, ...]]
+    starts: dict[Place, int]  #: where those logs began in the end: what lies before it was deleted by retention
+    differing: dict[Place, tuple[int, ...]]  #: offsets at which replicas' logs differ, by topic and partition
 
     def first(self, what: str) -> Fault:
         """First fault of a kind."""

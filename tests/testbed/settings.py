@@ -23,17 +23,11 @@ FIRST_CONTROLLER = 101
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the nodes of a cluster are reached.
+    """Where the nodes of a cluster are reached."""
 
-    Attributes:
-        ports: of each broker's listener, by node.
-        quorum_ports: of each controller's, by node (KRaft).
-        zookeeper_port: of the ZooKeeper server; 0 where there is none.
-    """
-
-    ports: Mapping[int, int]
-    quorum_ports: Mapping[int, int] = field(default_factory=dict)
-    zookeeper_port: int = 0
+    ports: Mapping[int, int]  #: of each broker's listener, by node
+    quorum_ports: Mapping[int, int] = field(default_factory=dict)  #: of each controller's, by node (KRaft)
+    zookeeper_port: int = 0  #: of the ZooKeeper server; 0 where there is none
 
     @property
     def bootstrap(self) -> str:

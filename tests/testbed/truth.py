@@ -13,21 +13,13 @@ LOST = "lost.json"
 
 
 class Account(NamedTuple):
-    """Records acknowledged with acks=all, or by the leader alone.
+    """Records acknowledged with acks=all, or by the leader alone."""
 
-    Attributes:
-        acknowledged: all of them; the sum of the others.
-        readable: with their keys, at the offsets that were answered.
-        expired: below the start of the log in the end: retention.
-        deleted: with their topic.
-        lost: something else is there, or nothing.
-    """
-
-    acknowledged: int
-    readable: int
-    expired: int
-    deleted: int
-    lost: tuple[Produced, ...]
+    acknowledged: int  #: all of them; the sum of the others
+    readable: int  #: with their keys, at the offsets that were answered
+    expired: int  #: below the start of the log in the end: retention
+    deleted: int  #: with their topic
+    lost: tuple[Produced, ...]  #: something else is there, or nothing
 
 
 def account(history: History, acks: str = ACKS_ALL) -> Account:

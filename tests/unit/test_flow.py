@@ -41,19 +41,12 @@ WRITES |= {"merge", "empty", "write_rows", "write_blobs"}
 
 
 class Named(NamedTuple):
-    """What code refers to.
+    """What code refers to."""
 
-    Attributes:
-        tables: by full name.
-        files: names under which files of a run are asked for.
-        keys: of folds.
-        others: functions and classes of our own.
-    """
-
-    tables: set[str]
-    files: set[str]
-    keys: set[tuple[str, ...]]
-    others: set[Any]
+    tables: set[str]  #: by full name
+    files: set[str]  #: names under which files of a run are asked for
+    keys: set[tuple[str, ...]]  #: of folds
+    others: set[Any]  #: functions and classes of our own
 
 
 def _place(dotted: str) -> Any:

@@ -42,16 +42,12 @@ def damage(logs: Path) -> None:
 
 
 class Runs(NamedTuple):
-    """Two audits of a damaged folder, where a file fails the quality step: one that stops, one without the file.
-
-    Attributes:
-        gold: tables of the layer that the first one had written to when it stopped.
-    """
+    """Two audits of a damaged folder, where a file fails the quality step: one that stops, one without the file."""
 
     folder: Path
     conf: Path
     stopped: Ended
-    gold: set[str]
+    gold: set[str]  #: tables of the layer that the first one had written to when it stopped
     without: Ended
 
 

@@ -18,20 +18,14 @@ _COMPLETED = "Completed request:"
 
 @dataclass(frozen=True)
 class Where:
-    """Which records.
+    """Which records."""
 
-    Attributes:
-        text: pattern to find in the message.
-        broker: whose.
-        since, until: time of day.
-        nth: which one, in the order of their times; negative from the end; None for all.
-    """
-
-    text: str
-    broker: int | None = None
+    text: str  #: pattern to find in the message
+    broker: int | None = None  #: whose
+    #: since, until: time of day
     since: str = ""
     until: str = "~"
-    nth: int | None = None
+    nth: int | None = None  #: which one, in the order of their times; negative from the end; None for all
 
     def find(self, records: Records) -> list[Record]:
         pattern = re.compile(self.text)

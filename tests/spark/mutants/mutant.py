@@ -9,22 +9,16 @@ from tests.spark.mutants.changes import Change
 
 @dataclass(frozen=True)
 class Mutant:
-    """A real log with a fault written into it.
+    """A real log with a fault written into it."""
 
-    Attributes:
-        name: what was done.
-        part: slice that it was done to.
-        change: how.
-        rule: rule that must find it; None if all must stay silent: no violation that the undamaged slice has not.
-        severity: with which severity; the weaker ones are enough where a topic id is not in the log.
-        topic, partition: where.
-    """
-
-    name: str
-    part: str
-    change: Change
+    name: str  #: what was done
+    part: str  #: slice that it was done to
+    change: Change  #: how
+    #: rule that must find it; None if all must stay silent: no violation that the undamaged slice has not
     rule: str | None = None
+    #: with which severity; the weaker ones are enough where a topic id is not in the log
     severity: tuple[str, ...] = ("violation",)
+    #: topic, partition: where
     topic: str = "payments"
     partition: int | None = None
 

@@ -58,24 +58,17 @@ Records = tuple[Record, ...]
 
 @dataclass(frozen=True)
 class Slice:
-    """What is kept of a corpus.
+    """What is kept of a corpus."""
 
-    Attributes:
-        corpus: its folder.
-        topics: topics whose lines are kept.
-        since, until: time of day between which requests and detailed lines are kept.
-        shows: rules with violations in the undamaged slice.
-        clients: pattern of client ids, beside the fetchers', whose requests are kept.
-        detailed: TRACE and DEBUG lines are kept.
-    """
-
-    corpus: str
-    topics: tuple[str, ...]
+    corpus: str  #: its folder
+    topics: tuple[str, ...]  #: topics whose lines are kept
+    #: since, until: time of day between which requests and detailed lines are kept
     since: str
     until: str
-    shows: frozenset[str] = frozenset()
+    shows: frozenset[str] = frozenset()  #: rules with violations in the undamaged slice
+    #: pattern of client ids, beside the fetchers', whose requests are kept
     clients: str = r"w\d+|p\d+|ledger-writer|svc-\d+"
-    detailed: bool = True
+    detailed: bool = True  #: TRACE and DEBUG lines are kept
 
     def read(self) -> Records:
         """Its records, by file and place."""

@@ -38,35 +38,21 @@ class ScenarioError(Exception):
 
 @dataclass(frozen=True)
 class Scenario:
-    """What can be run.
+    """What can be run."""
 
-    Attributes:
-        play: does it.
-        seconds: how long it takes; None where ``minutes`` says.
-        releases: how many it passes through.
-        modes: in which it may begin.
-        brokers: how many.
-        controllers: KRaft controllers that are nodes of their own.
-        directories: log directories of each broker.
-        secured: with users and ACLs.
-        settings: of all nodes, beside those that all scenarios have.
-        since: the first release that can do it.
-        jar: an artifact that its brokers need beside their own, as `further_jar` takes it.
-        rotation: how often log files rotate.
-    """
-
-    play: Callable[[Run], None]
-    seconds: int | None
-    releases: int = 1
-    modes: tuple[str, ...] = (KRAFT, ZOOKEEPER)
-    brokers: int = 3
-    controllers: int = 0
-    directories: int = 1
-    secured: bool = False
+    play: Callable[[Run], None]  #: does it
+    seconds: int | None  #: how long it takes; None where ``minutes`` says
+    releases: int = 1  #: how many it passes through
+    modes: tuple[str, ...] = (KRAFT, ZOOKEEPER)  #: in which it may begin
+    brokers: int = 3  #: how many
+    controllers: int = 0  #: KRaft controllers that are nodes of their own
+    directories: int = 1  #: log directories of each broker
+    secured: bool = False  #: with users and ACLs
+    #: of all nodes, beside those that all scenarios have
     settings: Callable[[Cluster], Mapping[str, object]] = lambda cluster: {}
-    since: tuple[int, ...] = (0, 10)
-    jar: str = ""
-    rotation: str = HOURLY
+    since: tuple[int, ...] = (0, 10)  #: the first release that can do it
+    jar: str = ""  #: an artifact that its brokers need beside their own, as `further_jar` takes it
+    rotation: str = HOURLY  #: how often log files rotate
 
 
 SCENARIOS = {

@@ -18,29 +18,17 @@ from tests.testbed.release import Release
 
 @dataclass(frozen=True)
 class Request:
-    """What a contributor asks for.
+    """What a contributor asks for."""
 
-    Attributes:
-        scenario: its name.
-        releases: one, or those that a cluster passes through.
-        mode: zookeeper or kraft, in which it begins; empty: what the release is mostly run in.
-        seed: decides on brokers and times.
-        tier: T1 or T3.
-        minutes: how long, where the scenario lets one say.
-        jmx: whether the brokers' metrics are read.
-        run: folder for the run.
-        jars: folder for the releases' jars.
-    """
-
-    scenario: str
-    releases: tuple[Release, ...]
-    mode: str
-    seed: int
-    tier: str
-    minutes: float
-    run: Path
-    jars: Path
-    jmx: bool = False
+    scenario: str  #: its name
+    releases: tuple[Release, ...]  #: one, or those that a cluster passes through
+    mode: str  #: zookeeper or kraft, in which it begins; empty: what the release is mostly run in
+    seed: int  #: decides on brokers and times
+    tier: str  #: T1 or T3
+    minutes: float  #: how long, where the scenario lets one say
+    run: Path  #: folder for the run
+    jars: Path  #: folder for the releases' jars
+    jmx: bool = False  #: whether the brokers' metrics are read
 
 
 class Run:

@@ -66,18 +66,12 @@ def steps(at_s: float, broker: int, before: int, after: int) -> Fact:
 
 @dataclass(frozen=True)
 class History:
-    """What happened, all of it right; and which lines of it are missing.
+    """What happened, all of it right; and which lines of it are missing."""
 
-    Attributes:
-        lines: the whole log.
-        lost: whether a line is missing.
-        version: Kafka version of all brokers.
-        min_isr: min.insync.replicas of the topic by instant in seconds; entries that are `lost_config` are missing.
-    """
-
-    lines: tuple[Fact, ...]
-    lost: Callable[[Fact], bool] = lambda fact: False
-    version: str = "2.7.2"
+    lines: tuple[Fact, ...]  #: the whole log
+    lost: Callable[[Fact], bool] = lambda fact: False  #: whether a line is missing
+    version: str = "2.7.2"  #: Kafka version of all brokers
+    #: min.insync.replicas of the topic by instant in seconds; entries that are `lost_config` are missing
     min_isr: Changes = ()
     lost_config: frozenset[int] = field(default_factory=frozenset)
 

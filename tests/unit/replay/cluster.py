@@ -55,18 +55,14 @@ class Answer(NamedTuple):
 
 @dataclass
 class Logged:
-    """What the broker logged, and what really happened.
+    """What the broker logged, and what really happened."""
 
-    Attributes:
-        partitions: events of each partition, for the kernel.
-        fetches: fetch requests of each connection.
-        answers: what the oracle saw of each fetch that was answered, by operation id.
-        committed_us: when the high watermark passed each batch, by (partition, base offset).
-    """
-
+    #: events of each partition, for the kernel
     partitions: dict[int, list[Event]] = field(default_factory=lambda: {0: [], 1: []})
-    fetches: dict[str, list[SessionEvent]] = field(default_factory=dict)
+    fetches: dict[str, list[SessionEvent]] = field(default_factory=dict)  #: fetch requests of each connection
+    #: what the oracle saw of each fetch that was answered, by operation id
     answers: dict[str, Answer] = field(default_factory=dict)
+    #: when the high watermark passed each batch, by (partition, base offset)
     committed_us: dict[tuple[int, int], int] = field(default_factory=dict)
 
 

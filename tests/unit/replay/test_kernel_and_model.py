@@ -26,20 +26,16 @@ LIMITS = Tolerances(tolerance_us=0, late_us=100_000)
 
 @dataclass
 class Model:
-    """A broker of the model, driven at random; it writes down what a broker of that version would log.
-
-    Attributes:
-        history: leadership, the followers' fetches and changes of the ISR.
-        produced: (name, instant, base offset, acks, timeout) of each produce.
-        answered: error and instant of each answer.
-    """
+    """A broker of the model, driven at random; it writes down what a broker of that version would log."""
 
     version: str
     random: Random
     now_ms: int = 0
+    #: leadership, the followers' fetches and changes of the ISR
     history: list[Event] = field(default_factory=lambda: [leader_start(0, (1, *FOLLOWERS), epoch=1)])
+    #: (name, instant, base offset, acks, timeout) of each produce
     produced: list[tuple[str, int, int, int, int]] = field(default_factory=list)
-    answered: dict[str, tuple[Error, int]] = field(default_factory=dict)
+    answered: dict[str, tuple[Error, int]] = field(default_factory=dict)  #: error and instant of each answer
 
     def __post_init__(self) -> None:
         self.client = Client(rules_for(self.version))

@@ -43,15 +43,10 @@ class Replica:
 
 @dataclass
 class Partition:
-    """See the module; `run` gives the facts.
+    """See the module; `run` gives the facts."""
 
-    Attributes:
-        random: decides everything.
-        ids: whether lines and fetches name the topic's id.
-    """
-
-    random: Random
-    ids: bool
+    random: Random  #: decides everything
+    ids: bool  #: whether lines and fetches name the topic's id
     now_us: int = START_US
     life: int = 0
     facts: list[Fact] = field(default_factory=list)

@@ -31,21 +31,15 @@ VERSIONS = (
 
 
 class Scenario(NamedTuple):
-    """One scenario.
+    """One scenario."""
 
-    Attributes:
-        name: what it says, the name of its function.
-        source: Kafka's test, ``ClassTest.method``, or the method of the rule where no test says it, each with
-            ``(KAFKA-n)`` of the change that the range of versions comes from; several, separated by a comma.
-        run: plays it on a version, and returns what came out.
-        expected: what must come out.
-        since, until: first version, and first version after the range; None: no bound.
-    """
-
-    name: str
+    name: str  #: what it says, the name of its function
+    #: Kafka's test, ``ClassTest.method``, or the method of the rule where no test says it, each with ``(KAFKA-n)`` of
+    #: the change that the range of versions comes from; several, separated by a comma
     source: str
-    run: Callable[[Rules], object]
-    expected: object
+    run: Callable[[Rules], object]  #: plays it on a version, and returns what came out
+    expected: object  #: what must come out
+    #: since, until: first version, and first version after the range; None: no bound
     since: str | None
     until: str | None
 

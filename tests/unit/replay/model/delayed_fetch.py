@@ -18,25 +18,17 @@ from tests.unit.replay.model.rules import Rules
 
 
 class FetchParams(NamedTuple):
-    """What a fetch request asks for, apart from its partitions.
+    """What a fetch request asks for, apart from its partitions."""
 
-    Attributes:
-        replica_id: follower, or -1 for a consumer.
-        min_bytes, max_bytes, max_wait_ms: as in the request.
-        committed_only: isolation level read_committed.
-        rack: a consumer that tells its rack, and so may read from followers.
-        broker_epoch: the follower's, where the request has it.
-        referred: a consumer that the leader refers to a replica nearer to it, and gives no records.
-    """
-
-    replica_id: int = -1
+    replica_id: int = -1  #: follower, or -1 for a consumer
+    #: min_bytes, max_bytes, max_wait_ms: as in the request
     min_bytes: int = 1
     max_bytes: int = 52_428_800
     max_wait_ms: int = 500
-    committed_only: bool = False
-    rack: bool = False
-    broker_epoch: int | None = None
-    referred: bool = False
+    committed_only: bool = False  #: isolation level read_committed
+    rack: bool = False  #: a consumer that tells its rack, and so may read from followers
+    broker_epoch: int | None = None  #: the follower's, where the request has it
+    referred: bool = False  #: a consumer that the leader refers to a replica nearer to it, and gives no records
 
     @property
     def from_follower(self) -> bool:

@@ -16,17 +16,11 @@ from tests.unit.replay.model.rules import Rules
 
 @dataclass
 class ProduceStatus:
-    """One partition of a produce, as brokers log it at TRACE.
+    """One partition of a produce, as brokers log it at TRACE."""
 
-    Attributes:
-        required_offset: the high watermark has to reach it: last offset + 1.
-        error: outcome of the append; REQUEST_TIMED_OUT while acks are pending.
-        start_offset: first offset appended.
-    """
-
-    required_offset: int
-    error: Error = Error.NONE
-    start_offset: int = -1
+    required_offset: int  #: the high watermark has to reach it: last offset + 1
+    error: Error = Error.NONE  #: outcome of the append; REQUEST_TIMED_OUT while acks are pending
+    start_offset: int = -1  #: first offset appended
     acks_pending: bool = False
 
 

@@ -77,19 +77,15 @@ class _Batch(NamedTuple):
 
 @dataclass
 class ReplicaLog:
-    """A replica's log; `high_watermark` and `first_unstable` included.
-
-    Attributes:
-        first_unstable: offset of the first record of a transaction that is still open; None: there is none.
-        epochs: entries of ``leader-epoch-checkpoint``.
-    """
+    """A replica's log; `high_watermark` and `first_unstable` included."""
 
     rules: Rules
     start_offset: int = 0
     end_offset: int = 0
     high_watermark: LogOffset = _ZERO
+    #: offset of the first record of a transaction that is still open; None: there is none
     first_unstable: int | None = None
-    epochs: tuple[tuple[int, int], ...] = ()
+    epochs: tuple[tuple[int, int], ...] = ()  #: entries of ``leader-epoch-checkpoint``
     _segment: int = 0
     _position: int = 0
     _batches: list[_Batch] = field(default_factory=list)

@@ -35,18 +35,12 @@ class LeaderState(NamedTuple):
 
 
 class Became(NamedTuple):
-    """What taking up new leadership state did.
+    """What taking up new leadership state did."""
 
-    Attributes:
-        accepted: False: it was older than what is known, and nothing changed.
-        newly_leader: this broker did not lead before.
-        high_watermark_moved: requests that wait have to be checked.
-        restarts_fetcher: as follower, it stops, truncates and fetches anew; requests that wait have to be checked.
-    """
-
-    accepted: bool = False
-    newly_leader: bool = False
-    high_watermark_moved: bool = False
+    accepted: bool = False  #: False: it was older than what is known, and nothing changed
+    newly_leader: bool = False  #: this broker did not lead before
+    high_watermark_moved: bool = False  #: requests that wait have to be checked
+    #: as follower, it stops, truncates and fetches anew; requests that wait have to be checked
     restarts_fetcher: bool = False
 
 

@@ -15,28 +15,21 @@ from tests.unit.replay.model.rules import Rules
 
 @dataclass
 class PartitionState:
-    """A partition as one of its replicas holds it.
-
-    Attributes:
-        min_isr: min.insync.replicas of the topic.
-        lag_time_max_ms: replica.lag.time.max.ms.
-        ineligible: brokers that the controller keeps fenced, or that shut down.
-        broker_epochs: broker id to the epoch of its present life, as the metadata say.
-        zookeeper_refuses: writing the ISR to ZooKeeper fails, its version having moved on (before 2.7).
-        epoch_start_offset: log end offset at which this broker took up its leader epoch; None: not leader.
-    """
+    """A partition as one of its replicas holds it."""
 
     rules: Rules
     broker_id: int
     log: ReplicaLog
-    min_isr: int = 1
-    lag_time_max_ms: int | None = None
-    ineligible: set[int] = field(default_factory=set)
+    min_isr: int = 1  #: min.insync.replicas of the topic
+    lag_time_max_ms: int | None = None  #: replica.lag.time.max.ms
+    ineligible: set[int] = field(default_factory=set)  #: brokers that the controller keeps fenced, or that shut down
+    #: broker id to the epoch of its present life, as the metadata say
     broker_epochs: dict[int, int] = field(default_factory=dict)
-    zookeeper_refuses: bool = False
+    zookeeper_refuses: bool = False  #: writing the ISR to ZooKeeper fails, its version having moved on (before 2.7)
     leader: int | None = None
     leader_epoch: int = -1
     partition_epoch: int = -1
+    #: log end offset at which this broker took up its leader epoch; None: not leader
     epoch_start_offset: int | None = None
     isr: IsrState = field(default_factory=IsrState)
     replicas: dict[int, Replica] = field(default_factory=dict)

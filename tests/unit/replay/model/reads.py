@@ -25,31 +25,20 @@ class Isolation(Enum):
 
 
 class FetchPartition(NamedTuple):
-    """One partition of a fetch request.
-
-    Attributes:
-        bytes_max: partition_max_bytes.
-        leader_epoch: currentLeaderEpoch, None where the request does not say it.
-        last_fetched_epoch: lastFetchedEpoch, likewise.
-    """
+    """One partition of a fetch request."""
 
     key: Hashable
     offset: int
-    bytes_max: int = 1_048_576
-    leader_epoch: int | None = None
-    last_fetched_epoch: int | None = None
+    bytes_max: int = 1_048_576  #: partition_max_bytes
+    leader_epoch: int | None = None  #: currentLeaderEpoch, None where the request does not say it
+    last_fetched_epoch: int | None = None  #: lastFetchedEpoch, likewise
 
 
 class ReadInfo(NamedTuple):
-    """What a read found, and the leader's offsets from before it.
+    """What a read found, and the leader's offsets from before it."""
 
-    Attributes:
-        at: where it started, with its position.
-        size: bytes; 0 with a diverging epoch.
-    """
-
-    at: LogOffset
-    size: int
+    at: LogOffset  #: where it started, with its position
+    size: int  #: bytes; 0 with a diverging epoch
     high_watermark: int
     log_end_offset: int
     diverging: EpochEnd | None = None

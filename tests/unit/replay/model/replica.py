@@ -16,23 +16,17 @@ UNKNOWN_OFFSET = -1
 
 @dataclass
 class Replica:
-    """What a leader knows of one follower.
-
-    Attributes:
-        end: its log end offset: the offset of its last fetch; `UNKNOWN` before the first one of a leadership.
-        caught_up_ms: when it last had all that the leader had.
-        last_fetch_ms, leader_end_at_last_fetch: its last fetch, and the leader's log end offset then.
-        broker_epoch: the broker's life from which it last fetched; None: not told.
-        high_watermark_sent: high watermark in the answer to its last fetch (used in 2.4 and 2.5).
-    """
+    """What a leader knows of one follower."""
 
     broker_id: int
+    #: its log end offset: the offset of its last fetch; `UNKNOWN` before the first one of a leadership
     end: LogOffset = UNKNOWN
-    caught_up_ms: int = 0
+    caught_up_ms: int = 0  #: when it last had all that the leader had
+    #: last_fetch_ms, leader_end_at_last_fetch: its last fetch, and the leader's log end offset then
     last_fetch_ms: int = 0
     leader_end_at_last_fetch: int = 0
-    broker_epoch: int | None = None
-    high_watermark_sent: int = 0
+    broker_epoch: int | None = None  #: the broker's life from which it last fetched; None: not told
+    high_watermark_sent: int = 0  #: high watermark in the answer to its last fetch (used in 2.4 and 2.5)
 
     def fetched(self, rules: Rules, at: LogOffset, now_ms: int, leader_end_offset: int) -> None:
         """Its fetch was read (``updateFetchStateOrThrow``).
