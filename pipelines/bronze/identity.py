@@ -112,7 +112,10 @@ class Hints:
         kind = kind_of_logger(head.logger or "")
         self.kinds[kind] += 1
         if kind == "kafka-request":
-            self._observe_request(message)
+            if local := _LOCAL.search(message):
+                self.locals[address((local.group(1) or local.group(2)).decode(errors="replace"))] += 1
+            if cluster := _CLUSTER.search(message):
+                self.clusters[cluster.group(1).decode()] += 1
             return None
         own = own_broker(head)
         if own is not None:
@@ -141,12 +144,6 @@ class Hints:
     def is_clients(self) -> bool:
         """A client of Kafka wrote the file, and no broker a line of it."""
         return self.kinds[CLIENT] > 0 and not self.brokers and not any(self.kinds[kind] for kind in KINDS)
-
-    def _observe_request(self, message: bytes) -> None:
-        if local := _LOCAL.search(message):
-            self.locals[address((local.group(1) or local.group(2)).decode(errors="replace"))] += 1
-        if cluster := _CLUSTER.search(message):
-            self.clusters[cluster.group(1).decode()] += 1
 
     def _observe_version(self, version: str, time_us: int) -> None:
         self.named_us = [time_us]

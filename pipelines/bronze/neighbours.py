@@ -11,7 +11,7 @@ Nothing is guessed: what is ambiguous stays unknown, with a text that says how t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
@@ -106,8 +106,8 @@ def resolve(files: Sequence[Evidence]) -> dict[str, Identity]:
     known = _with_names(_with_folders(known))
     known = _with_clusters(known)  # a listener may have told the cluster too
     several = len({file.cluster for file in known if file.cluster}) > 1
-    told = _Told(known)
-    return {file.path: _identity(file, told, several) for file in known if file.new}
+    starts = _Starts(known)
+    return {file.path: _identity(file, starts, several) for file in known if file.new}
 
 
 def named(identity: Identity, cluster: str) -> Identity:
@@ -188,10 +188,7 @@ def _with_folders(files: Sequence[Evidence]) -> list[Evidence]:
             near = of_name(str(folder), name) or of_name(str(folder.parent), name)
         return next(iter(near)) if len(near) == 1 else None
 
-    return [
-        replace(file, broker=broker, source=FOLDER) if _is_asked(file) and (broker := told(file)) is not None else file
-        for file in files
-    ]
+    return _with_brokers(files, told, FOLDER)
 
 
 def _with_names(files: Sequence[Evidence]) -> list[Evidence]:
@@ -211,18 +208,22 @@ def _with_names(files: Sequence[Evidence]) -> list[Evidence]:
         )
         return brokers_of_names(next(alike, ()), [name]).get(name)
 
-    return [
-        replace(file, broker=broker, source=NAME) if _is_asked(file) and (broker := named(file)) is not None else file
-        for file in files
-    ]
+    return _with_brokers(files, named, NAME)
 
 
-def _is_asked(file: Evidence) -> bool:
-    """Nothing tells who wrote it, and a broker may have."""
-    return file.broker is None and not file.brokers and file.problem is None and file.kind != OTHER
+def _with_brokers(
+    files: Sequence[Evidence], broker_of: Callable[[Evidence], int | None], source: str
+) -> list[Evidence]:
+    """The files, with brokers where nothing tells who wrote one, and a broker may have."""
+    known = []
+    for file in files:
+        is_asked = file.broker is None and not file.brokers and file.problem is None and file.kind != OTHER
+        broker = broker_of(file) if is_asked else None
+        known.append(file if broker is None else replace(file, broker=broker, source=source))
+    return known
 
 
-class _Told:
+class _Starts:
     """Versions and modes that a broker's other files tell: it logs them when it starts, which may be files ago."""
 
     def __init__(self, files: Iterable[Evidence]) -> None:
@@ -251,7 +252,7 @@ class _Told:
         return next(iter(modes)) if len(modes) == 1 else None
 
 
-def _identity(file: Evidence, told: _Told, several: bool) -> Identity:
+def _identity(file: Evidence, starts: _Starts, several: bool) -> Identity:
     problem = file.problem
     if problem is None and file.broker is None and not file.brokers and file.kind != OTHER:
         problem = "no line tells which broker wrote it: put that broker's server.log into the same folder"
@@ -261,8 +262,8 @@ def _identity(file: Evidence, told: _Told, several: bool) -> Identity:
         cluster_id=file.cluster or UNKNOWN,
         broker_id=file.broker,
         broker_id_source=file.source,
-        kafka_version=told.version(file),
-        mode=told.mode(file),
+        kafka_version=starts.version(file),
+        mode=starts.mode(file),
         problem=problem,
         broker_ids=file.brokers,
     )

@@ -98,15 +98,17 @@ def _function(name: str) -> Any:
 def _facts(made_by: str | _Row, pattern: str) -> Facts | None:
     if made_by == "nothing":
         return None
+    word: str | None = None
     if isinstance(made_by, str):
         if "." in made_by:
             function: Facts = _function(made_by)
             return function
-        made_by = {made_by: {}}
+        row, _, word = made_by.partition(" ")
+        made_by = {row: {}}
     ((table, columns),) = made_by.items()
     if table in _TYPED.rows:
         ((table, shared),) = _TYPED.rows[table].items()
-        columns = shared | columns
+        columns = {name: word if value == "?" else value for name, value in shared.items()} | columns
     facts = typed.typed(table, **{name: _column(value) for name, value in columns.items()})
     names_id = "(?P<topic_id>" in pattern and re.search(r"\(\?P<(?:tp|topic)>", pattern)
     return typed.with_topic_id(facts) if names_id else facts

@@ -17,7 +17,7 @@ from typing import Any
 from pipelines.base.json_text import loads
 from pipelines.bronze.layout import Clock, Head, Layout, Parser
 from pipelines.bronze.layouts.loggers import Loggers, is_kafka
-from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
+from pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
 from pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
 
 CSV = "csv "
@@ -165,6 +165,11 @@ def _is_logger(item: Any) -> bool:
 
 def _logger_field(names: Sequence[str]) -> str:
     return "%c" if any("." in name for name in names if is_kafka(name)) else "%c{1}"
+
+
+def layout_of_name(name: str) -> Layout:
+    """The layout that has a name, which may be a conversion pattern; ValueError if none has it."""
+    return structured_layout(name) if name.startswith(("{", CSV)) else pattern_layout(name)
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pipelines.bronze.broken_lines import width_of
 from pipelines.bronze.layout import Layout, Unwrap, Unwrapped
 from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
-from pipelines.bronze.layouts.names import layout_of_name
+from pipelines.bronze.layouts.structured import layout_of_name
 from pipelines.bronze.wrappers import fields
 from pipelines.bronze.wrappers.lines import COLOURS, COLUMNS, OF_SOURCE, WRAPPERS, Wrapper, columns, has_colours
 from pipelines.bronze.wrappers.pieces import split

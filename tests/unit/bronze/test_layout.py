@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pipelines.bronze.layout import EPOCH, MICROSECOND, Clock, Layout
 from pipelines.bronze.layouts.infer import infer
 from pipelines.bronze.layouts.loggers import Loggers
-from pipelines.bronze.layouts.names import layout_of_name
 from pipelines.bronze.layouts.patterns import KAFKA, Names, split_tail
+from pipelines.bronze.layouts.structured import layout_of_name
 
 SHRINK = (
     b"[2026-11-20 15:29:54,629] INFO [Partition orders-4 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark:"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.layout import START_BYTES_MAX, Layout
 from pipelines.bronze.layouts import patterns
-from pipelines.bronze.layouts.names import layout_of_name
+from pipelines.bronze.layouts.structured import layout_of_name
 from pipelines.bronze.reader import records
 from pipelines.bronze.source import Source
 from pipelines.kafka.raw_record import RawRecord

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts import patterns
-from pipelines.bronze.layouts.names import layout_of_name
+from pipelines.bronze.layouts.structured import layout_of_name
 from pipelines.bronze.reader import records
 from pipelines.grammars.facts import parse_record
 from pipelines.grammars.record import UNPARSED, Fact, Record
