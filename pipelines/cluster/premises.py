@@ -13,12 +13,13 @@ from hashlib import sha256
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from pipelines.base.instants import SECOND_US
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
 from pipelines.kafka.controller_rows import EventRow, Ref
 from pipelines.kafka.future_logs import FutureLogLine, FutureLogs, future_logs_of
 from pipelines.kafka.releases import is_named_at_start
 from pipelines.kafka.replayed import is_past, start_ups
-from pipelines.kafka.resolution import SECOND_US
 from pipelines.kafka.seals import Broker
 from schemas.fields import Int, Long, row_of
 
@@ -74,7 +75,6 @@ FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
 #: That of any release: up to 0.10 it names the thread and the leader.
 FETCHER_THREAD: Final = r"^(?:broker-\d+-fetcher-\d+|ReplicaFetcherThread-\d+-\d+)$"
 UNKNOWN_CLUSTER: Final = "unknown"
-UNKNOWN_BROKER: Final = -1
 
 
 class LogFile(NamedTuple):

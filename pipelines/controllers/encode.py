@@ -5,13 +5,15 @@ What comes from the traffic (when a leader first answered, what it refused) is c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, micros, shaped, when
+from pipelines.base.blobs import Batches
+from pipelines.base.instants import SECOND_US
 from pipelines.cluster.premises import EVENTS
 from pipelines.controllers import decode as d
 from pipelines.controllers import worker as w
@@ -25,10 +27,8 @@ CHANGES: Final = {"committed": COMMITTED, "expand": ASKED}
 #: Events of `silver.broker_lifecycle` that procedures are made of.
 TURNS: Final = ("registered", "unfenced", "shutting_down", "shut_down")
 _SCHEMA: Final = arrow_schema(SHAPE)
-_SECOND_US: Final = 1_000_000
 #: Values by (cluster, number).
 Numbered = Mapping[tuple[str, int], int]
-Batches = Iterator[pa.RecordBatch]
 
 
 def leadership(rows: pa.RecordBatch) -> Batches:
@@ -141,7 +141,7 @@ def _answered(rows: pa.RecordBatch, place: str, error_code: str) -> pa.RecordBat
         "broker_id": rows.column("broker_id"),
         "leader_epoch": rows.column(f"{place}leader_epoch"),
         "error_code": code,
-        "second": when(pc.not_equal(code, 0), pc.divide(time_us, _SECOND_US)),
+        "second": when(pc.not_equal(code, 0), pc.divide(time_us, SECOND_US)),
     }
     answers = pa.table(by | {"time_us": time_us}).group_by(list(by))
     counts = answers.aggregate([("time_us", "min"), ("time_us", "count")])

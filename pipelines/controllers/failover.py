@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import NEVER_US
 from pipelines.controllers.failover_causes import (
     CLOCKS_AGREE_US,
-    NEVER_US,
     NEW_CONTROLLER,
     PREFERRED,
     REASSIGNMENT,

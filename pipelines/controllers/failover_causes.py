@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import NEVER_US
 from pipelines.controllers.leaderships import LeaderEpoch, Moment, moment_of
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.kafka.controller_rows import NO_LEADER, EventRow, StateRow, added_brokers, subjects
@@ -20,8 +21,6 @@ _BATCH_US: Final = 100_000
 #: Lines of one failure are no further apart: a controller may hang in between, while it closes a connection.
 _ONE_FAILURE_US: Final = 60_000_000
 
-#: Later than any line.
-NEVER_US: Final = 1 << 62
 
 #: Event of a broker's lifecycle, as `EventRow`.
 STARTED: Final = "starting"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from pipelines.base.instants import TICK_US
 from pipelines.cluster.premises import UNKNOWN_CLUSTER
 from pipelines.controllers import decode as d
 from pipelines.controllers import partition_machine as p
@@ -38,8 +39,6 @@ from schemas import controllers as c
 REFUSED: Final = frozenset((NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND))
 #: Causes of a handover by which a controller lost the leader.
 _FAILURES: Final = frozenset(("failed", "fenced", "controlled_shutdown", "found_by_new_controller"))
-#: Lines of handovers may be off by a millisecond.
-_TICK_US: Final = 1_000
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -188,11 +187,14 @@ def _refused(answered: Iterable[d.Answered]) -> dict[int, int]:
 
 
 def _plausible(failover: Failover) -> Failover:
-    """An answer before the epoch was taken up is one of an earlier incarnation of the topic: epochs begin anew."""
+    """An answer before the epoch was taken up is one of an earlier incarnation of the topic: epochs begin anew.
+
+    Lines of handovers may be off by a tick.
+    """
     if (
         failover.serving is None
         or failover.taken_up is None
-        or failover.serving.time_us >= failover.taken_up.time_us - _TICK_US
+        or failover.serving.time_us >= failover.taken_up.time_us - TICK_US
     ):
         return failover
     return failover._replace(serving=None)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import micros
+from pipelines.base.instants import NEVER_US
 
 #: `silver.future_logs.event`.
 CREATED: Final = "created"
@@ -28,7 +29,6 @@ DELETED: Final = "stopped"
 COLUMNS: Final = ("cluster_id", "broker_id", "topic", "partition", "time", "log_dir")
 #: A thread may begin to copy before its manager logs that it was added.
 _LOGGED_LATE_US: Final = 5_000_000
-_FOR_GOOD_US: Final = 1 << 62
 
 #: Cluster, broker, topic, partition.
 Replica = tuple[str, int, str, int]
@@ -95,7 +95,7 @@ def _spans(events: Iterable[FutureLogLine]) -> Iterable[FutureLog]:
                     yield FutureLog(event.log_dir, since_us, event.time_us + 1)
                     log_dir, since_us, ended_us = None, None, event.time_us + 1
     if since_us is not None:
-        yield FutureLog(log_dir, since_us, _FOR_GOOD_US)
+        yield FutureLog(log_dir, since_us, NEVER_US)
 
 
 def of_replicas(rows: pa.RecordBatch, future_logs: FutureLogs) -> pa.RecordBatch:

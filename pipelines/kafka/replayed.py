@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from pipelines.base.instants import NEVER_US
+
 #: `silver.broker_lifecycle.event`.
 _STARTING: Final = "starting"
 _STARTED: Final = "started"
@@ -20,7 +22,6 @@ _REPLAYED: Final = (
     *("Replayed ", "Registered new broker: ", "Re-registered broker ", "Unregistered broker: "),
     *("Fenced broker: ", "Unfenced broker: "),
 )
-_FOR_GOOD_US: Final = 1 << 62
 
 #: When each node began to start, and until when it did, by cluster and node; in the order of time.
 StartUps = Mapping[tuple[str, int], Sequence[tuple[int, int]]]
@@ -45,7 +46,7 @@ def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[s
                 spans[node].append((begun_us, time_us))
             begun_us = time_us if event == _STARTING else None
         if begun_us is not None:
-            spans[node].append((begun_us, _FOR_GOOD_US))
+            spans[node].append((begun_us, NEVER_US))
     return spans
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-SECOND_US: Final = 1_000_000
+from pipelines.base.instants import SECOND_US
+
 _MILLISECOND_US: Final = 1_000
 #: So many times in a row without a fraction, each of another second, are no chance: of milliseconds one in a thousand
 #: is 0. A file whose pattern was changed while it was written is as coarse as the coarser part.

@@ -15,12 +15,13 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-_DAY_US = 86_400_000_000
+from pipelines.base.instants import DAY_US
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _year_us(year: int) -> int:
-    return (datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).days * _DAY_US
+    return (datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).days * DAY_US
 
 
 #: Kafka was published in January 2011; nothing of it logs in another century.
@@ -29,9 +30,9 @@ END_US = _year_us(2200)
 #: Reason of a record whose time is left out.
 TIME_OUT_OF_RANGE = "time_out_of_range"
 #: Times that are no further apart are neighbours: zones of brokers in one file, and a day, as days are looked at.
-FAR_US = 2 * _DAY_US
+FAR_US = 2 * DAY_US
 #: Segments are rolled and expired every few days: no broker that runs is silent for so long.
-SILENCE_MAX_US = 366 * _DAY_US
+SILENCE_MAX_US = 366 * DAY_US
 #: So many records that agree tell the time, as those do that show that a clock was set (`pipelines.grammars.clock`).
 RECORDS_MIN = 20
 #: Groups of times among which it is not decided yet; a log with more of them is one of few lines.
@@ -164,7 +165,7 @@ def _up_to_day(text: bytes, time_us: int) -> bytes | None:
     if match is None:
         return None
     try:
-        day_us = (datetime.fromisoformat(match[0].decode()).replace(tzinfo=UTC) - _EPOCH).days * _DAY_US
+        day_us = (datetime.fromisoformat(match[0].decode()).replace(tzinfo=UTC) - _EPOCH).days * DAY_US
     except ValueError:
         return None
     return text[: match.end()] if abs(time_us - day_us) <= FAR_US else None

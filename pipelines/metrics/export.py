@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from pipelines.base.instants import SECOND_US
 from pipelines.metrics.mbeans import ObjectName, object_name
 from schemas.metrics import GAUGE, HISTOGRAM, METER, PERCENTILES
 
@@ -19,7 +20,6 @@ Row = Mapping[str, Any]
 #: Cluster, broker, MBean.
 Key = tuple[str, int, str]
 
-_SECOND_US: Final = 1_000_000
 _RATES_MINUTES: Final = (1, 5, 15)
 #: What names of files are made of; whatever else stands in a tag is replaced.
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]")
@@ -64,14 +64,14 @@ def _series(rows: Iterable[Row]) -> dict[Key, list[Row]]:
 
 
 def _end_s(row: Row) -> float:
-    return float(row["interval_start"] / _SECOND_US + row["interval_s"])
+    return float(row["interval_start"] / SECOND_US + row["interval_s"])
 
 
 def _counted(rows: Sequence[Row]) -> Iterator[tuple[Row, MeterCount]]:
     counted = MeterCount()
     before_s: float | None = None
     for row in rows:
-        start_s, end_s = row["interval_start"] / _SECOND_US, _end_s(row)
+        start_s, end_s = row["interval_start"] / SECOND_US, _end_s(row)
         if before_s is not None and start_s > before_s:
             counted.add(0, before_s, start_s - before_s)
         counted.add(row["event_count"], start_s, row["interval_s"])

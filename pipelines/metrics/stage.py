@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.config import Config
 from pipelines.base.groups import each, groups
+from pipelines.base.instants import SECOND_US
 from pipelines.cluster.premises import STARTING, Premises
 from pipelines.cluster.replicas import about_replicas
 from pipelines.controllers.cluster_facts import facts_from
@@ -39,7 +40,6 @@ from schemas.metrics import BROKER_METRICS
 
 #: Kind of the file that tells of partitions at the default level.
 _SERVER_FILE: Final = "server"
-_SECOND_US: Final = 1_000_000
 #: Rows that the driver holds at a time.
 _FILE_ROWS: Final = 100_000
 _UNCLEAN: Final = ("unclean", "last_known_leader")
@@ -61,7 +61,7 @@ def write_broker_metrics(lake: Lake, config: Config, premises: Premises, since_u
     Args:
         since_us: intervals before this instant stay as they are; 0: the table is made anew.
     """
-    length_us = config.latency.metrics_interval_s * _SECOND_US
+    length_us = config.latency.metrics_interval_s * SECOND_US
     since_us = since_us // length_us * length_us
     rows = (
         row | {"interval_s": config.latency.metrics_interval_s}

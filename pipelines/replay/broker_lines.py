@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -59,10 +58,8 @@ SHAPES = {EVENTS: shape(EVENT_ROW_TYPES)}
 #: Columns behind those of an event.
 _NO_MORE = (None,) * (len(EVENT_ROW_TYPES) - len(e.Event._fields) - 5)
 
-Rows = Iterator[pa.RecordBatch]
 
-
-def leaderships(rows: pa.RecordBatch) -> Rows:
+def leaderships(rows: pa.RecordBatch) -> Batches:
     """Rows of ``silver.leader_and_isr``; those that say that the broker took up an epoch also come first."""
     names = LEADERSHIP_COLUMNS[6:16]
     adding = {"adding": rows.column("adding_replicas"), "removing": rows.column("removing_replicas")}
@@ -72,18 +69,18 @@ def leaderships(rows: pa.RecordBatch) -> Rows:
     yield _lines(starts, BEGUN, starts.column("role"), **epochs, time_us=-1)
 
 
-def isr_changes(rows: pa.RecordBatch) -> Rows:
+def isr_changes(rows: pa.RecordBatch) -> Batches:
     """Rows of ``silver.isr_changes``."""
     yield _lines(rows, ISR_CHANGE, rows.column("change"), **{name: rows.column(name) for name in CHANGE_COLUMNS[6:]})
 
 
-def fetcher_moves(rows: pa.RecordBatch) -> Rows:
+def fetcher_moves(rows: pa.RecordBatch) -> Batches:
     """Rows of ``silver.fetcher_events`` that say that a partition was added to a fetcher, or removed from it."""
     rows = rows.filter(is_in(rows.column("action"), ("added", "removed")))
     yield _lines(rows, FETCHER, rows.column("action"), topic=rows.column("topic"), partition=rows.column("partition"))
 
 
-def lives(rows: pa.RecordBatch) -> Rows:
+def lives(rows: pa.RecordBatch) -> Batches:
     """Rows of ``silver.broker_lifecycle``: starts, and the begin of a stop of replicas."""
     rows = rows.filter(is_in(rows.column("event"), ("starting", "stopping_replicas")))
     yield _lines(rows, LIFE, rows.column("event"))

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from pipelines.base.instants import SECOND_US
 from pipelines.kafka.context import Spans
-from pipelines.kafka.resolution import SECOND_US
 from pipelines.replay import isr_outcome as i
 from pipelines.replay import outcome as o
 from pipelines.replay.fetch_rules import FetchOutcome

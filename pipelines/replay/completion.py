@@ -6,6 +6,7 @@ Source: ``Partition.maybeIncrementLeaderHW``, ``Partition.checkEnoughReplicasRea
 
 from __future__ import annotations
 
+from pipelines.base.instants import TICK_US
 from pipelines.kafka.errors import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT
 from pipelines.replay import outcome as o
 from pipelines.replay.evidence import broken_chain, held_back
@@ -15,9 +16,6 @@ from pipelines.replay.state import State
 from pipelines.replay.timer import expiry_interval_us
 from schemas import events as e
 from schemas.events import Event
-
-#: An instant read off a millisecond clock can be up to this much later.
-CLOCK_TICK_US = 1_000
 
 
 def advance(
@@ -132,7 +130,7 @@ def _satisfy(
         operation.cause = o.ISR_CHANGE
         held = [r for r in sorted(removed) if held_back(leadership, r, operation.base_offset)]
         operation.closing_replica = held[0] if held else None
-        operation.highest_us += CLOCK_TICK_US
+        operation.highest_us += TICK_US
         operation.without_closing_us = max(operation.handled_us, reached[-1][0] if reached else 0)
         if event.controller is False and not leadership.rules.logs_isr_commits:
             operation.missing = o.ISR_NOT_LOGGED  # the line says what is asked of ZooKeeper, not when it was done
@@ -159,7 +157,7 @@ def _bound_by_told(leadership: Leadership, operation: PartitionOutcome) -> bool:
         return False  # counted: what was told may be of what lies before
     answered_us = leadership.answered.passed_us(operation.base_offset, operation.dequeued_us)
     shown_us = operation.lowest_us or operation.highest_us
-    if answered_us is None or (shown_us is not None and answered_us >= shown_us - CLOCK_TICK_US):
+    if answered_us is None or (shown_us is not None and answered_us >= shown_us - TICK_US):
         return False  # what moved it completes fetches before produces, so the lines of both tell better
     operation.lowest_us, operation.highest_us = operation.handled_us, max(answered_us, operation.handled_us)
     return True
@@ -231,5 +229,5 @@ def close(state: State, operation: PartitionOutcome, event: Event, cause: str, e
     if operation.error_code == error_code:
         operation.missing = None  # that it was not committed is what the error says
     operation.lowest_us = min(operation.lowest_us or event.earliest_us, event.earliest_us)
-    operation.highest_us = max(event.time_us, event.completed_us or 0) + CLOCK_TICK_US
+    operation.highest_us = max(event.time_us, event.completed_us or 0) + TICK_US
     state.decided.add(operation)

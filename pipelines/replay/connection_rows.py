@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import Value, arrow_schema, both, exploded, first_of, micros, named, shaped, when
+from pipelines.base.blobs import Batches
 from pipelines.grammars.facts import REQUEST_LOGGER
 from pipelines.lake.bounds import Bounds
 from pipelines.replay.connections import KEY_TYPES, SILENCE_US
@@ -24,8 +25,6 @@ SCHEMA = arrow_schema(ROW_TYPES)
 ORDER = ("rank", "correlation_id", "kind", "topic", "partition", "arrival_us", "offset", "until_us")
 
 _NO_CONNECTION = ""
-
-Rows = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class ConnectionReader:
     sessions: Bounds
     topic_names: Mapping[tuple[str, str], str]
 
-    def lines(self, rows: pa.RecordBatch) -> Rows:
+    def lines(self, rows: pa.RecordBatch) -> Batches:
         """Seconds of brokers' logs, from ``bronze.log_lines``."""
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.is_valid(rows.column("time"))))
         rows = self.sealed.of_rows(rows, micros(rows.column("time")))
@@ -71,7 +70,7 @@ class ConnectionReader:
             last_request_us=seconds.column("request_us_max"),
         )
 
-    def fetches(self, rows: pa.RecordBatch) -> Rows:
+    def fetches(self, rows: pa.RecordBatch) -> Batches:
         """Fetches of followers, who watches what, and over which span fetches are logged."""
         rows = rows.filter(pc.is_valid(rows.column("broker_id")))
         yield from self._watches(rows)
@@ -99,7 +98,7 @@ class ConnectionReader:
             sent_us=when(pc.or_(*lists), sent, arrival),
         )
 
-    def listed(self, rows: pa.RecordBatch) -> Rows:
+    def listed(self, rows: pa.RecordBatch) -> Batches:
         """Partitions that fetches of followers list, from ``silver.replica_fetches``."""
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.equal(rows.column("source"), "request")))
         rows = named(self.topic_names, self.sealed.of_rows(rows, micros(rows.column("handled_time"))))
@@ -120,7 +119,7 @@ class ConnectionReader:
             size_bytes=rows.column("response_bytes"),
         )
 
-    def _watches(self, rows: pa.RecordBatch) -> Rows:
+    def _watches(self, rows: pa.RecordBatch) -> Batches:
         """Per connection and partition, what a batch says of it: of thousands of fetches a few rows."""
         rows = data_fetches(self.sessions.of_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:

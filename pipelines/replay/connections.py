@@ -19,8 +19,9 @@ from typing import Final
 
 from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import Key, each, groups
+from pipelines.base.instants import NEVER_US
 from pipelines.kafka.seals import Broker
-from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US, Span
+from pipelines.replay.isr_evidence import FETCH_GAP_US, Span
 from pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
 from schemas import connection_rows as c
 from schemas import events as e

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import Value, arrow_schema, first_of, micros, shaped
+from pipelines.base.blobs import Batches
 from pipelines.lake.bounds import Bounds
 from pipelines.replay import outcome as o
 from pipelines.replay.connection_rows import data_fetches
@@ -34,7 +34,6 @@ FETCH_COLUMNS = (
 _ALL_BYTES: Final = 2_147_483_647
 _NO_EPOCH: Final = -(1 << 31)
 
-Rows = Iterator[pa.RecordBatch]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -48,7 +47,7 @@ class FetchReader:
 
     bounds: Bounds
 
-    def fetches(self, rows: pa.RecordBatch) -> Rows:
+    def fetches(self, rows: pa.RecordBatch) -> Batches:
         """Rows of ``silver.fetch_requests``."""
         rows = data_fetches(self.bounds.of_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:
@@ -104,12 +103,12 @@ def _is_untold(rows: pa.RecordBatch, answered: _Items) -> Mask:
     return untold
 
 
-def wakes(rows: pa.RecordBatch) -> Rows:
+def wakes(rows: pa.RecordBatch) -> Batches:
     """What wakes sessions, as the fold of partitions gives it (`pipelines.replay.watches.SessionWake`)."""
     yield shaped(SCHEMA, rows.num_rows, {name: rows.column(name) for name in rows.schema.names})
 
 
-def names(rows: pa.RecordBatch) -> Rows:
+def names(rows: pa.RecordBatch) -> Batches:
     """What topics are called that a connection's fetches name by their ids, from who watches what."""
     rows = rows.filter(pc.not_equal(rows.column("session_topic"), rows.column("topic")))
     if rows.num_rows:

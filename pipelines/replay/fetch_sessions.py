@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from pipelines.base.instants import NEVER_US
 from pipelines.kafka.context import History, value_at
 from pipelines.kafka.versions import Rules
 from pipelines.replay import outcome as o
@@ -33,7 +34,6 @@ _ORDER_SLACK_US = 50_000
 #: Batches beyond a position that are kept one by one; older ones are then taken together, as a bound.
 _ENTRIES_MAX = 1_024
 _GONE_US: Final = 3_600_000_000
-_NEVER_US: Final = 1 << 62
 #: Default of remote.fetch.max.wait.ms (KIP-1018).
 DEFAULT_REMOTE_WAIT_MS: Final = 500
 
@@ -151,7 +151,7 @@ class FetchSession:
         self._last_us = event.time_us
         if event.kind == s.FETCH:
             self._early.append(event)
-        self._take_due(event.time_us if event.kind != s.LEADER_END else _NEVER_US)
+        self._take_due(event.time_us if event.kind != s.LEADER_END else NEVER_US)
         if event.kind != s.FETCH:
             self._wake(event)
         while self._asked and self._asked[0].until_us + _ORDER_SLACK_US < event.time_us:
@@ -159,7 +159,7 @@ class FetchSession:
 
     def finish(self) -> Iterator[FetchOutcome]:
         """No more events."""
-        self._take_due(_NEVER_US)
+        self._take_due(NEVER_US)
         while self._asked:
             yield judged(self._asked.popleft(), self.rules)
 

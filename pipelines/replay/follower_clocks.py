@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import each, groups
+from pipelines.base.instants import NEVER_US
 from schemas.fields import Int, Long, spark_types
 
 #: Clocks drift: bounds are of so long, on the leader's clock.
@@ -31,7 +32,6 @@ WINDOW_US: Final = 600_000_000
 _ASIDE: Final = 100
 _FEW: Final = 20
 _KEPT: Final = 64
-_NEVER_US: Final = 1 << 62
 
 
 class ToldHighWatermark(NamedTuple):
@@ -103,7 +103,7 @@ def _bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int, int |
             if row.leader_id is not None:
                 told.setdefault(row.leader_id, row)
             else:
-                first_us = min(first_us or _NEVER_US, row.last_us or _NEVER_US)
+                first_us = min(first_us or NEVER_US, row.last_us or NEVER_US)
                 last_us = max(last_us or 0, row.first_us)
         if len(told) == 1 and leader_id in told:
             answer = told[leader_id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, micros, named, one_batch, shaped, when
+from pipelines.base.blobs import Batches
+from pipelines.base.instants import TICK_US
 from pipelines.kafka.seals import Broker
 from pipelines.lake.bounds import Bounds
 from pipelines.replay.follower_clocks import KEY_TYPES, TOLD_TYPES, Apart, apart_at
 from pipelines.replay.partition_events import SCHEMA as EVENTS
-from pipelines.replay.partition_events import TICK_US
 from schemas import events as e
 
 RACK_COLUMNS: Final = ("cluster_id", "broker_id", "replica_id", "rack_id")
@@ -27,8 +28,6 @@ SHOWN_COLUMNS: Final = (
 TOLD_ROW_TYPES: Final = KEY_TYPES | TOLD_TYPES
 _TOLD: Final = arrow_schema(TOLD_ROW_TYPES)
 
-Rows = Iterator[pa.RecordBatch]
-
 
 def racks(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Brokers that consumers with a rack fetch from, of ``silver.fetch_requests``."""
@@ -38,7 +37,7 @@ def racks(rows: pa.RecordBatch) -> pa.RecordBatch:
     return one_batch(brokers.group_by(list(RACK_TYPES)).aggregate([]))
 
 
-def told(rows: pa.RecordBatch) -> Rows:
+def told(rows: pa.RecordBatch) -> Batches:
     """What leaders told followers, of `pipelines.replay.connections.ANSWERS`."""
     same = ("cluster_id", "topic", "partition", "broker_id", "leader_id", "high_watermark")
     values = {name: rows.column(name) for name in same}
@@ -60,7 +59,7 @@ class Shown:
     bounds: Bounds
     topic_names: Mapping[tuple[str, str], str]
 
-    def __call__(self, rows: pa.RecordBatch) -> Rows:
+    def __call__(self, rows: pa.RecordBatch) -> Batches:
         """Rows of ``silver.fetch_requests``."""
         brokers = zip(rows.column("cluster_id").to_pylist(), rows.column("broker_id").to_pylist(), strict=True)
         serves = pa.array([broker in self.serving for broker in brokers], pa.bool_())
@@ -83,7 +82,7 @@ class Shown:
         yield shaped(_TOLD, parts.num_rows, values | {"first_us": read_us, "last_us": completed_us})
 
 
-def replicated(apart: Apart, bounds: Bounds, rows: pa.RecordBatch) -> Rows:
+def replicated(apart: Apart, bounds: Bounds, rows: pa.RecordBatch) -> Batches:
     """Answers to followers as events of theirs, on their clocks; none where nothing bounds how far those are apart."""
     pairs = zip(*[rows.column(name).to_pylist() for name in ("cluster_id", "leader_id", "broker_id")], strict=True)
     instants = rows.column("completed_us").to_pylist()

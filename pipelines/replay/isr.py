@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from pipelines.base.instants import TICK_US
 from pipelines.kafka.context import Context
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
@@ -34,7 +35,6 @@ __all__ = ["IsrWatch"]
 
 #: A change of the ISR can be logged before the fetch that caused it has been handled: how long to wait for that fetch.
 _SETTLE_US = 5_000_000
-_TICK_US = 1_000
 _NO_REPLICAS: frozenset[int] = frozenset()
 
 
@@ -287,7 +287,7 @@ class IsrWatch:
         for replica_id, outcome in list(self._settling.items()):
             seen_us = outcome.observed_us or 0
             if event.kind == e.FETCH and event.replica_id == replica_id:
-                if event.earliest_us <= seen_us + _TICK_US and not event.error_code:
+                if event.earliest_us <= seen_us + TICK_US and not event.error_code:
                     expected = self._joining.setdefault(replica_id, Expected())
                     if expected.highest_us is None:
                         self._rules.may_join(expected, replica_id, event, frozenset(outcome.isr_before))

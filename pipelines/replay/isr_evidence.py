@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import NEVER_US
 from pipelines.kafka.versions import Version
 from pipelines.replay.freeze import Freezer
 
@@ -28,8 +29,6 @@ class Gap(NamedTuple):
     until_us: int  #: the next one arrived; `NEVER_US` where there is none
     complete: bool = True  #: no line is missing in between
 
-
-NEVER_US: Final = 1 << 62
 
 #: What the controller last said of a broker.
 FENCED: Final = "fenced"

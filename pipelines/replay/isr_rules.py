@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pipelines.base.instants import TICK_US
 from pipelines.kafka.context import Context
 from pipelines.kafka.errors import (
     KAFKA_STORAGE_ERROR,
@@ -27,7 +28,6 @@ from schemas.events import Event, connection_of
 _APPENDED = (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
 #: Errors with which a produce that waits is answered when its partition is gone (``DelayedProduce.tryComplete``).
 _GONE = (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR)
-_TICK_US = 1_000
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class IsrRules:
         base = event.offset if event.offset is not None and event.offset >= 0 else None
         if event.error_code not in _APPENDED:
             waited_us = (event.completed_us or event.time_us) - event.time_us
-            if event.error_code not in _GONE or event.acks != -1 or waited_us <= 2 * _TICK_US:
+            if event.error_code not in _GONE or event.acks != -1 or waited_us <= 2 * TICK_US:
                 return False
         elif base is None and event.records is None:
             return False
@@ -217,7 +217,7 @@ class IsrRules:
         offset = event.offset if event.offset is not None else self._follower(replica_id).end_offset
         if offset is None or (self._context.rules.epoch_start_gates_expansion and offset < self._start_offset):
             return
-        lowest, highest = self._watermark(event.earliest_us - _TICK_US, isr)
+        lowest, highest = self._watermark(event.earliest_us - TICK_US, isr)
         if offset < lowest:
             return
         lowest_us = expected.lowest_us

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pipelines.base.instants import TICK_US
 from pipelines.replay import outcome as o
 
 EXPLAINED = "explained"
@@ -20,9 +21,6 @@ NEVER_COMMITTED = "never_committed"
 ERROR_DIFFERS = "error_differs"
 LOST_WAKE_UP = "lost_wake_up"
 LEADER_STALLED = "leader_stalled"
-
-#: The log's clock ticks in milliseconds, so an instant computed from it is known to within one.
-TICK_US = 1_000
 
 
 class Tolerances(NamedTuple):

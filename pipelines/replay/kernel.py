@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipelines.base.instants import TICK_US
 from pipelines.kafka.errors import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
 from pipelines.replay import outcome as o
-from pipelines.replay.completion import CLOCK_TICK_US, advance, close, expire
+from pipelines.replay.completion import advance, close, expire
 from pipelines.replay.evidence import LOG_ORDER_SLACK_US, acked_before_commit, why_open
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import Marker
@@ -152,7 +153,7 @@ def _fetch(state: State, event: Event) -> None:
     if event.offset is not None and not event.error_code and not event.diverging:
         state.required.boundary(event.offset)
     # A read error is answered at once and moves nobody; an error after a wait came later than the read.
-    failed = event.error_code and (event.completed_us or 0) - event.time_us <= CLOCK_TICK_US
+    failed = event.error_code and (event.completed_us or 0) - event.time_us <= TICK_US
     if state.leads is False or failed or event.replica_id == state.context.broker_id:
         return
     if event.diverging and not state.context.rules.counts_diverging_fetches:
@@ -262,9 +263,9 @@ def _append(state: State, event: Event) -> tuple[Event, bool]:
 
 def _logged_base_offset(state: State, event: Event) -> int | None:
     """Where the records of a produce without a response went, if a TRACE line of that time tells it."""
-    while state.logged_appends and state.logged_appends[0][0] < event.earliest_us - CLOCK_TICK_US:
+    while state.logged_appends and state.logged_appends[0][0] < event.earliest_us - TICK_US:
         state.logged_appends.popleft()
-    if state.logged_appends and state.logged_appends[0][0] <= event.time_us + CLOCK_TICK_US:
+    if state.logged_appends and state.logged_appends[0][0] <= event.time_us + TICK_US:
         return state.logged_appends.popleft()[1]
     return None
 
@@ -277,7 +278,7 @@ def _is_duplicate(state: State, base_offset: int) -> bool:
 
 def _answer_failure(state: State, operation: PartitionOutcome, appended: bool, event: Event) -> None:
     """No base offset: either it failed before the append and did not wait, or the answer hides where it went."""
-    if appended or (operation.completed_us - operation.handled_us > 2 * CLOCK_TICK_US and operation.error_code):
+    if appended or (operation.completed_us - operation.handled_us > 2 * TICK_US and operation.error_code):
         if operation.error_code == NOT_LEADER_OR_FOLLOWER and state.leads is not False:
             operation.base_offset = None
             state.waiting.append(operation)

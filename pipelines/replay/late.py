@@ -30,8 +30,10 @@ from pyspark.sql.types import StructType
 from pipelines.base.arrow_rows import both, micros, shaped, when
 from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import Columns, groups
+from pipelines.base.instants import TICK_US
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.replay import outcome as o
-from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, TICK_US, Tolerances
+from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, Tolerances
 from pipelines.replay.throttles import NO_THROTTLES, Throttles
 from pipelines.replay.timer import HELD_UP_US, expired_late, held_up
 from schemas.gold import DELAYED_OPERATIONS
@@ -40,8 +42,6 @@ from schemas.gold import DELAYED_OPERATIONS
 RESUME_US: Final = 100_000
 
 BROKER: Final = ("cluster_id", "broker_id")
-#: Stands in gold for the broker of what nothing assigns to one.
-UNKNOWN_BROKER: Final = -1
 #: Order of what one broker's log tells; the last column makes it total.
 ORDER: Final = ("at_us", "rank", "until_us", "operation_id")
 # Ranks. Of timers that are due at one instant none was due before the other.

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.base.instants import TICK_US
 from pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
 from pipelines.kafka.versions import rules_for
 from pipelines.replay import outcome as o
 from pipelines.replay.coordinators import GROUP_APIS
-from pipelines.replay.judge import TICK_US, Tolerances, columns, judge
+from pipelines.replay.judge import Tolerances, columns, judge
 from pipelines.replay.wait import Split, split_by_fetch, split_by_isr_change, split_without_follower
 
 Row = dict[str, Any]

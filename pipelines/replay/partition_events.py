@@ -6,7 +6,7 @@ What does is seen by the folds of connections (`pipelines.replay.connections`) a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import md5
 
@@ -26,6 +26,8 @@ from pipelines.base.arrow_rows import (
     shaped,
     when,
 )
+from pipelines.base.blobs import Batches
+from pipelines.base.instants import TICK_US
 from pipelines.kafka.connections import remote_hosts
 from pipelines.kafka.context import Spans
 from pipelines.lake.bounds import Bounds
@@ -43,10 +45,6 @@ MARKER_BYTES = 78
 EVENT_TYPES = spark_types(e.Event)
 ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES, "carried": "binary", **WATCH_TYPES}
 SCHEMA = arrow_schema(ROW_TYPES)
-#: The log's clock ticks in milliseconds.
-TICK_US = 1_000
-
-Rows = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class EventReader:
     tier_max: str = "T3"
     chain_ends: Mapping[str, int] = field(default_factory=dict)
 
-    def rolls(self, rows: pa.RecordBatch) -> Rows:
+    def rolls(self, rows: pa.RecordBatch) -> Batches:
         """Segments that the broker's logs began."""
         at = micros(rows.column("time"))
         lasted_us = pc.add(pc.multiply(rows.column("duration_ms").cast(pa.int64()), 1000), TICK_US)
@@ -81,7 +79,7 @@ class EventReader:
             rows, e.ROLL, time_us=at, earliest_us=pc.subtract(at, lasted_us), offset=rows.column("base_offset")
         )
 
-    def tier(self, rows: pa.RecordBatch) -> Rows:
+    def tier(self, rows: pa.RecordBatch) -> Batches:
         """From where on a broker's own log begins, and reads from the tier that failed."""
         # Most logs that are loaded have nothing in a tier.
         is_whole = pc.equal(rows.column("offset"), rows.column("log_start_offset"))
@@ -92,7 +90,7 @@ class EventReader:
             some, then = rows.filter(is_so), at.filter(is_so)
             yield from self._events(some, kind, time_us=then, earliest_us=then, offset=some.column("offset"))
 
-    def checks(self, rows: pa.RecordBatch) -> Rows:
+    def checks(self, rows: pa.RecordBatch) -> Batches:
         """Checks of delayed produces, as TRACE lines show them."""
         rows = rows.filter(both(_is(rows, "operation", "produce"), is_in(rows.column("step"), ("initial", "progress"))))
         at = micros(rows.column("time"))
@@ -109,7 +107,7 @@ class EventReader:
                 isr=_ids(some.column("awaiting"), "replica_id"),
             )
 
-    def appends(self, rows: pa.RecordBatch) -> Rows:
+    def appends(self, rows: pa.RecordBatch) -> Batches:
         """'N written to log' gives first and last offset: the required offset without a guess."""
         rows = rows.filter(both(_is(rows, "source", "replica_manager"), pc.is_valid(rows.column("last_offset"))))
         at = micros(rows.column("time"))
@@ -122,7 +120,7 @@ class EventReader:
             required_offset=pc.add(rows.column("last_offset"), 1),
         )
 
-    def produces(self, rows: pa.RecordBatch) -> Rows:
+    def produces(self, rows: pa.RecordBatch) -> Batches:
         """Appends of producers."""
         producer = rows.column("transactional_id")
         if self.silent and self.clients:
@@ -136,7 +134,7 @@ class EventReader:
             size_bytes="size_bytes",
         )
 
-    def requests(self, rows: pa.RecordBatch) -> Rows:
+    def requests(self, rows: pa.RecordBatch) -> Batches:
         """Appends of coordinators' records, and of transaction markers."""
         records = coordinators.records(rows, self.counts)
         yield from self._appended(_by_partition(records), same={"records": "records"}, acks=-1)
@@ -148,7 +146,7 @@ class EventReader:
         values: dict[str, Value] = {"acks": -1, "records": 1, "size_bytes": MARKER_BYTES, "control": True}
         yield from self._appended(marking, same={"producer": "producer"}, **values)
 
-    def isr_lines(self, rows: pa.RecordBatch) -> Rows:
+    def isr_lines(self, rows: pa.RecordBatch) -> Batches:
         """Events of `pipelines.replay.isr_events`; a line that stands in two files gives its events twice."""
         rows = rows.filter(pc.is_valid(rows.column("broker_id")))
         times_us = micros(rows.column("time")).to_pylist()
@@ -161,7 +159,7 @@ class EventReader:
         batch = pa.RecordBatch.from_pylist(events, SCHEMA)
         yield self.bounds.of_rows(batch, batch.column("time_us"))
 
-    def fetches(self, rows: pa.RecordBatch) -> Rows:
+    def fetches(self, rows: pa.RecordBatch) -> Batches:
         """Events of followers' fetches as the fold of connections gives them, with the ends of their chains."""
         chains = pc.binary_join_element_wise(
             _keys(rows.column("cluster_id"), rows.column("broker_id")), rows.column("chain"), "|"
@@ -171,7 +169,7 @@ class EventReader:
         # The fetch after it may show that it was handled before the bound: an earlier run has folded it then.
         yield self.bounds.of_rows(rows, rows.column("time_us"))
 
-    def watches(self, rows: pa.RecordBatch) -> Rows:
+    def watches(self, rows: pa.RecordBatch) -> Batches:
         """Who reads which partition, as the fold of connections gives it, where the topic's name is known."""
         rows = rows.filter(pc.is_valid(rows.column("topic")))
         follower = pc.fill_null(pc.greater_equal(rows.column("replica_id"), 0), False)
@@ -186,7 +184,7 @@ class EventReader:
         keys = pc.binary_join_element_wise(rows.column("cluster_id"), rows.column("client_id"), hosts, "|")
         return look_up({"|".join(key): name for key, name in self.clients.items()}, keys, pa.string())
 
-    def _appended(self, rows: pa.RecordBatch, same: Mapping[str, str] | None = None, **values: Value) -> Rows:
+    def _appended(self, rows: pa.RecordBatch, same: Mapping[str, str] | None = None, **values: Value) -> Batches:
         """Appends of requests with a row per partition, ``part``.
 
         Args:
@@ -210,7 +208,7 @@ class EventReader:
             **fields,
         )
 
-    def _events(self, rows: pa.RecordBatch, kind: str, **values: Value) -> Rows:
+    def _events(self, rows: pa.RecordBatch, kind: str, **values: Value) -> Batches:
         key = {name: rows.column(name) for name in KEY_TYPES}
         events = shaped(SCHEMA, rows.num_rows, {**key, "rank": e.RANK[kind], "kind": kind, **values})
         events = events.filter(pc.is_valid(events.column("broker_id")))

@@ -12,6 +12,7 @@ import orjson
 
 from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import Columns, Key, States, groups
+from pipelines.base.instants import NEVER_US
 from pipelines.kafka.context import Contexts, Spans, value_at
 from pipelines.replay.coarse import blurred_change, is_coarse
 from pipelines.replay.isr_events import RANK as ISR_CHANGES
@@ -92,7 +93,6 @@ WATCH = "watch"
 #: Order of what comes before all events.
 RANK = {WATCH: -3, CARRIED_WAKE: -2}
 
-_NEVER_US: Final = 1 << 62
 _CLOSING = OUTCOME_TYPES.keys() & {"closing_arrival_us", "closing_handled_us", "carrier_arrival_us", "carrier_sent_us"}
 _PLAIN = attrgetter(*(name for name in OUTCOME_TYPES if name not in _CLOSING))
 
@@ -190,7 +190,7 @@ class _Rows:
         self._key = key
         self._tables = tables
         self._watches = watches
-        self._wakes_us = self._waiting_us = _NEVER_US
+        self._wakes_us = self._waiting_us = NEVER_US
 
     def add(self, output: Output, decided_us: int | None) -> None:
         if isinstance(output, Wake):
@@ -229,7 +229,7 @@ class _Rows:
             self._tables.add(FOLDS, (*self._key, fold.freeze(), fold.pending, fold.last_us))
 
     def close(self) -> None:
-        since = [None if time_us == _NEVER_US else time_us for time_us in (self._wakes_us, self._waiting_us)]
+        since = [None if time_us == NEVER_US else time_us for time_us in (self._wakes_us, self._waiting_us)]
         if any(since):
             self._tables.add(OPEN, (*self._key, *since))
 

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator
 from typing import Final
 
+from pipelines.base.instants import NEVER_US
 from pipelines.replay import outcome as o
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.required import RequiredOffsets
@@ -14,7 +15,6 @@ from pipelines.replay.required import RequiredOffsets
 _REMEMBERED = 4_096
 #: For so long after its end an operation waits for a batch that follows.
 _UNFOLLOWED_US: Final = 3_600_000_000
-_NEVER_US: Final = 1 << 62
 
 
 class PendingOperations:
@@ -29,7 +29,7 @@ class PendingOperations:
         self._count = 0
         self._forget_at = _REMEMBERED
         # None of them was decided before it.
-        self._oldest_us = _NEVER_US
+        self._oldest_us = NEVER_US
 
     def __len__(self) -> int:
         return len(self._due)
@@ -85,7 +85,7 @@ class PendingOperations:
         unfollowed = [entry[2] for entry in self._due if _decided_us(entry[2]) <= before_us]
         self._due = [entry for entry in self._due if _decided_us(entry[2]) > before_us]
         heapq.heapify(self._due)
-        self._oldest_us = min((_decided_us(entry[2]) for entry in self._due), default=_NEVER_US)
+        self._oldest_us = min((_decided_us(entry[2]) for entry in self._due), default=NEVER_US)
         for operation in unfollowed:
             _complete(operation, required)
         return sorted(unfollowed, key=_decided_us)

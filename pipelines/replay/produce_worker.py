@@ -5,7 +5,7 @@ A request comes first, then the outcomes of its partitions, which the replay of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,8 +64,6 @@ COORDINATOR_COLUMNS: Final = (
 #: As gold names what it repeats.
 _INSTANT_NAMES: Final = {"arrival_us": "arrival_time", "line_us": "line_time"}
 
-Rows = Iterator[pa.RecordBatch]
-
 
 @dataclass(frozen=True)
 class ProduceReader:
@@ -79,11 +77,11 @@ class ProduceReader:
     bounds: Bounds
     counts: coordinators.Counts
 
-    def produces(self, rows: pa.RecordBatch) -> Rows:
+    def produces(self, rows: pa.RecordBatch) -> Batches:
         """Produces that wait for their replicas, of ``silver.produce_requests``."""
         yield self._requests(rows.filter(pc.equal(rows.column("acks"), -1)))
 
-    def requests(self, rows: pa.RecordBatch) -> Rows:
+    def requests(self, rows: pa.RecordBatch) -> Batches:
         """Requests of ``silver.requests`` whose answer waits for an append."""
         yield self._requests(coordinators.records(rows, self.counts))
         marks = both(
@@ -114,7 +112,7 @@ class ProduceReader:
         return shaped(SCHEMA, rows.num_rows, {**key, "rank": 0, **values})
 
 
-def outcomes(rows: pa.RecordBatch) -> Rows:
+def outcomes(rows: pa.RecordBatch) -> Batches:
     """Outcomes, as the fold of partitions gives them (`pipelines.replay.partition_worker.OUTCOMES`)."""
     values = {f"outcome_{name}": rows.column(name) for name in OUTCOME_TYPES}
     place = {name: rows.column(name) for name in ("cluster_id", "broker_id", "topic", "partition")}

@@ -71,7 +71,6 @@ _SAME: Final = (
 )
 _COUNTED: Final = {p.ACCEPT: "accepted", p.RELEASE: "released", p.REJECT: "rejected", p.RENEW: "renewed"}
 
-Rows = Iterator[pa.RecordBatch]
 Row = dict[str, Any]
 Place = tuple[str, int]
 
@@ -105,7 +104,7 @@ class ShareReader:
         self._topics = topics
         self._topic_names = topic_names
 
-    def wakes(self, rows: pa.RecordBatch) -> Rows:
+    def wakes(self, rows: pa.RecordBatch) -> Batches:
         """Batches that the high watermark passed, and moves of the last stable offset (`Wake`)."""
         rows = rows.filter(is_in(rows.column("wake"), (BATCH, STABLE)))
         places = zip(rows.column("cluster_id").to_pylist(), rows.column("topic").to_pylist(), strict=True)
@@ -121,7 +120,7 @@ class ShareReader:
         made = shaped(SCHEMA, rows.num_rows, values)
         yield made.filter(both(pc.is_valid(lowest), pc.is_valid(highest)))
 
-    def requests(self, rows: pa.RecordBatch) -> Rows:
+    def requests(self, rows: pa.RecordBatch) -> Batches:
         """Requests of members."""
         rows = rows.filter(is_in(rows.column("api"), SHARE_APIS))
         rows = self._bounds.of_rows(rows, micros(rows.column("handled_time")))

@@ -24,6 +24,7 @@ from pipelines.replay import carried_rows, fetch_events, produce_worker, share_w
 from pipelines.replay.connections import WATCHES
 from pipelines.replay.coordinators import counts_of
 from pipelines.replay.judge import Tolerances
+from pipelines.replay.late import BROKER
 from pipelines.replay.partition_worker import (
     OPEN,
     OUTCOMES,
@@ -40,7 +41,6 @@ from schemas import flow, silver
 from schemas.state import OUTCOME, PARTITION, SESSION, WAKE
 from schemas.table import TableSpec
 
-_BROKER = ("cluster_id", "broker_id")
 #: Instants of two lines are off against each other by a little; what wakes fetches is not sealed as early as the rest.
 _WAKE_SLACK_US = 5_000_000
 _OPEN = shape({"cluster_id": "string", "broker_id": "int", "wakes_us": "long", "waiting_us": "long"})
@@ -133,7 +133,7 @@ def _seals(lake: Lake, partitions: Staged, window: Window, premises: Premises) -
 def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     """From when on each broker has what is not final."""
     table = pa.table({name: rows.column(name) for name in _OPEN.names})
-    least = table.group_by(list(_BROKER)).aggregate([("wakes_us", "min"), ("waiting_us", "min")])
+    least = table.group_by(list(BROKER)).aggregate([("wakes_us", "min"), ("waiting_us", "min")])
     return one_batch(least.rename_columns(_OPEN.names))
 
 

@@ -13,10 +13,11 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from pipelines.base.instants import TICK_US
 from pipelines.kafka.context import LEADER_THROTTLE_RATE, THROTTLED_LEADERS, Contexts, value_at
 from pipelines.kafka.versions import rules_for
 from pipelines.replay import outcome as o
-from pipelines.replay.judge import LATE, TICK_US, UNOBSERVABLE, Tolerances
+from pipelines.replay.judge import LATE, UNOBSERVABLE, Tolerances
 
 _EVERY_REPLICA: Final = "*"
 

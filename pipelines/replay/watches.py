@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import HOUR_US
 from pipelines.replay.wakes import (
     BATCH,
     LEADER_START,
@@ -28,7 +29,6 @@ from schemas.fields import Int, Long, spark_types
 _MARGIN_US: Final = 1_000_000
 #: Within so long clients find the new leader of a partition: they read on below the offset at which it began.
 _FINDING_US: Final = 5_000_000
-_HOUR_US: Final = 3_600_000_000
 #: In place of an hour, for what matters at any time.
 _ANY_HOUR: Final = -1
 #: A connection that was there for more hours is in none of them.
@@ -94,7 +94,7 @@ class Watches:
         """Add a connection."""
         # A segment that began long before is still the one in which the end lies.
         self._by_hour[_ANY_HOUR].append(watch)
-        hours = range((watch.from_us - _FINDING_US) // _HOUR_US, watch.until_us // _HOUR_US + 1)
+        hours = range((watch.from_us - _FINDING_US) // HOUR_US, watch.until_us // HOUR_US + 1)
         if len(hours) > _HOURS_MAX:
             self._long.append(watch)
             return
@@ -145,7 +145,7 @@ class Watches:
             return
         lasts = wake.kind in LASTING
         margin_us = _FINDING_US if wake.kind == LEADER_START else _MARGIN_US
-        hour = _ANY_HOUR if lasts else earliest_us // _HOUR_US
+        hour = _ANY_HOUR if lasts else earliest_us // HOUR_US
         for watch in (*self._by_hour.get(hour, ()), *(() if lasts else self._long)):
             begun_us = 0 if lasts else watch.from_us - margin_us
             if watch.follower == follower and begun_us <= earliest_us <= watch.until_us:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pipelines.base.instants import SECOND_US
 from pipelines.base.plain import byte_size
 from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.kafka.releases import release_of
-from pipelines.kafka.resolution import SECOND_US
 from pipelines.report.model import Broker, NotCheckable, Tier
 from pipelines.rules.rule import Rule
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import NEVER_US
 from pipelines.base.values import iso_utc
 from pipelines.cluster.premises import (
     REQUEST_FILE,
@@ -30,7 +31,6 @@ from pipelines.cluster.premises import (
     LogFile,
 )
 from pipelines.kafka.seals import Broker
-from pipelines.replay.isr_evidence import NEVER_US
 
 # Values of `schemas.gold.HOLES.reason`.
 LINES_MISSING: Final = "lines_missing"

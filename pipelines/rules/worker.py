@@ -11,8 +11,8 @@ from itertools import chain
 
 from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import Columns, groups
+from pipelines.base.instants import SECOND_US
 from pipelines.kafka.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
-from pipelines.kafka.resolution import SECOND_US
 from pipelines.kafka.seals import Broker
 from pipelines.replay.coarse import is_coarse
 from pipelines.rules.cases import CASE, case_row

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import Value, arrow_schema, both, exploded, look_up, micros, named, shaped, when
+from pipelines.base.blobs import Batches
 from pipelines.replay.purgatory import check_lines as c
 from pipelines.replay.purgatory.check_lines import CheckLine
 from schemas.fields import Int, Long, spark_types
@@ -39,8 +40,6 @@ STEPS: Final = {
     "unblocked": c.ROUND_OVER,
 }
 ROLES: Final = {"leader_start": c.LEADER, "follower_start": c.FOLLOWER}
-
-Rows = Iterator[pa.RecordBatch]
 
 
 class LogRow(NamedTuple):
@@ -105,25 +104,25 @@ class CheckReader:
     places: Mapping[str, Place]
     topic_names: Mapping[tuple[str, str], str]
 
-    def checks(self, rows: pa.RecordBatch) -> Rows:
+    def checks(self, rows: pa.RecordBatch) -> Batches:
         """Rows of ``silver.delayed_operation_checks`` about produces."""
         same = ("required_offset", "start_offset", "acks_pending", "error_code")
         awaited = pc.greater(pc.list_value_length(rows.column("awaiting")), 0)
         yield self._lines(rows, look_up(STEPS, rows.column("step"), pa.string()), *same, awaited=awaited)
 
-    def high_watermarks(self, rows: pa.RecordBatch) -> Rows:
+    def high_watermarks(self, rows: pa.RecordBatch) -> Batches:
         """Rows of ``silver.high_watermarks`` of source ``updated``."""
         yield self._lines(rows, c.HIGH_WATERMARK, "high_watermark")
 
-    def recorded(self, rows: pa.RecordBatch) -> Rows:
+    def recorded(self, rows: pa.RecordBatch) -> Batches:
         """Rows of ``silver.replica_fetches`` of source ``recorded``."""
         yield self._lines(rows, c.RECORDED)
 
-    def leaderships(self, rows: pa.RecordBatch) -> Rows:
+    def leaderships(self, rows: pa.RecordBatch) -> Batches:
         """Rows of ``silver.leader_and_isr`` of `ROLES`."""
         yield self._lines(rows, look_up(ROLES, rows.column("role"), pa.string()), "high_watermark")
 
-    def requests(self, rows: pa.RecordBatch) -> Rows:
+    def requests(self, rows: pa.RecordBatch) -> Batches:
         """Rows of ``silver.produce_requests`` with acks=all."""
         counted = rows.append_column("partition_count", pc.list_value_length(rows.column("partitions")))
         parts = exploded(counted, "partitions", "part")

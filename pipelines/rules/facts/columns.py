@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import Value, arrow_schema, both, micros, shaped, when
+from pipelines.base.instants import SECOND_US
 from pipelines.kafka.context import Spans
-from pipelines.kafka.resolution import SECOND_US
 from schemas import audit_facts as a
 from schemas.fields import spark_types
 from schemas.topics import METADATA_TOPIC

@@ -18,13 +18,11 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from pipelines.kafka.resolution import SECOND_US
+from pipelines.base.instants import SECOND_US, TICK_US
 
 FOLLOWER: Final = "follower"
 STATE: Final = "state"
 
-#: A line's time is cut to milliseconds, or to seconds: the line was written less than that later.
-_TICK_US: Final = 1_000
 _STARTS: Final = ("leader_start", "follower_start")
 
 
@@ -85,7 +83,8 @@ def links(
     rows = [row for row in said if row.topic not in reborn]
     found = chain(_followers(rows, [fetch for fetch in fetches if fetch.topic not in reborn]), _states(rows))
     for link in found:
-        tick_us = SECOND_US if link.later in in_seconds else _TICK_US
+        # A line's time is cut to milliseconds, or to seconds: the line was written less than that later.
+        tick_us = SECOND_US if link.later in in_seconds else TICK_US
         yield link._replace(later_us=link.later_us + tick_us)
 
 

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped, when
 from pipelines.base.blobs import Batches, Tables
 from pipelines.base.groups import each, groups
+from pipelines.base.instants import SECOND_US
 from schemas.gold import REPLICA_BLAME
 
 SINGLED_OUT_SHARE: Final = 2 / 3
@@ -42,7 +43,6 @@ OPERATION_COLUMNS: Final = (
     *("cluster_id", "broker_id", "arrival_time", "operation", "api", "succeeded", "wait_ms"),
     *("closing_replica", "closing_role"),
 )
-_SECOND_US: Final = 1_000_000
 _DIGITS: Final = 6
 
 #: A replica, its role, and a wait, milliseconds.
@@ -56,7 +56,7 @@ def blamed(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
     Where nobody else was waited for the leader was; -1 where nothing tells.
     """
     rows = rows.filter(both(pc.equal(rows.column("operation"), "produce"), rows.column("succeeded")))
-    length_us = interval_s * _SECOND_US
+    length_us = interval_s * SECOND_US
     role = rows.column("closing_role")
     leader = when(pc.equal(role, "leader"), rows.column("broker_id"), pa.scalar(None, pa.int32()))
     arrival_us = micros(rows.column("arrival_time"))
@@ -116,7 +116,7 @@ class BlameWorker:
                 replica_id >= 0
                 and share_slow >= SINGLED_OUT_SHARE
                 and share_slow >= share_operations + SINGLED_OUT_EXCESS
-                and slow_us[replica_id] >= SINGLED_OUT_WAIT * self._interval_s * _SECOND_US
+                and slow_us[replica_id] >= SINGLED_OUT_WAIT * self._interval_s * SECOND_US
             )
             yield {
                 "replica_id": replica_id,

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.base.config import LatencyConfig
+from pipelines.base.instants import SECOND_US
 from pipelines.base.values import instant
 from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
@@ -19,8 +20,6 @@ from pipelines.lake.staged import Beside, Staged
 from pipelines.timing.latency import blame
 from pipelines.timing.latency.phases import TABLES, columns_of, phases
 from schemas import flow, gold
-
-_SECOND_US = 1_000_000
 
 
 def request_phases() -> list[Reading]:
@@ -42,8 +41,8 @@ def replica_blame(lake: Lake, config: LatencyConfig, since: datetime | None, run
     """Makes rows of ``gold.replica_blame`` anew, of intervals that operations since an instant fall into; None: all."""
     first = None
     if since is not None:
-        length_us = config.interval_s * _SECOND_US
-        since_us = int(since.timestamp() * _SECOND_US)
+        length_us = config.interval_s * SECOND_US
+        since_us = int(since.timestamp() * SECOND_US)
         first = pa.scalar(instant(since_us // length_us * length_us), pa.timestamp("us", "UTC"))
     where = None if first is None else pc.field("arrival_time") >= first
     rows_of = by_batch(blame.blamed, config.interval_s)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.cluster.premises import (
     CONFIG,
     EVENT,
@@ -18,7 +19,6 @@ from pipelines.cluster.premises import (
     RECORD,
     SNAPSHOT,
     TRANSACTIONAL,
-    UNKNOWN_BROKER,
     LogFile,
     Premises,
     coarse_spans,

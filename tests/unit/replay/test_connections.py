@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.base.blobs import rows_by_table
+from pipelines.base.instants import NEVER_US
 from pipelines.lake.bounds import Bounds
 from pipelines.replay import connections as n
 from pipelines.replay.connection_rows import ORDER, SCHEMA, ConnectionReader
-from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US
+from pipelines.replay.isr_evidence import FETCH_GAP_US
 from schemas import bronze, silver
 from schemas import connection_rows as c
 from schemas.connection_rows import ConnectionRow

@@ -6,18 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
+from pipelines.base.instants import NEVER_US
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK, RANK
-from pipelines.replay.isr_evidence import (
-    FENCED,
-    NEVER_US,
-    SHUTTING_DOWN,
-    UNFENCED,
-    Gap,
-    IsrEvidence,
-    evaluation_period_us,
-)
+from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED, Gap, IsrEvidence, evaluation_period_us
 from pipelines.replay.isr_outcome import IsrOutcome, isr_row
 from schemas import events as e
 from schemas.events import Event

@@ -9,10 +9,11 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.base.instants import NEVER_US
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_events import ISR_SHRINK, RANK
-from pipelines.replay.isr_evidence import FETCH_GAP_US, NEVER_US, Gap, IsrEvidence
+from pipelines.replay.isr_evidence import FETCH_GAP_US, Gap, IsrEvidence
 from pipelines.replay.isr_outcome import IsrOutcome
 from schemas import events as e
 from schemas.events import Event

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.base.instants import NEVER_US
 from pipelines.cluster.premises import LogFile, Premises
 from pipelines.kafka.seals import Seal
 from pipelines.replay import connections as c
-from pipelines.replay.isr_evidence import NEVER_US, Gap, IsrEvidence
+from pipelines.replay.isr_evidence import Gap, IsrEvidence
 from pipelines.replay.log_evidence import evidences_of
 
 ONE, OTHER = ("c", 1), ("c", 2)
