@@ -43,6 +43,16 @@ def groups(
         yield key, chain.from_iterable(rows for _, rows in runs)
 
 
+def groups_from(
+    states: States, batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
+) -> Iterator[tuple[Key, bytes | None, Iterator[Row]]]:
+    """The same with the state of each key; then the keys that have a state and no rows."""
+    for key, rows in groups(batches, width, rows_of):
+        yield key, states.take(key), rows
+    for key, frozen in states.rest():
+        yield key, frozen, iter(())
+
+
 def each(make: Callable[[tuple[Any, ...]], Row]) -> Callable[[Columns], Iterable[Row]]:
     """A function for `groups`: what is made of the values of each row, such as a named tuple (``_make``)."""
     return lambda columns: map(make, zip(*columns, strict=True))

@@ -171,7 +171,7 @@ def openmetrics_lines(rows: Iterable[Row], since_us: int | None, until_us: int |
         if lines:
             type_name = {GAUGE: "gauge", METER: "counter"}.get(kind, "summary")
             yield f"# TYPE {family} {type_name}"
-            yield f"# HELP {family} {_escaped(_help(members))}"
+            yield f"# HELP {family} {escaped(_help(members))}"
             yield from lines
     yield "# EOF"
 
@@ -220,11 +220,12 @@ def _quantile(share: float) -> str:
 
 
 def _sample(name: str, labels: Mapping[str, str], value: float, row: Row) -> str:
-    text = ",".join(f'{re.sub("[^A-Za-z0-9_]", "_", key)}="{_escaped(label)}"' for key, label in labels.items())
+    text = ",".join(f'{re.sub("[^A-Za-z0-9_]", "_", key)}="{escaped(label)}"' for key, label in labels.items())
     return f"{name}{{{text}}} {_number(value)} {_end_s(row):.0f}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The value of a label."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 

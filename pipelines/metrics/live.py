@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from pipelines.metrics.export import escaped
 from pipelines.report.model import Report
 
 #: Labels and value of a sample.
@@ -125,12 +126,8 @@ def exposition(report: Report, ended_s: float, took_s: float) -> str:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    pairs = ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
     return f"{{{pairs}}}" if pairs else ""
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def dashboard() -> str:

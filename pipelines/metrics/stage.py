@@ -171,17 +171,14 @@ def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
         node = (cluster_id, broker_id)
         events = list(BrokerAccount(broker_id, silent.get(node, ())).fold(of_broker))
         topics = {topic for (topic, _), _ in events}
-        changed = {topic: _changed(premises, node, topic) for topic in topics}
+        histories = {topic: premises.contexts.history(*node, topic, MIN_ISR) for topic in topics}
+        changed = {topic: [time_us for time_us, _ in history if time_us] for topic, history in histories.items()}
 
         def min_isr(topic: str, time_us: int, replicas: int | None, node: Node = node) -> int | None:
             return facts.min_isr(node[0], topic, node[1], time_us, replicas)
 
         steps[node] = PartitionCounts(min_isr).fold(events, starts[node], changed)
     return steps
-
-
-def _changed(premises: Premises, node: Node, topic: str) -> list[int]:
-    return [time_us for time_us, _ in premises.contexts.history(*node, topic, MIN_ISR) if time_us]
 
 
 def _isr_changes(lake: Lake, premises: Premises) -> tuple[dict[Node, list[int]], dict[Node, list[int]]]:

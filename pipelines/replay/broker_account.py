@@ -69,7 +69,7 @@ class BrokerAccount:
         silent: spans in which its version does not tell that a change of an ISR was made (up to 2.3).
     """
 
-    def __init__(self, broker_id: int, silent: Iterable[tuple[int, int]] = ()) -> None:
+    def __init__(self, broker_id: int, silent: Iterable[tuple[int, int]]) -> None:
         self._broker_id = broker_id
         self._silent = tuple(silent)
         self._partitions: dict[Place, _Partition] = {}

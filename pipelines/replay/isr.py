@@ -46,9 +46,9 @@ class IsrWatch:
         evidence: what else the broker's log shows.
     """
 
-    def __init__(self, context: Context, evidence: IsrEvidence | None = None) -> None:
+    def __init__(self, context: Context, evidence: IsrEvidence) -> None:
         self._context = context
-        self.evidence = evidence or IsrEvidence()
+        self.evidence = evidence
         self._rules = IsrRules(context, self.evidence)
         self._leads: bool | None = None
         self._leader_epoch: int | None = None

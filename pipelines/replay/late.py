@@ -202,17 +202,12 @@ def settler(limits: Tolerances, throttles: Throttles = NO_THROTTLES) -> Callable
         tables = Tables({name: DELAYED_OPERATIONS.schema})
         for broker, events in groups(batches, len(BROKER), _events):
             key = dict(zip(BROKER, broker, strict=True))
-            of_broker = partial(_throttled, throttles, broker)
-            for operation in settle(events, limits, of_broker):
+            for operation in settle(events, limits, partial(throttles.judged, broker)):
                 tables.add_named(name, operation | key)
                 yield from tables.take()
         yield from tables.rest()
 
     return work
-
-
-def _throttled(throttles: Throttles, broker: tuple[str, int], operation: Row, limits: Tolerances) -> Row:
-    return throttles.judged(operation, broker, limits)
 
 
 def _events(columns: Columns) -> Iterator[LateEvent]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, Key, States, groups
+from pipelines.base.groups import Columns, Key, States, groups_from
 from pipelines.base.instants import NEVER_US
 from pipelines.kafka.context import Contexts, Spans, value_at
 from pipelines.replay.coarse import blurred_change, is_coarse
@@ -130,10 +130,8 @@ class PartitionWorker:
     def __call__(self, batches: Batches, states: States) -> Batches:
         """For a stateful fold: `KEY_TYPES`, the fields of `Event`, ``carried``, the fields of `Watch`."""
         tables = Tables(SHAPES)
-        for key, events in groups(batches, len(KEY_TYPES), carrying):
-            yield from self._replay(key, states.take(key), events, tables)
-        for key, frozen in states.rest():
-            yield from self._replay(key, frozen, iter(()), tables)
+        for key, frozen, events in groups_from(states, batches, len(KEY_TYPES), carrying):
+            yield from self._replay(key, frozen, events, tables)
         yield from tables.rest()
 
     def _replay(self, key: Key, frozen: bytes | None, events: Iterator[Carrying], tables: Tables) -> Batches:

@@ -128,12 +128,10 @@ class ProduceWorker:
         coarse: spans in which times are whole seconds.
     """
 
-    def __init__(
-        self, limits: Tolerances, eras: Mapping[tuple[str, int], History], coarse: Spans | None = None
-    ) -> None:
+    def __init__(self, limits: Tolerances, eras: Mapping[tuple[str, int], History], coarse: Spans) -> None:
         self._limits = limits
         self._eras = eras
-        self._coarse = coarse or {}
+        self._coarse = coarse
 
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `OPERATION_SHAPES`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, Key, States, groups
+from pipelines.base.groups import Columns, Key, States, groups_from
 from pipelines.kafka.context import History, Spans, value_at
 from pipelines.kafka.versions import rules_for
 from pipelines.replay.coarse import blurred_fetch, is_coarse
@@ -63,10 +63,8 @@ class SessionWorker:
     def __call__(self, batches: Batches, states: States) -> Batches:
         """For a stateful fold: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`."""
         tables = Tables(SHAPES)
-        for key, events in groups(batches, len(KEY_TYPES), _events):
-            yield from self._replay(key, states.take(key), events, tables)
-        for key, frozen in states.rest():
-            yield from self._replay(key, frozen, iter(()), tables)
+        for key, frozen, events in groups_from(states, batches, len(KEY_TYPES), _events):
+            yield from self._replay(key, frozen, events, tables)
         yield from tables.rest()
 
     def _replay(self, key: Key, frozen: bytes | None, events: Iterator[SessionEvent], tables: Tables) -> Batches:

@@ -167,13 +167,13 @@ class ShareWorker:
         self,
         limits: Tolerances,
         write_timeouts: Mapping[tuple[str, int], History],
-        coarse: Spans | None = None,
-        since_us: Mapping[tuple[str, int], int] | None = None,
+        coarse: Spans,
+        since_us: Mapping[tuple[str, int], int],
     ) -> None:
         self._limits = limits
         self._write_timeouts = write_timeouts
-        self._coarse = coarse or {}
-        self._since_us = since_us or {}
+        self._coarse = coarse
+        self._since_us = since_us
 
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `SHAPES`."""

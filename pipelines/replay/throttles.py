@@ -31,12 +31,12 @@ class Throttles(NamedTuple):
     contexts: Contexts
     isrs: Isrs
 
-    def judged(self, operation: dict[str, Any], broker: tuple[str, int], limits: Tolerances) -> dict[str, Any]:
+    def judged(self, broker: tuple[str, int], operation: dict[str, Any], limits: Tolerances) -> dict[str, Any]:
         """A late operation; one that a throttle held back is unobservable, up to its timer.
 
         Args:
-            operation: a row of ``gold.delayed_operations``, with ``handled_us`` and ``completed_us``.
             broker: cluster, and the one that answered.
+            operation: a row of ``gold.delayed_operations``, with ``handled_us`` and ``completed_us``.
         """
         waits = operation["operation"] == "fetch" and (operation["replica_id"] or -1) >= 0
         if operation["class"] != LATE or not waits or operation["cause"] == o.TIMER:

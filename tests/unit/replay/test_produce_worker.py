@@ -23,7 +23,7 @@ from schemas.topics import GROUP_TOPIC
 from tests.unit.replay.rows import batch_of
 
 READER = w.ProduceReader(Bounds({("c", 1): 100}), BY_DEFAULT)
-WORKER = w.ProduceWorker(Tolerances(5_000, 100_000), {("c", 1): ((0, "3.9.1"),)})
+WORKER = w.ProduceWorker(Tolerances(5_000, 100_000), {("c", 1): ((0, "3.9.1"),)}, {})
 INPUT = pa.schema([w.SCHEMA.field(name) for name in (*w.KEY_TYPES, *w.COLUMNS)])
 INSTANTS = ("arrival_time", "dequeued_time", "handled_time", "completed_time", "time")
 PARTS = [{"topic": "t", "partition": 0, "error_code": 0}, {"topic": "u", "partition": 1, "error_code": 0}]

@@ -77,7 +77,7 @@ def replay(*rows: dict[str, Any], timeouts: History = (), since_ms: float = 0) -
     ordered = sorted(rows, key=lambda row: (row["time_us"], row["rank"]))
     table = pa.Table.from_pylist(ordered, pa.schema([SCHEMA.field(name) for name in names]))
     of_broker = {("c", 1): timeouts} if timeouts else {}
-    worker = ShareWorker(Tolerances(5 * MS, 100 * MS), of_broker, since_us={("c", 1): round(since_ms * MS)})
+    worker = ShareWorker(Tolerances(5 * MS, 100 * MS), of_broker, {}, {("c", 1): round(since_ms * MS)})
     blobs = worker(iter(table.combine_chunks().to_batches()))
     return [row for blob in blobs for batch in unpack([blob]) for row in batch.to_pylist()]
 

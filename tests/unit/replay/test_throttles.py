@@ -63,7 +63,7 @@ def fetch(at: float, waited_ms: int = 400, replica: int = 3, topic: str = "t", *
 
 
 def judged(operation: dict[str, Any]) -> tuple[str, str | None, str]:
-    row = THROTTLES.judged(operation, BROKER, LIMITS)
+    row = THROTTLES.judged(BROKER, operation, LIMITS)
     return row["class"], row["class_reason"], row["cause"]
 
 
