@@ -23,6 +23,7 @@ from pipelines.report.figures import (
     Collected,
     Rows,
     from_ticks,
+    most_first,
     only,
     share_of,
     to_ms,
@@ -32,6 +33,7 @@ from pipelines.report.measures import (
     OperationsByKind,
     PhaseTimes,
     RequestLatency,
+    ShareMember,
     ThrottledClient,
     TotalQuantiles,
 )
@@ -55,7 +57,6 @@ from pipelines.report.model import (
 )
 from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
 from pipelines.report.operations import operations_by_kind, timeline
-from pipelines.report.shares import MEMBERS_MAX, share_members
 from pipelines.report.small_tables import Bounds
 from pipelines.report.tiers import (
     DELAYED_OPERATIONS,
@@ -120,7 +121,9 @@ def assemble(
         slow_ms=config.latency.slow_ms,
         blame=blame(rows, PRODUCE),
         blame_coordinator=blame(rows, COORDINATOR),
-        share_members=share_members(rows)[:MEMBERS_MAX],
+        share_members=tuple(
+            ShareMember.of(row, by_cause=most_first(dict(row["by_cause"]))) for row in rows.share_members
+        ),
         throttled=tuple(
             ThrottledClient.of(row, throttle_ms_total=round(row["total"], 3), throttle_ms_max=round(row["longest"], 3))
             for row in rows.throttled

@@ -98,7 +98,7 @@ def collect_report(
 def _asked(lake: Lake, config: Config, bounds: small.Bounds, cluster_id: str | None) -> dict[str, Any]:
     """What tables of operations and requests say, aggregated by DuckDB: fields of `Collected`."""
     needed = of_cluster(cluster_id, bounds.arrived())
-    reader = reader_of(lake, [(DELAYED_OPERATIONS, needed), (REQUEST_PHASES, needed)])
+    reader = reader_of(lake, [(spec, needed) for spec in (DELAYED_OPERATIONS, REQUEST_PHASES, SHARE_OPERATIONS)])
     where = queries.of_window(bounds, cluster_id)
     operations = queries.operations(where, config.latency.slow_ms)
     groups = reader.rows(queries.groups(operations))
@@ -115,17 +115,8 @@ def _asked(lake: Lake, config: Config, bounds: small.Bounds, cluster_id: str | N
         "worst": sorted(worst, key=lambda row: int(row["place"])),
         "latency": {row["kind"]: row for row in reader.rows(queries.latency(queries.requests(where)))},
         "throttled": reader.rows(queries.throttled(where)),
-        **_shares(lake, needed, where),
+        "share_members": reader.rows(queries.share_members(where)),
     }
-
-
-def _shares(lake: Lake, needed: pc.Expression | None, where: str) -> dict[str, Any]:
-    """What members of share groups did; most often there are none."""
-    if not lake.has_rows(SHARE_OPERATIONS):
-        return {}
-    reader = reader_of(lake, [(SHARE_OPERATIONS, needed)])
-    members, expired = reader.rows(queries.share_members(where)), reader.rows(queries.locks_expired(where))
-    return {"share_members": members, "locks_expired": expired}
 
 
 def _run_of(lake: Lake, run: RunInfo, cluster_id: str) -> RunInfo:

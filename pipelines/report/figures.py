@@ -83,8 +83,7 @@ class Collected:
     incidents: Rows = field(default_factory=list)
     outside: Rows = field(default_factory=list)  #: rows of gold.violations outside of the window
     holes: Rows = field(default_factory=list)  #: rows of gold.holes; ``is_inside``: of the window
-    share_members: Rows = field(default_factory=list)  #: a row per member of a share group and cause
-    locks_expired: Rows = field(default_factory=list)  #: a row per member whose locks on records had run out
+    share_members: Rows = field(default_factory=list)  #: a row per member of a share group, in order
     throttled: Rows = field(default_factory=list)  #: a row per client and API that quotas held back, the longest first
 
     def groups_of(self, kind: str) -> Rows:
@@ -121,4 +120,9 @@ def count_by(groups: Rows, key: str, of: Callable[[dict[str, Any]], bool] = lamb
     for row in groups:
         if row[key] is not None and of(row):
             counts[row[key]] += row["operations"]
+    return most_first(counts)
+
+
+def most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts, the largest first."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

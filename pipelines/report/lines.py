@@ -26,8 +26,13 @@ def listed(prefix: str, texts: Sequence[str]) -> Iterator[str]:
     """Some texts, each behind a prefix, and how many more there are."""
     for text in texts[:SHOWN_MAX]:
         yield from wrapped(f"  {prefix}{plain(text, 2 * TEXT_MAX)}")
-    if len(texts) > SHOWN_MAX:
-        yield f"  {prefix}and {len(texts) - SHOWN_MAX} more, see the report"
+    yield from left_out(texts, "more", prefix)
+
+
+def left_out(entries: Sequence[object], what: str, prefix: str = "") -> Iterator[str]:
+    """How many entries are not among the first; nothing where all are."""
+    if len(entries) > SHOWN_MAX:
+        yield f"  {prefix}and {len(entries) - SHOWN_MAX} {what}, see the report"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:

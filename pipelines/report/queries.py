@@ -25,6 +25,8 @@ from pipelines.report.tiers import Node
 from schemas.gold import CLASSES
 
 WORST_MAX = 10
+#: Members of share groups.
+MEMBERS_MAX = 100
 #: Clients, by API, that quotas held back.
 THROTTLED_MAX = 100
 #: Classes of a fetch that are worth a look.
@@ -230,34 +232,31 @@ def throttled(where: str) -> str:
 
 
 def share_members(where: str) -> str:
-    """What each member of a share group was given and gave back, a row per cause of completion.
+    """What each member of a share group was given and gave back, by group those first that were given most.
 
     Args:
         where: of `of_window`.
     """
     sums = ("delivered", "redelivered", "accepted", "released", "rejected", "renewed", "refused")
     return f"""
+        WITH asked AS (SELECT * FROM gold_share_operations WHERE {where}), lost AS (
+            -- Records that were delivered again as the lock of a member on them had run out.
+            SELECT cluster_id, group_id, lock.member_id AS member_id, sum(lock.records)::BIGINT AS records
+            FROM (SELECT cluster_id, group_id, unnest(locks_expired) AS lock FROM asked) GROUP BY ALL
+        )
         SELECT
-            cluster_id, group_id, member_id, any_value(client_id) AS client_id, cause,
-            count(*) AS requests, count(*) FILTER (api = 'SHARE_FETCH') AS fetches,
+            asked.cluster_id, asked.group_id, asked.member_id, min(client_id) AS client_id,
+            count(*) FILTER (api = 'SHARE_FETCH') AS fetches,
             count(*) FILTER (api = 'SHARE_FETCH' AND parked) AS waited,
             count(*) FILTER (class NOT IN ('explained', 'jitter')) AS unexplained,
-            {", ".join(f"sum({name})::BIGINT AS {name}" for name in sums)}
-        FROM gold_share_operations WHERE {where}
-        GROUP BY cluster_id, group_id, member_id, cause
-    """
-
-
-def locks_expired(where: str) -> str:
-    """Records that were delivered again as the lock of a member on them had run out.
-
-    Args:
-        where: of `of_window`.
-    """
-    return f"""
-        SELECT cluster_id, group_id, lost.member_id AS member_id, sum(lost.records)::BIGINT AS records
-        FROM (SELECT cluster_id, group_id, unnest(locks_expired) AS lost FROM gold_share_operations WHERE {where})
-        GROUP BY cluster_id, group_id, lost.member_id
+            {", ".join(f"sum({name})::BIGINT AS {name}" for name in sums)},
+            coalesce(any_value(lost.records), 0) AS locks_expired, histogram(cause) AS by_cause
+        FROM asked LEFT JOIN lost ON asked.cluster_id = lost.cluster_id
+            AND asked.group_id IS NOT DISTINCT FROM lost.group_id
+            AND asked.member_id IS NOT DISTINCT FROM lost.member_id
+        GROUP BY asked.cluster_id, asked.group_id, asked.member_id
+        ORDER BY asked.cluster_id, coalesce(asked.group_id, ''), delivered DESC, coalesce(asked.member_id, '')
+        LIMIT {MEMBERS_MAX}
     """
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pipelines.base.plain import count, ms, plain, share
 from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.correctness import NOT_APPLICABLE, place_of, rule_state
-from pipelines.report.lines import SHOWN_MAX, listed, number, table, wrapped
+from pipelines.report.lines import SHOWN_MAX, left_out, listed, number, table, wrapped
 from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
 from pipelines.report.model import CLEAN, Broker, Finding, Report
 from pipelines.report.render_markdown import KIND_LABELS
@@ -169,8 +169,7 @@ def _fetches(fetches: FetchOperations) -> Iterator[str]:
         ],
         left={0, 2},
     )
-    if len(fetches.groups) > SHOWN_MAX:
-        yield f"  and {len(fetches.groups) - SHOWN_MAX} more kinds of readers, see the report"
+    yield from left_out(fetches.groups, "more kinds of readers")
 
 
 def _counted(operations: Judged) -> str:
@@ -208,8 +207,7 @@ def _shares(report: Report) -> Iterator[str]:
         ],
         left={0, 1},
     )
-    if len(report.share_members) > SHOWN_MAX:
-        yield f"  and {len(report.share_members) - SHOWN_MAX} more members, see the report"
+    yield from left_out(report.share_members, "more members")
 
 
 def _throttled(report: Report) -> Iterator[str]:
@@ -226,8 +224,7 @@ def _throttled(report: Report) -> Iterator[str]:
         ],
         left={0, 1},
     )
-    if len(report.throttled) > SHOWN_MAX:
-        yield f"  and {len(report.throttled) - SHOWN_MAX} more, see the report"
+    yield from left_out(report.throttled, "more")
 
 
 def _outages(report: Report) -> Iterator[str]:
@@ -255,8 +252,7 @@ def _outages(report: Report) -> Iterator[str]:
         ],
         left={0, 1, 2, 3},
     )
-    if len(outages) > SHOWN_MAX:
-        yield f"  and {len(outages) - SHOWN_MAX} more, see the report"
+    yield from left_out(outages, "more")
 
 
 def _latency(report: Report) -> Iterator[str]:

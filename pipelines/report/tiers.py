@@ -98,27 +98,26 @@ def rule_not_checkable(
         return NotCheckable(rule_id=rule.rule_id, reason=f"{needed}; no broker's log was read", needs=_NO_BROKER)
     have = ", ".join(f"{_who(broker.broker_id)} has {broker.tier}" for broker in below[:_NAMED_MAX])
     more = f" and {len(below) - _NAMED_MAX} more have less" if len(below) > _NAMED_MAX else ""
-    return NotCheckable(
-        rule_id=rule.rule_id,
-        reason=f"{needed}; {have}{more}",
-        needs=_raise_all(below, rule.texts.tier),
-        cost=_cost_of_all(below, rule.texts.tier, requests_per_s),
-    )
+    remedy = _remedy(below, rule.texts.tier, requests_per_s)
+    return NotCheckable(rule_id=rule.rule_id, reason=f"{needed}; {have}{more}", **remedy)
 
 
 def _who(broker_id: int) -> str:
     return "files of no known broker" if broker_id == UNKNOWN_BROKER else f"broker {broker_id}"
 
 
-def _raise_all(brokers: Sequence[Broker], tier: Tier) -> str:
-    """The command for the first broker, and for which others it is the same."""
+def _remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None) -> dict[str, str]:
+    """The command for the first broker, for which others it is the same, and what that costs."""
     named = [broker for broker in brokers if broker.broker_id != UNKNOWN_BROKER]
     if not named:
-        return _NO_BROKER
-    lowest = min(broker.tier for broker in named)
-    command = _raise_level(named[0].broker_id, named[0].kafka_version, lowest, tier)
+        return {"needs": _NO_BROKER}
+    first, lowest = named[0], min(broker.tier for broker in named)
+    command = _raise_level(first.broker_id, first.kafka_version, lowest, tier)
     others = ", ".join(dict.fromkeys(str(broker.broker_id) for broker in named[1:]))
-    return f"{command}; likewise for broker {others}" if others else command
+    return {
+        "needs": f"{command}; likewise for broker {others}" if others else command,
+        "cost": _cost(first.kafka_version, lowest, tier, requests_per_s),
+    }
 
 
 def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
@@ -157,14 +156,6 @@ def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
     who = ", ".join(_who(broker_id) for broker_id in brokers[:_NAMED_MAX])
     more = f" and {len(brokers) - _NAMED_MAX} more" if len(brokers) > _NAMED_MAX else ""
     return NotCheckable(rule_id=rule_id, reason=f"times have whole seconds ({who}{more}): {what}", needs=FINER_TIMES)
-
-
-def _cost_of_all(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None) -> str | None:
-    named = [broker for broker in brokers if broker.broker_id != UNKNOWN_BROKER]
-    if not named:
-        return None
-    lowest = min(broker.tier for broker in named)
-    return _cost(named[0].kafka_version, lowest, tier, requests_per_s)
 
 
 def _cost(kafka_version: str | None, have: Tier, wanted: Tier, requests_per_s: float | None) -> str:

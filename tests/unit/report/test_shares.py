@@ -3,47 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from pipelines.base.config import load_config
+from pipelines.lake.reader import LakeReader
+from pipelines.report import queries
 from pipelines.report.assemble import assemble
 from pipelines.report.model import RunInfo
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.sections import sections_text
-from pipelines.report.shares import share_members
+from schemas.shares import SHARE_OPERATIONS
 from tests.unit.report import sample
 from tests.unit.report.rows import collected
 
-COUNTS = (
-    "fetches",
-    "waited",
-    "unexplained",
-    "delivered",
-    "redelivered",
-    "accepted",
-    "released",
-    "rejected",
-    "renewed",
-    "refused",
-)
+RUN = RunInfo(run_id="r", code_version="1", config_hash="c", rules_fingerprint="f")
 
 
-def row(member: str, cause: str, requests: int, delivered: int, **values: Any) -> dict[str, Any]:
+def operation(member: str, cause: str, delivered: int, **values: Any) -> dict[str, Any]:
+    counts = dict.fromkeys(("redelivered", "accepted", "released", "rejected", "renewed", "refused"), 0)
     made = {"cluster_id": "c", "group_id": "workers", "member_id": member, "client_id": f"client-{member}"}
-    counts = dict.fromkeys(COUNTS, 0) | {"requests": requests, "fetches": requests, "delivered": delivered}
-    return made | counts | {"cause": cause} | values
+    asked = {"api": "SHARE_FETCH", "class": "explained", "parked": False, "locks_expired": [], "cause": cause}
+    return made | counts | asked | {"delivered": delivered} | values
 
 
 def test_members_have_the_sums_of_their_causes_and_the_locks_that_they_lost() -> None:
-    rows = [row("a", "records", 3, 5, released=1), row("a", "timer", 4, 0), row("b", "records", 1, 9)]
-    lost = [{"cluster_id": "c", "group_id": "workers", "member_id": "a", "records": 2}]
-    first, second = share_members(replace(collected(), share_members=rows, locks_expired=lost))
-    assert (first.member_id, first.delivered, first.locks_expired) == ("b", 9, 0)
-    assert (second.fetches, second.delivered, second.released, second.locks_expired) == (7, 5, 1, 2)
-    assert second.by_cause == {"timer": 4, "records": 3}
+    rows = [
+        *(operation("a", "records", 2, released=1), operation("a", "records", 3), operation("a", "timer", 0)),
+        *(operation("a", "timer", 0, parked=True), operation("a", "timer", 0, api="SHARE_ACKNOWLEDGE")),
+        operation("b", "records", 9, locks_expired=[{"member_id": "a", "records": 2}], **{"class": "late"}),
+    ]
+    reader = LakeReader(Path("lake"), {})
+    reader.show(SHARE_OPERATIONS.full_name, pa.Table.from_pylist(rows, SHARE_OPERATIONS.arrow_schema))
+    of_members = reader.rows(queries.share_members("true"))
+    first, second = assemble(replace(collected(), share_members=of_members), load_config(), RUN).share_members
+    assert (first.member_id, first.delivered, first.unexplained, first.locks_expired) == ("b", 9, 1, 0)
+    assert (second.fetches, second.waited, second.delivered, second.released) == (4, 1, 5, 1)
+    assert (second.client_id, second.locks_expired) == ("client-a", 2)
+    assert second.by_cause == {"timer": 3, "records": 2}
     report = sample.report(share_members=(first, second))
     assert "workers  client-b" in sections_text(report, ["shares"])
-    assert "| workers | client-a | a | 7 |" in render_markdown(report).replace("\\-", "-")
+    assert "| workers | client-a | a | 4 |" in render_markdown(report).replace("\\-", "-")
     assert "## Share groups" not in render_markdown(sample.report())
 
 
@@ -51,8 +53,7 @@ def test_clients_that_quotas_held_back_are_listed() -> None:
     rows = [
         {"cluster_id": "c", "client_id": "p-1", "api": "PRODUCE", "requests": 3, "total": 1234.5678, "longest": 900.0}
     ]
-    run = RunInfo(run_id="r", code_version="1", config_hash="c", rules_fingerprint="f")
-    (client,) = assemble(replace(collected(), throttled=rows), load_config(), run).throttled
+    (client,) = assemble(replace(collected(), throttled=rows), load_config(), RUN).throttled
     assert (client.requests, client.throttle_ms_total, client.throttle_ms_max) == (3, 1234.568, 900.0)
     report = sample.report(throttled=(client,))
     assert "p-1     PRODUCE" in sections_text(report, ["throttled"])
