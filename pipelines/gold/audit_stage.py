@@ -18,7 +18,7 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.staged import Beside, staging
 from pipelines.lake.table_files import rows_table
 from pipelines.replay.carried import Plan
-from pipelines.rules.assumptions import File, doubts
+from pipelines.rules.assumptions import doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Known, Result, counted, findings_of, known_of, results_of, told_now
 from pipelines.rules.holes import Hole
@@ -110,10 +110,6 @@ def _doubts(
     Args:
         seen: clusters that facts are of.
     """
-    files = [
-        File(file.cluster_id, file.broker_id, file.path, file.kind, file.first_us, file.last_us)
-        for file in premises.files
-    ]
     steps = [
         (life.cluster_id, life.broker_id, float(life.detail or 0))
         for life in premises.lives
@@ -123,7 +119,7 @@ def _doubts(
     of_file = {row["file_id"]: row["cluster_id"] for row in _owners(lake)} if held else {}
     left_out = [(of_file.get(file.file_id) or UNKNOWN_CLUSTER, file.path) for file in held]
     clusters = seen.union(clusters_of([ClusterFile(file.cluster_id, file.broker_id) for file in premises.files]))
-    return doubts(clusters, files, named, premises.contexts.versions, steps, left_out, holes)
+    return doubts(clusters, premises.files, named, premises.contexts.versions, steps, left_out, holes)
 
 
 def _owners(lake: Lake) -> Iterable[Mapping[str, Any]]:

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from pipelines.cluster.premises import LogFile
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import ASSUMED
 from pipelines.lake.clusters import UNKNOWN
@@ -31,20 +32,9 @@ _ROTATED = re.compile(
 One = TypeVar("One", bound=tuple[Any, ...])
 
 
-class File(NamedTuple):
-    """A log file: `schemas.bronze.LOG_FILES`, its times in microseconds."""
-
-    cluster_id: str
-    broker_id: int | None
-    path: str
-    kind: str
-    first_us: int | None
-    last_us: int | None
-
-
 def doubts(
     clusters: Iterable[str],
-    files: Iterable[File],
+    files: Iterable[LogFile],
     named: Mapping[str, Iterable[int]],
     versions: Mapping[tuple[str, int], str],
     clock_steps: Iterable[tuple[str, int, float]],
@@ -65,14 +55,17 @@ def doubts(
     judged = sorted(clusters)
     read, steps, left_out, missing = list(files), list(clock_steps), list(quarantined), list(holes)
 
+    def files_of(cluster_id: str) -> list[LogFile]:
+        return [file for file in read if file.cluster_id == cluster_id or len(judged) == 1]
+
     def of(cluster_id: str, rows: Iterable[One]) -> list[One]:
         return [row for row in rows if row[0] == cluster_id or len(judged) == 1]
 
     return {
         cluster_id: (
-            *_missing_brokers(of(cluster_id, read), dict(of(cluster_id, named.items()))),
-            *_unknown_versions(of(cluster_id, read), versions),
-            *_missing_files(of(cluster_id, read)),
+            *_missing_brokers(files_of(cluster_id), dict(of(cluster_id, named.items()))),
+            *_unknown_versions(files_of(cluster_id), versions),
+            *_missing_files(files_of(cluster_id)),
             *_steps(of(cluster_id, steps)),
             *_left_out_files(path for _, path in of(cluster_id, left_out)),
             *(hole.message for hole in missing if hole.cluster_id in (cluster_id, UNKNOWN) or len(judged) == 1),
@@ -81,7 +74,7 @@ def doubts(
     }
 
 
-def _missing_brokers(files: Iterable[File], named: Mapping[str, Iterable[int]]) -> Iterator[str]:
+def _missing_brokers(files: Iterable[LogFile], named: Mapping[str, Iterable[int]]) -> Iterator[str]:
     with_files: dict[str, set[int]] = defaultdict(set)
     for file in files:
         if file.broker_id is not None:
@@ -96,7 +89,7 @@ def _missing_brokers(files: Iterable[File], named: Mapping[str, Iterable[int]]) 
             )
 
 
-def _unknown_versions(files: Iterable[File], versions: Mapping[tuple[str, int], str]) -> Iterator[str]:
+def _unknown_versions(files: Iterable[LogFile], versions: Mapping[tuple[str, int], str]) -> Iterator[str]:
     nodes = {(file.cluster_id, file.broker_id) for file in files if file.broker_id is not None}
     unknown = sorted(node for node in nodes if release_of(versions.get(node)) is None)
     assumed = ".".join(map(str, ASSUMED))
@@ -111,10 +104,10 @@ def _unknown_versions(files: Iterable[File], versions: Mapping[tuple[str, int], 
         yield f"{what}: its rules are taken for those of {assumed}, and nothing is claimed by them{remedy}"
 
 
-def _missing_files(files: Iterable[File]) -> Iterator[str]:
+def _missing_files(files: Iterable[LogFile]) -> Iterator[str]:
     """A gap in a series of rotated files: a number that is left out, or an hour in which the broker wrote elsewhere."""
-    by_series: dict[tuple[str, str], list[tuple[File, re.Match[str]]]] = defaultdict(list)
-    by_folder: dict[str, list[File]] = defaultdict(list)
+    by_series: dict[tuple[str, str], list[tuple[LogFile, re.Match[str]]]] = defaultdict(list)
+    by_folder: dict[str, list[LogFile]] = defaultdict(list)
     for file in files:
         path = PurePath(file.path)
         by_folder[str(path.parent)].append(file)
@@ -140,7 +133,7 @@ def _left_out(numbers: Iterable[str | None]) -> list[int]:
     return sorted(set(range(1, max(present) + 1)) - present) if present else []
 
 
-def _silent_hours(matches: Iterable[tuple[File, re.Match[str]]], neighbours: Iterable[File]) -> list[str]:
+def _silent_hours(matches: Iterable[tuple[LogFile, re.Match[str]]], neighbours: Iterable[LogFile]) -> list[str]:
     """Hours without a file of an hourly series, between two that have one, in which another log of the broker goes
     on."""
     hours = {

@@ -52,6 +52,7 @@ class Found(Case):
     #: topic, partition: what it is about; None where it is about none
     topic: str | None
     partition: int | None
+    evidence: tuple[Ref, ...]
     implied_by: str | None = None  #: id of the finding that it follows from
 
 

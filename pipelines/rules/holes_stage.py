@@ -13,6 +13,7 @@ from pipelines.base.arrow_rows import arrow_schema, micros, one_batch, shaped
 from pipelines.base.blobs import shape
 from pipelines.cluster.premises import Premises
 from pipelines.lake.lake import Lake
+from pipelines.lake.lake_reads import reader_of
 from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.lake.table_files import rows_table
 from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, without_request_log
@@ -122,42 +123,23 @@ def _counted_unparsed(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _around(lake: Lake, nuls: Sequence[tuple[str, int, int]]) -> list[Nul]:
     """The records with the times of the lines before and after them; a record's own time is before what it lacks."""
     file_ids = sorted({file_id for file_id, _, _ in nuls})[:_FILES_MAX]
-    offsets: dict[str, list[int]] = {file_id: [] for file_id in file_ids}
-    for file_id, byte_offset, _ in nuls:
-        if file_id in offsets:
-            offsets[file_id].append(byte_offset)
-    where = pc.field("file_id").isin(file_ids)
-    reading = Reading(LOG_LINES, ("file_id", "byte_offset", "time"), by_batch(_neighbours, offsets), where)
-    since: dict[tuple[str, int], int] = {}
-    until: dict[tuple[str, int], int] = {}
-    for row in few_rows(lake, reading, shape(_NEIGHBOURS)).to_pylist():
-        place = row["file_id"], row["byte_offset"]
-        if row["since_us"] is not None:
-            since[place] = max(since.get(place, row["since_us"]), row["since_us"])
-        if row["until_us"] is not None:
-            until[place] = min(until.get(place, row["until_us"]), row["until_us"])
-    return [
-        Nul(file_id, byte_offset, time_us or since.get((file_id, byte_offset)), until.get((file_id, byte_offset)))
-        for file_id, byte_offset, time_us in nuls
-    ]
+    reader = reader_of(lake, [(LOG_LINES, pc.field("file_id").isin(file_ids))])
+    places = [{"file_id": file_id, "byte_offset": offset} for file_id, offset, _ in nuls if file_id in file_ids]
+    reader.show("nuls", pa.Table.from_pylist(places))
+    around = {(row["file_id"], row["byte_offset"]): (row["since_us"], row["until_us"]) for row in reader.rows(_AROUND)}
+    made = []
+    for file_id, byte_offset, time_us in nuls:
+        since_us, until_us = around.get((file_id, byte_offset), (None, None))
+        made.append(Nul(file_id, byte_offset, time_us or since_us, until_us))
+    return made
 
 
-_NEIGHBOURS: Final = {"file_id": "string", "byte_offset": "long", "since_us": "long", "until_us": "long"}
-
-
-def _neighbours(rows: pa.RecordBatch, offsets: Mapping[str, Sequence[int]]) -> pa.RecordBatch:
-    """For each place of a file the latest time before it and the earliest one after it, of some of its lines."""
-    told: list[dict[str, Any]] = []
-    lines = pa.table(rows).filter(pc.is_valid(rows.column("time")))
-    for file_id in lines.column("file_id").unique().to_pylist():
-        of_file = lines.filter(pc.equal(lines.column("file_id"), file_id))
-        times = micros(of_file.column("time"))
-        for byte_offset in offsets.get(file_id, ()):
-            before = pc.less(of_file.column("byte_offset"), byte_offset)
-            after = pc.greater(of_file.column("byte_offset"), byte_offset)
-            bounds = pc.max(times.filter(before)).as_py(), pc.min(times.filter(after)).as_py()
-            told.append(dict(zip(_NEIGHBOURS, (file_id, byte_offset, *bounds), strict=True)))
-    return pa.RecordBatch.from_pylist(told, arrow_schema(_NEIGHBOURS))
+#: For each place of a file the latest time before it and the earliest one after it.
+_AROUND: Final = """
+    SELECT n.file_id, n.byte_offset, epoch_us(max(time) FILTER (l.byte_offset < n.byte_offset)) AS since_us,
+        epoch_us(min(time) FILTER (l.byte_offset > n.byte_offset)) AS until_us
+    FROM nuls n JOIN bronze_log_lines l ON l.file_id = n.file_id GROUP BY ALL
+"""
 
 
 # ------------------------------------------------------------------------ coverage
@@ -165,17 +147,12 @@ def _neighbours(rows: pa.RecordBatch, offsets: Mapping[str, Sequence[int]]) -> p
 
 def _counts(lake: Lake) -> pa.Table:
     """How many records of each broker fell to which template."""
-    spec = gold.COVERAGE
-    reading = Reading(silver.LINE_COUNTS, spec.column_names, by_batch(_counted))
-    counts = few_rows(lake, reading, spec.worker_schema)
-    return pa.Table.from_batches([_counted(counts)]).cast(spec.arrow_schema)
-
-
-def _counted(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
-    columns = {name: rows.column(name) for name in gold.COVERAGE.column_names}
-    columns["broker_id"] = pc.coalesce(columns["broker_id"], pa.scalar(-1, pa.int32()))
-    counts = pa.table(columns).group_by(list(gold.COVERAGE.keys)).aggregate([("line_count", "sum")])
-    return one_batch(counts.rename_columns([*gold.COVERAGE.keys, "line_count"]))
+    counts = reader_of(lake, [(silver.LINE_COUNTS, None)]).rows(
+        """SELECT cluster_id, coalesce(broker_id, -1) AS broker_id, kind, logger, level, template, outcome,
+               sum(line_count)::bigint AS line_count
+           FROM silver_line_counts GROUP BY ALL ORDER BY ALL"""
+    )
+    return pa.Table.from_pylist(counts, gold.COVERAGE.arrow_schema)
 
 
 def _logging(counts: pa.Table) -> set[tuple[str, int]]:

@@ -46,8 +46,10 @@ class Ref(NamedTuple):
     derived: str | None = None  #: how it is known if no line tells it, as `Fact.derived`
 
     @classmethod
-    def of(cls, fact: Fact) -> Ref:
+    def of(cls, fact: Fact | Ref) -> Ref:
         """The place of a fact."""
+        if isinstance(fact, Ref):
+            return fact
         place = (fact.file_id, fact.byte_offset, fact.connection, fact.correlation_id)
         source = f"{fact.kind} {fact.name}" if fact.kind in _LOGGERS else fact.kind
         return cls(fact.time_us, fact.broker_id, *place, source, fact.derived)
@@ -65,9 +67,9 @@ class Ref(NamedTuple):
         return f"{who} {self.connection}#{self.correlation_id}" if self.source in _REQUESTS else who
 
 
-def witnesses_of(refs: Iterable[Ref]) -> tuple[str, ...]:
+def witnesses_of(evidence: Iterable[Fact | Ref]) -> tuple[str, ...]:
     """Who says it, each once, ascending."""
-    return tuple(sorted({name for ref in refs if (name := ref.witness) is not None}))
+    return tuple(sorted({name for ref in map(Ref.of, evidence) if (name := ref.witness) is not None}))
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Case:
 
     severity: Severity  #: violation, observation, or open: the logs do not decide it
     message: str  #: what happened, in one or two sentences
-    evidence: tuple[Ref, ...]  #: the facts that show it; in time order once `settled`
+    #: the facts that show it; once `settled`, where they stand, in time order
+    evidence: tuple[Fact | Ref, ...]
     leader_epoch: int | None = None  #: leader epoch that it is about
     #: offset_start, offset_end: offsets that it is about, the end exclusive
     offset_start: int | None = None
@@ -93,7 +96,7 @@ class Case:
     def settled(self) -> Case:
         """Evidence once each, in time order, brokers and witnesses ascending; of more than `EVIDENCE_MAX` lines the
         first are kept. A violation without enough witnesses is open."""
-        refs = list(dict.fromkeys(self.evidence))[:EVIDENCE_MAX]
+        refs = list(dict.fromkeys(map(Ref.of, self.evidence)))[:EVIDENCE_MAX]
         order = sorted(refs, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
         witnesses = self.witnesses or witnesses_of(self.evidence)
         severity, message = self.severity, self.message

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.kafka.versions import rule_of
-from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, Ref
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -47,7 +47,7 @@ class AckUnderMinIsr(Checker):
             OPEN,
             f"A produce at offset {fact.offset} was appended and acknowledged while the ISR had {max(sizes)} "
             f"replicas; min.insync.replicas is {required}.",
-            (Ref.of(fact), *(Ref.of(line) for line in lines)),
+            (fact, *lines),
             offset_start=fact.offset,
             offset_end=fact.offset + 1,
             time_us=fact.time_us,
@@ -87,7 +87,7 @@ class AckUnderMinIsr(Checker):
                 f"The high watermark went on from {first.previous if first.previous is not None else '?'} to "
                 f"{last.high_watermark} while the ISR was {list(state.isr or ())}, smaller than min.insync.replicas: "
                 "this version lets the last replicas standing commit.",
-                (Ref.of(state), Ref.of(first), Ref.of(last)),
+                (state, first, last),
                 offset_start=first.previous,
                 offset_end=last.high_watermark,
                 time_us=first.time_us,

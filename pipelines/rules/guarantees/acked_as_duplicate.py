@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref
+from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker
 from schemas.audit_facts import Fact
 
 #: Batches of one producer that a broker remembers (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``); more answers with one
@@ -106,7 +106,7 @@ def _case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:
     return Case(
         VIOLATION if same and certain else OPEN,
         message,
-        (Ref.of(original), Ref.of(duplicate)),
+        (original, duplicate),
         offset_start=duplicate.offset,
         offset_end=None if duplicate.offset is None else duplicate.offset + 1,
         time_us=duplicate.time_us,

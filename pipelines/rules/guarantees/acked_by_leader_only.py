@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.leader_epoch import Epoch, in_one_file
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -112,7 +112,7 @@ def _case(lost: _Lost) -> Case:
     return Case(
         OBSERVATION,
         message,
-        tuple(Ref.of(fact) for fact in (first, last, lost.start_fact, lost.cut)),
+        (first, last, lost.start_fact, lost.cut),
         leader_epoch=lost.epoch,
         offset_start=first.offset,
         offset_end=max(last.offset + 1, lost.cut.end_offset or 0),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import rule_of
 from pipelines.replay.outcome import COARSE_TIMES
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity
 from schemas.audit_facts import Fact
 
 
@@ -90,7 +90,7 @@ def _case(severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...],
     return Case(
         severity,
         message,
-        (Ref.of(fact), *(Ref.of(line) for line in lines)),
+        (fact, *lines),
         leader_epoch=fact.leader_epoch,
         offset_start=fact.offset,
         offset_end=fact.end_offset,

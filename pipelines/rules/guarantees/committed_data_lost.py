@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, short_logs
 from pipelines.rules.proofs.replica_marks import Mark, Passed, Starts, passed
-from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, Ref, witnesses_of
+from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -257,7 +257,7 @@ def _case(loss: _Loss, cause: Cause) -> Case:
     return Case(
         VIOLATION,
         message,
-        tuple(Ref.of(fact) for fact in facts),
+        tuple(facts),
         leader_epoch=max(loss.epochs, default=None),
         offset_start=start,
         offset_end=end,
@@ -266,7 +266,7 @@ def _case(loss: _Loss, cause: Cause) -> Case:
         known_bug=cause.known_bug,
         cause=cause.name,
         records=loss.answered or None,
-        witnesses=witnesses_of(Ref.of(fact) for fact in sides),
+        witnesses=witnesses_of(sides),
     )
 
 
@@ -290,7 +290,7 @@ def _undecided(loss: _Loss) -> Case:
     return Case(
         OPEN,
         message,
-        tuple(Ref.of(fact) for fact in (*loss.first, *loss.last, loss.start_fact, *loss.shown, *loss.lines)),
+        (*loss.first, *loss.last, loss.start_fact, *loss.shown, *loss.lines),
         leader_epoch=max(loss.epochs, default=None),
         offset_start=loss.offset_start,
         offset_end=loss.offset_end,
@@ -304,7 +304,7 @@ def _unknown(shorts: Sequence[ShortLog]) -> Case:
     return Case(
         OPEN,
         " ".join(dict.fromkeys(short.what for short in shorts)),
-        tuple(Ref.of(fact) for fact in facts),
+        tuple(facts),
         leader_epoch=None if first.epoch is None else first.epoch.number,
         offset_start=first.start,
         offset_end=max((short.end for short in shorts if short.end is not None), default=None),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker
 from schemas.audit_facts import Fact
 
 #: Requests that a case shows of each error.
@@ -106,7 +106,7 @@ class ErrorYetCommitted(Checker):
             )
             proof = self._survived(self._last[number, error_code], number)
             assert proof is not None
-            refs = (*(Ref.of(fact) for fact in facts), Ref.of(proof))
+            refs = (*facts, proof)
             yield Case(
                 OBSERVATION,
                 message,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.rule import OPEN, Case, Checker, Ref, Severity
+from pipelines.rules.rule import OPEN, Case, Checker, Severity
 from schemas.audit_facts import Fact
 
 #: Candidates of a broker that wait for a proof at most.
@@ -101,7 +101,7 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
     return Case(
         severity,
         f"{message}.",
-        tuple(Ref.of(witness) for witness in (fact, *candidate.proof)),
+        (fact, *candidate.proof),
         leader_epoch=candidate.proof[0].leader_epoch if candidate.proof else None,
         offset_start=limit,
         offset_end=fact.high_watermark,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.proofs.repeated import Repeated
-from pipelines.rules.rule import Case, Checker, Ref
+from pipelines.rules.rule import Case, Checker
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -91,7 +91,7 @@ class HighWatermarkAboveIsr(Checker):
                 severity,
                 f"Leader {leader} of epoch {epoch} {how} {high_watermark} while replica "
                 f"{replica}, in the ISR before and after, had only {position}",
-                tuple(Ref.of(fact) for fact in (*facts, before, states[-1])),
+                (*facts, before, states[-1]),
                 leader_epoch=epoch,
                 offset_start=position,
                 offset_end=high_watermark,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pipelines.rules.proofs.fetch_chain import Connection, high_watermark_of
-from pipelines.rules.rule import KEPT, OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Severity
+from pipelines.rules.rule import KEPT, OBSERVATION, OPEN, VIOLATION, Case, Checker, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -159,7 +159,7 @@ class HighWatermarkRegression(Checker):
         yield Case(
             OBSERVATION,
             message,
-            (Ref.of(fact),),
+            (fact,),
             offset_start=fact.high_watermark,
             offset_end=fact.previous,
             time_us=fact.time_us,
@@ -195,7 +195,7 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
     return Case(
         severity,
         f"{message}.",
-        tuple(Ref.of(line) for line in (earlier, fact) if line is not None),
+        tuple(line for line in (earlier, fact) if line is not None),
         leader_epoch=epoch,
         offset_start=min(low, high),
         offset_end=max(low, high),

@@ -19,7 +19,7 @@ from typing import Any
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Ref, Settings, unless_anew
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Settings, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -182,7 +182,7 @@ class IsrJoins(Checker):
             severity,
             f"Replica {join.replica} joined the ISR of leader {leader} in epoch {epoch} with a log end offset of "
             f"at most {position}, below {what} {limit}{unless_anew(severity)}.",
-            tuple(Ref.of(line) for line in evidence),
+            tuple(evidence),
             leader_epoch=epoch,
             offset_start=position,
             offset_end=limit,
@@ -261,7 +261,7 @@ def _cases(shrinks: Iterable[Fact]) -> Iterable[Case]:
         yield Case(
             OBSERVATION,
             message,
-            (Ref.of(fact),),
+            (fact,),
             leader_epoch=fact.leader_epoch,
             time_us=fact.time_us,
             brokers=tuple(broker for broker in (fact.broker_id, fact.replica_id) if broker is not None),

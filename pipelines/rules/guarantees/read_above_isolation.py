@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Severity, unless_anew
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity, unless_anew
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -68,7 +68,7 @@ def _case(broker_id: int, epoch: int, isolation: str, reads: _Found) -> Case:
     return Case(
         severity,
         f"{message}{unless_anew(severity)}.",
-        tuple(Ref.of(read) for read in reads.facts),
+        tuple(reads.facts),
         leader_epoch=epoch,
         offset_start=reads.limit,
         offset_end=max(fact.offset + 1, reads.limit + 1),

@@ -15,7 +15,7 @@ from itertools import permutations
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Ref, Settings, Severity
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -127,7 +127,7 @@ def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
         VIOLATION,
         f"The batch at offset {fact.offset} of broker {fact.broker_id} does not have the checksum that it was stored "
         "with.",
-        tuple(Ref.of(batch) for batch in (fact, *whole)),
+        (fact, *whole),
         leader_epoch=fact.leader_epoch,
         offset_start=fact.offset,
         offset_end=fact.end_offset,
@@ -154,7 +154,7 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
         VIOLATION if compacted is False else OPEN,
         f"Replicas hold different batches at offset {facts[0].offset}, which each of them counts as committed: {held}"
         f"{more}{unless}.{why}",
-        tuple(Ref.of(fact) for fact in (*facts, *unknown, *run[-1])),
+        (*facts, *unknown, *run[-1]),
         leader_epoch=max((fact.leader_epoch or 0) for fact in facts),
         offset_start=facts[0].offset,
         offset_end=max(fact.end_offset or 0 for fact in run[-1]),
@@ -207,7 +207,7 @@ def _epoch_case(number: int, entries: list[Fact], severity: Severity) -> Case:
     return Case(
         severity,
         f"Leader epoch {number} starts at different offsets in the replicas' files: {starts}{unless}.",
-        tuple(Ref.of(entry) for entry in entries),
+        tuple(entries),
         leader_epoch=number,
         offset_start=offsets[0],
         offset_end=offsets[-1],
@@ -264,7 +264,7 @@ class Checkpoints(Checker):
                     OBSERVATION,
                     f"Broker {broker_id} has checkpointed a log start offset of {start.offset}, beyond its high "
                     f"watermark {mark.offset}; the two files are not written at once.",
-                    (Ref.of(start), Ref.of(mark)),
+                    (start, mark),
                     offset_start=mark.offset,
                     offset_end=start.offset,
                     brokers=(broker_id,),
@@ -277,7 +277,7 @@ def _ahead(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
         f"Broker {broker_id} has checkpointed {entry.offset} as its {_WHAT[name]} but its log ends at "
         f"{last.end_offset}: what was there is gone, or a segment is missing from these files, or they were copied "
         "one after the other while the broker ran.",
-        (Ref.of(entry), Ref.of(last)),
+        (entry, last),
         offset_start=last.end_offset,
         offset_end=entry.offset,
         brokers=(broker_id,),

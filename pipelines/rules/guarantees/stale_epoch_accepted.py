@@ -17,7 +17,7 @@ from itertools import accumulate
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.own_lines import ROLES
 from pipelines.rules.proofs.repeated import Repeated
-from pipelines.rules.rule import KEPT, Case, Checker, Ref
+from pipelines.rules.rule import KEPT, Case, Checker
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -111,7 +111,7 @@ class StaleEpochAccepted(Checker):
                 severity,
                 f"Broker {leader} answered a fetch of replica {replica} that names leader epoch {named} without error, "
                 f"{where} it had entered epoch {entered} by its own line; {error}_LEADER_EPOCH was due",
-                tuple(Ref.of(shown) for shown in (line, *between, fact)),
+                (line, *between, fact),
                 leader_epoch=entered,
                 offset_start=fact.offset,
                 time_us=fact.time_us,

@@ -14,7 +14,7 @@ from itertools import combinations
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, Unclean, unclean_election
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Settings, Severity
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -114,7 +114,7 @@ def _case(
 ) -> Case:
     # One line of each broker and kind: they repeat each other.
     shown = {(fact.broker_id, fact.kind, fact.name): fact for fact in reversed(facts)}
-    refs = tuple(Ref.of(fact) for fact in (*reversed(shown.values()), *before))
+    refs = (*reversed(shown.values()), *before)
     first = facts[0]
     return Case(severity, message, refs, leader_epoch=first.leader_epoch, time_us=first.time_us, brokers=brokers)
 
@@ -139,7 +139,7 @@ def two_leaders(history: PartitionHistory, settings: Settings) -> tuple[int, lis
             Case(
                 VIOLATION if certain else OPEN,
                 f"{message}." if certain else f"{message}, unless the topic was created anew between.",
-                tuple(Ref.of(fact) for fact in facts),
+                tuple(facts),
                 leader_epoch=epoch.number,
                 time_us=max(fact.time_us for fact in facts),
                 brokers=brokers,
@@ -167,7 +167,7 @@ def _unclean_case(settings: Settings, epoch: Epoch, elected: Unclean) -> Case:
         OBSERVATION,
         f"Broker {elected.leader} was elected leader of epoch {epoch.number} {elected.instead_of}, "
         f"{elected.why(settings.unclean_allowed(elected.leader))}.{at}",
-        tuple(Ref.of(fact) for fact in (*elected.facts, *([start[1]] if start is not None else []))),
+        (*elected.facts, *([start[1]] if start is not None else [])),
         leader_epoch=epoch.number,
         offset_start=None if start is None else start[0],
         time_us=elected.facts[0].time_us if elected.isr is None else elected.facts[1].time_us,

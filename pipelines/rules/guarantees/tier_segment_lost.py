@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -71,7 +71,7 @@ class TierSegmentLost(Checker):
         if any(self._is_of(read, base, end) and read.time_us > again_us for read in self._reads):
             return None
         holders = sorted(broker for broker, fact in starts.items() if broker is not None and (fact.offset or 0) <= base)
-        between = list(self._answered_between(base, end, failed))
+        between = list(self._answered_between(failed))
         severity: Severity = VIOLATION
         if not copied or end is None or not starts or holders or len(between) < _ANSWERED_BETWEEN_MIN:
             severity = OPEN
@@ -80,7 +80,7 @@ class TierSegmentLost(Checker):
         return Case(
             severity,
             _message(base, end, copied, failed, holders, len(between)),
-            tuple(map(Ref.of, evidence)),
+            tuple(evidence),
             offset_start=base,
             offset_end=base + 1 if end is None else end,
             time_us=failed[0].time_us,
@@ -92,7 +92,7 @@ class TierSegmentLost(Checker):
         is_own, offset = read.name == a.TIER_READ_OWN, read.offset or 0
         return is_own and base <= offset and (end is None or offset < end)
 
-    def _answered_between(self, base: int, end: int | None, failed: Sequence[Fact]) -> Iterator[Fact]:
+    def _answered_between(self, failed: Sequence[Fact]) -> Iterator[Fact]:
         """For each two failures of the segment on a broker, a read that the store answered between them."""
         by_broker: dict[int | None, list[Fact]] = defaultdict(list)
         for fact in failed:

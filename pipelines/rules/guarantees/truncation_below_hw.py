@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Ref, Settings, Severity
+from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Settings, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -46,7 +46,7 @@ def _replayed(history: PartitionHistory, fact: Fact, known: list[int | None]) ->
         Case(
             OBSERVATION,
             message,
-            tuple(Ref.of(line) for line in lines[:2]),
+            tuple(lines[:2]),
             leader_epoch=fact.leader_epoch,
             offset_start=fact.offset,
             offset_end=fact.high_watermark,
@@ -79,7 +79,7 @@ def _case(
     return Case(
         severity,
         f"Broker {broker_id} truncated to {offset}, below its high watermark {high_watermark}.{why}",
-        tuple(Ref.of(line) for line in (fact, *cuts[:2])),
+        (fact, *cuts[:2]),
         offset_start=offset,
         offset_end=high_watermark,
         time_us=fact.time_us,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from pipelines.rules.assumptions import HOUR_US, File, doubts
+from pipelines.cluster.premises import LogFile
+from pipelines.rules.assumptions import HOUR_US, doubts
 
 NOON_US = 1_763_640_000_000_000 // HOUR_US * HOUR_US
 
 
-def file(name: str, hour: int = 0, hours: int = 1, broker_id: int | None = 1, kind: str = "server") -> File:
+def file(name: str, hour: int = 0, hours: int = 1, broker_id: int | None = 1, kind: str = "server") -> LogFile:
     first_us = NOON_US + hour * HOUR_US
-    return File("c", broker_id, f"/logs/{name}", kind, first_us, first_us + hours * HOUR_US - 1)
+    return LogFile("f", f"/logs/{name}", kind, "c", broker_id, first_us, first_us + hours * HOUR_US - 1, True)
 
 
 def told(
-    files: list[File],
+    files: list[LogFile],
     named: tuple[int, ...] = (1,),
     versions: bool = True,
     steps: tuple = (),

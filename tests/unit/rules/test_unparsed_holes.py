@@ -1,5 +1,8 @@
 """What tasks and the driver make of records that no grammar reads, and of holes, for the tables."""
 
+import duckdb
+import pyarrow as pa
+
 from pipelines.lake.table_files import rows_table
 from pipelines.rules import holes_stage
 from pipelines.rules.holes import Hole
@@ -24,8 +27,10 @@ def test_records_with_nul_come_one_by_one_and_requests_are_counted() -> None:
 
 def test_a_record_without_a_time_lies_between_its_neighbours() -> None:
     lines = [{"file_id": "f", "byte_offset": place, "time": None if place == 9 else place} for place in (1, 5, 9, 12)]
-    (row,) = holes_stage._neighbours(table_rows(LOG_LINES, lines), {"f": [9]}).to_pylist()
-    assert (row["since_us"], row["until_us"]) == (5, 12)
+    connection = duckdb.connect()
+    connection.register("bronze_log_lines", pa.Table.from_batches([table_rows(LOG_LINES, lines)]))
+    connection.register("nuls", pa.table({"file_id": ["f"], "byte_offset": [9]}))
+    assert connection.sql(holes_stage._AROUND).fetchall() == [("f", 9, 5, 12)]
 
 
 def test_a_hole_takes_one_record_from_coverage_at_least() -> None:
