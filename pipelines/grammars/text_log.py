@@ -61,11 +61,6 @@ def parse_text(record: Record) -> Parsed:
     return parsed._replace(template=mask(record.message))
 
 
-def has_templates(logger: str) -> bool:
-    """Whether a logger has templates of its own, and is not merely known as a whole or not at all."""
-    return simple_name(logger) in _by_logger
-
-
 _MASK = re.compile(
     r"(?P<done><(?:uuid|id|hash|path|address|partition|n)>)"
     r"|(?P<uuid>(?<![\w>-])[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w<-]))"

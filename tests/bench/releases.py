@@ -27,7 +27,8 @@ from pipelines.base.config import Config, load_config
 from pipelines.base.console import RichConsole
 from pipelines.bronze.identity import NEEDLES
 from pipelines.grammars.facts import REQUEST_LOGGER
-from pipelines.grammars.text_log import has_templates
+from pipelines.grammars.grammar import simple_name
+from pipelines.grammars.templates import TEMPLATES
 from pipelines.lake.lake import Lake
 from schemas import gold
 from schemas.audit import RULE_RESULTS, VIOLATIONS
@@ -200,7 +201,8 @@ def cluster_of(files: Iterable[Mapping[str, Any]], corpora: Sequence[Path]) -> d
 
 def typed_share(rows: Iterable[Mapping[str, Any]]) -> float | None:
     """Share of the records of loggers that the audit reads that are typed or known; None where there are none."""
-    read = [row for row in rows if row["logger"] == REQUEST_LOGGER or has_templates(row["logger"] or "")]
+    of_templates = {logger for template in TEMPLATES for logger in template.loggers} | {REQUEST_LOGGER}
+    read = [row for row in rows if simple_name(row["logger"] or "") in of_templates]
     total = sum(row["n"] for row in read)
     return sum(row["n"] for row in read if row["outcome"] != "unparsed") / total if total else None
 

@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct, toml
 
 from pipelines.bronze.layout import Unwrap, Unwrapped
 from pipelines.bronze.layouts.structured import parsed
@@ -15,37 +18,28 @@ from pipelines.bronze.layouts.structured import parsed
 COLUMNS = "columns"
 #: Behind the source of a stream (a pod, a service, a host and its program) stands what tells streams of it apart.
 OF_SOURCE = b"\0"
-_ISO = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 #: An empty line may have lost the space that ends its prefix.
-_END = rb"(?: |(?=\r?\Z))"
-_POD = rb"\[pod/(?P<source>[^\]\s]{1,512})\]"
-_SERVICE = rb"(?P<source>[\w.@-]{1,256}) *\|"
-_CLOCK = rb"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-#: RFC 3164 with any locale's months, rsyslog's file format, and what journalctl writes with -o short, -iso, -precise,
-#: -full, -unix, -monotonic.
-_SYSLOG_TIME = (
-    rb"(?:(?:[A-Za-z\x80-\xff]{2,12}\.? {1,2}\d{1,2}\.?|\d{1,2}\.? [A-Za-z\x80-\xff]{2,12}\.?"
-    rb"|\d{1,2}[\x80-\xff]{3} {1,2}\d{1,2}) "
-    + _CLOCK
-    + rb"|"
-    + _ISO
-    + rb"|[A-Za-z\x80-\xff]{2,6}\.? \d{4}-\d\d-\d\d "
-    + _CLOCK
-    + rb" \S{1,32}|\d{9,11}\.\d{3,6}|\[ *\d{1,12}\.\d{3,6}\])"
-)
-_SYSLOG = (
-    rb"(?:<\d{1,3}>)?"
-    + _SYSLOG_TIME
-    + rb" (?P<source>(?:[^\s\[\]]{0,255}[^\s\[\]:] )?[^\s:\[\]]{1,255})(?P<rest>(?:\[\d+\])?):"
-)
-_STRUCTURED = rb"(?:-|(?:\[(?:[^\]\"\\]|\"(?:[^\"\\]|\\.)*\"|\\.)*\])+)"
-_RFC_5424 = (
-    rb"(?:\d{1,9} )?<\d{1,3}>1 (?:-|"
-    + _ISO
-    + rb") (?P<source>\S{1,255} \S{1,48}) (?P<rest>\S{1,128}) \S{1,32} "
-    + _STRUCTURED
-)
-_CRI = re.compile(_ISO + rb" (stdout|stderr) ([FP])(?::\S*)?" + _END)
+_END = r"(?: |(?=\r?\Z))"
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    """``wrappers.toml``; what its tables hold is said at its head."""
+
+    parts: dict[str, str]
+    wrappers: dict[str, tuple[str, str, str]]
+
+
+_FILE = toml.decode(files(__package__).joinpath("wrappers.toml").read_bytes(), type=_File)
+
+
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    """A pattern of a prefix, with the parts that it names and its end."""
+    while named := next((name for name in _FILE.parts if f"{{{name}}}" in pattern), None):
+        pattern = pattern.replace(f"{{{named}}}", _FILE.parts[named])
+    return re.compile((pattern + _END).encode())
+
+
+_CRI = _compiled(r"{ISO} (stdout|stderr) ([FP])(?::\S*)?")
 _TABS = re.compile(rb"(?:#011)+")
 _COLOURS = re.compile(rb"(?:\x1b|\^\[|#033|\\x1b|\\033|\\u001[bB])\[[0-9;?]*[A-Za-z]|\x1b\(B")
 _LABEL = re.compile(rb'\b(?:pod|pod_name|instance|container|container_name|host|hostname|node)="([^"]*)"')
@@ -155,13 +149,12 @@ def has_colours(line: bytes) -> bool:
     return _COLOURS.search(line) is not None
 
 
-def _text(
-    name: str, form: str, pattern: bytes, unwrap: Callable[[Any, bytes], Unwrapped | None] = _prefixed
-) -> Wrapper:
-    return Wrapper(name, form, partial(unwrap, re.compile(pattern + _END)))
-
-
 COLOURS = Wrapper("colours", "colours of a terminal: `ESC[36m`, also as `^[[36m` or `#033[36m`", _colours)
+_WAYS: dict[str, Callable[[re.Pattern[bytes], bytes], Unwrapped | None]] = {
+    "prefix": _prefixed,
+    "syslog": _syslog,
+    "labels": _labelled,
+}
 #: Tried in this order; of equally good ones the first wins.
 WRAPPERS = (
     Wrapper(
@@ -169,45 +162,10 @@ WRAPPERS = (
     ),
     Wrapper("docker", 'Docker\'s json-file: `{"log":"LINE\\n","stream":"stdout",..}`; pieces are joined', _docker),
     Wrapper("journal-json", "`journalctl -o json`; pieces of a long line are joined", _journal),
-    _text("kubectl-prefix", "`kubectl logs --prefix`: `[pod/kafka-0/kafka] LINE`", _POD),
-    _text(
-        "compose",
-        "`docker compose logs` and `up`: `kafka-1  | LINE`; swarm's `service.slot.task@node    | LINE`",
-        _SERVICE,
+    *(
+        Wrapper(name, form, partial(_WAYS[way], _compiled(pattern)))
+        for name, (form, way, pattern) in _FILE.wrappers.items()
     ),
-    _text("gitlab", "GitLab's job logs: `2026-11-20T15:33:21.101234Z 01O LINE`", _ISO + rb" \d\d[OE]\+?"),
-    _text(
-        "logcli",
-        '`logcli query`: `2026-11-20T15:33:21Z {pod="kafka-0"} LINE`',
-        _ISO + rb" (?P<labels>\{[^}\n]*\})",
-        _labelled,
-    ),
-    _text("syslog-5424", "RFC 5424", _RFC_5424, _syslog),
-    _text(
-        "syslog",
-        "RFC 3164 with the months of any locale, rsyslog's files, `journalctl` (`-o short` and its variants)",
-        _SYSLOG,
-        _syslog,
-    ),
-    _text(
-        "timestamps",
-        "`kubectl logs --timestamps`, `docker logs --timestamps`, GitHub Actions, `aws logs tail`: an ISO time with Z "
-        "or an offset",
-        _ISO,
-    ),
-    _text("docker-desktop", "Docker Desktop's view: `2026-11-20 15:33:21 LINE`", rb"\d{4}-\d\d-\d\d[ T]" + _CLOCK),
-    _text(
-        "github-run",
-        "`gh run view --log`: the job, the step and a time, between tabs",
-        rb"[^\t\n]{1,200}\t[^\t\n]{1,200}\t\xef?\xbb?\xbf?" + _ISO,
-    ),
-    _text("kubetail", "`[pod container] LINE`", rb"\[(?P<source>[a-z0-9][a-z0-9.-]+(?: [a-z0-9][a-z0-9-]*)?)\]"),
-    _text(
-        "stern",
-        "stern, `pod container LINE`, and a stream's name that `aws logs tail` puts there",
-        rb"(?P<source>[A-Za-z0-9][\w./-]*[0-9/.-][\w./-]*(?: [a-z][a-z0-9-]*)?)",
-    ),
-    _text("quoted", "`> LINE`, as mail quotes", rb"(?:> ?)*>"),
     Wrapper(
         "indented",
         "four spaces or a tab before each line, as pasted text has",

@@ -42,6 +42,7 @@ OF_THIS_MACHINE = {
     "pipelines/rules/known_bugs.py": "files of the package",
     "pipelines/rules/texts.py": "files of the package",
     "pipelines/bronze/layouts/loggers.py": "files of the package",
+    "pipelines/bronze/wrappers/lines.py": "files of the package",
     "pipelines/grammars/templates.py": "files of the package",
     "pipelines/kafka/waits.py": "files of the package",
     "jobs/options.py": "the file of --conf",
