@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import SECOND_US
 from pipelines.controllers.leaderships import lives_of
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.kafka.controller_rows import (
@@ -321,5 +322,5 @@ def _within(window: Unavailability, refused: Mapping[int, int]) -> int:
     return sum(
         count
         for second, count in refused.items()
-        if second >= window.started_time_us // 1_000_000 and (until is None or second <= until // 1_000_000)
+        if second >= window.started_time_us // SECOND_US and (until is None or second <= until // SECOND_US)
     )

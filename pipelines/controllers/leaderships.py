@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import NEVER_US
 from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.kafka.controller_rows import (
     COMMITTED,
@@ -36,7 +37,7 @@ class Moment(NamedTuple):
 
 
 #: In place of a line that is not there.
-NEVER: Final = Moment(1 << 62, -1, NOWHERE)
+NEVER: Final = Moment(NEVER_US, -1, NOWHERE)
 
 
 def moment_of(row: EventRow | StateRow | LeadershipRow) -> Moment:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
+from pipelines.base.instants import NEVER_US
 from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
 from pipelines.controllers.leaderships import moment_of
@@ -51,7 +52,6 @@ _THREAD: Final = frozenset(
         "reassignment",
     )
 )
-_FOREVER: Final = 1 << 62
 #: A controller takes a topic offline this long before it begins to delete its replicas, at most.
 _TAKEN_OFFLINE_US: Final = 5_000_000
 _DELETED: Final = frozenset((r.DELETION_STARTED, r.DELETION_SUCCESSFUL, r.DELETION_INELIGIBLE))
@@ -78,7 +78,7 @@ class _Log(Generic[Row]):
         """The next instant of that broker."""
         times = self.times.get(broker_id, [])
         at = bisect_right(times, after_us)
-        return times[at] if at < len(times) else _FOREVER
+        return times[at] if at < len(times) else NEVER_US
 
 
 class _Cluster:
@@ -149,10 +149,10 @@ def _change(log: _Cluster, event: EventRow) -> list[ProcedureStep]:
     until = min(
         (
             row.time_us
-            for row in log.events.between(event.broker_id, event.time_us + 1, _FOREVER)
+            for row in log.events.between(event.broker_id, event.time_us + 1, NEVER_US)
             if row.event == event.event
         ),
-        default=_FOREVER,
+        default=NEVER_US,
     )
     after = log.events.between(event.broker_id, event.time_us, until)
     steps = [SeenStep("change_noticed", moment_of(event))]

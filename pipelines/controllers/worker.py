@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.base.groups import Columns, groups
+from pipelines.base.instants import SECOND_US
 from pipelines.controllers import decode as d
 from pipelines.controllers.cluster_facts import ClusterFacts
 from pipelines.controllers.failover import Failover
@@ -79,7 +80,7 @@ class _Output:
         """Partitions whose leaders one controller elected out of one cause are one procedure: only counts are kept."""
         if failover.strategy is None or failover.elected is None:
             return
-        cause = failover.elected.time_us // 1_000_000 if failover.detected is None else failover.detected.time_us
+        cause = failover.elected.time_us // SECOND_US if failover.detected is None else failover.detected.time_us
         key = (cluster_id, failover.elected.broker_id, failover.strategy, failover.old_leader, cause)
         known, steps = self._elections.get(key), election_steps(failover, failover.elected.broker_id)
         self._elections[key] = steps if known is None else merged_steps(known, steps)

@@ -23,6 +23,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import NEVER_US
 from pipelines.kafka.versions import Rules, rules_for
 from schemas.topics import GROUP_TOPIC, SHARE_TOPIC
 
@@ -80,7 +81,6 @@ LOG_ALL: Final = "log_all"
 #: Entity of dynamic values for all brokers.
 ALL_BROKERS: Final = "<default>"
 
-_EVER_US: Final = 1 << 62
 #: (instant in microseconds, value) in time order.
 History = tuple[tuple[int, str], ...]
 #: The same for an override; None from when it is not set any more.
@@ -200,7 +200,7 @@ class Contexts:
         """By broker, from when until when (exclusive) it ran versions whose rules are so; only those that ever did."""
         spans: Spans = {}
         for broker, eras in self.eras.items():
-            for (since_us, version), (until_us, _) in pairwise((*eras, (_EVER_US, ""))):
+            for (since_us, version), (until_us, _) in pairwise((*eras, (NEVER_US, ""))):
                 if holds(rules_for(version)):
                     spans.setdefault(broker, []).append((since_us, until_us))
         return spans

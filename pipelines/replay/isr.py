@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from pipelines.base.instants import TICK_US
+from pipelines.base.instants import NEVER_US, TICK_US
 from pipelines.kafka.context import Context
 from pipelines.replay import isr_outcome as o
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
@@ -268,7 +268,7 @@ class IsrWatch:
 
     def _look(self, now_us: int) -> None:
         """Which members of the ISR are out of sync by now; and when to look again."""
-        due_us = 1 << 62
+        due_us = NEVER_US
         for replica_id in self._rules.isr or _NO_REPLICAS:
             if replica_id == self._context.broker_id or replica_id in self._overdue or replica_id in self._in_flight:
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.base.instants import TICK_US
+from pipelines.base.instants import NEVER_US, TICK_US
 from pipelines.kafka.context import Context
 from pipelines.kafka.errors import (
     KAFKA_STORAGE_ERROR,
@@ -179,7 +179,7 @@ class IsrRules:
         due_us = follower.caught_lowest_us + self._context.lag_time_max_us
         if due_us <= now_us and follower.behind_us is None:
             self._wakes_on_append = True
-            return 1 << 62
+            return NEVER_US
         return due_us
 
     def predict_shrink(self, outcome: IsrOutcome, seen_us: int, refused_us: int, since_us: int) -> None:

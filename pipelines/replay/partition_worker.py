@@ -23,6 +23,7 @@ from pipelines.replay.partition_fold import Output, PartitionFold
 from pipelines.replay.wakes import Wake
 from pipelines.replay.watches import SESSION_WAKE_TYPES, Watch, Watches
 from schemas.events import Event
+from schemas.fields import spark_types
 from schemas.isr import ISR_TIMELINE
 
 KEY_TYPES = {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int"}
@@ -51,23 +52,10 @@ OUTCOME_TYPES = {
     "carrier_arrival_us": "long",
     "carrier_sent_us": "long",
 }
-#: A wake (`pipelines.replay.wakes.Wake`, field by field): `KEY_TYPES` and these. ``wake`` is its kind.
-WAKE_TYPES = {
-    "wake": "string",
-    "wake_offset": "long",
-    "wake_bytes": "long",
-    "estimated": "boolean",
-    "appended_lowest_us": "long",
-    "appended_highest_us": "long",
-    "committed_lowest_us": "long",
-    "committed_highest_us": "long",
-    "unstable": "boolean",
-    "wake_high_watermark": "long",
-    "wake_leader_epoch": "int",
-    "carrier": "string",
-    "without_carrier_us": "long",
-    "transaction_offset": "long",
-}
+_OF_WAKES = {"kind": "wake", "base_offset": "wake_offset", "size_bytes": "wake_bytes"}
+_OF_WAKES |= {name: f"wake_{name}" for name in ("high_watermark", "leader_epoch")}
+#: A wake (`pipelines.replay.wakes.Wake`): `KEY_TYPES` and these.
+WAKE_TYPES = {_OF_WAKES.get(name, name): type_ for name, type_ in spark_types(Wake).items()}
 #: ``final``: given by what lies before the seal.
 _FINAL = {"final": "boolean"}
 OUTCOMES = "outcomes"

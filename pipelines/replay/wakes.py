@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from schemas.fields import Int, Long
+
 # Kinds of wake.
 BATCH: Final = "batch"
 STABLE: Final = "stable"
@@ -27,21 +29,21 @@ class Wake(NamedTuple):
     kind: str
     #: of a batch; the last stable offset (stable); first offset of the segment (roll); log end offset (leader_start);
     #: first offset of the broker's own log (local_start)
-    base_offset: int | None = None
-    size_bytes: int | None = None  #: of a batch; None where the log does not tell it
+    base_offset: Long | None = None
+    size_bytes: Long | None = None  #: of a batch; None where the log does not tell it
     estimated: bool = False  #: the base offset is counted, not logged
     #: appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened
-    appended_lowest_us: int | None = None
-    appended_highest_us: int | None = None
+    appended_lowest_us: Long | None = None
+    appended_highest_us: Long | None = None
     #: committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it came to lie in
     #: the new segment
-    committed_lowest_us: int | None = None
-    committed_highest_us: int | None = None
+    committed_lowest_us: Long | None = None
+    committed_highest_us: Long | None = None
     unstable: bool = False  #: it was committed while a transaction below it was open; a `stable` wake frees it
-    high_watermark: int | None = None  #: of leader_start; up to where the follower shows its log (replicated)
-    leader_epoch: int | None = None  #: of the leadership
+    high_watermark: Long | None = None  #: of leader_start; up to where the follower shows its log (replicated)
+    leader_epoch: Int | None = None  #: of the leadership
     #: connection of the fetch that first carried it out, where only that proves the append (inferred)
     carrier: str | None = None
-    without_carrier_us: int | None = None  #: appended_highest_us as the other fetches prove it; None if none does
+    without_carrier_us: Long | None = None  #: appended_highest_us as the other fetches prove it; None if none does
     #: where the transaction that ended began (stable); None if an earlier log may have it
-    transaction_offset: int | None = None
+    transaction_offset: Long | None = None
