@@ -62,7 +62,7 @@ class Unavailability(NamedTuple):
 
 
 @dataclass
-class _State:
+class _PartitionEpoch:
     """What is known of one partition epoch."""
 
     incarnation: int
@@ -99,8 +99,8 @@ def _is_state(row: LeadershipRow | StateRow | RecordRow, kraft: bool) -> bool:
 
 def _states(
     rows: Iterable[LeadershipRow | StateRow | RecordRow], lives: TopicLives, kraft: bool
-) -> Mapping[int, list[_State]]:
-    by_epoch: dict[tuple[int, int], _State] = {}
+) -> Mapping[int, list[_PartitionEpoch]]:
+    by_epoch: dict[tuple[int, int], _PartitionEpoch] = {}
     ordered = sorted(rows, key=lambda row: (row.time_us, row.broker_id, row.ref))
     for row in ordered:
         if not _is_state(row, kraft):
@@ -108,9 +108,9 @@ def _states(
         assert row.partition_epoch is not None
         topic_id = None if isinstance(row, StateRow) else row.topic_id
         key = (lives.at(row.time_us, topic_id), row.partition_epoch)
-        state = by_epoch.setdefault(key, _State(*key, row.time_us, row.broker_id))
+        state = by_epoch.setdefault(key, _PartitionEpoch(*key, row.time_us, row.broker_id))
         state.take(row)
-    by_incarnation: dict[int, list[_State]] = {}
+    by_incarnation: dict[int, list[_PartitionEpoch]] = {}
     for key in sorted(by_epoch):
         by_incarnation.setdefault(key[0], []).append(by_epoch[key])
     return by_incarnation
@@ -120,7 +120,7 @@ class _Open(NamedTuple):
     """A window that has not ended yet."""
 
     kind: str
-    state: _State
+    state: _PartitionEpoch
     min_isr: int | None
     missing: int
 
@@ -140,7 +140,7 @@ class _Open(NamedTuple):
         )
 
 
-def _kind(state: _State, before: str | None, min_isr: int | None) -> str | None:
+def _kind(state: _PartitionEpoch, before: str | None, min_isr: int | None) -> str | None:
     if state.leader == NO_LEADER:
         return WITHOUT_LEADER
     if state.leader == LEADER_DURING_DELETE:
@@ -150,10 +150,12 @@ def _kind(state: _State, before: str | None, min_isr: int | None) -> str | None:
     return UNDER_MIN_ISR if len(state.isr) < min_isr else None
 
 
-def _of_incarnation(topic: str, partition: int, states: Sequence[_State], min_isr_of: MinIsrOf) -> list[Unavailability]:
+def _of_incarnation(
+    topic: str, partition: int, states: Sequence[_PartitionEpoch], min_isr_of: MinIsrOf
+) -> list[Unavailability]:
     windows: list[Unavailability] = []
     current: _Open | None = None
-    before: _State | None = None
+    before: _PartitionEpoch | None = None
     for state in states:
         if before is not None:
             state.leader = before.leader if state.leader is None else state.leader

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
 
-class Line(Protocol):
+class TopicLine(Protocol):
     """A line or record about a partition; each may lack what it does not name."""
 
     @property
@@ -26,7 +26,7 @@ class Line(Protocol):
     def partition_epoch(self) -> int | None: ...
 
 
-AnyLine = TypeVar("AnyLine", bound=Line)
+AnyLine = TypeVar("AnyLine", bound=TopicLine)
 
 
 class TopicLives(NamedTuple):
@@ -47,7 +47,7 @@ class TopicLives(NamedTuple):
 
 
 def topic_lives(
-    roles: Iterable[tuple[str | None, Line]], records: Iterable[Line], created_us: Iterable[int]
+    roles: Iterable[tuple[str | None, TopicLine]], records: Iterable[TopicLine], created_us: Iterable[int]
 ) -> TopicLives:
     """Lives of a topic, as the lines of one of its partitions show them.
 

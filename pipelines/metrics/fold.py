@@ -14,7 +14,7 @@ _TOGETHER = 200_000
 
 
 @dataclass
-class Fold:
+class Sums:
     """Sums and maxima by key."""
 
     #: keys, sums, maxima: columns
@@ -60,7 +60,7 @@ def cells_of(
     if table is None:
         return [], {name: [] for name in histograms}
     # Summing up is Arrow's: Python sees a row per key, and of the others a few numbers.
-    cells = Fold(keys, sums)
+    cells = Sums(keys, sums)
     cells.add(table)
     summed = cells.result()
     assert summed is not None

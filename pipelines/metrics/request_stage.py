@@ -17,7 +17,7 @@ from pipelines.lake.batches import batches_of, small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
 from pipelines.metrics import requests as of_requests
-from pipelines.metrics.fold import Fold
+from pipelines.metrics.fold import Sums
 from pipelines.metrics.requests import RequestCounts
 from pipelines.metrics.rows import Node, Row, lag_row, purgatory_rows
 from schemas import gold, silver
@@ -167,26 +167,26 @@ def _purgatories(
     lake: Lake, length_us: int, times: TimeRange, with_requests: Mapping[Node, Iterable[int]]
 ) -> Iterator[Row]:
     ends = {
-        name: Fold(("cluster_id", "broker_id", "operation", "interval"), ("operations",)) for name in ("from", "to")
+        name: Sums(("cluster_id", "broker_id", "operation", "interval"), ("operations",)) for name in ("from", "to")
     }
     where = times._replace(since_us=max(0, times.since_us - _LONGEST_WAIT_US)).where("arrival_time")
     for batch in batches_of(lake, gold.DELAYED_OPERATIONS, _OF_OPERATIONS, where):
         waited = pa.Table.from_batches([batch.filter(pc.greater(batch.column("wait_ms"), 0.0))])
-        for fold, column in ((ends["from"], "handled_time"), (ends["to"], "completed_time")):
+        for sums, column in ((ends["from"], "handled_time"), (ends["to"], "completed_time")):
             interval = pc.multiply(pc.divide(waited[column].cast(pa.int64()), length_us), length_us)
             ones = pa.array([1] * waited.num_rows, pa.int64())
             key = waited.select(["cluster_id", "broker_id", "operation"])
-            fold.add(key.append_column("interval", interval).append_column("operations", ones))
-    started, ended = (_by_interval(fold) for fold in ends.values())
+            sums.add(key.append_column("interval", interval).append_column("operations", ones))
+    started, ended = (_by_interval(sums) for sums in ends.values())
     for node, wanted in with_requests.items():
         for operation, purgatory in _PURGATORIES.items():
             key = (*node, operation)
             yield from purgatory_rows(node, purgatory, started.get(key, {}), ended.get(key, {}), wanted)
 
 
-def _by_interval(fold: Fold) -> dict[tuple[Any, ...], dict[int, int]]:
+def _by_interval(sums: Sums) -> dict[tuple[Any, ...], dict[int, int]]:
     operations: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
-    table = fold.result()
+    table = sums.result()
     for row in [] if table is None else table.to_pylist():
         operations[row["cluster_id"], row["broker_id"], row["operation"]][row["interval"]] = row["operations"]
     return operations
@@ -194,7 +194,7 @@ def _by_interval(fold: Fold) -> dict[tuple[Any, ...], dict[int, int]]:
 
 def _lags(lake: Lake, length_us: int, times: TimeRange) -> Iterator[Row]:
     """Followers' lags as their leaders' answers show them."""
-    largest = Fold(("cluster_id", "replica_id", "interval"), (), ("lag",))
+    largest = Sums(("cluster_id", "replica_id", "interval"), (), ("lag",))
     answered = (
         (pc.field("source") == "request")
         & (pc.field("topic") != METADATA_TOPIC)

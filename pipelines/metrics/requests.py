@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pipelines.kafka.errors import error_name
 from pipelines.metrics import mbeans
-from pipelines.metrics.fold import Fold, cells_of
+from pipelines.metrics.fold import Sums, cells_of
 from pipelines.metrics.mbeans import REQUEST_TIMES
 from pipelines.report.cubes.buckets import SHORTEST_MS, buckets_of, middle_of
 from schemas.metrics import AT_LEAST, EXACT, PERCENTILES
@@ -50,9 +50,9 @@ class RequestCounts:
     """Takes in batches of requests, each request once."""
 
     length_us: int  #: of intervals
-    _times: Fold = field(default_factory=lambda: Fold((*_TIMED, "bucket"), _SUMS, ("longest_ms", "shortest_ms")))
-    _requests: Fold = field(default_factory=lambda: Fold(_COUNTED, ("requests",)))
-    _errors: Fold = field(default_factory=lambda: Fold(_FAILED, ("errors",)))
+    _times: Sums = field(default_factory=lambda: Sums((*_TIMED, "bucket"), _SUMS, ("longest_ms", "shortest_ms")))
+    _requests: Sums = field(default_factory=lambda: Sums(_COUNTED, ("requests",)))
+    _errors: Sums = field(default_factory=lambda: Sums(_FAILED, ("errors",)))
 
     def produces(self, rows: pa.Table) -> None:
         """Take in rows of ``silver.produce_requests``."""
@@ -144,7 +144,7 @@ class RequestCounts:
     def _of_times(self) -> Iterator[Row]:
         table = _with_fetch(self._times.result())
         cells, histograms = cells_of(table, _TIMED, _SUMS, ("bucket",), "requests")
-        extremes = Fold(_TIMED, (), ("longest_ms", "shortest_ms"))
+        extremes = Sums(_TIMED, (), ("longest_ms", "shortest_ms"))
         if table is not None:
             extremes.add(table)
         rows = extremes.result()

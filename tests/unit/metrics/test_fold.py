@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipelines.metrics.fold import Fold
+from pipelines.metrics.fold import Sums
 
 
 def test_rows_of_many_keys_are_added_up_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.metrics.fold._TOGETHER", 50)
-    fold, grouped = Fold(("key",), ("number",)), []
+    fold, grouped = Sums(("key",), ("number",)), []
     group = fold._grouped
     monkeypatch.setattr(fold, "_grouped", lambda rows: grouped.append(rows.num_rows) or group(rows))
     for start in range(0, 4000, 10):
