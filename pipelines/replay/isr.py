@@ -31,8 +31,6 @@ from pipelines.replay.isr_rules import Expected, IsrRules
 from schemas import events as e
 from schemas.events import Event
 
-__all__ = ["IsrWatch"]
-
 #: A change of the ISR can be logged before the fetch that caused it has been handled: how long to wait for that fetch.
 _SETTLE_US = 5_000_000
 _NO_REPLICAS: frozenset[int] = frozenset()

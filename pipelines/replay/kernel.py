@@ -51,7 +51,7 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
         if event == last:  # the same line in two overlapping files
             return ()
     state.last = event
-    unfollowed = give_up(state, event.time_us)
+    unfollowed = state.decided.give_up(event.time_us, state.required)
     expire(state, event.time_us)
     handler(state, event)
     settle_us = state.context.settle_us
@@ -59,15 +59,6 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
     released = state.decided.release(event.time_us - settle_us, settle_us, state.required, oldest)
     wakes = state.take_wakes(event.time_us)
     return [*unfollowed, *released, *wakes] if unfollowed or wakes else released
-
-
-def give_up(state: State, now_us: int) -> list[PartitionOutcome]:
-    """Operations that wait for a batch to follow and have done so for too long.
-
-    Args:
-        now_us: no event that is not folded yet lies before it.
-    """
-    return state.decided.give_up(now_us, state.required)
 
 
 def finish(state: State) -> Iterable[PartitionOutcome | Wake]:

@@ -15,7 +15,7 @@ from pipelines.replay.isr_follower import LogEnd, Tracked
 from pipelines.replay.isr_judge import IsrJudge
 from pipelines.replay.isr_outcome import IsrOutcome
 from pipelines.replay.isr_rules import Expected, IsrRules
-from pipelines.replay.kernel import finish, give_up, step
+from pipelines.replay.kernel import finish, step
 from pipelines.replay.leadership import Follower, Leadership
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.pending_operations import PendingOperations
@@ -52,7 +52,7 @@ class PartitionFold:
 
     def give_up(self, now_us: int) -> Iterator[Output]:
         """Give what has waited for too long by an instant, before which there are no more events."""
-        yield from give_up(self.state, now_us)
+        yield from self.state.decided.give_up(now_us, self.state.required)
 
     def finish(self) -> Iterator[Output]:
         """The log ends here; give what is left."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.replay import outcome as o
-from pipelines.replay.kernel import give_up, step
+from pipelines.replay.kernel import step
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.state import State
 from pipelines.replay.wakes import Wake
@@ -259,8 +259,8 @@ def test_an_append_that_nothing_follows_is_given_up_an_hour_after_it_was_done() 
     state = State(context())
     for event in history:
         assert not any(isinstance(output, PartitionOutcome) for output in step(state, event))
-    assert give_up(state, (10 + hour_ms) * MS - 1) == []
-    (unfollowed,) = give_up(state, (10 + hour_ms) * MS)
+    assert state.decided.give_up((10 + hour_ms) * MS - 1, state.required) == []
+    (unfollowed,) = state.decided.give_up((10 + hour_ms) * MS, state.required)
     assert (unfollowed.request_id, unfollowed.cause, unfollowed.required_offset) == ("r0", o.LEADER_ONLY, None)
     assert len(state.decided) == 0
     # What comes next would have given it up as well, before it tells of the offset.
