@@ -129,11 +129,8 @@ def assemble(
             for row in rows.throttled
         ),
         timeline=timeline(rows),
-        provenance=Provenance(
-            run_id=run.run_id,
-            code_version=run.code_version,
-            config_hash=run.config_hash,
-            rules_fingerprint=run.rules_fingerprint,
+        provenance=Provenance.of(
+            vars(run),
             inputs=tuple(
                 InputFile(file=row["path"], sha256=row["sha256"])
                 for row in sorted(rows.files, key=lambda row: (row["path"], row["sha256"]))

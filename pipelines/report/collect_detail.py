@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -206,13 +207,7 @@ def _story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -
         fetches=_fetches_of(tables, operations),
         paths=paths,
     )
-    return stories.StoryRows(
-        operations=operations,
-        requests=bare.requests,
-        fetches=bare.fetches,
-        texts=_texts(tables, stories.lines_of(bare)),
-        paths=paths,
-    )
+    return replace(bare, texts=_texts(tables, stories.lines_of(bare)))
 
 
 def _plain(part: dict[str, Any]) -> dict[str, Any]:
