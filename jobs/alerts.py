@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 import orjson
 
 from pipelines.base.errors import ConfigError
-from pipelines.report.happened import bug, window
+from pipelines.report.happened import account_of, bug, window
 from pipelines.report.model import Incident
 
 #: PagerDuty's key is a secret, which the list of processes would show.
@@ -72,7 +72,7 @@ def _json(alert: Alert, _: Mapping[str, str]) -> Any:
 def _slack(alert: Alert, _: Mapping[str, str]) -> Any:
     incident = alert.incident
     state = "ended" if alert.has_ended else incident.severity
-    lines = [f"*{state}* {window(incident)} UTC: {incident.sentence} {bug(incident)}".rstrip()]
+    lines = [f"*{state}* {window(incident)} UTC: {account_of(incident)}"]
     if incident.advice and not alert.has_ended:
         lines.append(incident.advice)
     text = "\n".join(lines).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

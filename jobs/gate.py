@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from pipelines.base.plain import plain
 from pipelines.report.correctness import place_of
-from pipelines.report.happened import ALSO_LOGGED, bug, window, worst
+from pipelines.report.happened import ALSO_LOGGED, account_of, window, worst
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Incident, Report, Verdict
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.small_tables import FINDINGS_MAX
@@ -105,8 +105,8 @@ def _happened(report: Report) -> Iterator[str]:
     """The most harmful incidents of the window, but what was done on purpose: a line each."""
     chains = worst(report)
     for chain in chains[:INCIDENTS_MAX]:
-        said = f"{chain.severity}, {window(chain.cause)}: {chain.cause.sentence} {bug(chain.cause)}"
-        yield f"happened: {plain(said.rstrip())}"
+        said = f"{chain.severity}, {window(chain.cause)}: {account_of(chain.cause)}"
+        yield f"happened: {plain(said)}"
     more = len(chains) - INCIDENTS_MAX
     if more > 0:
         yield f"happened: {more} more, see highwater incidents"

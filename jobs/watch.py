@@ -25,7 +25,7 @@ from pipelines.base.errors import HighwaterError
 from pipelines.bronze.discover import discover
 from pipelines.bronze.text_sizes import new_bytes
 from pipelines.metrics.live import exposition
-from pipelines.report.happened import ALSO_LOGGED, bug
+from pipelines.report.happened import ALSO_LOGGED, account_of
 from pipelines.report.model import Incident, Report
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
@@ -177,7 +177,7 @@ def line(alert: Alert) -> str:
     incident = alert.incident
     if alert.has_ended:
         return f"{incident.end_time}  ended  {incident.sentence} [{incident.incident_id[:12]}]"
-    said = f"{incident.start_time}  {incident.severity}  {incident.sentence} {bug(incident)}".rstrip()
+    said = f"{incident.start_time}  {incident.severity}  {account_of(incident)}"
     return f"{said} [{incident.incident_id[:12]}]"
 
 

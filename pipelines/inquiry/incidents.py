@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import orjson
 
 from pipelines.base.plain import PROSE_WIDTH, WIDTH_MAX, plain
-from pipelines.report.happened import Chain, bug, chains, commands, window
+from pipelines.report.happened import Chain, account_of, chains, commands, window
+from pipelines.report.lines import indented
 from pipelines.report.model import Incident
 
 TEXT_MAX = 1200
@@ -45,11 +46,11 @@ def as_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) -> s
 def _chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
     cause = chain.cause
     yield plain(f"{chain.severity}, {window(cause)} UTC   {cause.kind} {cause.incident_id}", WIDTH_MAX)
-    yield from _wrapped(f"{cause.sentence} {bug(cause)}".rstrip(), "  ", "  ")
+    yield from indented(account_of(cause), "  ", "  ")
     if cause.advice:
-        yield from _wrapped(cause.advice, "  > ", "    ")
+        yield from indented(cause.advice, "  > ", "    ")
     for effect in chain.effects:
-        yield from _wrapped(f"{effect.start_time[11:19]}  {effect.sentence} {bug(effect)}".rstrip(), "  - ", " " * 14)
+        yield from indented(f"{effect.start_time[11:19]}  {account_of(effect)}", "  - ", " " * 14)
     for line in cause.evidence:
         yield plain(f"    {line.file}:{line.line_no}", WIDTH_MAX)
         text = plain(line.text, TEXT_MAX)
@@ -60,8 +61,3 @@ def _chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
     for command in commands(cause, has_requests):
         yield f"    $ {command}"
     yield ""
-
-
-def _wrapped(text: str, first: str, rest: str) -> list[str]:
-    shown = plain(text, TEXT_MAX)
-    return textwrap.wrap(shown, PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 import orjson
 
-from pipelines.base.plain import PROSE_WIDTH, count, ms, plain
+from pipelines.base.plain import count, ms, plain
 from pipelines.inquiry.answer import Answer, Table
 from pipelines.report.cluster.parts import Step
+from pipelines.report.lines import indented
 
-#: Columns of prose.
 #: Characters of a line of a log; JSON has what the tables hold.
 LINE_MAX = 240
-SENTENCE_MAX = 1200
 
 
 def as_json(answer: Answer) -> str:
@@ -34,13 +32,7 @@ def as_text(answer: Answer, is_whole: bool = False) -> str:
 def _lines(answer: Answer, is_whole: bool) -> Iterator[str]:
     yield plain(answer.title)
     for sentence in answer.sentences:
-        yield from textwrap.wrap(
-            plain(sentence, SENTENCE_MAX),
-            PROSE_WIDTH,
-            initial_indent="  ",
-            subsequent_indent="    ",
-            break_on_hyphens=False,
-        )
+        yield from indented(sentence, "  ", "    ")
     if answer.steps:
         yield ""
         day = None
@@ -52,13 +44,7 @@ def _lines(answer: Answer, is_whole: bool) -> Iterator[str]:
 
 
 def _step(step: Step, is_whole: bool) -> Iterator[str]:
-    yield from textwrap.wrap(
-        plain(step.what, SENTENCE_MAX),
-        PROSE_WIDTH,
-        initial_indent=f"{'no time' if step.time is None else step.time[11:-1]:14}",
-        subsequent_indent=" " * 14,
-        break_on_hyphens=False,
-    )
+    yield from indented(step.what, f"{'no time' if step.time is None else step.time[11:-1]:14}", " " * 14)
     if step.file is not None:
         yield f"{'':14}{plain(step.file)}:{step.line_no} (byte {step.byte_offset})"
         if step.text is not None:

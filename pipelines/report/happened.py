@@ -113,6 +113,11 @@ def bug(incident: Incident) -> str:
     return f"Known bug {incident.known_bug.id}{fixed}."
 
 
+def account_of(incident: Incident) -> str:
+    """What happened, and the known bug that it is."""
+    return f"{incident.sentence} {bug(incident)}".rstrip()
+
+
 def commands(incident: Incident, has_requests: bool) -> list[str]:
     """What to ask next, each with window and subject filled in.
 

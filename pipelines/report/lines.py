@@ -22,6 +22,12 @@ def wrapped(line: str) -> Iterator[str]:
     yield from textwrap.wrap(line, PROSE_WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
+def indented(text: str, first: str, rest: str, limit: int = 3 * TEXT_MAX) -> list[str]:
+    """A text over as many lines as it needs, behind the first indentation, then behind the other."""
+    shown = plain(text, limit)
+    return textwrap.wrap(shown, PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
 def listed(prefix: str, texts: Sequence[str]) -> Iterator[str]:
     """Some texts, each behind a prefix, and how many more there are."""
     for text in texts[:SHOWN_MAX]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pipelines.base.plain import count, plain
 from pipelines.report.correctness import place_of
-from pipelines.report.happened import bug, window, worst
+from pipelines.report.happened import account_of, window, worst
 from pipelines.report.model import CLEAN, Finding, Report
 from pipelines.report.page.first_screen import first_screen
 from pipelines.report.render_markdown import render_markdown
@@ -38,7 +38,7 @@ def _pager_lines(report: Report) -> Iterator[str]:
         yield f"since: {_since(report)}"
     elif happened is not None:
         incident = happened.cause
-        yield f"worst: {happened.severity}: {incident.sentence} {bug(incident)}".rstrip()
+        yield f"worst: {happened.severity}: {account_of(incident)}"
         yield f"since: {window(incident)}"
         if report.verdict == CLEAN and happened.advice:
             yield f"next: {happened.advice}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, count, plain, share
+from pipelines.base.plain import TEXT_MAX, WIDTH_MAX, count, plain, share
 from pipelines.report.correctness import rule_states
-from pipelines.report.happened import Chain, bug, headline, story, verdict_sentence, window
-from pipelines.report.lines import SHOWN_MAX, listed, number, wrapped
+from pipelines.report.happened import Chain, account_of, headline, story, verdict_sentence, window
+from pipelines.report.lines import SHOWN_MAX, indented, listed, number, wrapped
 from pipelines.report.model import Coverage, Report, Window
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
@@ -57,8 +56,7 @@ def _story(report: Report) -> Iterator[str]:
         yield ""
         yield from _chain(f"{place}. ", chain)
         for effect in chain.effects:
-            text = plain(f"{effect.start_time[11:19]}  {effect.sentence} {bug(effect)}".rstrip(), 2 * TEXT_MAX)
-            yield from _indented(text, "   - ", " " * 15)
+            yield from indented(f"{effect.start_time[11:19]}  {account_of(effect)}", "   - ", " " * 15, 2 * TEXT_MAX)
     if told.left_out:
         yield ""
         yield f"and {number(told.left_out, 'incident')} more: highwater incidents"
@@ -66,20 +64,16 @@ def _story(report: Report) -> Iterator[str]:
         yield ""
         yield "also logged at WARN or above:"
         for incident in told.also_logged:
-            yield from _indented(plain(incident.sentence, 2 * WIDTH_MAX), "  ", "    ")
+            yield from indented(incident.sentence, "  ", "    ", 2 * WIDTH_MAX)
 
 
 def _chain(mark: str, chain: Chain) -> Iterator[str]:
     """The cause, and what to do."""
     yield plain(f"{mark}{chain.severity}, {window(chain.cause)}", WIDTH_MAX)
     indent = " " * len(mark)
-    yield from _indented(plain(f"{chain.cause.sentence} {bug(chain.cause)}".rstrip(), 3 * TEXT_MAX), indent, indent)
+    yield from indented(account_of(chain.cause), indent, indent)
     if chain.advice:
-        yield from _indented(plain(chain.advice, 2 * TEXT_MAX), f"{indent}> ", f"{indent}  ")
-
-
-def _indented(text: str, first: str, rest: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+        yield from indented(chain.advice, f"{indent}> ", f"{indent}  ", 2 * TEXT_MAX)
 
 
 def _in_short(report: Report) -> Iterator[str]:

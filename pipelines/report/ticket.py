@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipelines.base.plain import count, plain
-from pipelines.report.happened import Chain, bug, headline, story, verdict_sentence, window
+from pipelines.report.happened import Chain, account_of, headline, story, verdict_sentence, window
 from pipelines.report.model import Report
 
 #: Of a sentence; a ticket takes long lines.
@@ -32,8 +32,8 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _of_chain(number: int, chain: Chain) -> Iterator[str]:
     cause = chain.cause
-    yield f"{number}. {chain.severity}, {window(cause)} UTC: {cause.sentence} {bug(cause)}".rstrip()
+    yield f"{number}. {chain.severity}, {window(cause)} UTC: {account_of(cause)}"
     for effect in chain.effects:
-        yield f"   - {window(effect)}: {effect.sentence} {bug(effect)}".rstrip()
+        yield f"   - {window(effect)}: {account_of(effect)}"
     if chain.advice:
         yield f"   What to do: {chain.advice}"
