@@ -16,7 +16,6 @@ from pipelines.inquiry import (
     finding,
     incidents,
     partition,
-    read_clusters,
     request,
     survivors,
     whatif,
@@ -25,7 +24,7 @@ from pipelines.inquiry import (
 from pipelines.inquiry.answer import Answer, Table
 from pipelines.inquiry.finding import finding_rows, findings
 from pipelines.inquiry.partition import cluster_of, partition_facts, partition_rows, without_leader
-from pipelines.inquiry.read_lines import lines_of
+from pipelines.inquiry.read_lines import lines_of, named
 from pipelines.inquiry.render import as_json, as_text, cells
 from pipelines.inquiry.request import CANDIDATES_MAX, by_id, by_number, request_rows
 from pipelines.inquiry.whatif import variants
@@ -68,7 +67,7 @@ class Question(NamedTuple):
         Raises:
             InputError: the lake has none of this name.
         """
-        return None if self.cluster is None else read_clusters.named(self.reader, self.cluster)
+        return None if self.cluster is None else named(self.reader, self.cluster)
 
     @property
     def since_us(self) -> int | None:

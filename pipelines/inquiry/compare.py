@@ -12,8 +12,7 @@ from pipelines.base.plain import ms, share
 from pipelines.base.values import instant
 from pipelines.inquiry.answer import Answer, Table, listed, plural
 from pipelines.inquiry.quantiles import QUANTILES, quantiles, rounded
-from pipelines.inquiry.read_clusters import named, require_one_between
-from pipelines.inquiry.read_lines import ARRIVED, FAR_US, OF_CLUSTER
+from pipelines.inquiry.read_lines import ARRIVED, FAR_US, OF_CLUSTER, named, require_one_between
 from pipelines.inquiry.whatif import Counts
 from pipelines.lake.reader import LakeReader
 from pipelines.report import queries

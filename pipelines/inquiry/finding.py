@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.base.values import iso_utc
-from pipelines.incidents.known import releases_of
+from pipelines.incidents.incident import releases_of
 from pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
 from pipelines.inquiry.read_lines import lines_of
 from pipelines.inquiry.shown import SHOWS, shows

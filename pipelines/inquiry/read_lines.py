@@ -1,11 +1,15 @@
-"""Reads texts and files of lines."""
+"""Reads texts and files of lines, and which cluster a question is about; and how times are handed to DuckDB."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import datetime
 
+from pipelines.base.errors import InputError
 from pipelines.inquiry.answer import Lines, Row
+from pipelines.lake.clusters import ClusterFile, cluster_named
 from pipelines.lake.reader import LakeReader
+from schemas.bronze import LOG_FILES
 
 #: Columns that say where a line is.
 LINE = "file_id, byte_offset, line_no"
@@ -43,3 +47,39 @@ def lines_of(reader: LakeReader, rows: Iterable[Row]) -> Lines:
         },
         paths={row["file_id"]: row["path"] for row in files},
     )
+
+
+def named(reader: LakeReader, name: str) -> str:
+    """The cluster that is called so, by its name or the id that its lines tell.
+
+    Raises:
+        InputError: the lake has none; names those that it has.
+    """
+    if not reader.has(LOG_FILES.full_name):
+        return name
+    # A lake of an older version lacks a column.
+    rows = reader.rows("SELECT DISTINCT COLUMNS('^(logged_)?cluster_id$|^broker_id$') FROM bronze_log_files")
+    return cluster_named(reader.root, [ClusterFile(**row) for row in rows], name)
+
+
+def require_one(reader: LakeReader, clusters: Collection[str]) -> None:
+    """See that an answer is of one cluster: the same broker id, or partition, of another is another one.
+
+    Raises:
+        InputError: it is of several; names them.
+    """
+    if len(clusters) > 1:
+        problem = f"tells of {len(clusters)} clusters then"
+        raise InputError(reader.root, problem, f"give --cluster with one of {', '.join(sorted(clusters))}")
+
+
+def require_one_between(reader: LakeReader, cluster_id: str | None, since: datetime, until: datetime) -> None:
+    """`require_one` of those whose requests arrived in a window, unless one was named."""
+    if cluster_id is None:
+        rows = reader.rows(
+            """SELECT DISTINCT cluster_id FROM gold_delayed_operations
+               WHERE arrival_time >= $since AND arrival_time < $until""",
+            since=since,
+            until=until,
+        )
+        require_one(reader, {row["cluster_id"] for row in rows})

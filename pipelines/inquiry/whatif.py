@@ -15,8 +15,7 @@ from pipelines.base.plain import ms
 from pipelines.base.values import instant, iso_utc
 from pipelines.inquiry.answer import Answer, Row, Table, plural
 from pipelines.inquiry.quantiles import quantiles, rounded
-from pipelines.inquiry.read_clusters import require_one_between
-from pipelines.inquiry.read_lines import ARRIVED, FAR_US
+from pipelines.inquiry.read_lines import ARRIVED, FAR_US, require_one_between
 from pipelines.lake.reader import LakeReader
 from pipelines.report import queries
 from pipelines.report.figures import PRODUCE

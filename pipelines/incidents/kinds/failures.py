@@ -8,9 +8,8 @@ from typing import Any
 
 from pipelines.incidents.episodes import Episode, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, Bug, Incident
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, Bug, Incident, bug_of
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.known import bug_of
 from pipelines.incidents.words import brokers, clock, number, partitions, sentence
 
 _ENDS = ("FATAL", "ERROR")

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Incident
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Incident, bug_of
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.known import bug_of
 from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, span, times
 
 #: Begin of a line of the fetcher thread from the leader ``key``.

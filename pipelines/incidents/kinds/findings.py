@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import CRITICAL, MAJOR, Bug, Incident, Severity
+from pipelines.incidents.incident import CRITICAL, MAJOR, Bug, Incident, Severity, releases_of
 from pipelines.incidents.kind import kind
-from pipelines.incidents.known import releases_of
 from pipelines.incidents.words import number
 
 #: Rules that say that acknowledged records are gone.

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from pipelines.incidents.episodes import episodes, grouped
 from pipelines.incidents.facts import Facts, Node, partition_name
-from pipelines.incidents.incident import MAJOR, MINOR, Incident
+from pipelines.incidents.incident import MAJOR, MINOR, Incident, bug_of
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.known import bug_of
 from pipelines.incidents.processes import shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
 

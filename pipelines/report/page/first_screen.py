@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pipelines.base.plain import count
 from pipelines.base.recurrence import BY_WEIGHT
-from pipelines.incidents.known import releases_of
+from pipelines.incidents.incident import releases_of
 from pipelines.report.correctness import rule_states
 from pipelines.report.happened import Story, commands, headline, story, verdict_sentence, window
 from pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
