@@ -150,7 +150,7 @@ def _plain(said: str, folder: Path) -> str:
     said = re.sub(r"process \d+ on \S+, since [\d: -]+ UTC", "process 4711 on HOST, since TIME", said)
     said = re.sub(r"in [\d.]+m?s, after", "in some seconds, after", said)
     said = re.sub(r"install Java 17 or later \(.*?\)", "install Java 17 or later (by this system's command)", said)
-    return re.sub(r"this is \d+\.\d+\.\d+", "this is 0.5.0", said)
+    return re.sub(r"this is \d+\.\d+\.\d+", "this is VERSION", said)
 
 
 def document(rows: Mapping[str, list[str]]) -> str:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -37,6 +38,12 @@ def test_code_counts_by_what_it_does_and_not_by_where_it_is() -> None:
     assert code_hash({name: text.encode() for name, text in installed.items()}) == code_hash(
         {name: text.encode() for name, text in sources.items()}
     )
+
+
+def test_the_changelog_is_cut_at_the_version_that_is_built() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[:2] == ["Unreleased", version]
 
 
 def test_only_imports_change() -> None:
