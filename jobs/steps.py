@@ -49,7 +49,7 @@ from pipelines.spark.spark_jobs import step
 from pipelines.storage.machine_faults import machine_faults
 from pipelines.storage.place import Place
 from pipelines.storage.unmade import unmade
-from pipelines.upkeep.upgrade import require_up_to_date, upgrade
+from pipelines.upkeep.upgrade import note_version, require_up_to_date, upgrade
 from schemas.audit import RULE_RESULTS
 from schemas.catalog import TABLES
 
@@ -243,6 +243,7 @@ def open_lake(
                     # What fails in a run that may not write any more fails for that reason, whatever it says.
                     fence()
                     raise
+                note_version(run.lake)
                 if run.catalog is not None:
                     with stage(run, lake, "catalog"):
                         names = register_in(spark, run.lake, run.catalog)

@@ -1,7 +1,7 @@
 """What the JVM says of itself is kept from the user: that Spark uses an incubator module, or a deprecated method.
 
-The JVM prints these before any logging is set up and has no option against them. So its stderr goes through a pipe, and
-everything but them is handed on as it comes.
+The JVM prints these before any logging is set up and has no option against them, and on stdout why it cannot begin. So
+both go through a pipe, and everything but them is handed on to stderr as it comes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STDERR = 2
 
 @contextmanager
 def filtered_stderr() -> Iterator[int]:
-    """A file descriptor for the stderr of a process that is started within the block."""
+    """A file descriptor for stdout and stderr of a process that is started within the block."""
     reading, writing = os.pipe()
     Thread(target=_hand_on, args=(reading,), name="jvm-stderr", daemon=True).start()
     try:

@@ -149,7 +149,7 @@ def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> 
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         with filtered_stderr() as stderr:
-            SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": stderr}))  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stdout": stderr, "stderr": stderr}))  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise

@@ -96,6 +96,12 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
     return [f"{spec.full_name}: {what}" for spec, _, what in steps]
 
 
+def note_version(root: Place) -> None:
+    """Have a lake whose tables this version made say so."""
+    if _tables(resolved(root)):
+        note_program(resolved(root), _declarations())
+
+
 def planned(root: Place) -> list[str]:
     """What `upgrade` would do, a line per table.
 

@@ -108,6 +108,14 @@ def test_a_lake_of_this_version_is_left_alone(tmp_path: Path) -> None:
     assert {table_version(tmp_path / spec.layer / spec.name) for spec in TABLES} == {0}
 
 
+def test_a_lake_says_which_version_made_it(tmp_path: Path) -> None:
+    upgrade.note_version(tmp_path)
+    assert not lake_program.is_noted(tmp_path)
+    make(tmp_path, LOG_FILES)
+    upgrade.note_version(tmp_path)
+    assert lake_program.is_noted(tmp_path)
+
+
 def test_a_folder_without_tables_is_left_alone(tmp_path: Path) -> None:
     assert upgrade.upgrade(tmp_path / "lake", no_fence) == []
     assert list(tmp_path.iterdir()) == []
