@@ -173,9 +173,15 @@ def _broken(line: str, width: int, hang: int | None) -> str:
     """A line over as many as it needs."""
     if len(line) <= width or _COMMAND.search(line):
         return line
-    indent = " " * (len(line) - len(line.lstrip(" ")))
-    rest = f"{indent}  " if hang is None else " " * hang
-    return fill(line, width, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+    prose = line.lstrip(" ")
+    indent = " " * (len(line) - len(prose))
+    return fill(
+        *(prose, width),
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  " if hang is None else " " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _folded(text: str) -> str:

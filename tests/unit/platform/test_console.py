@@ -68,6 +68,7 @@ def test_prose_is_broken_between_words_on_a_narrow_terminal(monkeypatch: pytest.
     out, file = Screen(), io.StringIO()
     RichConsole(out, io.StringIO()).prose(f"{sentence}\n  {sentence}\n{command}")
     RichConsole(out, io.StringIO()).prose(sentence, hang=9)
+    RichConsole(out, io.StringIO()).prose(f"{'':14}{path * 2}:12 (byte 40)")
     RichConsole(out, io.StringIO()).result(sentence)
     RichConsole(file, io.StringIO()).prose(sentence)
     assert out.getvalue().splitlines() == [
@@ -75,6 +76,7 @@ def test_prose_is_broken_between_words_on_a_narrow_terminal(monkeypatch: pytest.
         *(f"  {first}", f"    {second}"),
         command,
         *(first, f"{'':9}{second}"),
+        *(f"{'':14}{path * 2}:12", f"{'':16}(byte 40)"),
         sentence,
     ]
     assert file.getvalue().splitlines() == [sentence]
