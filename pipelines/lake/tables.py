@@ -38,7 +38,9 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> Non
         create(folder, _declared(spec), fence)
     except OSError as error:
         remedy = "make it writable and make room, or choose another folder with --lake"
-        raise InputError(folder / "_delta_log", f"cannot be written ({error.strerror or error})", remedy) from None
+        # The library tells what it did from the outside in, the system's own words last.
+        words = error.strerror or str(error).rpartition("↳\x1b[0m")[2].partition(" (os error")[0].strip()
+        raise InputError(folder / "_delta_log", f"cannot be written ({words})", remedy) from None
 
 
 def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
