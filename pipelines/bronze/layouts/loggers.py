@@ -162,11 +162,14 @@ def by_template(message: bytes) -> str | None:
         starts = {start + (text[start : start + 1] == " ")}
     keys = {text[start : start + _KEY] for start in starts} | {""}
     index = _loggers_by_key()
-    read: dict[str, str] = {}
+    typed: dict[str, str] = {}
+    known: dict[str, str] = {}
     for logger in sorted({logger for key in keys for logger in index.get(key, ())}):
         parsed = own_template(logger, message)
         if parsed is not None and (parsed.template in _telling() or logger == REQUEST_LOGGER):
-            read.setdefault(repr((parsed.template, parsed.facts)), logger)
+            # A text that carries nothing may end in anything: "Broker 1 .*" is no rival of one that is read wholly.
+            (typed if parsed.facts else known).setdefault(repr((parsed.template, parsed.facts)), logger)
+    read = typed or known
     if len(read) == 1:
         return next(iter(read.values()))
     rest = [text[start:].rstrip() for start in starts]

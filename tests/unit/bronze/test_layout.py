@@ -171,6 +171,7 @@ def test_what_a_message_of_old_begins_with_is_no_field() -> None:
         ("SnapshotGenerator", b"nothing that it prints", None),
         ("Nobodys", b"x", "Nobodys"),
         ("Logging", b"[KafkaServer id=1] started", "kafka.server.KafkaServer"),
+        ("Logging", b"Broker 1 finished handling stop replica (delete=true) for partition t-0", "state.change.logger"),
         ("Logging", b"nothing that Kafka prints", None),
     ],
 )
