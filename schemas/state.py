@@ -22,7 +22,7 @@ FOLDS = TableSpec(
     name="folds",
     comment="One row per run and thing that a replay goes on from: a partition on its leader, a connection's fetches, "
     "an operation still waiting. They count once state.runs names the run; those of the last runs stay, "
-    "and of one run a day.",
+    "and of one run an hour and a day.",
     columns=(
         required("run_number", LONG, "Run that left it, state.runs.run_number"),
         required("kind", STRING, "partition, session, evidence, connection, watch, wake, outcome"),

@@ -29,7 +29,8 @@ FINGERPRINT: Final = "fingerprint"
 UNCHANGED: Final = "unchanged"
 
 _SECOND_US: Final = 1_000_000
-_DAY_US: Final = 86_400_000_000
+_HOUR_US: Final = 3_600_000_000
+_DAY_US: Final = 24 * _HOUR_US
 
 
 class Seal(NamedTuple):
@@ -78,14 +79,16 @@ def runs_that_hold(runs: Iterable[Run], cluster_id: str) -> Iterator[Run]:
             back[broker] = min(us, back.get(broker, us))
 
 
-def runs_to_keep(runs: Sequence[Run], pinned: Mapping[str, int], last: int) -> set[int]:
-    """Runs whose folds stay: the last ones, and of each cluster the first one that is final for some part of a day.
+def runs_to_keep(runs: Sequence[Run], pinned: Mapping[str, int], last: int, hours: int) -> set[int]:
+    """Runs whose folds stay, for files that come late: the last ones, and of each cluster the first one that is final
+    for some part of an hour, and of a day.
 
     Args:
         runs: the newest first.
         pinned: by cluster of which days were dropped, the number of the run that its replay begins with; no older one
             is asked for again.
         last: how many of the last ones.
+        hours: how far back the first one of each hour stays.
 
     Returns:
         Numbers, as of `Run.folds_run`.
@@ -93,12 +96,12 @@ def runs_to_keep(runs: Sequence[Run], pinned: Mapping[str, int], last: int) -> s
     keep = {run.folds_run for run in runs[:last]}
     for cluster_id in {cluster_id for run in runs for cluster_id, _ in run.seals}:
         begins = pinned.get(cluster_id, 0)
-        first = {
-            (run.final_us(cluster_id) or 0) // _DAY_US: run.folds_run
-            for run in runs_that_hold(runs, cluster_id)
-            if run.folds_run >= begins
-        }
+        finals = [(run.final_us(cluster_id) or 0, run.folds_run) for run in runs_that_hold(runs, cluster_id)]
+        since_us = max((us for us, _ in finals), default=0) - hours * _HOUR_US
+        first = {us // _DAY_US: number for us, number in finals if number >= begins}
         keep.update(first.values(), {begins})
+        first = {us // _HOUR_US: number for us, number in finals if number >= begins and us >= since_us}
+        keep.update(first.values())
     return keep - {0}
 
 

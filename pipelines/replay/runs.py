@@ -19,8 +19,8 @@ from pipelines.lake.small_tables import Tables
 from pipelines.replay import fetch_sessions, isr_evidence, partition_fold
 from schemas.state import EXPIRIES, FOLDS, RUNS
 
-#: Runs whose folds a late file may go back to, beside the first one of each day: two days of hours.
-LAST_RUNS: Final = 48
+#: Of these a late file finds the folds, and of the first run of each hour so far back, and of each day.
+LAST_RUNS, LAST_HOURS = 12, 48
 
 _OF_RUN = ("run_number", "run_id", "components", "inputs", "folds_run", "folds_shape")
 _OF_BROKER = ("cluster_id", "broker_id", "reason", "from_time", "premises", "file_ids")
@@ -97,7 +97,7 @@ def replaced_folds(runs: Sequence[Run], pinned: Mapping[str, int]) -> pc.Express
     # Ranges, since statistics of files tell nothing of what is not among numbers.
     run_number, before = pc.field("run_number"), pc.scalar(True)
     gone = pc.scalar(False)
-    for kept in sorted(runs_to_keep(runs, pinned, LAST_RUNS)):
+    for kept in sorted(runs_to_keep(runs, pinned, LAST_RUNS, LAST_HOURS)):
         gone |= before & (run_number < kept)
         before = run_number > kept
     return gone | before
