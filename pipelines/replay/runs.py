@@ -8,7 +8,7 @@ from functools import reduce
 from hashlib import sha256
 from itertools import groupby
 from operator import or_
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
