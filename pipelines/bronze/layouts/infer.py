@@ -13,7 +13,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
-from itertools import islice
 from typing import NamedTuple
 
 from pipelines.bronze.broken_lines import width_of
@@ -119,7 +118,11 @@ def _of_group(group: _Group, is_named: bool) -> Inferred:
     """The best layout of a group of lines; one whose lines name their loggers, or none that does."""
     best = Inferred(None)
     patterns = (pattern for pattern in group.patterns() if ("%c" in pattern or "%C" in pattern) == is_named)
-    for pattern in islice(dict.fromkeys(patterns), _CANDIDATES_MAX if is_named else _NAMELESS_MAX):
+    candidates = list(dict.fromkeys(patterns))
+    if not is_named:
+        # Words of a message may look like fields: with nothing to hold them against, the fewest go first.
+        candidates.sort(key=lambda pattern: pattern.count("%"))
+    for pattern in candidates[: _CANDIDATES_MAX if is_named else _NAMELESS_MAX]:
         found = tried(pattern, group.lines)
         best = max(best, found, key=_score)
         if found.score >= _SETTLED * len(group.lines):
@@ -279,8 +282,8 @@ def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool,
     if len(first) == 1 and (sign := next(iter(first))) in _BRACKET_AT and (found := _all(_BRACKET_AT[sign], rests)):
         yield from _bracket(pattern, sign.decode(), rests, found, has_level, has_logger, left)
         return
-    if any(bare_context(rest[:_TIME_WITHIN].decode(errors="replace"))[1] for rest in rests):
-        return  # a message begins: no field has what Kafka's begin with
+    if b"[" in first or any(bare_context(rest[:_TIME_WITHIN].decode(errors="replace"))[1] for rest in rests):
+        return  # a message begins: no field has what some of Kafka's begin with
     if not has_logger and (found := _all(_NAME_AT, rests)):
         field = _named([(one[1] + (one[2] or b"")).decode() for one in found])
         if field is None and all(one[2] for one in found):
