@@ -226,3 +226,39 @@ def test_a_json_record_may_hold_half_a_surrogate() -> None:
     head = layout.parser(UTC)(line)
     assert head is not None
     assert head.message == rb"group \ud800"
+
+
+def _text_requests(number: int) -> bytes:
+    return (
+        f"[2026-11-20 15:29:{number:02},629] DEBUG Completed request:RequestHeader(apiKey=METADATA, apiVersion=5, "
+        f"clientId=rdkafka, correlationId={number}) -- {{topics=[],allow_auto_topic_creation=false}},response:"
+        "{throttle_time_ms=0,brokers=[{node_id=2,host=127.0.0.1,port=29094,rack=null}],"
+        "cluster_id=exUvmEosTxOfIKRXxNGvbg,controller_id=1,topic_metadata=[]} from connection "
+        f"127.0.0.1:29093-127.0.0.1:33912-{number};totalTime:1.832,requestQueueTime:0.104,localTime:1.619,"
+        "remoteTime:0.0,throttleTime:0.44,responseQueueTime:0.052,sendTime:0.079,securityProtocol:PLAINTEXT,"
+        "principal:User:ANONYMOUS,listener:PLAINTEXT"
+    ).encode()
+
+
+def test_words_of_a_text_request_are_no_fields_where_no_logger_stands() -> None:
+    layout = probe([_text_requests(number) for number in range(20)])
+    assert layout is not None
+    assert layout.name == "[%d] %p %m"
+
+
+def test_what_some_lines_begin_with_in_brackets_is_their_message() -> None:
+    fetching = (
+        "[ReplicaManager broker=1] Fetching log segment for partition orders-3, offset 173, partition fetch size "
+        "1048576, remaining response limit 10485760 (kafka.server.ReplicaManager)"
+    )
+    unblocked = (
+        "Request key TopicPartitionOperationKey(orders,1) unblocked 1 Fetch operations "
+        "(kafka.server.DelayedOperationPurgatory)"
+    )
+    lines = [
+        f"[2026-11-20 15:29:{number:02},629] DEBUG [kafka-scheduler-4] {fetching if number % 5 else unblocked}".encode()
+        for number in range(20)
+    ]
+    layout = probe(lines)
+    assert layout is not None
+    assert layout.name == "[%d] %p [%t] %m (%c)"
