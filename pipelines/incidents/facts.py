@@ -63,6 +63,9 @@ class Facts:
     #: episodes of requests that quotas held back: cluster_id, client_id, first_time, last_time, requests, total_ms,
     #: longest_ms, broker_ids (list)
     throttled: Rows = ()
+    #: episodes of records of share groups that were delivered again as locks on them had run out: cluster_id, group_id,
+    #: first_time, last_time, records, members (how many had them), broker_ids (list)
+    locks_expired: Rows = ()
     #: arrival of the first produce that logs show of each cluster
     first_produces: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)  #: last instant of the logs of each cluster

@@ -250,6 +250,22 @@ def throttled(gap_s: int) -> str:
     """
 
 
+def locks_expired(gap_s: int) -> str:
+    """Episodes of records that members of a share group had locked until the locks ran out, by group."""
+    return f"""
+        WITH expired AS (
+            SELECT cluster_id, broker_id, group_id, completed_time AS time, lock.member_id AS member_id,
+                lock.records AS records
+            FROM (SELECT *, unnest(locks_expired) AS lock FROM gold_share_operations)
+        )
+        {_episodes("expired", ("cluster_id", "group_id"), str(gap_s))}
+        SELECT cluster_id, group_id, min(time) AS first_time, max(time) AS last_time,
+            sum(records)::BIGINT AS records, count(DISTINCT member_id) AS members,
+            list_sort(list(DISTINCT broker_id)) AS broker_ids
+        FROM episodes GROUP BY cluster_id, group_id, episode ORDER BY first_time, cluster_id, group_id
+    """
+
+
 def first_produces() -> str:
     """When the first produce of each cluster arrived."""
     return """

@@ -26,12 +26,15 @@ from schemas.controllers import AVAILABILITY, FAILOVERS
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.incidents import INCIDENT_LINES, INCIDENTS
 from schemas.isr import ISR_TIMELINE
+from schemas.shares import SHARE_OPERATIONS
 from schemas.table import TableSpec
 
 #: Errors of one kind further apart than this are of two episodes, seconds.
 _ERROR_GAP_S = 10
 #: A client that was not held back for longer had caught up with its quota, seconds.
 _THROTTLED_GAP_S = 60
+#: A group of which no lock ran out for so long has done with what held it up, seconds: a lock lasts 30 by default.
+_LOCKS_GAP_S = 60
 #: Sums of fractions differ in their last digits by the order in which they are added up.
 _DIGITS = 3
 _OF_FILES = ("cluster_id", "broker_id", "kind", "path", "kafka_version", "first_time", "last_time")
@@ -45,6 +48,7 @@ _ASKED = (
     bronze.LOG_LINES,
     DELAYED_OPERATIONS,
     REQUEST_PHASES,
+    SHARE_OPERATIONS,
     silver.PRODUCE_REQUESTS,
     silver.LEADER_AND_ISR,
     silver.CONTROLLER_EVENTS,
@@ -106,6 +110,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         reassignments=reader.rows(questions.reassignments()),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
         throttled=reader.rows(questions.throttled(_THROTTLED_GAP_S)),
+        locks_expired=reader.rows(questions.locks_expired(_LOCKS_GAP_S)),
         first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
         ends=ends,
     )

@@ -450,6 +450,16 @@ EXAMPLES: dict[str, Example] = {
             ]
         },
     ),
+    "share_locks_expired": Example(
+        "12 records of share group workers were delivered again at brokers 1 and 2 from 12:00:10 to 12:00:40 (30.0 s): "
+        "the locks of 1 member had run out.",
+        rows={
+            "locks_expired": [
+                {"group_id": "workers", "first_time": 10, "last_time": 40, "records": 12, "members": 1}
+                | {"broker_ids": [1, 2]}
+            ]
+        },
+    ),
     "authorization_denied": Example(
         "User:app was denied 1 operation at broker 1 at 12:00:10, first Write on Topic:LITERAL:ledger.",
         lines=[

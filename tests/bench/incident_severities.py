@@ -60,6 +60,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "transactions_timed_out": {MINOR: _ALWAYS},
     "authentication_failed": {MINOR: _ALWAYS},
     "authorization_denied": {MINOR: _ALWAYS},
+    "share_locks_expired": {MINOR: _ALWAYS},
     "clients_throttled": {MINOR: "a request for a second or more", INFO: "for less"},
     "also_logged": {INFO: _ALWAYS},
 }

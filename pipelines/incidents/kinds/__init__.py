@@ -65,6 +65,7 @@ KINDS: tuple[Kind, ...] = (
     clients.authentication_failed,
     clients.authorization_denied,
     clients.clients_throttled,
+    clients.share_locks_expired,
     also_logged.also_logged,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -297,3 +297,33 @@ def clients_throttled(facts: Facts) -> Iterable[Incident]:
             weight=total_ms / 1e3,
             subject=row["client_id"] or "",
         )
+
+
+@kind(
+    meaning="Members of a share group held records until their locks ran out, and others were given them again.",
+    source="KIP-932; kafka.server.share.SharePartition.releaseAcquisitionLockOnTimeout, 4.0 and later",
+)
+def share_locks_expired(facts: Facts) -> Iterable[Incident]:
+    """Episodes by group."""
+    for row in facts.locks_expired:
+        records, start_us, end_us = row["records"], row["first_time"], row["last_time"]
+        were = "was" if records == 1 else "were"
+        yield Incident(
+            severity=MINOR,
+            cluster_id=row["cluster_id"],
+            start_us=start_us,
+            end_us=end_us,
+            broker_ids=tuple(row["broker_ids"]),
+            sentence=(
+                f"{number(records, 'record')} of share group {row['group_id']} {were} delivered again at "
+                f"{brokers(row['broker_ids'])} {when(start_us, end_us)}: the locks of "
+                f"{number(row['members'], 'member')} had run out."
+            ),
+            advice=(
+                "Look at what took its members longer than share.record.lock.duration.ms of the group, or ended them: "
+                "records may have been processed twice. Have them fetch less at once, or raise it."
+            ),
+            figures={"records": records, "members": row["members"]},
+            weight=float(records),
+            subject=row["group_id"] or "",
+        )

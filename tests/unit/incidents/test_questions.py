@@ -156,3 +156,21 @@ def test_requests_that_quotas_held_back_are_added_up_by_client_until_it_has_caug
     first, second = dicts(connection.sql(questions.throttled(60)).to_arrow_table())
     assert (first["requests"], first["total_ms"], first["longest_ms"], first["broker_ids"]) == (2, 950, 900, [1, 2])
     assert second["last_time"] - first["first_time"] == 200_000_000
+
+
+def test_locks_that_ran_out_are_added_up_by_group() -> None:
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(
+        "CREATE TABLE gold_share_operations (cluster_id varchar, broker_id integer, group_id varchar, "
+        "completed_time timestamptz, locks_expired STRUCT(member_id varchar, records bigint)[])"
+    )
+    operations = ((0, 1, [("m", 3)]), (20, 2, [("m", 2), ("n", 1)]), (30, 1, []), (200, 1, [("n", 4)]))
+    for second, broker, locks in operations:
+        expired = [{"member_id": member, "records": records} for member, records in locks]
+        row = ("c", broker, "g", START + timedelta(seconds=second), expired)
+        connection.execute("INSERT INTO gold_share_operations VALUES (?, ?, ?, ?, ?)", row)
+    first, second = dicts(connection.sql(questions.locks_expired(60)).to_arrow_table())
+    assert (first["records"], first["members"], first["broker_ids"]) == (6, 2, [1, 2])
+    assert (second["records"], second["members"]) == (4, 1)
+    assert second["last_time"] - first["first_time"] == 200_000_000
