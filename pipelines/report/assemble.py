@@ -15,8 +15,8 @@ from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.report.blame import blame
 from pipelines.report.correctness import Correctness, correctness
 from pipelines.report.figures import (
+    APIS,
     COORDINATOR,
-    COORDINATOR_APIS,
     PHASES,
     PRODUCE,
     SPLIT,
@@ -355,7 +355,7 @@ def _latency(rows: Collected) -> Latency:
     requests = sum(row["requests"] for row in rows.latency.values())
     within = sum(row["within_1"] for row in rows.latency.values())
     produces = rows.quantiles_of(PRODUCE)
-    asked = {api.lower(): _kind(rows.latency[api.lower()]) for api in COORDINATOR_APIS if api.lower() in rows.latency}
+    asked = {api.lower(): _kind(rows.latency[api.lower()]) for api in APIS if api.lower() in rows.latency}
     return Latency(
         produce_acks_all=_kind(
             rows.latency.get("produce_acks_all"), _phase_times(produces, SPLIT), produces.get("split", 0)

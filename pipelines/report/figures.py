@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.base.recurrence import RunBefore
+from pipelines.grammars.coordinator_bodies import SHARE_APIS
 from pipelines.report.tiers import Node
 
 Rows = list[dict[str, Any]]
@@ -29,6 +30,8 @@ COORDINATOR_APIS = (
     "WRITE_SHARE_GROUP_STATE",
     "DELETE_SHARE_GROUP_STATE",
 )
+#: Requests whose latency the report has by API, beside produces and fetches.
+APIS = (*COORDINATOR_APIS, *SHARE_APIS)
 #: Parts of an acks=all wait: name in the report, column of gold.delayed_operations.
 SPLIT = {
     "wait_for_fetch": "wait_for_fetch_ms",

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.figures import (
+    APIS,
     COORDINATOR,
-    COORDINATOR_APIS,
     FETCH,
     PHASES,
     PRODUCE,
@@ -199,7 +199,7 @@ def requests(where: str) -> str:
             WHEN api = 'PRODUCE' THEN 'produce_acks_1'
             WHEN api = 'FETCH' AND replica_id >= 0 THEN 'fetch_follower'
             WHEN api = 'FETCH' THEN 'fetch_consumer'
-            WHEN api IN ({_texts(COORDINATOR_APIS)}) THEN lower(api)
+            WHEN api IN ({_texts(APIS)}) THEN lower(api)
         END AS kind
         FROM gold_request_phases WHERE {where}
     """
