@@ -95,7 +95,7 @@ def runs_to_keep(runs: Sequence[Run], pinned: Mapping[str, int], last: int, hour
     """
     keep = {run.folds_run for run in runs[:last]}
     for cluster_id in {cluster_id for run in runs for cluster_id, _ in run.seals}:
-        begins = pinned.get(cluster_id, 0)
+        begins = next((run.folds_run for run in runs if run.number == pinned.get(cluster_id)), 0)
         finals = [(run.final_us(cluster_id) or 0, run.folds_run) for run in runs_that_hold(runs, cluster_id)]
         since_us = max((us for us, _ in finals), default=0) - hours * _HOUR_US
         first = {us // _DAY_US: number for us, number in finals if number >= begins}

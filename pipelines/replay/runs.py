@@ -109,7 +109,6 @@ def among(folds: Mapping[Broker, int]) -> pc.Expression:
     Args:
         folds: by broker, the run that left them; at least one.
     """
-
     ids: dict[tuple[int, str], list[int]] = defaultdict(list)
     for (cluster_id, broker_id), number in sorted(folds.items()):
         ids[number, cluster_id].append(broker_id)

@@ -157,6 +157,12 @@ def test_nothing_stays_of_before_the_run_that_a_replay_begins_with_once_days_wer
     assert s.runs_to_keep(runs, {"c": 3}, 1, 0) == {3, 4, 5}
 
 
+def test_the_folds_stay_that_the_run_went_on_with_before_which_days_were_dropped():
+    *later, run, before = days(DAY + 1, 2 * DAY + 1, 2 * DAY + 2, 3 * DAY + 1)[:4]
+    rules_alone = replace(run, folds_run=before.number)
+    assert s.runs_to_keep([*later, rules_alone, before], {"c": run.number}, 1, 0) >= {before.number, later[0].number}
+
+
 def test_a_run_that_left_no_folds_keeps_those_that_it_went_on_with():
     runs = [replace(run(3, (ONE, seal(9))), folds_run=2), run(2, (ONE, seal(9)))]
     assert s.runs_to_keep(runs, {}, 1, 0) == {2}
