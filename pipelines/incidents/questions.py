@@ -214,16 +214,23 @@ def reassignments() -> str:
 
 
 def errors(gap_s: int) -> str:
-    """Episodes of produces that were answered with an error, by broker and error; one that two files hold is one."""
+    """Episodes of produces that were answered with an error, by broker and error; one that two files hold is one.
+
+    A request that names a topic by its id (KIP-516) has the name that other lines tell.
+    """
     return f"""
-        WITH answers AS (
-            SELECT cluster_id, broker_id, completed_time AS time, p.error_code AS error_code,
-                p.topic || '-' || p.partition AS partition, client_id, file_id, byte_offset,
+        WITH named AS (
+            SELECT cluster_id, 'id:' || topic_id AS topic, min(topic) AS name FROM silver_topics
+            WHERE topic_id IS NOT NULL GROUP BY ALL
+        ), answers AS (
+            SELECT r.cluster_id, broker_id, completed_time AS time, p.error_code AS error_code,
+                coalesce(n.name, p.topic) || '-' || p.partition AS partition, client_id, file_id, byte_offset,
                 (connection, correlation_id, client_id) AS request
             FROM (
                 SELECT *, unnest(partitions) AS p
                 FROM silver_produce_requests
-            ) WHERE p.error_code <> 0 AND completed_time IS NOT NULL
+            ) r LEFT JOIN named n ON n.cluster_id = r.cluster_id AND n.topic = p.topic
+            WHERE p.error_code <> 0 AND completed_time IS NOT NULL
         )
         {_episodes("answers", ("cluster_id", "broker_id", "error_code"), str(gap_s))}
         SELECT cluster_id, broker_id, 'PRODUCE' AS api, error_code, min(time) AS first_time, max(time) AS last_time,

@@ -50,6 +50,7 @@ _ASKED = (
     REQUEST_PHASES,
     SHARE_OPERATIONS,
     silver.PRODUCE_REQUESTS,
+    silver.TOPICS,
     silver.LEADER_AND_ISR,
     silver.CONTROLLER_EVENTS,
 )

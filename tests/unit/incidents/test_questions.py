@@ -126,7 +126,8 @@ def test_a_reassignment_is_unfinished_whose_last_state_moves_replicas() -> None:
 def test_a_produce_that_two_files_hold_is_refused_once() -> None:
     refused = [
         {"topic": "orders", "partition": 0, "error_code": 19},
-        {"topic": "orders", "partition": 1, "error_code": 19},
+        {"topic": "id:a", "partition": 1, "error_code": 19},
+        {"topic": "id:b", "partition": 1, "error_code": 19},
     ]
     rows = [
         ("c", 1, START + timedelta(seconds=number), "p", f"c{number}", number, file, number * 100, refused)
@@ -141,8 +142,13 @@ def test_a_produce_that_two_files_hold_is_refused_once() -> None:
         "partitions STRUCT(topic varchar, partition integer, error_code integer)[])"
     )
     connection.executemany("INSERT INTO silver_produce_requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    # Of another cluster a topic may have any id.
+    connection.execute(
+        "CREATE TABLE silver_topics AS FROM (VALUES ('c', 'orders', 'a'), ('d', 'pay', 'b')) t"
+        "(cluster_id, topic, topic_id)"
+    )
     (row,) = dicts(connection.sql(questions.errors(10)).to_arrow_table())
-    assert (row["answers"], row["partitions"]) == (3, ["orders-0", "orders-1"])
+    assert (row["answers"], row["partitions"]) == (3, ["id:b-1", "orders-0", "orders-1"])
 
 
 def test_requests_that_quotas_held_back_are_added_up_by_client_until_it_has_caught_up() -> None:
