@@ -89,7 +89,8 @@ def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Rec
                     if not done or failures == _FAILURES_MAX:
                         raise
                     run.console.warn(f"this round failed, the next one tries again: {error}")
-                if not rounds or done < rounds:
+                # A log that rotated while it was read is whole by now: the first failure is made good at once.
+                if failures != 1 and (not rounds or done < rounds):
                     time.sleep(max(0.0, begun + every_s - time.monotonic()))
         except KeyboardInterrupt:
             run.console.note("stopped; the same command goes on from here")

@@ -105,6 +105,15 @@ def test_a_round_that_fails_is_tried_again_but_not_the_first(monkeypatch: pytest
         _rounds(monkeypatch, run, Recipients(), _report(), *[full] * 10, _report())
 
 
+def test_the_first_failure_is_made_good_at_once(monkeypatch: pytest.MonkeyPatch, run: steps.Run) -> None:
+    """As a log is read that rotates, and that is whole by then."""
+    sleeps: list[float] = []
+    monkeypatch.setattr(watch.time, "sleep", sleeps.append)
+    rotated = EnvironmentProblem("changed while it was read", "run again")
+    _rounds(monkeypatch, run, Recipients(), _report(), rotated, _report(), rotated, rotated, _report(), _report())
+    assert len(sleeps) == 4, "after each round but the last one, and the second failure in a row"
+
+
 @pytest.fixture
 def service() -> Iterator[tuple[str, list[Any], list[int]]]:
     """A service on loopback: its address, what it was sent, and statuses that it answers with before 200."""
