@@ -35,6 +35,7 @@ _SPARE_S = 900
 _ID = re.compile(r"\[([0-9a-f]{12})\]$")
 #: Of a report what is of a run, not of the logs.
 _OF_RUN = ("provenance", "detail")
+_OF_READING = ("file", "is_new")
 
 
 class Line(NamedTuple):
@@ -92,12 +93,15 @@ def told(
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """Fields of two reports that differ, with both values."""
-    names = sorted({*one, *other} - {*_OF_RUN})
-    return [
-        f"{name}: {_short(one.get(name))} | {_short(other.get(name))}"
-        for name in names
-        if one.get(name) != other.get(name)
-    ]
+    pairs = {name: (_of_logs(one.get(name)), _of_logs(other.get(name))) for name in sorted({*one, *other} - {*_OF_RUN})}
+    return [f"{name}: {_short(first)} | {_short(second)}" for name, (first, second) in pairs.items() if first != second]
+
+
+def _of_logs(value: Any) -> Any:
+    """What of a value is of the logs: not which name a file had as it was read, nor what the run before had said."""
+    if isinstance(value, dict):
+        return {name: _of_logs(part) for name, part in value.items() if name not in _OF_READING}
+    return [_of_logs(part) for part in value] if isinstance(value, list) else value
 
 
 def _short(value: Any) -> str:
