@@ -74,6 +74,8 @@ _LONG_US = 10_000_000
 _STOPS_US = 5_000_000
 #: A fetcher learns of a new leader so late at most, microseconds.
 _LATE_US = 10_000_000
+#: replica.lag.time.max.ms of brokers that do not say it; up to 2.4 it is less.
+_LAG_MS = 30_000
 _OUT_OF_RANGE = re.compile(
     r"OffsetOutOfRangeException: Received request for offset (?P<offset>\d+) for partition (?P<partition>\S+), but we "
     r"only have log segments (?:in the range|upto) (?P<start>\d+)"
@@ -219,8 +221,9 @@ def partitions_not_fetched(facts: Facts) -> Iterable[Incident]:
 
 
 def _is_out(facts: Facts, row: Row, name: str) -> bool:
+    """Whether a replica that is not fetched left the ISR in the time that this takes, and for good."""
     changes = [
-        other["change"]
+        other
         for other in facts.isr_changes
         if other["cluster_id"] == row["cluster_id"]
         and other["replica_id"] == row["broker_id"]
@@ -233,7 +236,12 @@ def _is_out(facts: Facts, row: Row, name: str) -> bool:
         and other["elected_time"] > row["first_time"] - _LATE_US
         for other in facts.failovers
     )
-    return changes[-1:] == ["shrink"] and not has_moved
+    if has_moved or not changes or changes[-1]["change"] != "shrink":
+        return False
+    out_us, leader = changes[-1]["change_time"], (row["cluster_id"], changes[-1]["broker_id"])
+    lag_ms = int(facts.config(leader, "replica.lag.time.max.ms") or _LAG_MS)
+    # A leader looks at its followers every half of the lag; who stayed longer was fetched again.
+    return out_us is None or bool(out_us <= row["last_time"] + 1500 * lag_ms + _LATE_US)
 
 
 @kind(

@@ -141,6 +141,9 @@ def test_a_partition_whose_leader_moves_is_fetched_again() -> None:
     assert not said("partitions_not_fetched", example.lines, failovers=[moved], **example.rows)
     joined = [*example.rows["isr_changes"], {**example.rows["isr_changes"][0], "change": "expand", "change_time": 50}]
     assert not said("partitions_not_fetched", example.lines, isr_changes=joined)
+    # Who leaves the ISR minutes later was fetched again meanwhile.
+    (left,) = example.rows["isr_changes"]
+    assert not said("partitions_not_fetched", example.lines, isr_changes=[left | {"change_time": 95}])
 
 
 def test_appends_that_fail_are_refused_produces_where_no_request_is_logged() -> None:
