@@ -23,7 +23,7 @@ from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Known, Result, counted, findings_of, known_of, results_of, told_now
 from pipelines.rules.holes import Hole
 from pipelines.rules.holes_stage import write_holes
-from pipelines.rules.incremental import Judged
+from pipelines.rules.incremental import AuditState
 from pipelines.rules.registry import RULES
 from pipelines.rules.stage import find_cases
 from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
@@ -42,7 +42,7 @@ def audit(
     todo: Plan,
     seals: Mapping[Broker, Seal],
     beside: Sequence[Beside] = (),
-) -> Judged:
+) -> AuditState:
     """Ask all rules and write what they found.
 
     Args:

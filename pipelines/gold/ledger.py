@@ -15,7 +15,7 @@ from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.lake import Lake
 from pipelines.replay.carried import Plan
 from pipelines.replay.runs import folds_shape
-from pipelines.rules.incremental import Judged
+from pipelines.rules.incremental import AuditState
 from schemas.state import RUNS
 
 
@@ -26,7 +26,7 @@ def note_run(
     run_id: str,
     components: str,
     inputs: str,
-    judged: Judged,
+    judged: AuditState,
     replayed: bool,
 ) -> None:
     """Add this run to the ledger: its last commit, which makes it count.

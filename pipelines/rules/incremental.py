@@ -50,7 +50,7 @@ _SLACK_US: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Judged(NamedTuple):
+class AuditState(NamedTuple):
     """What the rules of a run leave, beside ``state.audited``."""
 
     fingerprint: str  #: of all that judging depends on, beside the facts
@@ -69,14 +69,14 @@ class Judged(NamedTuple):
         }
 
 
-def judged_by(lake: Lake, run_number: int) -> Judged | None:
+def judged_by(lake: Lake, run_number: int) -> AuditState | None:
     """What the rules of a run left; None where it asked none."""
     names = ("run_number", "cluster_id", "broker_id", "rules", "judged_time", "log_ended", "closed_time")
     rows = dicts(lake.rows(RUNS, *names, "silver_versions", where=pc.field("run_number") == run_number))
     if not rows or rows[0]["silver_versions"] is None:
         return None
     of_brokers = {(row["cluster_id"], row["broker_id"]): row for row in rows if row["judged_time"] is not None}
-    return Judged(
+    return AuditState(
         rows[0]["rules"],
         {broker: row["judged_time"] for broker, row in of_brokers.items()},
         frozenset(broker for broker, row in of_brokers.items() if row["log_ended"]),
@@ -158,7 +158,7 @@ def left_by(
     fingerprint: str,
     since: Resume | None,
     tables: Iterable[TableSpec],
-) -> Judged:
+) -> AuditState:
     """What the next run is told: windows where the replay is final, further on only for those that went on.
 
     Args:
@@ -179,7 +179,7 @@ def left_by(
     versions = lake.versions()
     read = {spec.name: versions.get(spec.full_name, 0) for spec in tables if spec.layer == "silver"}
     closed = {cluster_id: lake.closed.of(cluster_id) for cluster_id, _ in windows}
-    return Judged(fingerprint, windows, frozenset(ended), read, closed)
+    return AuditState(fingerprint, windows, frozenset(ended), read, closed)
 
 
 # ---------------------------------------------------------------------------------------------------- readings

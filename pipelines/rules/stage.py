@@ -17,7 +17,7 @@ from pipelines.lake.readings import Reading
 from pipelines.lake.staged import Beside, Staging
 from pipelines.replay.carried import Plan
 from pipelines.rules.facts.timeline import FACTS, TABLES, facts, facts_since
-from pipelines.rules.incremental import Judged, fingerprint_of, left_by, since_of
+from pipelines.rules.incremental import AuditState, fingerprint_of, left_by, since_of
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
 from pipelines.rules.worst import Case, WorstCases
@@ -32,7 +32,7 @@ class PartitionsJudged(NamedTuple):
     errors: dict[tuple[str, str], str]  #: what a rule raised, by cluster and rule
     left_out: Mapping[tuple[str, str, str], int]  #: cases beyond `CASES_MAX`, by cluster, rule and severity
     named: dict[str, set[int]]  #: brokers that the facts name, by cluster
-    left: Judged  #: where the next run goes on, with what ``state.audited`` has of this one
+    left: AuditState  #: where the next run goes on, with what ``state.audited`` has of this one
 
 
 def find_cases(
@@ -82,7 +82,7 @@ def find_cases(
     return _found({name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}, left)
 
 
-def _found(tables: Mapping[str, list[dict[str, Any]]], left: Judged) -> PartitionsJudged:
+def _found(tables: Mapping[str, list[dict[str, Any]]], left: AuditState) -> PartitionsJudged:
     worst = WorstCases()
     for case in tables[CASES]:
         worst.add(case)

@@ -15,12 +15,12 @@ from pipelines.lake.lake import Lake
 from pipelines.replay.carried import Plan
 from pipelines.replay.runs import folds_shape, runs_of
 from pipelines.replay.window import Window
-from pipelines.rules.incremental import Judged, judged_by
+from pipelines.rules.incremental import AuditState, judged_by
 from schemas.state import FOLDS, RUNS
 
 EAST, WEST = ("c", 1), ("d", 1)
 SECOND = 1_000_000
-JUDGED = Judged("f", {EAST: 5, WEST: 6}, frozenset({WEST}), {"isr_changes": 3}, {"c": 7, "d": 0})
+JUDGED = AuditState("f", {EAST: 5, WEST: 6}, frozenset({WEST}), {"isr_changes": 3}, {"c": 7, "d": 0})
 
 
 def seal(sealed_s: int, since_s: int = 0) -> Seal:
