@@ -10,14 +10,11 @@ it left behind.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from pipelines.base.blobs import BLOB_SCHEMA, pack
+from pipelines.base.blobs import Batches, Tables, shape
 from pipelines.bronze.profile import stored_sha256
 from pipelines.bronze.source import Source
 from pipelines.data_dir.checkpoints import LEADER_EPOCH, OFFSET_CHECKPOINTS, leader_epoch_checkpoint, offset_checkpoint
@@ -30,18 +27,17 @@ from pipelines.data_dir.segments import SegmentReader
 from pipelines.data_dir.text import Entry
 from pipelines.storage.store import open_file
 from schemas.data_files import DATA_FILES
-from schemas.silver.data_dir import BY_NAME, CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
+from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS, TABLES
 
-#: Not a table: path and problem of a file that cannot be read, as JSON.
+#: Files that cannot be read, and why.
 UNREADABLE = "unreadable"
-_ROWS_MAX = 20_000
+UNREADABLE_SHAPE = shape({"path": "string", "problem": "string"})
 _PROBLEMS_SAID = 3
 _LEFTOVER = ".tmp"
 _REMEDY = "copy the file again, or look at it on the broker"
 _CHANGED = "changed while it was read: run again"
 
-Row = dict[str, Any]
-_SCHEMAS = {DATA_FILES.name: DATA_FILES.arrow_schema} | {name: spec.arrow_schema for name, spec in BY_NAME.items()}
+_SHAPES = {spec.name: spec.schema for spec in (*TABLES, DATA_FILES)} | {UNREADABLE: UNREADABLE_SHAPE}
 
 
 class Owned(NamedTuple):
@@ -98,13 +94,12 @@ class FileReader:
     def __init__(self, known: Collection[str], run_id: str) -> None:
         self._known = set(known)
         self._run_id = run_id
-        self._rows: dict[str, list[Row]] = {}
+        self._tables = Tables(_SHAPES)
 
-    def read(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        """Read what is new of a unit."""
+    def read(self, unit: Unit) -> Batches:
+        """Read what is new of a unit; gives the blobs that are full."""
         for log in unit:
-            files, unreadable = self._look(log)
-            yield from unreadable
+            files = list(self._look(log))
             new = {item.file_id for item in files} - self._known
             if not new:
                 continue
@@ -114,22 +109,20 @@ class FileReader:
             else:
                 yield from self._file(files[0])
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def rest(self) -> Batches:
         """What did not fill a blob."""
-        for table in sorted(self._rows, key=lambda name: name == DATA_FILES.name):
-            yield from self._flush(table)
+        return self._tables.rest()
 
-    def _look(self, log: Sequence[Owned]) -> tuple[list[_StoredFile], list[pa.RecordBatch]]:
-        files, unreadable = [], []
+    def _look(self, log: Sequence[Owned]) -> Iterator[_StoredFile]:
         for owned in log:
             try:
                 stored = stored_sha256(owned.file.path)
-                files.append(_StoredFile(owned, owned.file_id(stored), stored))
             except OSError as error:
-                unreadable.append(_unreadable(owned.file.path, error))
-        return files, unreadable
+                self._unreadable(owned.file.path, error)
+            else:
+                yield _StoredFile(owned, owned.file_id(stored), stored)
 
-    def _file(self, item: _StoredFile) -> Iterator[pa.RecordBatch]:
+    def _file(self, item: _StoredFile) -> Batches:
         file, count = item.owned.file, 0
         problems: list[str] = []
         source, reader = None, None
@@ -152,14 +145,14 @@ class FileReader:
                         count += 1
         except OSError as error:
             if source is None:
-                yield _unreadable(file.path, error)
+                self._unreadable(file.path, error)
                 return
             problems.append(_reason(error))
         if file.kind.endswith(_LEFTOVER):
             problems.append("left over by a write that was interrupted")
-        yield from self._done(item, source, reader, count, problems)
+        self._done(item, source, reader, count, problems)
 
-    def _metadata_log(self, files: Sequence[_StoredFile], new: Collection[str]) -> Iterator[pa.RecordBatch]:
+    def _metadata_log(self, files: Sequence[_StoredFile], new: Collection[str]) -> Batches:
         by_file = {item.owned.file: item for item in files}
         log = MetadataLog(list(by_file))
         for file in MetadataLog.ordered(by_file):
@@ -177,15 +170,15 @@ class FileReader:
                             count += 1
             except OSError as error:
                 if source is None:
-                    yield _unreadable(file.path, error)
+                    self._unreadable(file.path, error)
                     continue
                 problems.append(_reason(error))
             if item.file_id in new:
-                yield from self._done(item, source, reader, count, [*log.problems, *problems])
+                self._done(item, source, reader, count, [*log.problems, *problems])
 
     def _done(
         self, item: _StoredFile, source: Source, reader: SegmentReader | None, count: int, problems: Sequence[str]
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> None:
         """The file's own row."""
         file, owner = item.owned.file, item.owned.owner
         said = [*problems, *filter(None, [reader.problem if reader else None])]
@@ -194,7 +187,7 @@ class FileReader:
         what += filter(None, [source.problem, owner.problem])
         if source.stored_sha256 != item.stored:
             what.append(_CHANGED)
-        yield from self._add(
+        self._tables.add_named(
             DATA_FILES.name,
             {
                 "file_id": item.file_id,
@@ -217,16 +210,13 @@ class FileReader:
             },
         )
 
-    def _add(self, table: str, row: Row) -> Iterator[pa.RecordBatch]:
-        rows = self._rows.setdefault(table, [])
-        rows.append(row)
-        if len(rows) >= _ROWS_MAX:
-            yield from self._flush(table)
+    def _add(self, table: str, row: Mapping[str, Any]) -> Batches:
+        self._tables.add_named(table, row)
+        if self._tables.full:
+            yield from self._tables.take()
 
-    def _flush(self, table: str) -> Iterator[pa.RecordBatch]:
-        rows = self._rows.pop(table, [])
-        if rows:
-            yield pack(table, pa.RecordBatch.from_pylist(rows, schema=_SCHEMAS[table]))
+    def _unreadable(self, path: str, error: OSError) -> None:
+        self._tables.add(UNREADABLE, (path, _reason(error)))
 
 
 def entries(kind: str, blocks: Iterable[bytes]) -> Iterator[Entry]:
@@ -237,11 +227,6 @@ def entries(kind: str, blocks: Iterable[bytes]) -> Iterator[Entry]:
     if plain == LEADER_EPOCH:
         return leader_epoch_checkpoint(blocks)
     return meta_properties(blocks) if plain == META_PROPERTIES else partition_metadata(blocks)
-
-
-def _unreadable(path: str, error: OSError) -> pa.RecordBatch:
-    blob = json.dumps([path, _reason(error)]).encode()
-    return pa.RecordBatch.from_pylist([{"table": UNREADABLE, "row_count": 1, "rows": blob}], BLOB_SCHEMA)
 
 
 def _reason(error: OSError) -> str:

@@ -1,57 +1,45 @@
 """Ingest of data directories: their files become ``bronze.data_files`` and three tables of silver, each content once.
 
-One pass: Spark tasks read whole files into blobs, which are cached, and each table takes its own. The driver sees the
-files' names, the beginning of each ``meta.properties``, and one small row per file. Only where all files together are
-smaller than one block of a log, it reads them itself: tasks would take longer to start than to read.
+One pass: Spark tasks read whole files and write the rows of all tables, and the driver commits them. It sees the files'
+names, the beginning of each ``meta.properties``, and one small row per file.
 
-``data_files`` is written last and is the register: what is in it is not read again. A commit carries the id of the run
-that made it. If a table's last one is of a run that the register does not know, that run broke off; then the table is
-asked which of the files at hand it has already, all of their rows or none, and those are left out.
+``data_files`` is committed last and is the register: what is in it is not read again. A commit carries the id of the
+run that made it. If a table's last one is of a run that the register does not know, that run broke off; then its rows
+of files that are not registered are taken out, and their files are read again.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
 from pipelines.base.blobs import BLOBS
 from pipelines.base.task_sizes import balance
-from pipelines.base.threads import concurrently
-from pipelines.bronze.data_dir_reader import UNREADABLE, FileReader, Owned, Unit, units
+from pipelines.bronze.data_dir_reader import UNREADABLE, UNREADABLE_SHAPE, FileReader, Owned, Unit, units
 from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
 from pipelines.bronze.source import Source
+from pipelines.bronze.text_sizes import size_bytes
 from pipelines.data_dir.discover import DataFile, discover_data
 from pipelines.data_dir.owner import LogFile, Owner, owner
 from pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
-from pipelines.lake.folds import table_of
+from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
+from pipelines.lake.staged import staging
 from pipelines.spark.tasks import in_tasks
 from pipelines.storage.place import absolute, place_of
-from pipelines.storage.store import open_file, store_of
+from pipelines.storage.store import open_file
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES
 from schemas.silver import data_dir as silver
-from schemas.table import TableSpec
 
-#: Tables below this size are written as one file.
-_SMALL_ROWS = 200_000
-#: Blobs whose rows the driver has to see.
-_OF_DRIVER = (DATA_FILES.name, UNREADABLE)
 #: A ``meta.properties`` has some five lines.
 _PROPERTIES_MAX = 1_000
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -85,36 +73,56 @@ def ingest_data(
     files = discover_data(paths)
     if not files:
         return DataSummary()
-    register = lake.read(DATA_FILES).select("file_id", "run_id").collect() if lake.has_rows(DATA_FILES) else []
-    known = frozenset(row["file_id"] for row in register)
+    runs = set(lake.rows(DATA_FILES, "run_id")["run_id"].to_pylist())
+    known = frozenset(lake.rows(DATA_FILES, "file_id")["file_id"].to_pylist())
+    _remove_unregistered(lake, known, runs)
     owners = _owners(lake, files, [str(absolute(place_of(path))) for path in paths], folders)
     if cluster:
         owners = {data_dir: whose.in_cluster(cluster) for data_dir, whose in owners.items()}
-    sized = [(unit, _size(unit)) for unit in units(Owned(file, owners[file.data_dir]) for file in files)]
-    blobs = _Blobs(spark, sized, known, run_id)
-    try:
-        heads = blobs.heads()
-        rows = {name: sum(head["row_count"] for head in heads if head["table"] == name) for name in silver.BY_NAME}
-        rows = {name: count for name, count in rows.items() if count}
-        new = [pa.ipc.open_stream(head["rows"]).read_all() for head in heads if head["table"] == DATA_FILES.name]
-        if new:
-            table = pa.concat_tables(new)
-            runs = {row["run_id"] for row in register}
-            ids = table.column("file_id").to_pylist()
-            tables = sorted((silver.BY_NAME[name] for name in rows), key=lambda spec: -rows[spec.name])
-            concurrently([partial(_append, lake, blobs, spec, rows[spec.name], run_id, runs, ids) for spec in tables])
-            lake.append_once(DATA_FILES, table, run_id)
-    finally:
-        blobs.close()
+    sized = [
+        (unit, sum(size_bytes(owned.file.path) for log in unit for owned in log))
+        for unit in units(Owned(file, owners[file.data_dir]) for file in files)
+    ]
+    plan = [[of_task] for of_task in balance(sized, spark.sparkContext.defaultParallelism)]
 
-    said = [(row["path"], row["problem"]) for part in new for row in part.to_pylist() if row["problem"]]
-    cannot = [tuple(json.loads(head["rows"])) for head in heads if head["table"] == UNREADABLE]
+    def read(of_task: list[Unit]) -> Iterator[pa.RecordBatch]:
+        reader = FileReader(known, run_id)
+        for unit in of_task:
+            yield from reader.read(unit)
+        yield from reader.rest()
+
+    tables = (*silver.TABLES, DATA_FILES)
+    lake.create(tables)
+    with staging(lake) as folder:
+        blobs = in_tasks(spark, plan, read, BLOBS)
+        made = folder.written(blobs, [*tables, *folder.tables({UNREADABLE: UNREADABLE_SHAPE})])
+        new, cannot = (made.table(name, *UNREADABLE_SHAPE.names).to_pylist() for name in (DATA_FILES.name, UNREADABLE))
+    rows = {spec.name: sum(file.row_count for file in made.files(spec.name)) for spec in silver.TABLES}
+    for spec in tables:
+        lake.append_files(spec, made.files(spec.name), run_id)
     return DataSummary(
         files_found=len(files),
-        files_new=sum(part.num_rows for part in new),
-        rows=rows,
-        problems=tuple(sorted({*said, *cannot})),
+        files_new=len(new),
+        rows={name: count for name, count in rows.items() if count},
+        problems=tuple(sorted({(row["path"], row["problem"]) for row in (*new, *cannot) if row["problem"]})),
     )
+
+
+def _remove_unregistered(lake: Lake, known: Set[str], runs: Set[str]) -> None:
+    """Take out rows that a run which broke off has left.
+
+    Args:
+        known: ids of the files in the register.
+        runs: ids of the runs that brought them.
+    """
+    for spec in silver.TABLES:
+        if lake.stamp(spec) not in {None, *runs}:
+            stored = {
+                file_id
+                for batch in batches_of(lake, spec, ("file_id",))
+                for file_id in pc.unique(batch.column("file_id")).to_pylist()
+            }
+            lake.remove(spec, "file_id", sorted(stored - known))
 
 
 def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folders: Folders) -> dict[str, Owner]:
@@ -147,52 +155,3 @@ def _properties(data_dir: str) -> tuple[int | None, str | None, str | None]:
         directory = next((entry.value for entry in entries if entry.key == "directory.id" and not entry.problem), None)
         return *identity(entries), directory
     return None, None, None
-
-
-def _size(unit: Unit) -> int:
-    size = 0
-    for path in (owned.file.path for log in unit for owned in log):
-        with suppress(OSError):  # reading it will tell
-            size += store_of(path).size_bytes(place_of(path))
-    return size
-
-
-class _Blobs:
-    """The rows of all tables, as `FileReader` gives them, read by tasks and cached."""
-
-    def __init__(
-        self, spark: SparkSession, sized: Sequence[tuple[Unit, int]], known: frozenset[str], run_id: str
-    ) -> None:
-        def read(of_task: list[Unit]) -> Batches:
-            reader = FileReader(known, run_id)
-            for unit in of_task:
-                yield from reader.read(unit)
-            yield from reader.rest()
-
-        plan = [[of_task] for of_task in balance(sized, spark.sparkContext.defaultParallelism)]
-        self._blobs = in_tasks(spark, plan, read, BLOBS).persist(StorageLevel.MEMORY_AND_DISK)
-
-    def heads(self) -> list[dict[str, Any]]:
-        """Table and number of rows of each blob; the rows only of what the driver has to see."""
-        rows = F.when(F.col("table").isin(*_OF_DRIVER), F.col("rows"))
-        return [row.asDict() for row in self._blobs.select("table", "row_count", rows.alias("rows")).collect()]
-
-    def rows(self, spec: TableSpec, count: int) -> DataFrame:
-        """Rows of a table."""
-        blobs = self._blobs.coalesce(1) if count <= _SMALL_ROWS else self._blobs
-        return table_of(blobs, spec.name, spec.worker_schema)
-
-    def close(self) -> None:
-        """They are no longer needed."""
-        self._blobs.unpersist()
-
-
-def _append(
-    lake: Lake, blobs: _Blobs, spec: TableSpec, count: int, run_id: str, runs: set[str], file_ids: Sequence[str]
-) -> None:
-    rows = blobs.rows(spec, count)
-    stamp = lake.stamp(spec)
-    if stamp is not None and stamp not in runs and stamp != run_id:
-        stored = lake.read(spec).select("file_id").where(F.col("file_id").isin(list(file_ids))).distinct()
-        rows = rows.join(F.broadcast(stored), "file_id", "left_anti")
-    lake.append_once(spec, rows, run_id)

@@ -25,9 +25,9 @@ def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
         for path in (row["path"], file_of(row["path"]))
     }
     bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
-    sizes = ((path, _size_bytes(path)) for path in files if path not in bundles)
-    size_bytes = sum(_text_bytes(*file) for file in sizes if file not in known)
-    return min(size_bytes, batch_bytes) if batch_bytes else size_bytes
+    sizes = ((path, size_bytes(path)) for path in files if path not in bundles)
+    new = sum(_text_bytes(*file) for file in sizes if file not in known)
+    return min(new, batch_bytes) if batch_bytes else new
 
 
 def waiting_bytes(lake: Place) -> int:
@@ -37,12 +37,13 @@ def waiting_bytes(lake: Place) -> int:
     return sum(_text_bytes(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
 
 
-def _size_bytes(path: str) -> int:
+def size_bytes(path: str) -> int:
+    """Size of a file; 0 of one that is gone since it was listed: whoever opens it says so."""
     try:
         return store_of(path).size_bytes(place_of(path))
-    except OSError:  # gone since it was listed: whoever opens it says so
+    except OSError:
         return 0
 
 
-def _text_bytes(path: str, size_bytes: int) -> int:
-    return size_bytes * _COMPRESSED_BY if _COMPRESSED.fullmatch(path) else size_bytes
+def _text_bytes(path: str, stored_bytes: int) -> int:
+    return stored_bytes * _COMPRESSED_BY if _COMPRESSED.fullmatch(path) else stored_bytes

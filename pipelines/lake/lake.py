@@ -117,6 +117,11 @@ class Lake(StoredTables):
         if self.stamp(spec) != stamp and (files := self.write_rows(spec, rows)):
             delta_commits.append(self.path(spec), files, stamp, self._fence)
 
+    def append_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str) -> None:
+        """As `append_once`, of files that are in the table's folder."""
+        if files and self.stamp(spec) != stamp:
+            delta_commits.append(self.path(spec), files, stamp, self._fence)
+
     def replace(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str | None = None) -> int:
         """Make the table consist of rows; the same call twice leaves the same rows.
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from pipelines.bronze.data_files import DataSummary, ingest_data
 from pipelines.lake.lake import Lake
+from pipelines.lake.table_files import AddedFile
 from pipelines.rules.facts.files import FOLDER, topic_ids
 from schemas.bronze import LOG_FILES
 from schemas.data_files import DATA_FILES
@@ -101,15 +103,15 @@ def test_a_crash_before_the_register_leaves_no_trace(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data_dir(tmp_path, 1)
-    append = lake.append_once
+    append = lake.append_files
 
-    def crash(spec: TableSpec, rows: DataFrame, stamp: str) -> None:
+    def crash(spec: TableSpec, files: Sequence[AddedFile], stamp: str) -> None:
         if spec is DATA_FILES:
             raise RuntimeError("power loss")
-        append(spec, rows, stamp)
+        append(spec, files, stamp)
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake, "append_once", crash)
+        patch.setattr(lake, "append_files", crash)
         with pytest.raises(RuntimeError, match="power loss"):
             run(spark, lake, tmp_path)
     write(tmp_path / "b1/data", {"log-start-offset-checkpoint": b"0\n1\nt 0 1\n"})

@@ -36,7 +36,16 @@ GIVEN_BY_SEVERAL = {"gold.delayed_operations": 3}
 FORGOTTEN = {"facts": {"quality.results"}}
 #: It commits what the folds of the replay give.
 RUNNER = "pipelines.gold.gold"
-WRITES = {"append_once", "append_made", "append_blobs", "replace", "replace_files", "replace_part", "replace_blobs"}
+WRITES = {
+    "append_once",
+    "append_files",
+    "append_made",
+    "append_blobs",
+    "replace",
+    "replace_files",
+    "replace_part",
+    "replace_blobs",
+}
 WRITES |= {"merge", "empty", "write_rows", "write_blobs"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,13 +33,9 @@ def read(root: Path, known: frozenset[str] = frozenset()) -> Tables:
     blobs = [blob for unit in units(owned) for blob in reader.read(unit)] + list(reader.rest())
     tables: Tables = {}
     for blob in blobs:
-        name = blob.column("table")[0].as_py()
-        if name == UNREADABLE:
-            rows = [json.loads(blob.column("rows")[0].as_py())]
-        else:
-            rows = pa.Table.from_batches(list(unpack(iter([blob])))).to_pylist()
-            assert blob.column("row_count").to_pylist() == [len(rows)]
-        tables.setdefault(name, []).extend(rows)
+        rows = pa.Table.from_batches(list(unpack(iter([blob])))).to_pylist()
+        assert blob.column("row_count").to_pylist() == [len(rows)]
+        tables.setdefault(blob.column("table")[0].as_py(), []).extend(rows)
     return tables
 
 
@@ -145,5 +140,5 @@ def test_a_file_that_went_away(tmp_path: Path) -> None:
     blobs = [blob for unit in units(files) for blob in reader.read(unit)] + list(reader.rest())
     found = {blob.column("table")[0].as_py(): blob for blob in blobs}
     assert found.keys() == {UNREADABLE, "checkpoints", "data_files"}
-    path, why = json.loads(found[UNREADABLE].column("rows")[0].as_py())
+    path, why = next(unpack([found[UNREADABLE]])).to_pylist()[0].values()
     assert (Path(path).name, why.split("(")[0]) == (SEGMENT, "cannot be read ")
