@@ -10,10 +10,9 @@ from typing import Any
 
 from pipelines.base.plain import ms, share
 from pipelines.base.values import instant
-from pipelines.inquiry.answer import Answer, Table, listed, plural
-from pipelines.inquiry.quantiles import QUANTILES, quantiles, rounded
+from pipelines.inquiry import quantiles as q
+from pipelines.inquiry.answer import Answer, Row, Table, listed, plural
 from pipelines.inquiry.read_lines import ARRIVED, FAR_US, OF_CLUSTER, named, require_one_between
-from pipelines.inquiry.whatif import Counts
 from pipelines.lake.reader import LakeReader
 from pipelines.report import queries
 from pipelines.report.figures import PHASES, PRODUCE
@@ -29,6 +28,8 @@ ROWS_MAX = 30
 
 #: API and acks of a request.
 Kind = tuple[str, int | None]
+#: Figures of a kind without requests.
+NO_REQUESTS: Row = {"requests": 0, **q.named(None)}
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Side:
     seconds: float  #: how long it is: the interval, or from the first request to the last one
     verdicts: Mapping[str, str]  #: by rule, verdict of the whole lake
     findings: Mapping[tuple[str, str], int]  #: by severity and rule, how many have their time in it
-    latency: Mapping[Kind, Counts]  #: by kind of request, durations in milliseconds with how often each occurs
-    #: by kind of request, mean milliseconds by the names of `pipelines.report.figures.PHASES`
-    phases: Mapping[Kind, Mapping[str, float]]
+    #: by kind of request how many ``requests``; in milliseconds the quantiles of how long they took, by the names of
+    #: `pipelines.inquiry.quantiles.QUANTILES`, and the means of their phases, by `pipelines.report.figures.PHASES`
+    latency: Mapping[Kind, Row]
     #: by the last replica to acknowledge acks=all produces, those answered with an error included: operations, and
     #: seconds waited beyond `slow_ms` each
     waits: Mapping[int, tuple[int, float]]
@@ -107,7 +108,7 @@ def _is_change(ratio: float | None) -> bool:
 
 def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
     """Why acks=all produces took longer on one side."""
-    p99 = [quantiles(side.latency.get(("PRODUCE", -1), ()))["p99"] for side in (before, after)]
+    p99 = [side.latency.get(("PRODUCE", -1), NO_REQUESTS)["p99"] for side in (before, after)]
     if p99[0] is None or p99[1] is None or not _is_change(p99[1] / p99[0]):
         return
     slower, faster = (after, before) if p99[1] > p99[0] else (before, after)
@@ -155,25 +156,23 @@ def _by_change(ratio: float | None) -> float:
 def _latency_rows(before: Side, after: Side) -> list[dict[str, Any]]:
     rows = []
     for kind in sorted({*before.latency, *after.latency}, key=_kind):
-        counts = [side.latency.get(kind, ()) for side in (before, after)]
-        numbers = [sum(count for _, count in of_side) for of_side in counts]
-        figures = [quantiles(of_side) for of_side in counts]
-        row: dict[str, Any] = {"request": _kind(kind), "requests_a": numbers[0], "requests_b": numbers[1]}
-        for name in QUANTILES:
-            row |= {f"{name}_a": figures[0][name], f"{name}_b": figures[1][name]}
-        enough = min(numbers) >= REQUESTS_MIN
-        row["change_p99"] = _ratio(figures[0]["p99"], figures[1]["p99"]) if enough else None
+        first, second = (side.latency.get(kind, NO_REQUESTS) for side in (before, after))
+        row: dict[str, Any] = {"request": _kind(kind)}
+        for name in ("requests", *q.QUANTILES):
+            row |= {f"{name}_a": first[name], f"{name}_b": second[name]}
+        enough = min(first["requests"], second["requests"]) >= REQUESTS_MIN
+        row["change_p99"] = _ratio(first["p99"], second["p99"]) if enough else None
         rows.append(row)
     return sorted(rows, key=lambda row: -_by_change(row["change_p99"]))
 
 
 def _phase_rows(before: Side, after: Side) -> list[dict[str, Any]]:
     rows = []
-    for kind in sorted({*before.phases} & {*after.phases}, key=_kind):
-        if min(sum(count for _, count in side.latency[kind]) for side in (before, after)) < REQUESTS_MIN:
+    for kind in sorted({*before.latency} & {*after.latency}, key=_kind):
+        if min(side.latency[kind]["requests"] for side in (before, after)) < REQUESTS_MIN:
             continue
         for phase in PHASES:
-            first, second = before.phases[kind][phase], after.phases[kind][phase]
+            first, second = before.latency[kind][phase], after.latency[kind][phase]
             if abs(second - first) >= DIFFERENCE_MIN_MS:
                 row = {"request": _kind(kind), "phase": phase, "a": first, "b": second, "difference": second - first}
                 rows.append(row)
@@ -219,16 +218,11 @@ def side(
     cluster_id = None if cluster is None else named(reader, cluster)
     require_one_between(reader, cluster_id, since, until)
     parameters = {"since": since, "until": until, "cluster": cluster_id}
-    latency: dict[Kind, list[tuple[float, int]]] = defaultdict(list)
-    for row in reader.rows(
-        f"""SELECT api, acks, {rounded("total_time_ms")} AS ms, count(*) AS n FROM gold_request_phases
-            WHERE {ARRIVED} GROUP BY ALL""",
-        **parameters,
-    ):
-        latency[row["api"], row["acks"]].append((row["ms"], row["n"]))
     means = ", ".join(f"avg({column}) AS {phase}" for phase, column in PHASES.items())
-    phases = reader.rows(
-        f"SELECT api, acks, {means} FROM gold_request_phases WHERE {ARRIVED} GROUP BY ALL", **parameters
+    latency = reader.rows(
+        f"""SELECT api, acks, count(*) AS requests, {q.quantiles("total_time_ms")} AS ticks, {means}
+            FROM gold_request_phases WHERE {ARRIVED} GROUP BY api, acks""",
+        **parameters,
     )
     waits = reader.rows(
         f"""SELECT blamed AS replica, count(*) AS operations, sum(slow_wait_ms) / 1000 AS slow_s
@@ -251,8 +245,7 @@ def side(
             if cluster_id in (None, row.get("cluster_id", cluster_id))
         },
         findings={(row["severity"], row["rule_id"]): row["n"] for row in findings},
-        latency=latency,
-        phases={(row["api"], row["acks"]): {phase: row[phase] for phase in PHASES} for row in phases},
+        latency={(row["api"], row["acks"]): row | q.named(row["ticks"]) for row in latency},
         waits={row["replica"]: (row["operations"], row["slow_s"]) for row in waits},
         events=events,
         of_broker=of_broker,

@@ -1,41 +1,23 @@
-"""Quantiles of durations off counts of rounded values, so that memory holds values and not rows. Pure.
-
-They are those of report.json for the same requests: a figure has one value.
-"""
+"""Quantiles of durations as answers name them: those of report.json for the same requests. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
+from pipelines.report import queries
 from pipelines.report.figures import TICKS_PER_MS
 
 #: Names of quantiles in answers.
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 
 
-def rounded(expression: str) -> str:
-    """SQL of a duration in milliseconds, to 0.01 ms: what `pipelines.report.queries` takes quantiles of, too."""
-    return f"round_even(CAST({expression} AS DOUBLE) * {TICKS_PER_MS}, 0) / {TICKS_PER_MS}"
+def quantiles(duration_ms: str) -> str:
+    """SQL of all of `QUANTILES`, as `named` takes them."""
+    return queries.quantile(duration_ms, *QUANTILES.values())
 
 
-def quantile(counts: Iterable[tuple[float, int]], share: float) -> float | None:
-    """The quantile of values with how often each occurs; None of none. Between two values it lies on the line."""
-    ordered = sorted(counts)
-    total = sum(count for _, count in ordered)
-    if not total:
-        return None
-    place = (total - 1) * share
-    low, below = int(place), 0
-    for number, (value, count) in enumerate(ordered):
-        below += count
-        if low < below:
-            at_end = low == below - 1 and number + 1 < len(ordered)
-            following = ordered[number + 1][0] if at_end else value
-            return value + (following - value) * (place - low)
-    return ordered[-1][0]
-
-
-def quantiles(counts: Iterable[tuple[float, int]]) -> dict[str, float | None]:
-    """All of `QUANTILES`."""
-    values = list(counts)
-    return {name: quantile(values, share) for name, share in QUANTILES.items()}
+def named(ticks: Sequence[float] | None) -> dict[str, float | None]:
+    """Quantiles by name, milliseconds; None of no duration."""
+    if ticks is None:
+        return dict.fromkeys(QUANTILES)
+    return {name: value / TICKS_PER_MS for name, value in zip(QUANTILES, ticks, strict=True)}

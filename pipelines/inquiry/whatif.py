@@ -6,44 +6,44 @@ the same requests would have had, each for itself: clients that wait less send m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from pipelines.base.plain import ms
 from pipelines.base.values import instant, iso_utc
 from pipelines.inquiry.answer import Answer, Row, Table, plural
-from pipelines.inquiry.quantiles import quantiles, rounded
+from pipelines.inquiry.quantiles import named, quantiles
 from pipelines.inquiry.read_lines import ARRIVED, FAR_US, require_one_between
 from pipelines.lake.reader import LakeReader
 from pipelines.report import queries
 from pipelines.report.figures import PRODUCE
 
-Counts = Sequence[tuple[float, int]]
-
 
 @dataclass(frozen=True)
 class Variants:
-    """Durations of operations, milliseconds, each with how often it occurs."""
+    """Figures of operations: how many ``operations``, and the quantiles of their durations, milliseconds."""
 
     asked: str  #: of which time, in words
-    actual: Counts  #: as it was
-    without: Mapping[int, Counts]  #: by broker, if acks=all had not needed it as a follower
+    actual: Row  #: as it was
+    without: Mapping[int, Row]  #: by broker, if acks=all had not needed it as a follower
     #: by broker, those that others led, if acks=all had not needed it: as if the broker were away
-    away: Mapping[int, Counts]
-    led_by: Mapping[int, Counts]  #: by broker, those that it led
-    accepted: Mapping[int, Counts]  #: by min.insync.replicas, those whose ISRs were large enough
+    away: Mapping[int, Row]
+    led_by: Mapping[int, Row]  #: by broker, those that it led
+    accepted: Mapping[int, Row]  #: by min.insync.replicas, those whose ISRs were large enough
     refused: Mapping[int, int]  #: by min.insync.replicas, how many answered operations it would have refused
     spared: Mapping[int, int]  #: by min.insync.replicas, how many refused ones it would have accepted
 
 
 def answer(variants: Variants) -> Answer:
     """The variants as a table, with what they say."""
-    rows = tuple(_rows(variants))
-    if not variants.actual:
+    if not variants.actual["operations"]:
         say = "No acks=all produce was answered without error then: there is nothing to work it out from."
         return Answer(title=variants.asked, is_shown=False, sentences=(say,))
+    rows = tuple(
+        {"variant": variant, **figures, "refused": refused, "spared": spared}
+        for variant, figures, refused, spared in _rows(variants)
+    )
     return Answer(
         title=variants.asked,
         sentences=tuple(_sentences(rows, variants)),
@@ -51,27 +51,18 @@ def answer(variants: Variants) -> Answer:
     )
 
 
-def _rows(variants: Variants) -> Iterator[dict[str, Any]]:
-    yield _row("as it was", variants.actual)
-    for broker, counts in sorted(variants.without.items()):
-        yield _row(f"if broker {broker} is skipped", counts)
-    for broker, counts in sorted(variants.away.items()):
-        yield _row(f"if broker {broker} is away: led by others", counts)
-    for broker, counts in sorted(variants.led_by.items()):
-        yield _row(f"led by broker {broker}", counts)
-    for number, counts in sorted(variants.accepted.items()):
+def _rows(variants: Variants) -> Iterable[tuple[str, Row, int, int]]:
+    """Each variant with its figures, and how many produces it would have refused and spared."""
+    yield "as it was", variants.actual, 0, 0
+    for words, by_broker in (
+        ("if broker {} is skipped", variants.without),
+        ("if broker {} is away: led by others", variants.away),
+        ("led by broker {}", variants.led_by),
+    ):
+        yield from ((words.format(broker), figures, 0, 0) for broker, figures in sorted(by_broker.items()))
+    for number, figures in sorted(variants.accepted.items()):
         refused, spared = variants.refused.get(number, 0), variants.spared.get(number, 0)
-        yield _row(f"min.insync.replicas {number}", counts, refused, spared)
-
-
-def _row(variant: str, counts: Counts, refused: int = 0, spared: int = 0) -> dict[str, Any]:
-    return {
-        "variant": variant,
-        "operations": sum(count for _, count in counts),
-        **quantiles(counts),
-        "refused": refused,
-        "spared": spared,
-    }
+        yield f"min.insync.replicas {number}", figures, refused, spared
 
 
 def _sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
@@ -113,13 +104,13 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
     require_one_between(reader, cluster_id, since, until)
     parameters: dict[str, str | datetime | None] = {"since": since, "until": until, "cluster": cluster_id}
 
-    def counts(where: str = "true", duration: str = "total_ms") -> Counts:
-        rows = reader.rows(
-            f"""SELECT {rounded(duration)} AS ms, count(*) AS n
-                FROM {_OPERATIONS} WHERE succeeded AND {where} GROUP BY 1""",
+    def figures(where: str = "true", duration: str = "total_ms") -> Row:
+        (row,) = reader.rows(
+            f"""SELECT count(*) AS operations, {quantiles(duration)} AS ticks
+                FROM {_OPERATIONS} WHERE succeeded AND {where}""",
             **parameters,
         )
-        return [(row["ms"], row["n"]) for row in rows]
+        return {"operations": row["operations"], **named(row["ticks"])}
 
     waited = reader.rows(
         f"""SELECT DISTINCT closing_replica AS broker FROM {_OPERATIONS}
@@ -141,11 +132,11 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
     when = f" from {times[0] or 'the first line'} until {times[1] or 'the last line'}" if any(times) else ""
     return Variants(
         asked=f"What acks=all would have cost otherwise{when}",
-        actual=counts(),
-        without={broker: counts(duration=_WITHOUT.format(broker=broker)) for broker in brokers},
-        away={broker: counts(f"broker_id <> {broker}", _WITHOUT.format(broker=broker)) for broker in brokers},
-        led_by={row["broker"]: counts(f"broker_id = {row['broker']}") for row in led},
-        accepted={size: counts(f"isr_size >= {size}") for size in range(1, largest + 1)},
+        actual=figures(),
+        without={broker: figures(duration=_WITHOUT.format(broker=broker)) for broker in brokers},
+        away={broker: figures(f"broker_id <> {broker}", _WITHOUT.format(broker=broker)) for broker in brokers},
+        led_by={row["broker"]: figures(f"broker_id = {row['broker']}") for row in led},
+        accepted={size: figures(f"isr_size >= {size}") for size in range(1, largest + 1)},
         refused={
             size: sum(row["answered"] for row in sizes if row["isr_size"] < size) for size in range(1, largest + 1)
         },

@@ -20,12 +20,16 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pipelines.inquiry.quantiles import QUANTILES, quantile, quantiles
-from pipelines.inquiry.whatif import Counts, variants
+import numpy as np
+
+from pipelines.inquiry.quantiles import QUANTILES
+from pipelines.inquiry.whatif import variants
 from pipelines.lake.contents import find_tables
 from pipelines.lake.reader import LakeReader
+from pipelines.report import queries
+from pipelines.report.figures import PRODUCE
 from tests.bench.figures import insert, markdown
 
 HEADS = (
@@ -87,34 +91,34 @@ def _outside_rows(reader: LakeReader, corpus: Path, cluster_id: str) -> Iterator
     ]
     for fault in _faults(done):
         for start, end, what in sorted([*spans, (fault.start, fault.end, "predicted")]):
-            within = variants(reader, cluster_id, _micros(start), _micros(end))
-            counts = within.away.get(fault.broker, ()) if what else _led_by_others(within.led_by, fault.broker)
-            if _number(counts) < OPERATIONS_MIN:
+            figures = (
+                _predicted(reader, cluster_id, start, end, fault.broker)
+                if what
+                else _measured(_led_by_others(reader, cluster_id, start, end, fault.broker))
+            )
+            if figures["operations"] < OPERATIONS_MIN:
                 continue
             when = what or f"measured {'before' if end <= fault.start else 'after'}"
-            figures = [f"{value or 0.0:.2f}" for value in quantiles(counts).values()]
+            cells = [f"{figures[name]:.2f}" for name in QUANTILES]
             seconds = f"{start - load:.1f} to {end - load:.1f}"
-            yield (corpus.name, str(fault.broker), when, seconds, str(_number(counts)), *figures)
+            yield (corpus.name, str(fault.broker), when, seconds, str(figures["operations"]), *cells)
 
 
 def _rows(reader: LakeReader, corpus: Path, cluster_id: str) -> Iterator[tuple[str, ...]]:
     done = _done(corpus)
     quiet = _quiet([(str(event["what"]), float(str(event["t"]))) for event in done])
     for fault in _faults(done):
-        window = (_micros(fault.start), _micros(fault.end))
-        inside = variants(reader, cluster_id, *window)
-        predicted = inside.away.get(fault.broker, ())
-        actual = _led_by_others(inside.led_by, fault.broker)
-        outside: list[tuple[float, int]] = []
-        for start, end in quiet:
-            outside += _led_by_others(variants(reader, cluster_id, _micros(start), _micros(end)).led_by, fault.broker)
-        if min(_number(predicted), _number(outside)) < OPERATIONS_MIN:
+        of_others = (reader, cluster_id)
+        predicted = _predicted(*of_others, fault.start, fault.end, fault.broker)
+        actual = _led_by_others(*of_others, fault.start, fault.end, fault.broker)
+        outside = [ms for start, end in quiet for ms in _led_by_others(*of_others, start, end, fault.broker)]
+        if min(predicted["operations"], len(outside)) < OPERATIONS_MIN:
             continue
         cells = [corpus.name, str(fault.broker), f"{fault.end - fault.start:.1f}"]
-        cells += [str(_number(predicted)), str(_number(outside))]
-        of = [quantiles(counts) for counts in (actual, predicted, outside)]
+        cells += [str(predicted["operations"]), str(len(outside))]
+        of = [_measured(actual), predicted, _measured(outside)]
         for name in QUANTILES:
-            was, would, measured = (figures[name] or 0.0 for figures in of)
+            was, would, measured = (figures[name] for figures in of)
             off = would / measured - 1
             low, high = _sampling(outside, QUANTILES[name])
             cells += [f"{was:.2f}", f"{would:.2f}", f"{measured:.2f} ({low:.1f} to {high:.1f})"]
@@ -122,21 +126,36 @@ def _rows(reader: LakeReader, corpus: Path, cluster_id: str) -> Iterator[tuple[s
         yield tuple(cells)
 
 
-def _sampling(counts: Counts, share: float) -> tuple[float, float]:
+def _sampling(durations: list[float], share: float) -> tuple[float, float]:
     """Where the quantile of such a sample lies with 95% confidence, by the binomial order statistics."""
-    spread = 1.96 * (share * (1 - share) / _number(counts)) ** 0.5
-    bounds = (max(share - spread, 0.0), min(share + spread, 1.0))
-    low, high = (quantile(counts, bound) or 0.0 for bound in bounds)
-    return low, high
+    spread = 1.96 * (share * (1 - share) / len(durations)) ** 0.5
+    return _quantile(durations, max(share - spread, 0.0)), _quantile(durations, min(share + spread, 1.0))
 
 
-def _led_by_others(led_by: dict[int, Counts] | object, broker: int) -> list[tuple[float, int]]:
-    assert isinstance(led_by, dict)
-    return [pair for leader, counts in led_by.items() if leader != broker for pair in counts]
+def _quantile(durations: list[float], share: float) -> float:
+    return float(np.quantile(durations, share)) if durations else 0.0
 
 
-def _number(counts: Counts) -> int:
-    return sum(count for _, count in counts)
+def _measured(durations: list[float]) -> dict[str, Any]:
+    return {"operations": len(durations)} | {name: _quantile(durations, share) for name, share in QUANTILES.items()}
+
+
+def _predicted(reader: LakeReader, cluster_id: str, start: float, end: float, broker: int) -> dict[str, Any]:
+    """What would have been of operations that others led, had a broker been away."""
+    figures = variants(reader, cluster_id, _micros(start), _micros(end)).away.get(broker, {})
+    return {name: figures.get(name) or 0 for name in ("operations", *QUANTILES)}
+
+
+def _led_by_others(reader: LakeReader, cluster_id: str, start: float, end: float, broker: int) -> list[float]:
+    """Durations of acks=all produces that other brokers led, milliseconds."""
+    arrived = f"arrival_time >= make_timestamptz({_micros(start)}) AND arrival_time < make_timestamptz({_micros(end)})"
+    operations = queries.operations(f"{arrived} AND cluster_id = $cluster", slow_ms=0)
+    rows = reader.rows(
+        f"""SELECT round(total_ms, 2) AS ms FROM ({operations})
+            WHERE kind = '{PRODUCE}' AND succeeded AND broker_id <> {broker}""",
+        cluster=cluster_id,
+    )
+    return [row["ms"] for row in rows]
 
 
 def _faults(done: list[dict[str, object]]) -> Iterator[Fault]:
