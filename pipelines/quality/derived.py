@@ -1,4 +1,4 @@
-"""Columns that are computed for a question: from rows at hand, and the same in SQL for Great Expectations. Pure."""
+"""Columns that are computed for a question, from rows at hand. Pure."""
 
 from __future__ import annotations
 
@@ -23,21 +23,11 @@ class Previous:
         """What it is computed from."""
         return self.column, *self.by, *self.order, *(self.among or ())[:1], *([self.breaks] if self.breaks else [])
 
-    @property
-    def sql(self) -> str:
-        """The column in Spark's SQL."""
-        by, order = (", ".join(f"`{name}`" for name in names) for names in (self.by, self.order))
-        value = f"`{self.column}`" if self.breaks is None else f"if(`{self.breaks}` IS NULL, `{self.column}`, NULL)"
-        if self.among is None:
-            return f"lag({value}) OVER (PARTITION BY {by} ORDER BY {order})"
-        among = f"`{self.among[0]}` = '{self.among[1]}'"
-        return f"CASE WHEN {among} THEN lag({value}) OVER (PARTITION BY {among}, {by} ORDER BY {order}) END"
-
     def values(self, rows: pa.Table) -> pa.Array:
         """The column, a value for each row."""
         numbers = pa.array(range(rows.num_rows), pa.int64())
         chains = pa.table(
-            {"row": numbers, "value": self._told(rows), "chain": _codes(rows, self.by)}
+            {"row": numbers, "value": self._unbroken(rows), "chain": _codes(rows, self.by)}
             | {f"order {name}": rows[name] for name in self.order}
         )
         if self.among:
@@ -48,7 +38,7 @@ class Previous:
         previous = before["value"].combine_chunks().filter(linked)
         return previous.take(pc.index_in(numbers, value_set=after["row"].combine_chunks().filter(linked)))
 
-    def _told(self, rows: pa.Table) -> pa.ChunkedArray:
+    def _unbroken(self, rows: pa.Table) -> pa.ChunkedArray:
         values = rows[self.column]
         return values if self.breaks is None else pc.if_else(pc.is_null(rows[self.breaks]), values, None)
 
@@ -74,10 +64,6 @@ class Contained:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.part, self.whole
-
-    @property
-    def sql(self) -> str:
-        return f"size(array_except(`{self.part}`, `{self.whole}`)) = 0"
 
     def values(self, rows: pa.Table) -> pa.Array:
         pairs = zip(rows[self.part].to_pylist(), rows[self.whole].to_pylist(), strict=True)

@@ -1,14 +1,14 @@
-"""An expectation: one question to the rows of a table, told once and asked in two ways. Pure.
+"""An expectation: one question to the rows of a table. Pure.
 
-The screen asks rows as Arrow has them (`Expectation.broken`), and so are the ledgers asked; Great Expectations looks at
-what breaks. Both are made from the same declaration here, and a test compares what they say.
+Rows of tables and of ledgers are asked as Arrow has them (`Expectation.broken`). Great Expectations gives its own
+account of what breaks, over the same rows, with the columns that are derived of them (`Expectation.great_expectation`).
 
 A null breaks nothing but `not_null`, for Arrow as for Great Expectations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -52,12 +52,6 @@ class Expectation:
         asked = [name for name in self.columns if name not in self.derived]
         return tuple(dict.fromkeys([*asked, *(name for item in self.derived.values() for name in item.columns)]))
 
-    def with_derived(self, rows: pa.Table) -> pa.Table:
-        """The rows with the columns that it derives."""
-        for name, item in self.derived.items():
-            rows = rows.append_column(name, item.values(rows))
-        return rows
-
     def broken(self, rows: pa.Table) -> pa.Array:
         """Of each row whether it breaks it.
 
@@ -66,7 +60,7 @@ class Expectation:
         """
         if self.kind == UNIQUE:
             return _repeated(rows.select(self.columns))
-        rows = self.with_derived(rows)
+        rows = with_derived(rows, [self])
         first, second = rows[self.columns[0]].combine_chunks(), rows[self.columns[-1]].combine_chunks()
         if self.kind == NOT_NULL:
             return pc.is_null(first)
@@ -94,6 +88,13 @@ class Expectation:
             UNIQUE: ("ExpectColumnValuesToBeUnique", {"column": first}),
         }
         return single[self.kind]
+
+
+def with_derived(rows: pa.Table, suite: Iterable[Expectation]) -> pa.Table:
+    """The rows with the columns that expectations derive."""
+    for name, item in {name: item for expectation in suite for name, item in expectation.derived.items()}.items():
+        rows = rows.append_column(name, item.values(rows))
+    return rows
 
 
 def _repeated(keys: pa.Table) -> pa.Array:

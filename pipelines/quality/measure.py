@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.quality.expectation import Expectation
+from pipelines.quality.expectation import Expectation, with_derived
 from schemas import bronze, silver
 from schemas.table import TableSpec
 
@@ -100,7 +100,7 @@ def _figures(spec: TableSpec, rows: pa.Table) -> pa.Table:
 
 def shown_rows(rows: pa.Table, item: Expectation) -> str:
     """Some rows that break an expectation, with their places as far as the table has them."""
-    rows = item.with_derived(rows).filter(item.broken(rows)).slice(0, _SHOWN_MAX)
+    rows = with_derived(rows, [item]).filter(item.broken(rows)).slice(0, _SHOWN_MAX)
     names = dict.fromkeys([*(name for name in _PLACES if name in rows.column_names), *item.columns])
     return orjson.dumps(rows.select(list(names)).to_pylist(), default=str).decode()
 

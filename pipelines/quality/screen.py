@@ -14,12 +14,13 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipelines.base.blobs import shape
 from pipelines.base.task_sizes import balance
 from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import Stored, read_files
-from pipelines.quality.expectation import Expectation, Severity
+from pipelines.lake.parquet import Stored, columns_schema, read_files
+from pipelines.quality.expectation import Expectation, Severity, with_derived
 from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure
 from pipelines.quality.suites import BY_TABLE
 from pipelines.spark.tasks import in_tasks
@@ -48,10 +49,24 @@ def files_of(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
     return {spec.full_name: files or lake.files(spec) for spec, files in there}
 
 
-def prepared(rows: DataFrame, suite: Iterable[Expectation]) -> DataFrame:
-    """The rows with the columns that expectations derive."""
-    derived = {name: item.sql for expectation in suite for name, item in expectation.derived.items()}
-    return rows.selectExpr("*", *(f"{text} AS `{name}`" for name, text in derived.items()))
+def rows_asked(
+    lake: Lake, spec: TableSpec, files: Sequence[Stored] | None, suite: Sequence[Expectation], wanted: pc.Expression
+) -> DataFrame:
+    """Rows of a table with the columns that expectations derive of them, file by file.
+
+    Args:
+        files: of the table; None where only Delta can read them: the driver does, then.
+        wanted: the rows that are given.
+    """
+    columns = columns_read(spec, suite)
+    if files is None:
+        return lake.spark.createDataFrame(with_derived(lake.rows(spec, *columns, where=wanted), suite))
+
+    def work(file: Stored) -> Iterator[pa.RecordBatch]:
+        yield from with_derived(read_files(spec, [file.place], columns, wanted), suite).to_batches()
+
+    none = with_derived(columns_schema(spec, columns).empty_table(), suite)
+    return in_tasks(lake.spark, [[file] for file in files], work, from_arrow_schema(none.schema))
 
 
 def screen(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) -> list[Measured]:

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from pipelines.base.config import QualityConfig
 from pipelines.base.errors import QualityError
 from pipelines.bronze.quarantine import custody, put, remove_rows
+from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.quality.expectation import Expectation, Severity
 from pipelines.quality.ledger import (
@@ -43,7 +43,7 @@ from pipelines.quality.ledger import (
     log_ledger,
 )
 from pipelines.quality.measure import Measured, shown_rows
-from pipelines.quality.screen import Chosen, files_of, prepared, screen
+from pipelines.quality.screen import Chosen, files_of, rows_asked, screen
 from pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
 from pipelines.silver.parse import without_lines
 from schemas import bronze, silver
@@ -158,10 +158,8 @@ def _pending(lake: Lake, done: Set[str]) -> tuple[list[Batch], list[LogFile]]:
     logs: dict[str, list[LogFile]] = defaultdict(list)
     earlier = []
     names = ("file_id", "path", "kind", "cluster_id", "broker_id", "line_count", "record_count")
-    register = lake.rows(bronze.LOG_FILES, *names, "first_time", "last_time", "run_id")
-    times = [register[name].cast(pa.int64()) for name in ("first_time", "last_time")]
-    columns = [*(register[name] for name in names), *times, register["run_id"]]
-    for *values, run_id in zip(*(column.to_pylist() for column in columns), strict=True):
+    for row in small_rows(lake, bronze.LOG_FILES, *names, "first_time", "last_time", "run_id"):
+        *values, run_id = row.values()
         file = LogFile(*values)
         batch_id = state.batch_of(file.file_id, run_id)
         if batch_id in done or file.file_id in dropped:
@@ -202,12 +200,12 @@ def _check_batch(
     if not any(item.failed and item.severity == "critical" for item in findings):
         return findings
 
-    def rows_of_table(name: str) -> DataFrame:
+    def rows_of(name: str, suite: Sequence[Expectation]) -> DataFrame:
         if name in tables:
             return lake.spark.createDataFrame(tables[name])
-        return lake.read(BY_TABLE[name]).where(F.col("file_id").isin(batch.file_ids))
+        return rows_asked(lake, BY_TABLE[name], files[name], suite, pc.field("file_id").isin(batch.file_ids))
 
-    return _detailed(findings, rows_of_table)
+    return _detailed(findings, rows_of)
 
 
 def _table_findings(tables: Iterable[str], suites: Chosen, measured: Sequence[Measured]) -> Iterable[Finding]:
@@ -235,7 +233,7 @@ def _ledger_findings(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity
         yield Finding(expectation, severity, rows.num_rows, broken.num_rows, files, shown)
 
 
-def _detailed(findings: Sequence[Finding], rows_of_table: Callable[[str], DataFrame]) -> list[Finding]:
+def _detailed(findings: Sequence[Finding], rows_of: Callable[[str, Sequence[Expectation]], DataFrame]) -> list[Finding]:
     """The critical failures of the screen, as Great Expectations sees them."""
     from pipelines.quality.great import GreatExpectations
 
@@ -244,17 +242,15 @@ def _detailed(findings: Sequence[Finding], rows_of_table: Callable[[str], DataFr
     critical = [item for item in findings if item.failed and item.severity == "critical"]
     for name in dict.fromkeys(item.expectation.table for item in critical):
         items = [item for item in critical if item.expectation.table == name]
-        rows = prepared(rows_of_table(name), [item.expectation for item in items]).persist()
+        rows = rows_of(name, [item.expectation for item in items]).persist()
         try:
             answers = great.ask(name, rows, [(item.expectation, item.severity) for item in items])
         finally:
             rows.unpersist()
         for item in items:
-            answer = answers[item.expectation.expectation_id]
-            count = max(item.unexpected_count, answer.unexpected_count)
-            met = Finding(item.expectation, item.severity, item.row_count)
-            detail = met if answer.met else item._replace(unexpected_count=count)
-            details[item.expectation.expectation_id] = detail._replace(detailed=True)
+            key = item.expectation.expectation_id
+            count = max(item.unexpected_count, answers[key])
+            details[key] = item._replace(unexpected_count=count, detailed=True)
     return [details.get(item.expectation.expectation_id, item) for item in findings]
 
 
@@ -323,7 +319,7 @@ def write_docs(lake: Lake, config: QualityConfig, folder: Path) -> Path:
     for spec in ASKED:
         suite = chosen(SUITES[spec.full_name], config.severity)
         if suite and lake.has_rows(spec):
-            rows = prepared(lake.read(spec), [item for item, _ in suite]).persist()
+            rows = rows_asked(lake, spec, lake.files(spec), [item for item, _ in suite], pc.scalar(True)).persist()
             try:
                 great.ask(spec.full_name, rows, suite)
             finally:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from pipelines.base.config import QualityConfig, load_config
 from pipelines.base.errors import InputError, QualityError
@@ -19,9 +20,10 @@ from pipelines.bronze.ingest import ingest
 from pipelines.bronze.quarantine import custody, put, quarantined, release, remove_rows
 from pipelines.lake.lake import Lake
 from pipelines.quality import stage
+from pipelines.quality.expectation import with_derived
 from pipelines.quality.great import GreatExpectations
-from pipelines.quality.measure import Measured, measure
-from pipelines.quality.screen import prepared, screen
+from pipelines.quality.measure import Measured, columns_read, measure
+from pipelines.quality.screen import screen
 from pipelines.quality.stage import check, write_docs
 from pipelines.quality.suites import SUITES, chosen
 from pipelines.silver.parse import batch_stamp, parse
@@ -230,11 +232,15 @@ def test_data_docs_are_written_on_request(lake: Lake, tmp_path: Path) -> None:
 
 def both_say(spark: SparkSession, spec: TableSpec, rows: list[dict[str, Any]], *wanted: str) -> dict[str, int]:
     """How many rows break each expectation, as tasks and Great Expectations agree."""
-    frame = spark.createDataFrame([tuple(row.values()) for row in rows], spec.worker_schema)
     suite = [item for item in chosen(SUITES[spec.full_name], {}) if not wanted or item[0].expectation_id in wanted]
-    (measured,) = measure(spec, pa.Table.from_pylist(rows, spec.arrow_schema), [item for item, _ in suite])
-    answers = GreatExpectations().ask(spec.full_name, prepared(frame, [item for item, _ in suite]), suite)
-    assert measured.broken == {item: answer.unexpected_count for item, answer in answers.items() if not answer.met}
+    table, asked = (
+        pa.Table.from_pylist(rows, to_arrow_schema(spec.worker_schema, timezone="UTC")),
+        [item for item, _ in suite],
+    )
+    (measured,) = measure(spec, table, asked)
+    frame = spark.createDataFrame(with_derived(table.select(columns_read(spec, asked)), asked))
+    answers = GreatExpectations().ask(spec.full_name, frame, suite)
+    assert measured.broken == {item: count for item, count in answers.items() if count}
     assert measured.row_count == len(rows)
     return dict(measured.broken)
 

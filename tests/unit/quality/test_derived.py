@@ -22,4 +22,3 @@ def test_a_row_that_breaks_its_chain_has_none_after_it() -> None:
     broken = Previous("fetch_offset", by=("connection",), order=("number",), breaks="diverging_end_offset")
     assert broken.values(rows).to_pylist() == [None, 5, None, 7]
     assert "diverging_end_offset" in broken.columns
-    assert "if(`diverging_end_offset` IS NULL, `fetch_offset`, NULL)" in broken.sql
