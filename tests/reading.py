@@ -77,7 +77,7 @@ def read_folder(folder: Path) -> ReadFolder:
         if item.readable:
             by_file.setdefault(item.bundle or item.path, []).append(span_of(item, identities[item.path]))
     for spans in by_file.values():
-        path_of = {span.file_id: span.path for span in spans}
+        path_of = {span.log.content_id: span.log.path for span in spans}
         records += [_record(path_of[row["file_id"]], row) for row in _rows(batches(spans, how))]
     return ReadFolder(files, identities, records)
 

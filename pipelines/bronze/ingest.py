@@ -176,7 +176,7 @@ def ingest_batches(
     for part in parts or [[]]:
         run_id = new_id()
         readable = [item for item in part if item.readable]
-        readings = [span for item in readable for span in span_of(item, identities[item.path]).in_ranges(item.ranges)]
+        readings = [span for item in readable for span in span_of(item, identities[item.path]).in_ranges()]
         _store_lines(spark, lake, readings, config, run_id, registered)
         files = [file_row(item, identities[item.path], run_id) for item in part]
         if files:
@@ -298,27 +298,28 @@ def _store_lines(
     Args:
         registered: runs whose files are in the register.
     """
-    present = _with_lines(lake, [item.file_id for item in readings], registered)
-    todo = [item for item in readings if item.file_id not in present]
+    present = _with_lines(lake, [item.log.content_id for item in readings], registered)
+    todo = [item for item in readings if item.log.content_id not in present]
     if not todo:
         return
     how = _how(config)
-    units: dict[str | FileSpan, list[FileSpan]] = defaultdict(list)
+    units: dict[object, list[FileSpan]] = defaultdict(list)
     for item in todo:
-        units[item.bundle or item].append(item)  # sources of one file are read together
+        units[item.log.bundle or (item.log.path, item.part)].append(item)  # sources of one file are read together
     sized = [(unit, sum(item.stored_bytes for item in unit)) for unit in units.values()]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
 
     def work(unit: list[FileSpan]) -> Batches:
         return batches(unit, how)
 
-    contents = sha256("\n".join(sorted({item.file_id for item in todo})).encode()).hexdigest()
+    contents = sha256("\n".join(sorted({item.log.content_id for item in todo})).encode()).hexdigest()
     try:
         lake.append_made(LOG_LINES, plan, work, f"{run_id} {contents}")
     except (PythonException, FileChangedError) as error:
         if CHANGED not in str(error):
             raise
-        name = next((item.path for item in todo if f"{CHANGED}: {item.path}" in str(error)), todo[0].path)
+        paths = [item.log.path for item in todo]
+        name = next((path for path in paths if f"{CHANGED}: {path}" in str(error)), paths[0])
         raise InputError(name, CHANGED, "it was probably rotated: run again, nothing of it was stored") from None
 
 

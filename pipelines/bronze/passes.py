@@ -116,23 +116,9 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
 
 def span_of(item: Profile, identity: Identity) -> FileSpan:
     """What is read of a file in the second pass."""
-    return FileSpan(
-        path=item.path,
-        file_id=item.content_id,
-        content_bytes=item.content_bytes,
-        start_offset=item.start_offset,
-        start_line=item.start_line,
-        layout=item.layout,
-        kind=item.kind,
-        cluster_id=identity.cluster_id,
-        broker_id=identity.broker_id,
-        bundle=item.bundle,
-        flips=item.flips,
-        lives=item.lives if identity.broker_ids else (),
-        names_broker=bool(identity.broker_ids) and not item.lives,
-        source=item.source,
-        strays=item.strays,
-    )
+    # What its lines say of their writer was for the driver alone.
+    log = replace(item, hints=Hints())
+    return FileSpan(log, identity.cluster_id, identity.broker_id, is_shared=bool(identity.broker_ids))
 
 
 def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
@@ -142,7 +128,7 @@ def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBat
         FileChangedError: one of them is no longer what was profiled.
         OSError: the file cannot be read.
     """
-    bundle = readings[0].bundle
+    bundle = readings[0].log.bundle
     if bundle is None or bundle == readings[0].file:
         yield from rows(readings, how.zone_of(readings[0].file), how.record_bytes_max)
         return

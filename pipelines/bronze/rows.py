@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pipelines.bronze.identity import own_broker
 from pipelines.bronze.layout import Clock, Head, Layout
-from pipelines.bronze.lives import Life
+from pipelines.bronze.profile import Profile
 from pipelines.bronze.ranges import ByteRange, RangeReader
 from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.streams import MARK, OTHER_LINES, id_of, label
@@ -33,51 +33,42 @@ CHANGED = "changed while it was read"
 class FileSpan:
     """What to read, and what its lines are told: one line of the plan."""
 
-    path: str  #: the file
-    file_id: str  #: content id that its profile found
-    content_bytes: int  #: content that was profiled; a log that has grown since is read up to there
-    start_offset: int  #: first byte to store; a known file has what is before it
-    start_line: int  #: number of the line that starts there
-    layout: str | None  #: name of its layout
-    kind: str  #: kind of file
+    log: Profile  #: the file; one that has grown since it was profiled is read up to where it was
     cluster_id: str  #: cluster it belongs to
     broker_id: int | None  #: broker that wrote it
-    #: the file that it is a member of, or in which its lines are mixed with others', if it is one
-    bundle: str | None = None
-    #: flips, strays: as in `pipelines.bronze.profile.Profile`
-    flips: tuple[int, ...] = ()
-    strays: tuple[int, ...] = ()
-    source: str = ""  #: whose lines are read of a file in which those of several are mixed; empty: all of them
+    #: several brokers wrote it: one after the other (`Profile.lives`), or a record is of the one that it names
+    is_shared: bool = False
     part: ByteRange | None = None  #: the range of the file that is read; None: all of it
-    lives: tuple[Life, ...] = ()  #: brokers that wrote it one after the other, if several did
-    names_broker: bool = False  #: several brokers wrote it at a time: a record is of the one that it names, if it does
 
     @property
     def file(self) -> str:
         """The file, or the member of a bundle, in which the lines stand."""
-        return self.path.removesuffix(f"{MARK}{self.source}") if self.source else self.path
+        path, source = self.log.path, self.log.source
+        return path.removesuffix(f"{MARK}{source}") if source else path
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """The first byte to store, and the number of the line that starts there; a known file has what is before it."""
+        if self.part is None or self.part.start < self.log.start_offset:
+            return self.log.start_offset, self.log.start_line
+        return self.part.start, self.part.line_no
 
     @property
     def stored_bytes(self) -> int:
         """How much of the content becomes rows."""
-        end = self.content_bytes if self.part is None else self.part.end
-        return end - self.start_offset
+        end = self.log.content_bytes if self.part is None else self.part.end
+        return end - self.start[0]
 
     def broker_of(self, offset: int, head: Head | None) -> int | None:
         """The broker that wrote the record at an offset, in a file of several."""
-        if self.lives:
-            return self.lives[bisect_right(self.lives, offset, key=lambda life: life.offset) - 1].broker_id
+        if lives := self.log.lives:
+            return lives[bisect_right(lives, offset, key=lambda life: life.offset) - 1].broker_id
         return own_broker(head) if head is not None else None
 
-    def in_ranges(self, ranges: Sequence[ByteRange]) -> list[FileSpan]:
-        """The same in parts, without those that hold nothing to store."""
-        spans = []
-        for part in ranges:
-            if part.end > self.start_offset:
-                is_begun = part.start < self.start_offset
-                start = (self.start_offset, self.start_line) if is_begun else (part.start, part.line_no)
-                spans.append(replace(self, start_offset=start[0], start_line=start[1], part=part))
-        return spans or [self]
+    def in_ranges(self) -> list[FileSpan]:
+        """The same in the ranges of its file, without those that hold nothing to store."""
+        parts = [part for part in self.log.ranges if part.end > self.log.start_offset]
+        return [replace(self, part=part) for part in parts] or [self]
 
 
 class FileChangedError(Exception):
@@ -116,10 +107,10 @@ def stream_rows(
     """`rows` of an open file."""
     source = Source(file)
     first = readings[0]
-    yield from _rows(readings, source.blocks(first.content_bytes), 0, zone, record_bytes_max)
-    content_id = id_of(source.content_id, first.source) if first.source else source.content_id
-    if content_id != first.file_id:
-        raise FileChangedError(first.path)
+    yield from _rows(readings, source.blocks(first.log.content_bytes), 0, zone, record_bytes_max)
+    content_id = id_of(source.content_id, first.log.source) if first.log.source else source.content_id
+    if content_id != first.log.content_id:
+        raise FileChangedError(first.log.path)
 
 
 def _rows(
@@ -130,11 +121,11 @@ def _rows(
         blocks: content of the file from byte ``begun`` on.
     """
     first = readings[0]
-    layout = layout_named(first.layout) if first.layout else None
-    batches = {reading.source: _Batch(reading, layout, Clock(ZoneInfo(zone))) for reading in readings}
-    stored = _from(blocks, first.start_offset - begun)
-    place = (first.start_offset, first.start_line)
-    if layout is not None and layout.unwrap is not None and first.source:
+    layout = layout_named(first.log.layout) if first.log.layout else None
+    batches = {reading.log.source: _Batch(reading, layout, Clock(ZoneInfo(zone))) for reading in readings}
+    place = first.start
+    stored = _from(blocks, place[0] - begun)
+    if layout is not None and layout.unwrap is not None and first.log.source:
         labels: dict[bytes | None, str] = {}
         for source, record in sourced_records(stored, layout, record_bytes_max, *place):
             name = labels.get(source)
@@ -170,10 +161,10 @@ class _Batch:
     def __init__(self, reading: FileSpan, layout: Layout | None, clock: Clock) -> None:
         self._reading = reading
         self._parse = layout.make(clock) if layout else None
-        self._is_other = reading.source == OTHER_LINES
+        self._is_other = reading.log.source == OTHER_LINES
         self._clock = clock
-        self._flips = reading.flips
-        self._strays = frozenset(reading.strays)
+        self._flips = reading.log.flips
+        self._strays = frozenset(reading.log.strays)
         self._clear()
 
     @property
@@ -185,8 +176,7 @@ class _Batch:
         self.bytes = 0
         self.offsets: list[int] = []
         self._line_nos: list[int] = []
-        is_several = self._reading.lives or self._reading.names_broker
-        self._brokers: list[int | None] | None = [] if is_several else None
+        self._brokers: list[int | None] | None = [] if self._reading.is_shared else None
         self._times: list[int | None] = []
         self._levels: list[str | None] = []
         self._loggers: list[str | None] = []
@@ -230,14 +220,14 @@ class _Batch:
         count = len(self.offsets)
         schema = LOG_LINES.arrow_schema
         columns = {
-            "file_id": pa.repeat(pa.scalar(self._reading.file_id, pa.string()), count),
+            "file_id": pa.repeat(pa.scalar(self._reading.log.content_id, pa.string()), count),
             "byte_offset": self.offsets,
             "line_no": self._line_nos,
             "cluster_id": pa.repeat(pa.scalar(self._reading.cluster_id, pa.string()), count),
             "broker_id": pa.repeat(pa.scalar(self._reading.broker_id, pa.int32()), count)
             if self._brokers is None
             else self._brokers,
-            "kind": pa.repeat(pa.scalar(self._reading.kind, pa.string()), count),
+            "kind": pa.repeat(pa.scalar(self._reading.log.kind, pa.string()), count),
             "time": pa.array(self._times, pa.int64()).cast(schema.field("time").type),
             "level": self._levels,
             "logger": self._loggers,

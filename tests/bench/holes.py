@@ -52,7 +52,7 @@ def _rows_of_source(item: Profile, how: HowRead, cluster_id: str, broker_id: int
     times = {"first_us": item.first_us, "last_us": item.last_us}
     names = {"file_id": item.content_id, "path": item.path, "file_kind": item.kind, "kind": p.FILE}
     yield {**columns, **names, **times, "cluster_id": cluster_id, "broker_id": broker_id}
-    span = FileSpan(item.path, item.content_id, item.content_bytes, 0, 1, item.layout, item.kind, cluster_id, broker_id)
+    span = FileSpan(item, cluster_id, broker_id)
     if not item.readable:
         return
     for batch in rows([span], how.timezone, how.record_bytes_max):

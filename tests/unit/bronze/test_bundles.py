@@ -77,11 +77,7 @@ def problems(path: Path, content: bytes) -> dict[str, str | None]:
 
 def stored(items: list[Profile | Unread]) -> dict[str, list[dict]]:
     found: dict[str, list[dict]] = {}
-    readings = [
-        FileSpan(i.path, i.content_id, i.content_bytes, 0, 1, i.layout, i.kind, "c", 1, i.bundle)
-        for i in items
-        if isinstance(i, Profile)
-    ]
+    readings = [FileSpan(item, "c", 1) for item in items if isinstance(item, Profile)]
     for batch in batches(readings, HOW):
         for row in batch.to_pylist():
             found.setdefault(row["file_id"], []).append(row)

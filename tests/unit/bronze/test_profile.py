@@ -35,18 +35,7 @@ def made(path: Path, content: bytes) -> Profile:
 
 
 def read(found: Profile) -> list[dict]:
-    reading = FileSpan(
-        found.path,
-        found.content_id,
-        found.content_bytes,
-        found.start_offset,
-        found.start_line,
-        found.layout,
-        found.kind,
-        CLUSTER,
-        1,
-        strays=found.strays,
-    )
+    reading = FileSpan(found, CLUSTER, 1)
     batches = list(rows([reading], "UTC", 1 << 20))
     assert all(batch.schema.equals(LOG_LINES.arrow_schema) for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]

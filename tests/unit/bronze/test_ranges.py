@@ -214,8 +214,7 @@ def made(path: Path, content: bytes, range_bytes: int = RANGE_BYTES, known: byte
 
 
 def span(found: Profile) -> FileSpan:
-    places = (found.content_bytes, found.start_offset, found.start_line)
-    return FileSpan(found.path, found.content_id, *places, found.layout, found.kind, "c", 1, flips=found.flips)
+    return FileSpan(found, "c", 1)
 
 
 def stored(readings: list[FileSpan]) -> list[dict]:
@@ -231,7 +230,7 @@ def test_rows_of_ranges_are_those_of_the_file(
     content = LINE + b"".join(parts) + end
     found = made(path, content, range_bytes, content[:known_bytes])
     whole = span(found)
-    split = whole.in_ranges(found.ranges)
+    split = whole.in_ranges()
     assert sum(reading.stored_bytes for reading in split) == whole.stored_bytes
     assert stored(split) == stored([whole])
 
@@ -239,7 +238,7 @@ def test_rows_of_ranges_are_those_of_the_file(
 def test_what_a_file_has_grown_by_is_left_for_the_next_run(tmp_path: Path) -> None:
     path = tmp_path / "server.log"
     found = made(path, LINE * 10 + LATER[:-20])
-    split = span(found).in_ranges(found.ranges)
+    split = span(found).in_ranges()
     before = stored(split)
     with path.open("ab") as file:
         file.write(LATER[-20:] + LATER)
@@ -252,7 +251,7 @@ def test_a_range_that_is_another_one_by_now_fails_and_no_other(tmp_path: Path) -
     path = tmp_path / "server.log"
     content = LINE * 10
     found = made(path, content)
-    first, *_, last = span(found).in_ranges(found.ranges)
+    first, *_, last = span(found).in_ranges()
     path.write_bytes(content[:-1] + b"!")
     assert stored([first])
     with pytest.raises(FileChangedError, match="server"):
@@ -270,7 +269,7 @@ def test_rows_of_ranges_of_a_wrapped_file_are_those_of_the_file(tmp_path: Path) 
     known = content[: len(content) // 3]
     found = made(tmp_path / "cri.log", content, RANGE_BYTES, known)
     whole = span(found)
-    split = whole.in_ranges(found.ranges)
+    split = whole.in_ranges()
     assert (found.layout, found.start_offset > 0) == (f"cri/{KAFKA.name}", True)
     assert len(split) > 5
     assert sum(reading.stored_bytes for reading in split) == whole.stored_bytes

@@ -45,9 +45,7 @@ def profiled(path: str, text: bytes, zone: str) -> Profile:
 
 
 def read(item: Profile, text: bytes, zone: str) -> list[datetime]:
-    span = FileSpan(
-        item.path, item.content_id, item.content_bytes, 0, 1, item.layout, item.kind, "c", 1, flips=item.flips
-    )
+    span = FileSpan(item, "c", 1)
     return [
         time for batch in stream_rows([span], io.BytesIO(text), zone, 1 << 20) for time in batch["time"].to_pylist()
     ]
