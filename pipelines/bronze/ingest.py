@@ -49,15 +49,14 @@ from pipelines.bronze.discover import discover
 from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import ReadLog, rows, stat, unchanged, updated
 from pipelines.bronze.passes import (
+    ITEMS,
     HowRead,
     Unread,
     batches,
-    from_json,
     nothing_readable,
     profiles,
     require_kafka,
     span_of,
-    to_json,
 )
 from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass, of_sources
@@ -256,10 +255,10 @@ def _profile(
 
     def work(path: str) -> Iterator[pa.RecordBatch]:
         for item in profiles(path, known, marks, how):
-            yield pa.record_batch([pa.array([to_json(item)], pa.binary())], schema=_PROFILE_ARROW)
+            yield pa.record_batch([pa.array([ITEMS.freeze(item, ())], pa.binary())], schema=_PROFILE_ARROW)
 
     done = in_tasks(spark, plan, work, _PROFILE_SCHEMA).toArrow()
-    items: list[Profile | Unread] = [*told, *map(from_json, done.column("profile").to_pylist())]
+    items: list[Profile | Unread] = [*told, *(ITEMS.thaw(item, ()) for item in done.column("profile").to_pylist())]
     items.sort(key=lambda item: item.path)
     unread = [item for item in items if isinstance(item, Unread)]
     return [item for item in items if isinstance(item, Profile)], unread

@@ -5,9 +5,8 @@ A bundle is gone through from its beginning to its end in either pass, by one ta
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.base.errors import InputError
+from pipelines.base.freeze import Freezer
 from pipelines.bronze.bundles import is_bundle, members
 from pipelines.bronze.discover import is_log
 from pipelines.bronze.folders import NO_FOLDERS, Folders
@@ -64,32 +64,8 @@ class Unread:
     problem: str | None
 
 
-def to_json(item: Profile | Unread) -> bytes:
-    """An item as text, for the way from a task to the driver."""
-    values = {name: value for name, value in vars(item).items() if name != "hints"}
-    hints: dict[str, Any] | None = None
-    if isinstance(item, Profile):
-        values["passages"] = [passage._asdict() for passage in item.passages]
-        hints = {
-            name: list(value.items()) if isinstance(value, Counter) else list(value)
-            for name, value in vars(item.hints).items()
-        }
-    return json.dumps([values, hints]).encode()
-
-
-def from_json(text: bytes) -> Profile | Unread:
-    """The item of `to_json`."""
-    values, hints = json.loads(text)
-    if hints is None:
-        return Unread(**values)
-    kinds = {name: type(value) for name, value in vars(Hints()).items()}
-    made = {name: kinds[name](dict(value) if kinds[name] is Counter else value) for name, value in hints.items()}
-    passages = tuple(Passage(**{**passage, "flips": tuple(passage["flips"])}) for passage in values.pop("passages"))
-    flips, strays = tuple(values.pop("flips")), tuple(values.pop("strays"))
-    ranges = tuple(ByteRange(*part) for part in values.pop("ranges"))
-    lives = tuple(Life(*life) for life in values.pop("lives"))
-    parts: dict[str, Any] = {"passages": passages, "flips": flips, "ranges": ranges, "lives": lives, "strays": strays}
-    return Profile(**values, hints=Hints(**made), **parts)
+#: What a task tells the driver of a file: as text, since nothing that is read is unpickled.
+ITEMS = Freezer(Profile, Unread, Hints, Passage, ByteRange, Life)
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:

@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from pipelines.base.freeze import Freezer
 from pipelines.base.instants import NEVER_US
 from pipelines.kafka.context import History, value_at
 from pipelines.kafka.versions import Rules
 from pipelines.replay import outcome as o
 from pipelines.replay.fetch_rules import SLACK_US, UNBOUNDED, Asked, Entry, FetchOutcome, Key, judged, reason_told
-from pipelines.replay.freeze import Freezer
 from schemas import session_events as s
 from schemas.session_events import Origin, SessionEvent
 

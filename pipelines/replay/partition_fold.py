@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from pipelines.base.freeze import Freezer
 from pipelines.kafka.context import Context
 from pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
 from pipelines.replay.batches import Batch, BatchLog
-from pipelines.replay.freeze import Freezer
 from pipelines.replay.isr import IsrWatch
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.isr_follower import LogEnd, Tracked

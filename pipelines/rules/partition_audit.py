@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from pipelines.base.freeze import Freezer
 from pipelines.kafka.versions import rule_of
-from pipelines.replay.freeze import Freezer
 from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
 from pipelines.rules.guarantees.isr import Join
 from pipelines.rules.history import PLACE, PartitionHistory

@@ -19,7 +19,7 @@ import pytest
 from pipelines.bronze import decompress
 from pipelines.bronze.bundles import MEMBERS_MAX, is_bundle, members
 from pipelines.bronze.identity import Hints
-from pipelines.bronze.passes import HowRead, Unread, batches, from_json, profiles, to_json
+from pipelines.bronze.passes import ITEMS, HowRead, Unread, batches, profiles
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.rows import FileChangedError, FileSpan
 
@@ -90,7 +90,7 @@ def test_what_tasks_tell_reaches_the_driver_as_it_was(tmp_path: Path) -> None:
     items += profiles("no/such.log", frozenset(), {}, HOW)
     assert {type(item) for item in items} == {Profile, Unread}
     assert any(vars(item.hints) != vars(Hints()) for item in items if isinstance(item, Profile))
-    assert [from_json(to_json(item)) for item in items] == items
+    assert [ITEMS.thaw(ITEMS.freeze(item, ()), ()) for item in items] == items
 
 
 DATA = {

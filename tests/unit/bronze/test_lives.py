@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze.lives import LifeWatch
-from pipelines.bronze.passes import from_json, span_of, to_json
+from pipelines.bronze.passes import ITEMS, span_of
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import rows
@@ -41,7 +41,7 @@ def written(folder: Path, messages: list[str]) -> Path:
 def brokers_of(path: Path) -> tuple[list[int | None], str | None]:
     """The broker of each record as stored, and what is wrong with the file."""
     (item,) = profiled(str(path), "UTC", 1 << 20)
-    made = from_json(to_json(item))
+    made = ITEMS.thaw(ITEMS.freeze(item, ()), ())
     assert isinstance(made, Profile)
     identities, _ = identify([made], [], [])
     reading = span_of(made, identities[str(path)])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pipelines.bronze import wrapped
 from pipelines.bronze.layout import Layout
-from pipelines.bronze.passes import from_json, to_json
+from pipelines.bronze.passes import ITEMS
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.reader import records
@@ -208,7 +208,7 @@ def made(path: Path, content: bytes, range_bytes: int = RANGE_BYTES, known: byte
         marks = [(before.content_bytes, before.content_id)]
     path.write_bytes(content)
     (made,) = profiled(str(path), "UTC", MIB, marks, range_bytes)
-    found = from_json(to_json(made))
+    found = ITEMS.thaw(ITEMS.freeze(made, ()), ())
     assert isinstance(found, Profile)
     return found
 

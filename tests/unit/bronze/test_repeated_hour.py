@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.bronze.layout import EPOCH, MICROSECOND
-from pipelines.bronze.passes import from_json, to_json
+from pipelines.bronze.passes import ITEMS
 from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.register import in_their_pass
 from pipelines.bronze.repeated_hour import SeriesLog, placed, repeats
@@ -39,7 +39,7 @@ def printed(instants: list[datetime], zone: str) -> bytes:
 
 def profiled(path: str, text: bytes, zone: str) -> Profile:
     (made,) = profile(path, io.BytesIO(text), zone, 1 << 20)
-    item = from_json(to_json(made))
+    item = ITEMS.thaw(ITEMS.freeze(made, ()), ())
     assert isinstance(item, Profile)
     return item
 

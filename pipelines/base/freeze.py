@@ -1,4 +1,4 @@
-"""Folds as text, to go on from in a later run. Pure.
+"""Folds as text, to go on from in a later run, and what a task tells the driver. Pure.
 
 What a fold was given from outside (a broker's versions, settings, evidence) is not frozen with it: the run that thaws
 it has newer ones.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from textwrap import dedent
@@ -26,7 +26,7 @@ from pipelines.base.syntax import parsed
 #: Of the encoding; what was written in another one is not read.
 FORMAT: Final = 1
 
-_AGAIN, _LIST, _TUPLE, _SET, _FROZENSET, _DICT, _DEQUE, _RECORD, _OBJECT, _NOT_FINITE = range(10)
+_AGAIN, _LIST, _TUPLE, _SET, _FROZENSET, _DICT, _DEQUE, _RECORD, _OBJECT, _NOT_FINITE, _COUNTER = range(11)
 _SCALARS: Final = frozenset((type(None), bool, int, str))
 
 
@@ -112,6 +112,7 @@ class _Writer:
             list: self._list,
             tuple: self._tuple,
             dict: self._dict,
+            Counter: self._dict,
             set: self._set,
             frozenset: self._frozenset,
             deque: self._deque,
@@ -151,7 +152,7 @@ class _Writer:
 
     def _dict(self, item: dict[Any, Any]) -> list[Any]:
         self._note(item)
-        return self._all(_DICT, (part for pair in item.items() for part in pair))
+        return self._all(_COUNTER if type(item) is Counter else _DICT, (part for pair in item.items() for part in pair))
 
     # What cannot change is numbered after what it consists of: it has to be read before it can be made.
 
@@ -205,7 +206,7 @@ class _Reader:
             return self._object(part)
         if tag == _NOT_FINITE:
             return float(part[1])
-        if tag in (_LIST, _SET, _DICT, _DEQUE):
+        if tag in (_LIST, _SET, _DICT, _DEQUE, _COUNTER):
             return self._container(tag, part)
         items = self._all(part, 1 if tag != _RECORD else 2)
         value: Any
@@ -225,11 +226,11 @@ class _Reader:
         return [decoded(item) if type(item) is list else item for item in part[first:]]
 
     def _container(self, tag: int, part: list[Any]) -> Any:
-        if tag == _DICT:
-            mapping: dict[Any, Any] = {}
+        if tag in (_DICT, _COUNTER):
+            mapping: dict[Any, Any] = {} if tag == _DICT else Counter()
             self._items.append(mapping)
             items = iter(self._all(part, 1))
-            mapping.update(zip(items, items, strict=True))
+            mapping.update(dict(zip(items, items, strict=True)))
             return mapping
         container: Any = [] if tag == _LIST else set() if tag == _SET else deque(maxlen=part[1])
         self._items.append(container)
