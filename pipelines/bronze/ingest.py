@@ -30,7 +30,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import PurePath
 
@@ -44,10 +43,11 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from pipelines.base.config import IngestConfig
 from pipelines.base.errors import InputError
 from pipelines.base.task_sizes import TASK_BYTES, balance
+from pipelines.base.values import instant
 from pipelines.bronze.backfill import in_batches, text_bytes
 from pipelines.bronze.discover import discover
 from pipelines.bronze.folders import Folder, Folders, folders_of
-from pipelines.bronze.inventory import ReadLog, rows, stat, unchanged, updated
+from pipelines.bronze.inventory import ReadLog, stat, unchanged, updated
 from pipelines.bronze.passes import (
     ITEMS,
     HowRead,
@@ -63,8 +63,9 @@ from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify,
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.bronze.streams import id_of, source_of
 from pipelines.bronze.unread_files import lost_files
-from pipelines.lake.batches import batches_of
+from pipelines.lake.batches import batches_of, small_rows
 from pipelines.lake.lake import Lake
+from pipelines.lake.table_files import rows_table
 from pipelines.spark.tasks import in_tasks
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 from schemas.state import INVENTORY
@@ -137,11 +138,11 @@ def ingest_batches(
     """
     found = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES])
-    register: Rows = lake.rows(LOG_FILES, *LOG_FILES.column_names).to_pylist()
+    register: Rows = small_rows(lake, LOG_FILES, *LOG_FILES.column_names)
     sha_of = {row["file_id"]: row["sha256"] for row in register}
     looked_us = time.time_ns() // 1000
     stats = {path: stat(path) for path in found.files}
-    inventory = _inventory(lake)
+    inventory = [ReadLog(*row.values()) for row in small_rows(lake, INVENTORY, *INVENTORY.column_names)]
     patterns = json.dumps([config.include, config.exclude])
     same = unchanged(stats, inventory, sha_of, patterns)
     changed = {path: now.size_bytes if now else 0 for path, now in stats.items() if path not in same}
@@ -182,7 +183,7 @@ def ingest_batches(
             # None of them is in the register, which was read above.
             lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
             # Files of later batches are in it as well: they count for read once the register has them.
-            lake.replace(INVENTORY, pa.Table.from_pylist(rows(entries), INVENTORY.arrow_schema), stamp=run_id)
+            lake.replace(INVENTORY, rows_table(INVENTORY, entries), stamp=run_id)
         registered.add(run_id)
         waiting -= len(part)
         if not waiting:
@@ -210,19 +211,9 @@ def _unless_expired(item: Profile, closed_us: int) -> Profile:
     """A file of which all days are closed is registered, so that it is not opened again, and nothing of it is read."""
     if item.last_us is None or item.last_us >= closed_us:
         return item
-    ended, closed = (datetime.fromtimestamp(us // 1_000_000, UTC) for us in (item.last_us, closed_us))
+    ended, closed = instant(item.last_us), instant(closed_us)
     problem = f"expired: it ends on {ended:%Y-%m-%d}, and days before {closed:%Y-%m-%d} were dropped from the lake"
     return replace(item, line_count=0, record_count=0, problem=problem, readable=False)
-
-
-def _inventory(lake: Lake) -> list[ReadLog]:
-    if not lake.has_rows(INVENTORY):
-        return []
-    columns = [
-        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
-        for column in lake.rows(INVENTORY, *INVENTORY.column_names).columns
-    ]
-    return [ReadLog(*row) for row in zip(*columns, strict=True)]
 
 
 def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:

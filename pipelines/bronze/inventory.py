@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipelines.storage.place import place_of
 from pipelines.storage.store import store_of
-from schemas.state import INVENTORY
 
 #: Clocks of machines differ, and stores tell whole seconds.
 SETTLED_US = 10_000_000
@@ -97,8 +96,3 @@ def updated(
         for name, file_id in contents
     ]
     return sorted([*kept, *new])
-
-
-def rows(entries: Iterable[ReadLog]) -> list[dict[str, Any]]:
-    """Rows of ``state.inventory``."""
-    return [dict(zip(INVENTORY.column_names, entry, strict=True)) for entry in entries]

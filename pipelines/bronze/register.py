@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
+from pipelines.base.values import instant
 from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
 from pipelines.bronze.namesakes import BrokerLog, told_apart
 from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, named, resolve
@@ -17,7 +17,7 @@ from pipelines.bronze.profile import Profile
 from pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
 from pipelines.bronze.streams import id_of, path_of, source_of
 
-#: A row of the register, by the names of its columns.
+#: A row of the register, by the names of its columns; instants in microseconds.
 Row = Any
 Rows = Sequence[Row]
 
@@ -123,15 +123,11 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
         and item.last_us is not None
     ]
     before = [
-        BrokerLog(row["path"], row["kind"], row["broker_id"], _micros(row["first_time"]), _micros(row["last_time"]))
+        BrokerLog(row["path"], row["kind"], row["broker_id"], row["first_time"], row["last_time"])
         for row in (register if logs else ())
         if row["cluster_id"] in (None, UNKNOWN) and row["broker_id"] is not None and row["last_time"] is not None
     ]
     return told_apart([*logs, *before])
-
-
-def _micros(time: datetime) -> int:
-    return int(time.timestamp() * 1_000_000)
 
 
 def _stored_evidence(row: Row, path: str, said: Folders) -> Evidence:
@@ -145,7 +141,7 @@ def _stored_evidence(row: Row, path: str, said: Folders) -> Evidence:
         cluster=row["cluster_id"] if row["cluster_id"] != UNKNOWN else None,
         version=row["kafka_version"] if told else None,
         mode=row["mode"] if told else None,
-        first_us=None if row["first_time"] is None else _micros(row["first_time"]),
+        first_us=row["first_time"],
         new=False,
         brokers=tuple(row["broker_ids"] or ()),
     ).in_cluster(said.of(path).cluster)
@@ -179,7 +175,7 @@ def in_their_pass(new: Mapping[str, Profile], register: Rows, zone_of: Callable[
         if item.first_us is not None and item.last_us is not None
     ]
     logs += [
-        SeriesLog(row["path"], _micros(row["first_time"]), _micros(row["last_time"]), None)
+        SeriesLog(row["path"], row["first_time"], row["last_time"], None)
         for row in register
         if row["first_time"] is not None and row["last_time"] is not None
     ]
@@ -193,9 +189,7 @@ def in_their_pass(new: Mapping[str, Profile], register: Rows, zone_of: Callable[
 def _placed(item: Profile, placed: Placed, zone: str) -> Profile:
     problems = [item.problem] if item.problem else []
     if placed.undecided:
-        hours = " and ".join(
-            f"{datetime.fromtimestamp(us // 1_000_000, UTC):%Y-%m-%dT%H:%MZ}" for us in placed.undecided
-        )
+        hours = " and ".join(f"{instant(us):%Y-%m-%dT%H:%MZ}" for us in placed.undecided)
         problems.append(
             f"{zone} repeats the hour from {hours} on, and nothing tells which of these lines are of the second pass: "
             "they are taken for the first; give the files before and after this one, too"

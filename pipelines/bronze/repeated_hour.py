@@ -16,12 +16,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from pathlib import PurePath
 from typing import NamedTuple
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from pipelines.base.values import instant
+
 _SECOND_US = 1_000_000
 _HOUR_US = 3_600 * _SECOND_US
 #: Lines may be out of order by so much: a pause of the process.
@@ -49,7 +50,7 @@ class Repeat(NamedTuple):
         """The hours of local time that it lies in, as they begin a time in a log, with a blank and with a T."""
         first, last = self.start_us + self.offset_us, self.switch_us - 1 + self.offset_us
         hours = range(first // _HOUR_US, last // _HOUR_US + 1)
-        texts = [(_EPOCH + timedelta(hours=hour)).strftime(f"%Y-%m-%d{sign}%H") for hour in hours for sign in " T"]
+        texts = [instant(hour * _HOUR_US).strftime(f"%Y-%m-%d{sign}%H") for hour in hours for sign in " T"]
         return [text.encode() for text in texts]
 
 
@@ -121,7 +122,7 @@ class PassageWatch:
 
     def hours(self, time_us: int) -> list[bytes]:
         """The hours, as they stand in a log, of which lines have to be seen; of a log that begins at an instant."""
-        year = (_EPOCH + timedelta(microseconds=time_us)).year
+        year = instant(time_us).year
         self._repeats = [span for near in range(year - 1, year + 3) for span in repeats(self._zone, near)]
         return [hour for span in self._repeats for hour in span.hours]
 

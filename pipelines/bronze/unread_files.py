@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from pathlib import PurePath
 from typing import Any, Final
 
+from pipelines.base.values import instant
 from pipelines.bronze.bundles import MEMBER
 from pipelines.bronze.inventory import stat
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Files that were read up to some place, or not at all: see `pipelines.bronze.decompress`, `pipelines.bronze.bundles`,
 #: `pipelines.bronze.discover` and `pipelines.bronze.source`.
 _LOST: Final = re.compile(
@@ -47,7 +46,7 @@ def lost_files(
     for path, problem in sorted(dict(cannot).items()):
         if is_lost(problem):
             stats = stat(path.partition(MEMBER)[0])
-            modified = None if stats is None else EPOCH + timedelta(microseconds=stats.modified_us)
+            modified = None if stats is None else instant(stats.modified_us)
             first = since.get((path, problem), run_id)
             rows.append({"path": path, "problem": problem, "modified_time": modified, "run_id": first})
     return sorted(rows, key=itemgetter("path"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +89,7 @@ def identities(
 
 def stored(item: Profile, identity: Identity) -> dict[str, Any]:
     """The row that an earlier run left."""
-    times = {
-        name: datetime.fromtimestamp(us / 1_000_000, UTC)
-        for name, us in (("first_time", 0), ("last_time", 3_600_000_000))
-    }
-    return file_row(item, identity, "r") | times
+    return file_row(item, identity, "r") | {"first_time": 0, "last_time": 3_600_000_000}
 
 
 def clusters(found: dict[str, Identity]) -> dict[str, tuple[str, str | None]]:

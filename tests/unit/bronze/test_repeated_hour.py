@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.base.values import micros
 from pipelines.bronze.layout import EPOCH, MICROSECOND
 from pipelines.bronze.passes import ITEMS
 from pipelines.bronze.profile import Profile, profile
@@ -157,7 +158,7 @@ def test_what_was_read_before_tells_which_pass_goes_on() -> None:
     second = times("2026-10-25T01:05:00+00:00", 10)
     text = printed(second, BERLIN)
     item = profiled("/b1/server.log", text, BERLIN)
-    row = {"path": "/b1/server.log.1", "first_time": first[0], "last_time": first[-1]}
+    row = {"path": "/b1/server.log.1", "first_time": micros(first[0]), "last_time": micros(first[-1])}
     told = in_their_pass({"f": item}, [row], lambda _: BERLIN)["f"]
     assert read(told, text, BERLIN) == second
     assert told.problem is None
