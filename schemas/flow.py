@@ -146,7 +146,7 @@ LEADERSHIPS = Step(
     worker="replay.broker_lines.BrokerWorker",
     reads="silver.leader_and_isr silver.isr_changes silver.fetcher_events silver.broker_lifecycle",
     by=_BROKER,
-    gives="leaderships.events",
+    gives="leaderships.events leaderships.steps",
 )
 APART = Step(
     *("replay", "apart", "How far the clocks of followers that serve consumers are from those of their leaders."),
@@ -297,8 +297,8 @@ METRICS = Step(
     *("replay", "metrics", "What each broker would have exposed through JMX, by interval."),
     stage="metrics.stage.write_broker_metrics",
     worker="metrics.rows.rows_of",
-    reads="silver.leader_and_isr silver.isr_changes silver.fetcher_events silver.broker_lifecycle "
-    f"silver.controller_events silver.broker_configs silver.line_counts silver.replica_fetches {_REQUESTS} "
+    reads="leaderships.steps silver.isr_changes silver.broker_lifecycle silver.controller_events "
+    f"silver.broker_configs silver.line_counts silver.replica_fetches {_REQUESTS} "
     "gold.delayed_operations gold.isr_timeline gold.availability gold.failovers gold.controller_procedures",
     gives="gold.broker_metrics",
 )

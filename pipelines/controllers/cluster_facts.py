@@ -10,10 +10,9 @@ from typing import Any, Final
 from pipelines.cluster.premises import LEADER_CHANGE, STARTING, UNKNOWN_CLUSTER, Premises
 from pipelines.controllers.decode import once
 from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
-from pipelines.kafka.context import MIN_ISR, Contexts, value_at
+from pipelines.kafka.context import Contexts
 from pipelines.kafka.controller_rows import EventRow, Ref, RegistrationRow
 from pipelines.kafka.releases import release_of
-from pipelines.kafka.versions import rules_for
 
 _KRAFT_ONLY: Final = frozenset(("broker_fenced", "broker_unfenced"))
 _KRAFT: Final = "kraft"
@@ -43,15 +42,6 @@ class ClusterFacts:
         texts = {text for (cluster, _), text in self.contexts.versions.items() if cluster == cluster_id}
         releases = [release for text in texts if (release := release_of(text)) is not None]
         return max(releases, key=lambda release: release.newest).text if len(releases) == len(texts) > 0 else None
-
-    def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
-        """min.insync.replicas as a broker knew it, capped at the replicas where the version that it ran does so."""
-        value = value_at(self.contexts.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
-        if value is None or not value.isdigit():
-            return None
-        version = value_at(self.contexts.eras.get((cluster_id, broker_id), ()), time_us)
-        caps = rules_for(version).caps_min_isr_at_replicas
-        return min(int(value), replicas) if caps and replicas else int(value)
 
 
 def facts_from(premises: Premises) -> ClusterFacts:

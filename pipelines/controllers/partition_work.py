@@ -86,7 +86,7 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: d.Group) 
         [*leadership, *(row for row in changes if row.role == COMMITTED)],
         states,
         records,
-        lambda broker_id, time_us, count: facts.min_isr(cluster_id, topic, broker_id, time_us, count),
+        lambda broker_id, time_us, count: facts.contexts.min_isr(cluster_id, topic, broker_id, time_us, count),
         kraft=facts.kraft.get(cluster_id, False),
         deleted_us=[row.time_us for row in events if row.event == "topic_deleted"],
         refused=_refused(answered),

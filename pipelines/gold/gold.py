@@ -31,7 +31,7 @@ from pipelines.lake.digests import drop_outdated
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
 from pipelines.lake.staged import Beside, Staged, as_declared, remove_staging
-from pipelines.metrics.stage import write_broker_metrics
+from pipelines.metrics.stage import metrics_since_us, write_broker_metrics
 from pipelines.replay.carried import Plan, plan, write_folds
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
@@ -121,10 +121,11 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
     replay = ExitStack()
     last = todo.runs[0] if todo.runs and inputs else None
-    rest: list[tuple[Mapping[Broker, Seal], Callable[[], None] | None, list[Beside]]] = []
+    rest: list[tuple[Mapping[Broker, Seal], Callable[[], None] | None, list[Beside], Staged | None]] = []
+    since_us = metrics_since_us(config, _provisional_us(todo))
 
     def operations() -> None:
-        rest.append(_operations(lake, config, premises, todo, run_id, replay))
+        rest.append(_operations(lake, config, premises, todo, run_id, since_us, replay))
 
     def phases() -> None:
         if todo.whole:
@@ -142,10 +143,10 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     in_process = local_cores(lake.spark.sparkContext.master) is not None
     with lake.settings(ONE_TASK_A_TABLE if in_process else {}), replay:
         if last is not None and last.inputs == inputs:
-            rest.append((last.seals, None, []))
+            rest.append((last.seals, None, [], None))
         else:
             concurrently([operations, phases, checks])
-        ((seals, carry, beside),) = rest
+        ((seals, carry, beside, ground),) = rest
         judged, *_ = concurrently(
             [
                 lambda: audit(lake, premises, config.audit, run_id, todo, seals, beside),
@@ -154,7 +155,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
             ]
         )
         # Metrics are also of what the rules' pass writes: windows without leader, elections.
-        write_broker_metrics(lake, config, premises, _provisional_us(todo), run_id)
+        write_broker_metrics(lake, config, premises, since_us, run_id, ground)
         write_incidents(lake, config, run_id)
         drop_outdated(lake, (*silver.TABLES, gold.DELAYED_OPERATIONS))
     note_run(lake, todo, seals, run_id, fingerprint, inputs, judged, carry is not None)
@@ -171,23 +172,25 @@ def _gather(lake: Lake, spec: TableSpec) -> None:
 
 
 def _operations(
-    lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str, stack: ExitStack
-) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside]]:
+    lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str, metrics_us: int, stack: ExitStack
+) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside], Staged | None]:
     """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
 
     Args:
+        metrics_us: from when on metrics are made.
         stack: closed when that is done, too.
 
     Returns:
-        Up to where the replay is final; what is left to do; and folds that go beside those of the rules.
+        Up to where the replay is final; what is left to do; folds that go beside those of the rules; and what the
+        replay began with, None where there is nothing to replay.
     """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME, *shares.TABLES, *FOLLOWER_TABLES):
             lake.empty(spec, run_id)
-        return {}, lambda: None, []
+        return {}, lambda: None, [], None
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
     made_anew = (gold.DELAYED_OPERATIONS, SHARE_OPERATIONS, ISR_TIMELINE) if todo.whole else (ISR_TIMELINE,)
-    made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew))
+    made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew, metrics_us))
     files = made.operations.files(gold.DELAYED_OPERATIONS.name)
     late = settled(lake, made.operations, limits, premises.contexts)
     since = None
@@ -210,7 +213,7 @@ def _operations(
         lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
 
     blame = replica_blame(lake, config.latency, since, run_id)
-    return made.seals, partial(write_folds, lake, todo, made, run_id), [blame]
+    return made.seals, partial(write_folds, lake, todo, made, run_id), [blame], made.ground.tables
 
 
 def _merge_shares(lake: Lake, operations: Staged, run_id: str) -> None:

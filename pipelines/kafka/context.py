@@ -225,6 +225,15 @@ class Contexts:
                 values.append((time_us, value))
         return tuple(values)
 
+    def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
+        """min.insync.replicas as a broker knew it, capped at the replicas where the version that it ran does so."""
+        value = value_at(self.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
+        if value is None or not value.isdigit():
+            return None
+        version = value_at(self.eras.get((cluster_id, broker_id), ()), time_us)
+        caps = rules_for(version).caps_min_isr_at_replicas
+        return min(int(value), replicas) if caps and replicas else int(value)
+
     def lag_times_max_us(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
         """replica.lag.time.max.ms of a broker in microseconds, as time goes; it changes with a restart only."""
         values = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())

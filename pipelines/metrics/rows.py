@@ -10,9 +10,9 @@ from statistics import stdev
 from typing import Any, Final
 
 from pipelines.metrics import mbeans
-from pipelines.metrics import partitions as p
 from pipelines.metrics.intervals import Interval, RunSpan, Steps
 from pipelines.metrics.mbeans import Metric
+from pipelines.replay import partition_counts as p
 from schemas.metrics import AT_LEAST, AT_MOST, EXACT, PERCENTILES
 
 Row = dict[str, Any]
@@ -34,7 +34,7 @@ class BrokerFigures:
     """What is known of one broker beside its requests; instants in microseconds."""
 
     intervals: Sequence[Interval]  #: in which it ran and its log tells of its partitions
-    counts: Mapping[str, Steps] = field(default_factory=dict)  #: `pipelines.metrics.partitions.COUNTS`
+    counts: Mapping[str, Steps] = field(default_factory=dict)  #: `pipelines.replay.partition_counts.COUNTS`
     #: shrinks, expands: changes of ISRs that it made as leader
     shrinks: Sequence[int] = ()
     expands: Sequence[int] = ()

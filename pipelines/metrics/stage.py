@@ -15,25 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.config import Config
-from pipelines.base.groups import each, groups
 from pipelines.base.instants import SECOND_US
 from pipelines.cluster.premises import STARTING, Premises
-from pipelines.cluster.replicas import about_replicas
-from pipelines.controllers.cluster_facts import facts_from
 from pipelines.incidents.broker_runs import runs
-from pipelines.kafka.context import MIN_ISR
 from pipelines.kafka.replayed import as_they_happened
-from pipelines.lake.batches import batches_of, small_rows
+from pipelines.lake.batches import small_rows
+from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading
+from pipelines.lake.staged import Staged, staging
 from pipelines.metrics.intervals import Interval, Steps, intervals_of, logged_spans
-from pipelines.metrics.partitions import PartitionCounts
 from pipelines.metrics.request_stage import request_rows
 from pipelines.metrics.rows import BrokerFigures, Node, Row, rows_of, spans_of
-from pipelines.replay import broker_lines
-from pipelines.replay.broker_account import BrokerAccount
+from pipelines.replay.broker_lines import SHAPES, STEPS
+from pipelines.replay.partition_counts import COUNTS
+from pipelines.replay.timeline import leadership_fold
+from pipelines.replay.window import WHOLE
 from schemas import silver
-from schemas.broker_lines import BrokerLine
 from schemas.controllers import AVAILABILITY, CONTROLLER_PROCEDURES, FAILOVERS
 from schemas.isr import ISR_TIMELINE
 from schemas.metrics import BROKER_METRICS
@@ -44,28 +41,38 @@ _SERVER_FILE: Final = "server"
 _FILE_ROWS: Final = 100_000
 _UNCLEAN: Final = ("unclean", "last_known_leader")
 
+#: By broker, `pipelines.replay.partition_counts.COUNTS` as they step.
+Counts = Mapping[Node, Mapping[str, Steps]]
+
 _OF_LIVES = ("time", "cluster_id", "broker_id", "event")
 _OF_CONTROLLERS = (*_OF_LIVES, "subject_broker_id", "brokers")
 
-_LINES: Final = (
-    Reading(silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
-    Reading(silver.ISR_CHANGES, broker_lines.CHANGE_COLUMNS, broker_lines.isr_changes),
-    Reading(silver.FETCHER_EVENTS, broker_lines.FETCHER_COLUMNS, broker_lines.fetcher_moves),
-    Reading(silver.BROKER_LIFECYCLE, broker_lines.LIFE_COLUMNS, broker_lines.lives),
-)
+
+def metrics_since_us(config: Config, provisional_us: int) -> int:
+    """The beginning of the interval that an instant lies in."""
+    length_us = config.latency.metrics_interval_s * SECOND_US
+    return provisional_us // length_us * length_us
 
 
-def write_broker_metrics(lake: Lake, config: Config, premises: Premises, since_us: int, run_id: str) -> None:
+def write_broker_metrics(
+    lake: Lake, config: Config, premises: Premises, since_us: int, run_id: str, ground: Staged | None
+) -> None:
     """Bring ``gold.broker_metrics`` up to what silver and the other gold tables hold.
 
     Args:
-        since_us: intervals before this instant stay as they are; 0: the table is made anew.
+        since_us: intervals before this instant, a `metrics_since_us`, stay as they are; 0: the table is made anew.
+        ground: `pipelines.replay.timeline.Grounds.tables` of this run; None where nothing was replayed.
     """
     length_us = config.latency.metrics_interval_s * SECOND_US
-    since_us = since_us // length_us * length_us
+    if ground is None:
+        with staging(lake) as folder:
+            folded = fold(lake, leadership_fold(premises, WHOLE, since_us))
+            counts = partition_steps(folder.written(folded, folder.tables(SHAPES)).table(STEPS, *SHAPES[STEPS].names))
+    else:
+        counts = partition_steps(ground.table(STEPS, *SHAPES[STEPS].names))
     rows = (
         row | {"interval_s": config.latency.metrics_interval_s}
-        for row in collect_rows(lake, premises, length_us, since_us)
+        for row in collect_rows(lake, premises, counts, length_us, since_us)
         if row["interval_start"] >= since_us and row["broker_id"] >= 0
     )
     tables = (pa.Table.from_pylist(part, BROKER_METRICS.arrow_schema) for part in iter(lambda: _next(rows), []))
@@ -77,19 +84,33 @@ def write_broker_metrics(lake: Lake, config: Config, premises: Premises, since_u
         lake.replace_files(BROKER_METRICS, files, run_id)
 
 
+def partition_steps(rows: pa.Table) -> Counts:
+    """What brokers lead and host, from rows of `pipelines.replay.broker_lines.STEPS`."""
+    times_us: dict[Node, dict[str, dict[int, int]]] = defaultdict(lambda: {name: {} for name in COUNTS})
+    for row in rows.to_pylist():
+        of_node = times_us[row["cluster_id"], row["broker_id"]]
+        if row["count"] is not None:
+            of_node[row["count"]][row["time_us"]] = row["value"]
+    return {
+        node: {name: Steps(list(values), list(values.values())) for name, values in of_node.items()}
+        for node, of_node in times_us.items()
+    }
+
+
 def _next(rows: Iterator[Row]) -> list[Row]:
     """The next rows of a file, in the order of their keys; none at the end."""
     part = list(islice(rows, _FILE_ROWS))
     return sorted(part, key=lambda row: tuple(row[name] for name in BROKER_METRICS.keys))
 
 
-def collect_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) -> Iterator[Row]:
+def collect_rows(lake: Lake, premises: Premises, counts: Counts, length_us: int, since_us: int) -> Iterator[Row]:
     """Rows of intervals from an instant on; an interval before it may have some, too.
 
     Args:
+        counts: `partition_steps`.
         since_us: a multiple of the length.
     """
-    brokers = _brokers(lake, premises, length_us, since_us)
+    brokers = _brokers(lake, premises, counts, length_us, since_us)
     for node, broker in brokers.items():
         yield from rows_of(node, broker, length_us)
     yield from request_rows(lake, premises, length_us, since_us)
@@ -98,8 +119,9 @@ def collect_rows(lake: Lake, premises: Premises, length_us: int, since_us: int) 
 # ------------------------------------------------------- partitions and controllers
 
 
-def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> dict[Node, BrokerFigures]:
-    counts = _counts(lake, premises)
+def _brokers(
+    lake: Lake, premises: Premises, counts: Counts, length_us: int, since_us: int
+) -> dict[Node, BrokerFigures]:
     intervals = _intervals(lake, premises, counts, length_us, since_us)
     shrinks, expands = _isr_changes(lake, premises)
     controllers = _controllers(lake, premises)
@@ -122,7 +144,7 @@ def _brokers(lake: Lake, premises: Premises, length_us: int, since_us: int) -> d
 
 
 def _intervals(
-    lake: Lake, premises: Premises, counts: Mapping[Node, Mapping[str, Steps]], length_us: int, since_us: int
+    lake: Lake, premises: Premises, counts: Counts, length_us: int, since_us: int
 ) -> dict[Node, list[Interval]]:
     """Of brokers whose server.log was read: the intervals in which they ran, as far as files and events tell."""
     ends: dict[Node, list[int]] = defaultdict(list)
@@ -147,38 +169,6 @@ def _intervals(
         told_us = {*ends[node], *events[node], *chain.from_iterable(steps)}
         intervals[node] = intervals_of(logged_spans(spans, told_us), length_us, since_us)
     return intervals
-
-
-def _counts(lake: Lake, premises: Premises) -> dict[Node, Mapping[str, Steps]]:
-    batches = [
-        rows
-        for reading in (about_replicas(reading, premises.future_logs) for reading in _LINES)
-        for batch in batches_of(lake, reading.spec, reading.columns)
-        for rows in reading.rows_of(batch)
-    ]
-    if not batches:
-        return {}
-    key, fields = list(broker_lines.KEY_TYPES), list(BrokerLine._fields)
-    order = [(name, "ascending") for name in (*key, *broker_lines.ORDER)]
-    lines = pa.Table.from_batches(batches).sort_by(order).select([*key, *fields])
-    silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
-    starts: dict[Node, list[int]] = defaultdict(list)
-    for life in premises.lives:
-        if life.event == STARTING:
-            starts[life.cluster_id, life.broker_id].append(life.time_us)
-    facts, steps = facts_from(premises), {}
-    for (cluster_id, broker_id), of_broker in groups(lines.to_batches(), len(key), each(BrokerLine._make)):
-        node = (cluster_id, broker_id)
-        events = list(BrokerAccount(broker_id, silent.get(node, ())).fold(of_broker))
-        topics = {topic for (topic, _), _ in events}
-        histories = {topic: premises.contexts.history(*node, topic, MIN_ISR) for topic in topics}
-        changed = {topic: [time_us for time_us, _ in history if time_us] for topic, history in histories.items()}
-
-        def min_isr(topic: str, time_us: int, replicas: int | None, node: Node = node) -> int | None:
-            return facts.min_isr(node[0], topic, node[1], time_us, replicas)
-
-        steps[node] = PartitionCounts(min_isr).fold(events, starts[node], changed)
-    return steps
 
 
 def _isr_changes(lake: Lake, premises: Premises) -> tuple[dict[Node, list[int]], dict[Node, list[int]]]:

@@ -12,13 +12,18 @@ import pytest
 
 from jobs import cli
 from jobs.exit_codes import ExitCode
+from pipelines.base.blobs import unpack
 from pipelines.cluster.premises import STARTING, Life, LogFile, Premises
 from pipelines.kafka.controller_rows import Ref
+from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
 from pipelines.metrics.mbeans import REQUEST_TIMES, UNDER_REPLICATED
 from pipelines.metrics.request_stage import _each_once, _ranges
 from pipelines.metrics.requests import IDENTITY
-from pipelines.metrics.stage import collect_rows
+from pipelines.metrics.stage import Counts, collect_rows, partition_steps
+from pipelines.replay.broker_lines import ORDER, STEPS
+from pipelines.replay.timeline import leadership_fold
+from pipelines.replay.window import WHOLE
 from schemas import silver
 from schemas.gold import DELAYED_OPERATIONS
 from schemas.isr import ISR_TIMELINE
@@ -76,10 +81,25 @@ def premises() -> Premises:
     return Premises(files=(file,), lives=(life,))
 
 
+def _counts(lake: Lake, premises: Premises, since_us: int = 0) -> Counts:
+    """What the fold of the replay gives, without Spark."""
+    fold = leadership_fold(premises, WHOLE, since_us)
+    batches = [
+        rows
+        for reading in fold.sources
+        for batch in batches_of(lake, reading.spec, reading.columns)
+        for rows in reading.rows_of(batch)
+    ]
+    order = [(name, "ascending") for name in (*fold.rows.key, *ORDER)]
+    lines = pa.Table.from_batches(batches).sort_by(order).select([*fold.rows.key, *fold.rows.taken])
+    blobs = [blob for blob in fold.worker(iter(lines.to_batches())) if blob["table"][0].as_py() == STEPS]
+    return partition_steps(pa.Table.from_batches(unpack(blobs)))
+
+
 def _told(lake: Lake, premises: Premises, since_us: int = 0) -> dict[tuple[str, int], Any]:
     return {
         (row["name"], (row["interval_start"] - BEGIN_US) // MINUTE_US): row.get("value", row.get("event_count"))
-        for row in collect_rows(lake, premises, MINUTE_US, since_us)
+        for row in collect_rows(lake, premises, _counts(lake, premises, since_us), MINUTE_US, since_us)
     }
 
 
@@ -149,7 +169,7 @@ def test_ranges_do_not_grow_with_the_distance_between_two_requests(lake: Lake) -
 
 
 def _rows(lake: Lake, premises: Premises) -> list[dict[str, Any]]:
-    return sorted(collect_rows(lake, premises, MINUTE_US, 0), key=repr)
+    return sorted(collect_rows(lake, premises, _counts(lake, premises), MINUTE_US, 0), key=repr)
 
 
 def _produce(second: float) -> dict[str, Any]:

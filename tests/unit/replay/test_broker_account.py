@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.base.blobs import rows_by_table
+from pipelines.kafka.context import Contexts
 from pipelines.lake.bounds import Bounds
 from pipelines.replay import broker_lines as b
 from pipelines.replay.broker_account import BrokerAccount, Placed
+from pipelines.replay.partition_counts import HOSTED, LEADERS
 from schemas import events as e
 from schemas import silver
 from schemas.broker_lines import BEGUN, LEADERSHIP, BrokerLine
@@ -217,12 +219,15 @@ def test_events_before_the_bound_are_not_given_but_known():
     names = list(b.KEY_TYPES | b.LINE_TYPES)
     rows = [dict(zip(names, ("c", BROKER, *line), strict=True)) for line in lines]
     batch = pa.RecordBatch.from_pylist(rows, pa.schema([b.SCHEMA.field(name) for name in names]))
-    worker = b.BrokerWorker({}, Bounds({("c", BROKER): 9}))
+    worker = b.BrokerWorker(Contexts(), Bounds({("c", BROKER): 9}))
     blobs = ((blob["table"], blob["rows"]) for out in worker(iter([batch])) for blob in out.to_pylist())
-    (event,) = rows_by_table(blobs)[b.EVENTS]
+    given = rows_by_table(blobs)
+    (event,) = given[b.EVENTS]
     assert (event["time_us"], event["kind"], event["isr"]) == (9, e.ISR_UPDATE, [1, 3])
     assert (event["topic"], event["partition"], event["broker_id"]) == ("t", 0, BROKER)
     assert event["rank"] == e.RANK[e.ISR_UPDATE]
+    steps = [(row["count"], row["time_us"], row["value"]) for row in given[b.STEPS]]
+    assert steps[:3] == [(None, None, None), (LEADERS, 1, 1), (HOSTED, 1, 1)]
 
 
 # Lines at few instants, so that some come together.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.metrics import partitions as p
-from pipelines.metrics.partitions import PartitionCounts
+from pipelines.metrics.intervals import Steps
+from pipelines.replay import partition_counts as p
+from pipelines.replay.partition_counts import PartitionCounts
 from schemas import events as e
 
 ORDERS = ("orders", 0)
@@ -22,8 +23,12 @@ def _isr(time_us: int, isr: tuple[int, ...]) -> e.Event:
     return e.Event(time_us, e.ISR_UPDATE, time_us, isr=isr)
 
 
+def stepped(values: dict[str, dict[int, int]]) -> dict[str, Steps]:
+    return {name: Steps(list(of_name), list(of_name.values())) for name, of_name in values.items()}
+
+
 def _counts(*events: tuple[tuple[str, int], e.Event], starts: tuple[int, ...] = (), min_isr: int | None = 2):  # type: ignore[no-untyped-def]
-    steps = PartitionCounts(lambda topic, time_us, replicas: min_isr).fold(events, starts)
+    steps = stepped(PartitionCounts(lambda topic, time_us, replicas: min_isr).fold(events, starts))
     return lambda at: {name: count for name in p.COUNTS if (count := steps[name].at(at))}
 
 
@@ -56,6 +61,6 @@ def test_what_nothing_tells_is_counted_as_unknown() -> None:
 
 def test_min_insync_replicas_that_change_make_a_partition_fall_under_it() -> None:
     counts = PartitionCounts(lambda topic, time_us, replicas: 2 if time_us < 20 else 3)
-    steps = counts.fold([(ORDERS, _start(10, (1, 2)))], (), {"orders": [20]})
+    steps = stepped(counts.fold([(ORDERS, _start(10, (1, 2)))], (), {"orders": [20]}))
     assert (steps[p.AT_MIN_ISR].at(19), steps[p.UNDER_MIN_ISR].at(19)) == (1, 0)
     assert (steps[p.AT_MIN_ISR].at(20), steps[p.UNDER_MIN_ISR].at(20)) == (0, 1)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from pipelines.metrics.intervals import Steps
 from pipelines.replay.step_down import Place
 from schemas import events as e
 
@@ -23,6 +22,9 @@ AT_MIN_ISR: Final = "at_min_isr"
 REPLICAS_UNKNOWN: Final = "replicas_unknown"
 MIN_ISR_UNKNOWN: Final = "min_isr_unknown"
 COUNTS: Final = (LEADERS, HOSTED, UNDER_REPLICATED, UNDER_MIN_ISR, AT_MIN_ISR, REPLICAS_UNKNOWN, MIN_ISR_UNKNOWN)
+
+#: Kinds of events that tell of them.
+HANDLED: Final = (e.LEADER_START, e.LEADER_END, e.ISR_UPDATE)
 
 
 @dataclass
@@ -48,16 +50,16 @@ class PartitionCounts:
         events: Iterable[tuple[Place, e.Event]],
         starts_us: Iterable[int],
         settings_us: Mapping[str, Iterable[int]] | None = None,
-    ) -> Mapping[str, Steps]:
-        """Steps of all `COUNTS`.
+    ) -> dict[str, dict[int, int]]:
+        """Of all `COUNTS` the values by the instants, ascending, from which on they hold.
 
         Args:
-            events: `pipelines.replay.broker_account` of one broker, in any order.
+            events: `pipelines.replay.broker_account` of one broker, in any order; only those of `HANDLED` tell any.
             starts_us: when it was started: it leads and hosts nothing then.
             settings_us: by topic, when its min.insync.replicas changed at this broker.
         """
         ordered: list[tuple[int, int, str, int, e.Event | None]] = [
-            (event.time_us, 1 + e.RANK[event.kind], *place, event) for place, event in events if event.kind in _HANDLERS
+            (event.time_us, 1 + e.RANK[event.kind], *place, event) for place, event in events if event.kind in HANDLED
         ]
         ordered += [(start_us, 0, "", -1, None) for start_us in starts_us]
         ordered += [
@@ -74,7 +76,7 @@ class PartitionCounts:
                 for place in list(self._replicas):
                     del self._replicas[place]
                     self._recount(place, time_us)
-        return {name: Steps.of_changes(self._changes[name]) for name in COUNTS}
+        return {name: _sums(self._changes[name]) for name in COUNTS}
 
     def _take(self, place: Place, event: e.Event) -> None:
         if event.kind == e.LEADER_END and event.error_code is not None:
@@ -123,4 +125,11 @@ class PartitionCounts:
         return frozenset(counts)
 
 
-_HANDLERS: Final = (e.LEADER_START, e.LEADER_END, e.ISR_UPDATE)
+def _sums(changes: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Sums of all changes up to an instant."""
+    sums: dict[int, int] = {}
+    total = 0
+    for time_us, change in sorted(changes):
+        total += change
+        sums[time_us] = total
+    return sums
