@@ -257,7 +257,7 @@ CONTROLLERS = Step(
     "gold.delayed_operations",
     by="cluster_id key_topic key_partition",
     gives="gold.controller_transitions gold.failovers gold.controller_procedures gold.availability "
-    "controllers.controller_cases controllers.elections controllers.procedures controllers.counts controllers.errors",
+    "controllers.procedures rules.cases rules.results",
 )
 RULES = Step(
     *("replay", "rules", "Every rule over the facts of a partition, in their order."),
@@ -282,7 +282,7 @@ FINDINGS = Step(
     *("replay", "findings", "Cases of one cause become a finding with its lines; each rule gets its result."),
     stage="gold.audit_stage.audit",
     worker="rules.findings.findings_of",
-    reads="rules.cases controllers.controller_cases bronze.log_files bronze.log_lines bronze.data_files "
+    reads="rules.cases bronze.log_files bronze.log_lines bronze.data_files "
     f"silver.produce_requests silver.requests {_DATA_DIR} gold.violations gold.evidence state.expiries",
     gives="gold.violations gold.evidence gold.rule_results",
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pipelines.cluster.premises import LEADER_CHANGE, STARTING, UNKNOWN_CLUSTER, Premises
-from pipelines.controllers.decode import once
+from pipelines.controllers.rows import once
 from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
 from pipelines.kafka.context import Contexts
 from pipelines.kafka.controller_rows import EventRow, Ref, RegistrationRow

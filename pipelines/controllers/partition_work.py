@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 from pipelines.base.instants import TICK_US
 from pipelines.cluster.premises import UNKNOWN_CLUSTER
-from pipelines.controllers import decode as d
 from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
 from pipelines.controllers.availability import Unavailability, availability
@@ -17,6 +16,19 @@ from pipelines.controllers.broker_registration import registrations, replay_regi
 from pipelines.controllers.cluster_facts import ClusterFacts
 from pipelines.controllers.failover import Failover, failovers
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
+from pipelines.controllers.rows import (
+    ANSWERED,
+    EVENT,
+    ISR_CHANGE,
+    LEADERSHIP,
+    PARTITION_STATE,
+    RECORD,
+    REFUSED,
+    REPLICA_STATE,
+    Answered,
+    Group,
+    once,
+)
 from pipelines.controllers.state_replay import replay_states
 from pipelines.controllers.transitions import Transition
 from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
@@ -29,30 +41,24 @@ from pipelines.kafka.controller_rows import (
     RecordRow,
     StateRow,
 )
-from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
 from pipelines.replay.coarse import is_coarse
 from pipelines.rules.cases import case_row
 from pipelines.rules.rule import Case
+from pipelines.rules.worker import CASES
 from schemas import controllers as c
 
-#: Errors of a produce for want of in-sync replicas: before its append, and after.
-REFUSED: Final = frozenset((NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND))
 #: Causes of a handover by which a controller lost the leader.
 _FAILURES: Final = frozenset(("failed", "fenced", "controlled_shutdown", "found_by_new_controller"))
 
-Rows = dict[str, list[dict[str, Any]]]
 
+class Judged(NamedTuple):
+    """What there is to say of one partition, or of the registrations of one cluster."""
 
-class PartitionFound(NamedTuple):
-    """What there is to say of one partition."""
-
-    rows: Rows  #: of gold tables, by name
-    cases: list[dict[str, Any]]  #: rows of `pipelines.rules.cases`
+    rows: dict[str, list[dict[str, Any]]]  #: of tables of gold, and of the rules' cases, by name
     checked: dict[str, int]  #: facts judged, by rule
-    failovers: Sequence[Failover] = ()  #: those of `rows`
 
 
-def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: d.Group) -> PartitionFound:
+def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) -> Judged:
     """Replay a partition.
 
     Args:
@@ -60,16 +66,16 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: d.Group) 
         rows: of the partition; what is of the whole cluster is in the facts.
     """
     cluster_id, topic, _ = key
-    states, replicas, leadership = (d.once(rows[kind]) for kind in (d.PARTITION_STATE, d.REPLICA_STATE, d.LEADERSHIP))
-    copies = _copies(d.once(rows[d.RECORD]))
+    states, replicas, leadership = (once(rows[kind]) for kind in (PARTITION_STATE, REPLICA_STATE, LEADERSHIP))
+    copies = _copies(once(rows[RECORD]))
     records = max(copies.values(), key=lambda copy: (len(copy), -copy[0].broker_id), default=[])
     events = [
         *facts.events.get(cluster_id, ()),
         *facts.topic_events.get((cluster_id, topic), ()),
-        *d.once(rows[d.EVENT]),
+        *once(rows[EVENT]),
     ]
     events.sort(key=lambda row: (row.time_us, row.broker_id, row.ref))
-    answered = rows[d.ANSWERED]
+    answered = rows[ANSWERED]
     transitions, cases, checked = _replayed(facts, cluster_id, states, replicas, leadership, copies, records)
     handled = facts.handled.get(cluster_id, ())
     seen = [
@@ -79,7 +85,7 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: d.Group) 
     # Every copy of the metadata log shows the same record, at the same instant.
     unhandled = sorted(unhandled_failures(handled, seen), key=lambda case: (case.time_us, case.brokers))
     cases += {(case.leader_epoch, case.time_us): case for case in reversed(unhandled)}.values()
-    changes = d.once(rows[d.ISR_CHANGE])
+    changes = once(rows[ISR_CHANGE])
     handovers = failovers(leadership, states, events, records, _serving(answered), changes)
     chain = [_plausible(handover) for handover in handovers]
     windows = availability(
@@ -91,17 +97,17 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: d.Group) 
         deleted_us=[row.time_us for row in events if row.event == "topic_deleted"],
         refused=_refused(answered),
     )
-    gold = {
+    tables = {
         c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, transitions),
         c.FAILOVERS.name: [_failover(cluster_id, at, failover) for at, failover in enumerate(chain)],
         c.AVAILABILITY.name: [_window(cluster_id, at, window) for at, window in enumerate(windows)],
+        CASES: case_rows(cases, key),
     }
     failures = sum(failover.reason in _FAILURES for failover in chain)
-    judged = {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures}
-    return PartitionFound(gold, case_rows(cases, key), judged, chain)
+    return Judged(tables, {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures})
 
 
-def of_registrations(facts: ClusterFacts, cluster_id: str) -> PartitionFound:
+def of_registrations(facts: ClusterFacts, cluster_id: str) -> Judged:
     """Steps of a cluster's registrations: of decoded records one copy's, where there are any, else of all lines."""
     records = facts.registrations.get(cluster_id, [])
     rows = records or registrations(facts.events.get(cluster_id, []))
@@ -116,8 +122,8 @@ def of_registrations(facts: ClusterFacts, cluster_id: str) -> PartitionFound:
         shown = tuple(transition for transition in shown if transition.ref in of_copy)
     # Brokers of several clusters may go by one id there.
     cases = [] if cluster_id == UNKNOWN_CLUSTER else case_rows(replayed.cases, (cluster_id, None, None))
-    gold = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown)}
-    return PartitionFound(gold, cases, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
+    tables = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown), CASES: cases}
+    return Judged(tables, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
 
 
 def _copies(records: Iterable[RecordRow]) -> dict[int, list[RecordRow]]:
@@ -169,7 +175,7 @@ def _exact(facts: ClusterFacts, cluster_id: str, rows: Iterable[LeadershipRow]) 
     return [row for row in rows if is_exact(row)] if coarse else list(rows)
 
 
-def _serving(answered: Iterable[d.Answered]) -> dict[tuple[int, int], int]:
+def _serving(answered: Iterable[Answered]) -> dict[tuple[int, int], int]:
     first: dict[tuple[int, int], int] = {}
     for answer in answered:
         if answer.error_code == 0 and answer.leader_epoch is not None:
@@ -178,7 +184,7 @@ def _serving(answered: Iterable[d.Answered]) -> dict[tuple[int, int], int]:
     return first
 
 
-def _refused(answered: Iterable[d.Answered]) -> dict[int, int]:
+def _refused(answered: Iterable[Answered]) -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
     for answer in answered:
         if answer.error_code in REFUSED and answer.second is not None:

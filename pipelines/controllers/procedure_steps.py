@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from pipelines.base.instants import SECOND_US
 from pipelines.controllers.leaderships import Moment, moment_of
-from pipelines.kafka.controller_rows import EventRow, LeadershipRow, StateRow
+from pipelines.kafka.controller_rows import NOWHERE, EventRow, LeadershipRow, StateRow
 from schemas.fields import Int, Long
 
 SEEN: Final = "seen"
@@ -18,6 +19,20 @@ BROKER_FAILURE: Final = "broker_failure"
 BROKER_STARTUP: Final = "broker_startup"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
 TOPIC_DELETION: Final = "topic_deletion"
+
+#: Steps of an election, of each the broker on whose clock it is: the controller takes the first two.
+_ELECTION: Final = {
+    "elected": "elected_clock",
+    "sent": "elected_clock",
+    "received": "new_leader",
+    "taken_up": "new_leader",
+    "serving": "new_leader",
+}
+#: Columns of ``gold.failovers`` that `elections` takes.
+OF_ELECTIONS: Final = (
+    *("cluster_id", "strategy", "failed_broker_id", "new_leader", "detected_time", "elected_clock"),
+    *(f"{step}_time" for step in _ELECTION),
+)
 
 
 class ProcedureStep(NamedTuple):
@@ -94,3 +109,35 @@ def procedure(
             )
         )
     return rows
+
+
+def elections(handovers: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Steps of elections: partitions whose leaders one controller elected out of one cause are one procedure.
+
+    Args:
+        handovers: rows of ``gold.failovers`` (`OF_ELECTIONS`), instants in microseconds.
+    """
+    elections: dict[tuple[Any, ...], list[SeenStep]] = {}
+    for row in handovers:
+        elected_us, detected_us = row["elected_time"], row["detected_time"]
+        if row["strategy"] is None or elected_us is None:
+            continue
+        cause = elected_us // SECOND_US if detected_us is None else detected_us
+        key = (row["cluster_id"], row["elected_clock"], row["strategy"], row["failed_broker_id"], cause)
+        known = elections.get(key) or [SeenStep(name, None, 0, name not in ("elected", "sent")) for name in _ELECTION]
+        elections[key] = [
+            step
+            if (time_us := row[f"{step.name}_time"]) is None
+            else _earlier(step, time_us, row[_ELECTION[step.name]])
+            for step in known
+        ]
+    for (cluster_id, controller, strategy, broker_id, _), steps in sorted(elections.items()):
+        for of_election in procedure(f"election_{strategy}", controller, steps, broker_id):
+            yield {"cluster_id": cluster_id, **of_election._asdict()}
+
+
+def _earlier(step: SeenStep, time_us: int, clock: int) -> SeenStep:
+    """A step of an election with one partition more, as its first instant tells it."""
+    moment = Moment(time_us, clock, NOWHERE)
+    first = moment if step.moment is None else min(step.moment, moment)
+    return step._replace(moment=first, partitions=(step.partitions or 0) + 1)

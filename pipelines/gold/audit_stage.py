@@ -10,7 +10,7 @@ from pipelines.base.config import AuditConfig
 from pipelines.base.threads import concurrently
 from pipelines.bronze.quarantine import quarantined
 from pipelines.cluster.premises import CLOCK_SET_BACK, UNKNOWN_CLUSTER, Premises
-from pipelines.controllers.stage import Controllers, replay_of_controllers
+from pipelines.controllers.stage import replay_of_controllers
 from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.batches import small_rows
 from pipelines.lake.clusters import ClusterFile, clusters_of, latest
@@ -53,23 +53,17 @@ def audit(
         Where the rules of the next run go on.
     """
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
-    replays: list[Controllers] = []
     with staging(lake) as folder:
-        others = [*beside, replay_of_controllers(lake, premises, folder, stamp, replays)]
-        of_partitions = find_cases(lake, premises, config, rules, todo, seals, folder, others)
-    (controllers,) = replays
-    asked = {rule.rule_id for rule in rules}
-    of_controllers = [case for case in controllers.cases if case["rule_id"] in asked]
+        others = [*beside, replay_of_controllers(lake, premises, folder, stamp)]
+        judged = find_cases(lake, premises, config, rules, todo, seals, folder, others)
     known = _known(lake)
-    stay, new = told_now(known, findings_of([*of_partitions.cases, *of_controllers], config.severity))
+    stay, new = told_now(known, findings_of(judged.cases, config.severity))
     findings = [*stay, *new]
-    checked = of_partitions.checked | controllers.checked
-    errors = of_partitions.errors | controllers.errors
-    left_out = counted(of_partitions.left_out, config.severity)
-    seen = {cluster_id for cluster_id, _ in checked} | {finding.cluster_id for finding in findings}
-    holes = write_holes(lake, premises, of_partitions.named, stamp)
-    doubted = _doubts(lake, premises, of_partitions.named, seen, holes)
-    results = results_of(rules, findings, checked, errors, doubted, left_out)
+    left_out = counted(judged.left_out, config.severity)
+    seen = {cluster_id for cluster_id, _ in judged.checked} | {finding.cluster_id for finding in findings}
+    holes = write_holes(lake, premises, judged.named, stamp)
+    doubted = _doubts(lake, premises, judged.named, seen, holes)
+    results = results_of(rules, findings, judged.checked, judged.errors, doubted, left_out)
     lines = lines_of(lake, new)
     ids = {finding.finding_id for finding in stay}
     shown = [_shown(row) for row in known.evidence if row["finding_id"] in ids]
@@ -84,7 +78,7 @@ def audit(
             lambda: write(RULE_RESULTS, [_result(result) for result in results]),
         ]
     )
-    return of_partitions.left
+    return judged.left
 
 
 def _known(lake: Lake) -> Known:

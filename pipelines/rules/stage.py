@@ -25,7 +25,7 @@ from schemas.state import AUDITED
 
 
 class PartitionsJudged(NamedTuple):
-    """What the rules made of all partitions."""
+    """What the rules made of all partitions, and of clusters' controllers."""
 
     cases: list[Case]  #: as `pipelines.rules.rule.Case`, with cluster_id, topic and partition; evidence as dicts
     checked: dict[tuple[str, str], int]  #: facts judged, by cluster and rule
@@ -52,7 +52,7 @@ def find_cases(
     Args:
         seals: up to where this run's replay is final.
         folder: for files of the query.
-        beside: what goes with it.
+        beside: what goes with it; what the worker of one judged and found is of `RESULTS` and `CASES`, too.
     """
     fingerprint = fingerprint_of(lake, config, rules)
     since = since_of(lake, premises, todo, fingerprint, TABLES)
@@ -90,7 +90,7 @@ def _found(tables: Mapping[str, list[dict[str, Any]]], left: AuditState) -> Part
         worst.left_out[row["cluster_id"], row["rule_id"], row["severity"]] += row["count"]
     checked: Counter[tuple[str, str]] = Counter()
     errors: dict[tuple[str, str], str] = {}
-    for row in tables[RESULTS]:
+    for row in sorted(tables[RESULTS], key=lambda row: row["error"] or ""):
         key = row["cluster_id"], row["rule_id"]
         checked[key] += row["checked"]
         if row["error"] is not None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import Row
 
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.stage import collect_premises
-from pipelines.controllers.stage import Controllers, replay_of_controllers
+from pipelines.controllers.stage import replay_of_controllers
 from pipelines.kafka.context import Contexts
 from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.staged import staging
+from pipelines.rules.worker import CASES, RESULTS
 from schemas import controllers as c
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS
@@ -86,20 +88,32 @@ def produced(second: float, error_code: int) -> tuple[TableSpec, dict[str, Any]]
     return spec, {name: row[name] for name in spec.column_names}
 
 
-def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Controllers:
+class Replayed(NamedTuple):
+    """What the rules get of the controllers' replay."""
+
+    cases: list[dict[str, Any]]
+    checked: dict[tuple[str, str], int]
+    errors: list[str]
+
+
+def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Replayed:
     """The replay in a query of its own."""
-    given: list[Controllers] = []
     with staging(lake) as folder:
-        beside = replay_of_controllers(lake, premises, folder, stamp, given)
-        beside.commit(folder.written(fold(lake, beside.fold), beside.tables))
-    return given[0]
+        beside = replay_of_controllers(lake, premises, folder, stamp)
+        made = folder.written(fold(lake, beside.fold), beside.tables)
+        beside.commit(made)
+        checked: Counter[tuple[str, str]] = Counter()
+        for row in made.few_rows(RESULTS):
+            checked[row["cluster_id"], row["rule_id"]] += row["checked"]
+        errors = [row["error"] for row in made.few_rows(RESULTS) if row["error"] is not None]
+        return Replayed(made.few_rows(CASES), dict(checked), errors)
 
 
 def test_a_failover_of_zookeeper(lake: Lake):
     filled(lake, [*zookeeper(), produced(12.25, 0), produced(14.5, 19), produced(14.75, 19), produced(30, 19)])
     contexts = Contexts({("c", 1): "2.8.2"}, {("c", 3, "min.insync.replicas"): ((0, "2"),)})
     found = replay_controllers(lake, replace(collect_premises(lake, 0), contexts=contexts), "run")
-    assert (found.cases, found.errors) == ([], {})
+    assert (found.cases, found.errors) == ([], [])
     assert found.checked == {("c", "illegal-state-transition"): 5, ("c", "failover-not-completed"): 1}
     one = lake.read(c.FAILOVERS).collect()
     assert [(row["reason"], row["strategy"], row["outcome"], row["sequence"]) for row in one] == [
@@ -160,7 +174,7 @@ def test_a_fence_of_kraft_that_left_a_partition_behind(lake: Lake):
     handovers = sorted(tables[c.FAILOVERS.name], key=lambda row: row["partition"])
     begun = [row for row in tables[c.CONTROLLER_PROCEDURES.name] if row["step_no"] == 1]
     procedures = sorted(begun, key=lambda row: row["procedure"])
-    assert errors == {}
+    assert errors == []
     assert [(case["rule_id"], case["topic"], case["partition"]) for case in cases] == [
         ("failover-not-completed", "t", 1)
     ]
@@ -190,5 +204,5 @@ def test_a_fence_of_kraft_that_left_a_partition_behind(lake: Lake):
 def test_an_empty_lake(lake: Lake):
     found = replay_controllers(lake, Premises(), "run")
     assert not any(lake.rows(spec, *spec.keys).num_rows for spec in c.TABLES)
-    assert (found.cases, found.errors) == ([], {})
+    assert (found.cases, found.errors) == ([], [])
     assert found.checked == {}

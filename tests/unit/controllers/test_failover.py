@@ -20,7 +20,6 @@ from pipelines.controllers.unhandled import (
     records_sightings,
     unhandled_failures,
 )
-from pipelines.controllers.worker import election_steps
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, StateRow
 from schemas.controllers import OUTCOMES
 from tests.unit.controllers.build import SECOND, event, line, only, record, ref, refs, registration, state
@@ -361,15 +360,4 @@ def test_steps_of_a_fencing():
         ("partitions_changed", "seen", 18),
         ("fence_replayed", "seen", None),
         ("leaders_taken_up", "seen", 1),
-    ]
-
-
-def test_an_election_has_the_steps_of_its_handover():
-    steps = election_steps(only(failovers(*zk_failure())), 1)
-    assert [(one["step"], one["partitions"]) for one in steps] == [
-        ("elected", 1),
-        ("sent", 1),
-        ("received", 1),
-        ("taken_up", 1),
-        ("serving", 0),
     ]

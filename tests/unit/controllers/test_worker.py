@@ -9,48 +9,55 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipelines.base.arrow_rows import dicts
 from pipelines.base.blobs import rows_by_table
 from pipelines.cluster.premises import UNKNOWN_CLUSTER
-from pipelines.controllers import decode as d
+from pipelines.controllers import rows as r
 from pipelines.controllers import worker as w
 from pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registration_rows
 from pipelines.controllers.partition_work import of_registrations
+from pipelines.controllers.procedure_steps import OF_ELECTIONS, elections
 from pipelines.kafka.context import Contexts
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, Ref, StateRow
+from pipelines.rules.worker import CASES, RESULTS
 from schemas import controllers as c
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
 from tests.unit.controllers.test_failover import zk_failure
 
 _ARROW = {"long": pa.int64(), "int": pa.int32(), "string": pa.string(), "boolean": pa.bool_()}
-Told = tuple[str, d.Row]
+Told = tuple[str, r.Row]
 
 
-def batch(rows: Iterable[tuple[str, str, int, str, d.Row]]) -> pa.RecordBatch:
+def batch(rows: Iterable[tuple[str, str, int, str, r.Row]]) -> pa.RecordBatch:
     """Rows as Spark brings them: sorted by key."""
     columns: dict[str, list[Any]] = defaultdict(list)
     for cluster_id, topic, partition, kind, row in sorted(rows, key=lambda row: row[:3]):
         values = {**row._asdict(), **row.ref._asdict()}
-        for name, value in zip((*w.KEY, "kind"), (cluster_id, topic, partition, kind), strict=True):
+        for name, value in zip((*r.KEY, "kind"), (cluster_id, topic, partition, kind), strict=True):
             columns[name].append(value)
-        for name in d.ROW_TYPES:
+        for name in r.ROW_TYPES:
             columns[name].append(values.get(name))
-    types = {name: _ARROW.get(type_, pa.list_(pa.int32())) for name, type_ in d.ROW_TYPES.items()}
-    head = {w.KEY[0]: pa.string(), w.KEY[1]: pa.string(), w.KEY[2]: pa.int32(), "kind": pa.string()}
+    types = {name: _ARROW.get(type_, pa.list_(pa.int32())) for name, type_ in r.ROW_TYPES.items()}
+    head = {r.KEY[0]: pa.string(), r.KEY[1]: pa.string(), r.KEY[2]: pa.int32(), "kind": pa.string()}
     return pa.RecordBatch.from_pydict(dict(columns), schema=pa.schema(list({**head, **types}.items())))
 
 
-def replayed(facts: ClusterFacts, rows: Iterable[tuple[str, str, int, str, d.Row]]) -> dict[str, list[dict[str, Any]]]:
+def replayed(facts: ClusterFacts, rows: Iterable[tuple[str, str, int, str, r.Row]]) -> dict[str, list[dict[str, Any]]]:
     blobs = [row for blob in w.replayer(facts)(iter([batch(rows)])) for row in blob.to_pylist()]
     return rows_by_table((blob["table"], blob["rows"]) for blob in blobs)
 
 
-def of_zk(cluster_id: str = "c") -> list[tuple[str, str, int, str, d.Row]]:
+def in_micros(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return dicts(pa.Table.from_pylist(list(rows)))
+
+
+def of_zk(cluster_id: str = "c") -> list[tuple[str, str, int, str, r.Row]]:
     rows, states, events = zk_failure()
-    told: list[Told] = [(d.LEADERSHIP, row) for row in rows]
-    told += [(d.PARTITION_STATE, row) for row in states]
-    told.append((d.ANSWERED, d.Answered(11_500, 3, Ref("", 0, 0), 1, 0, None, 4)))
-    of_cluster: list[Told] = [*told[:-1], *[(d.EVENT, row) for row in events]]
-    return [(cluster_id, "t", 0, *one) for one in told] + [(cluster_id, *w.OF_CLUSTER, *one) for one in of_cluster]
+    told: list[Told] = [(r.LEADERSHIP, row) for row in rows]
+    told += [(r.PARTITION_STATE, row) for row in states]
+    told.append((r.ANSWERED, r.Answered(11_500, 3, Ref("", 0, 0), 1, 0, None, 4)))
+    of_cluster: list[Told] = [*told[:-1], *[(r.EVENT, row) for row in events]]
+    return [(cluster_id, "t", 0, *one) for one in told] + [(cluster_id, *r.OF_CLUSTER, *one) for one in of_cluster]
 
 
 def zk_plan() -> ClusterFacts:
@@ -64,26 +71,27 @@ def test_a_failure_becomes_a_failover_and_two_procedures():
     assert (one["detected_to_elected_ms"], one["taken_up_to_serving_ms"]) == (0.03, 0.45)
     assert one["serving_time"].timestamp() == 0.0115
     assert [row["sequence"] for row in found[c.CONTROLLER_TRANSITIONS.name]] == [0, 1, 2]
-    election = only(found[w.ELECTIONS])
-    assert (election["controller"], election["strategy"], election["broker_id"]) == (1, "offline", 2)
-    assert [step["partitions"] for step in election["steps"]] == [1, 1, 1, 1, 1]
+    steps = list(elections(in_micros(found[c.FAILOVERS.name])))
+    assert {(step["controller"], step["procedure"], step["subject_broker_id"]) for step in steps} == {
+        (1, "election_offline", 2)
+    }
+    assert [step["partitions"] for step in steps] == [1, 1, 1, 1, 1]
     assert {step["procedure"] for step in found[w.PROCEDURES]} == {"broker_change", "broker_failure"}
-    counts = {row["rule_id"]: row["checked"] for row in found[w.COUNTS]}
-    assert counts == {"illegal-state-transition": 6, "failover-not-completed": 1}
-    assert not found[w.CASES]
-    assert not found[w.ERRORS]
+    counts = {row["rule_id"]: (row["checked"], row["error"]) for row in found[RESULTS]}
+    assert counts == {"illegal-state-transition": (6, None), "failover-not-completed": (1, None)}
+    assert not found[CASES]
 
 
 def test_the_same_lines_in_two_files_count_once():
     rows = of_zk()
-    again = [(*key, kind, row._replace(ref=Ref("z", 5, 5))) for *key, kind, row in rows if kind != d.ANSWERED]
+    again = [(*key, kind, row._replace(ref=Ref("z", 5, 5))) for *key, kind, row in rows if kind != r.ANSWERED]
     assert replayed(zk_plan(), [*rows, *again]) == replayed(zk_plan(), rows)
 
 
 def test_lines_that_are_alike_stay_as_many_as_one_file_has():
     row = line(1000, "controller")
     twice = [row, row._replace(ref=Ref("a", 1, 1)), row._replace(ref=Ref("a", 2, 2))]
-    assert [one.ref for one in d.once(twice)] == [Ref("a", 1, 1), Ref("a", 2, 2)]
+    assert [one.ref for one in r.once(twice)] == [Ref("a", 1, 1), Ref("a", 2, 2)]
 
 
 def test_partitions_of_one_election_are_counted_together():
@@ -93,13 +101,31 @@ def test_partitions_of_one_election_are_counted_together():
         (*key, kind, row._replace(partition=1) if isinstance(row, StateRow | LeadershipRow) else row)
         for *key, kind, row in other
     ]
-    election = only(replayed(zk_plan(), [*rows, *moved])[w.ELECTIONS])
-    assert [step["partitions"] for step in election["steps"]] == [2, 2, 2, 2, 2]
+    steps = elections(in_micros(replayed(zk_plan(), [*rows, *moved])[c.FAILOVERS.name]))
+    assert [(step["step"], step["partitions"]) for step in steps] == [
+        *(("elected", 2), ("sent", 2), ("received", 2), ("taken_up", 2), ("serving", 2))
+    ]
+
+
+def test_an_election_has_the_first_instants_of_its_handovers():
+    names = dict.fromkeys(OF_ELECTIONS)
+    handover = {**names, "cluster_id": "c", "strategy": "offline", "failed_broker_id": 2, "elected_clock": 1}
+    handover |= {"detected_time": 5, "elected_time": 9, "new_leader": 3, "taken_up_time": 20}
+    other = {**handover, "elected_time": 7, "new_leader": 4, "taken_up_time": 15, "sent_time": 8}
+    steps = list(elections([handover, other, {**handover, "strategy": None}]))
+    assert [(step["step"], step["time_us"], step["clock"], step["partitions"]) for step in steps] == [
+        ("elected", 7, 1, 2),
+        ("sent", 8, 1, 1),
+        ("received", None, None, 0),
+        ("taken_up", 15, 4, 2),
+        ("serving", None, None, 0),
+    ]
+    assert len(list(elections([handover, {**other, "detected_time": 6}]))) == 10
 
 
 def test_a_case_has_its_lines():
     never = state(5000, "NonExistentPartition", "OfflinePartition", ref=Ref("file", 70, 3))
-    case = only(replayed(zk_plan(), [("c", "t", 0, d.PARTITION_STATE, never)])[w.CASES])
+    case = only(replayed(zk_plan(), [("c", "t", 0, r.PARTITION_STATE, never)])[CASES])
     assert (case["rule_id"], case["severity"]) == ("illegal-state-transition", "open")  # a single line may be misread
     assert (case["cluster_id"], case["topic"], case["partition"], case["time_us"]) == ("c", "t", 0, 5000)
     line_of = {"connection": None, "correlation_id": None, "file_id": "file", "byte_offset": 70}
@@ -113,7 +139,8 @@ def test_what_cannot_be_replayed_is_an_error_of_both_rules(monkeypatch: pytest.M
 
     monkeypatch.setattr(w, "of_partition", broken)
     found = replayed(zk_plan(), of_zk())
-    assert {row["rule_id"]: row["error"] for row in found[w.ERRORS]} == dict.fromkeys(w.RULES, "t-0: ValueError: no")
+    errors = {row["rule_id"]: row["error"] for row in found[RESULTS] if row["error"] is not None}
+    assert errors == dict.fromkeys(w.RULES, "t-0: ValueError: no")
 
 
 def node(offset: int, record_name: str, **values: Any) -> dict[str, Any]:
@@ -142,14 +169,14 @@ def test_a_change_of_registration_is_told_by_the_record_before():
     assert [row["why"] for row in registered.rows[c.CONTROLLER_TRANSITIONS.name]][1:] == ["allowed"] * 4
     of_writer = of_registrations(facts_of(Contexts(), [], [], registration_rows(rows, {("c", 1): 3})), "c")
     assert {row["controller"] for row in of_writer.rows[c.CONTROLLER_TRANSITIONS.name]} == {3}
-    assert registered.cases == []
+    assert registered.rows[CASES] == []
 
 
 def test_a_leader_that_was_fenced_and_leads_on_in_its_epoch():
     fence = [node(5, "FenceBrokerRecord", time_us=5 * SECOND)]
     facts = facts_of(Contexts(), [], [("c", "kraft")], registration_rows(fence, {}))
-    rows = [("c", "t", 0, d.RECORD, record(offset, 2, 0, offset)) for offset in (1, 9)]
-    case = only(replayed(facts, rows)[w.CASES])
+    rows = [("c", "t", 0, r.RECORD, record(offset, 2, 0, offset)) for offset in (1, 9)]
+    case = only(replayed(facts, rows)[CASES])
     assert case["rule_id"] == "failover-not-completed"
     assert [ref["byte_offset"] for ref in case["evidence"]] == [1, 5, 9]
     assert [ref["time_us"] for ref in case["evidence"]] == [1 * SECOND, 5 * SECOND, 9 * SECOND]
@@ -159,8 +186,8 @@ def test_nothing_of_two_brokers_is_compared_where_the_cluster_is_unknown():
     one = state(1000, "NewPartition", "OnlinePartition", leader=1, leader_epoch=0)
     other = one._replace(broker_id=2, time_us=2000, ref=Ref("g", 1, 1))
     for cluster_id, cases in (("c", 1), (UNKNOWN_CLUSTER, 0)):
-        rows = [(cluster_id, "t", 0, d.PARTITION_STATE, row) for row in (one, other)]
-        assert len(replayed(ClusterFacts(), rows)[w.CASES]) == cases
+        rows = [(cluster_id, "t", 0, r.PARTITION_STATE, row) for row in (one, other)]
+        assert len(replayed(ClusterFacts(), rows)[CASES]) == cases
     fences = registration_rows([node(5, "FenceBrokerRecord", cluster_id=UNKNOWN_CLUSTER)], {})
     assert facts_of(Contexts(), [], [], fences).handled == {}
 

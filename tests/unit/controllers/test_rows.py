@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers import decode as d
-from pipelines.controllers import encode as e
+from pipelines.base.groups import values_of
+from pipelines.controllers import rows as r
 from pipelines.kafka.controller_rows import ASKED, COMMITTED, EventRow, LeadershipRow, RecordRow, Ref, StateRow
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS
@@ -29,11 +29,8 @@ def decoded(batches: Iterable[pa.RecordBatch]) -> list[tuple[Any, ...]]:
     """Keys and rows as the fold has them."""
     found = []
     for batch in batches:
-        for row in batch.to_pylist():
-            *key, kind = (row[name] for name in list(e.SHAPE)[:4])
-            values = [row[name] for name in d.ROW_TYPES]
-            as_tuples = [tuple(value) if isinstance(value, list) else value for value in values]
-            found.append((tuple(key), kind, d.decoded(kind, as_tuples)))
+        keys = zip(*values_of(batch.columns[:3]), strict=True)
+        found += [(key, *row) for key, row in zip(keys, r.rows_of(values_of(batch.columns[3:])), strict=True)]
     return found
 
 
@@ -51,19 +48,19 @@ def test_leadership() -> None:
     start = LeadershipRow(7, 1, REF, "t", 0, "leader_start", leader=1, leader_epoch=3, isr=(1, 2))
     told = LeadershipRow(7, 1, REF, "t", 0, "metadata", leader=2)
     raft = told._replace(role="request", topic="__cluster_metadata")
-    assert decoded(e.leadership(batch)) == [
-        (OF_PARTITION, d.LEADERSHIP, start),
-        (OF_PARTITION, d.LEADERSHIP, told),
-        (OF_CLUSTER, d.LEADERSHIP, start),
-        (OF_CLUSTER, d.LEADERSHIP, raft),
+    assert decoded(r.leadership(batch)) == [
+        (OF_PARTITION, r.LEADERSHIP, start),
+        (OF_PARTITION, r.LEADERSHIP, told),
+        (OF_CLUSTER, r.LEADERSHIP, start),
+        (OF_CLUSTER, r.LEADERSHIP, raft),
     ]
 
 
 def test_states_of_replicas() -> None:
     batch = rows(silver.REPLICA_STATES, {**HERE, "replica_id": 2, "from_state": "a", "to_state": "b"})
     state = StateRow(7, 1, REF, "t", 0, "a", "b", succeeded=True, replica_id=2)
-    expected = [(key, d.REPLICA_STATE, state) for key in (OF_PARTITION, OF_CLUSTER)]
-    assert decoded(e.states(batch, d.REPLICA_STATE)) == expected
+    expected = [(key, r.REPLICA_STATE, state) for key in (OF_PARTITION, OF_CLUSTER)]
+    assert decoded(r.states(batch, r.REPLICA_STATE)) == expected
 
 
 def test_changes_of_an_isr() -> None:
@@ -72,7 +69,7 @@ def test_changes_of_an_isr() -> None:
         {**HERE, "change": "committed", "isr": [1]},
         {**HERE, "change": "expand", "isr": [1, 2], "partition_epoch": 4},
     )
-    assert [row for _, _, row in decoded(e.isr_changes(batch))] == [
+    assert [row for _, _, row in decoded(r.isr_changes(batch))] == [
         LeadershipRow(7, 1, REF, "t", 0, COMMITTED, leader=1, isr=(1,)),
         LeadershipRow(7, 1, REF, "t", 0, ASKED, leader=1, isr=(1, 2), partition_epoch=4),
     ]
@@ -85,20 +82,20 @@ def test_events_of_partitions_go_to_their_cluster_too() -> None:
         {**HERE, "event": "topic_deleted"},
         {**HERE, "event": "something_else"},
     )
-    of_partition, *of_cluster = decoded(e.events(batch))
+    of_partition, *of_cluster = decoded(r.events(batch))
     deleted = EventRow(7, 1, REF, "topic_deleted", topic="t", partition=0)
-    assert of_partition == (OF_PARTITION, d.EVENT, deleted)
+    assert of_partition == (OF_PARTITION, r.EVENT, deleted)
     assert of_cluster == [
-        (OF_CLUSTER, d.EVENT, EventRow(7, 1, REF, "broker_failed", brokers=(2,))),
-        (OF_CLUSTER, d.EVENT, deleted),
-        (OF_CLUSTER, d.EVENT, deleted._replace(event="something_else")),
+        (OF_CLUSTER, r.EVENT, EventRow(7, 1, REF, "broker_failed", brokers=(2,))),
+        (OF_CLUSTER, r.EVENT, deleted),
+        (OF_CLUSTER, r.EVENT, deleted._replace(event="something_else")),
     ]
 
 
 def test_a_broker_is_the_subject_of_its_own_life() -> None:
     batch = rows(silver.BROKER_LIFECYCLE, {**PLACE, "event": "shut_down", "detail": "x"})
     row = EventRow(7, 1, REF, "shut_down", subject_broker_id=1, detail="x")
-    assert decoded(e.lives(batch)) == [(OF_CLUSTER, d.LIFECYCLE, row)]
+    assert decoded(r.lives(batch)) == [(OF_CLUSTER, r.LIFECYCLE, row)]
 
 
 def test_records_of_the_metadata_log() -> None:
@@ -117,9 +114,9 @@ def test_records_of_the_metadata_log() -> None:
     )
     first = RecordRow(7, 1, Ref("f", 5, 9), "t", 0, 10, "id", 2, 3, 4, (2,), (1, 2))
     second = first._replace(offset=11, adding_replicas=(3,))
-    assert decoded(e.records(batch, {("c", 8): 5}, {("c", 1): 10})) == [
-        (OF_PARTITION, d.RECORD, first._replace(recovering=True, controller_id=5, committed=True)),
-        (OF_PARTITION, d.RECORD, second),
+    assert decoded(r.records(batch, {("c", 8): 5}, {("c", 1): 10})) == [
+        (OF_PARTITION, r.RECORD, first._replace(recovering=True, controller_id=5, committed=True)),
+        (OF_PARTITION, r.RECORD, second),
     ]
 
 
@@ -139,7 +136,7 @@ def test_answers_are_counted(batches: list[list[tuple[Any, ...]]]) -> None:
         return {"cluster_id": "c", "broker_id": broker, "completed_time": time_us, "partitions": [part, part]}
 
     specs = gold.DELAYED_OPERATIONS
-    given_batches = [e.produced(rows(specs, *[operation(*answer) for answer in batch])) for batch in batches]
+    given_batches = [r.produced(rows(specs, *[operation(*answer) for answer in batch])) for batch in batches]
     seen = [row for batch in given_batches for row in decoded(batch)]
     every = [answer for batch in batches for answer in batch if answer[1] != "__cluster_metadata" and answer[3] != 3]
     first: dict[tuple[Any, ...], int] = {}
@@ -151,7 +148,7 @@ def test_answers_are_counted(batches: list[list[tuple[Any, ...]]]) -> None:
     firsts: dict[tuple[Any, ...], int] = {}
     sums: Counter[tuple[Any, ...]] = Counter()
     for (_, topic, _), kind, row in seen:
-        assert kind == d.ANSWERED
+        assert kind == r.ANSWERED
         place = (row.broker_id, topic, row.leader_epoch, row.error_code, row.second)
         firsts[place] = min(firsts.get(place, row.time_us), row.time_us)
         sums[place] += row.requests
@@ -159,8 +156,14 @@ def test_answers_are_counted(batches: list[list[tuple[Any, ...]]]) -> None:
     assert len(seen) <= len(counts) * len(batches)
 
 
+def test_a_cluster_of_which_only_nodes_are_known_has_its_group() -> None:
+    node = {name: value for name, value in PLACE.items() if name != "line_no"} | {"node_id": 4}
+    nothing = EventRow(None, None, Ref(None, None, None), None)  # type: ignore[arg-type]
+    assert decoded(r.clusters(rows(METADATA_RECORDS, node, node))) == [(OF_CLUSTER, r.CLUSTER, nothing)]
+
+
 def test_fetches_that_were_served() -> None:
     fetch = {**HERE, "leader_epoch": 2, "response_error_code": 0}
     batch = rows(silver.REPLICA_FETCHES, *[{**fetch, "completed_time": time_us} for time_us in (30, 20, 40)])
-    answered = d.Answered(20, 1, Ref(None, None, None), 2, 0, None, 3)  # type: ignore[arg-type]
-    assert decoded(e.served(batch)) == [(OF_PARTITION, d.ANSWERED, answered)]
+    answered = r.Answered(20, 1, Ref(None, None, None), 2, 0, None, 3)  # type: ignore[arg-type]
+    assert decoded(r.served(batch)) == [(OF_PARTITION, r.ANSWERED, answered)]

@@ -1,41 +1,124 @@
-"""Rows of tables as rows of the controllers' fold: what tasks make of what they read. Pure.
+"""Rows of the controllers' fold: of which tables tasks make them, and what they are for the modules here. Pure.
 
-What comes from the traffic (when a leader first answered, what it refused) is counted by the batch; the fold sums up.
+A row has the columns of all kinds (`ROW_TYPES`), and is a named tuple of its kind (`KINDS`) once it is in its group:
+that of its partition, or that of its cluster (`OF_CLUSTER`), which has what procedures are made of. What comes from the
+traffic (when a leader first answered, what it refused) is counted by the batch; the fold sums up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, micros, shaped, when
 from pipelines.base.blobs import Batches
+from pipelines.base.groups import Columns
 from pipelines.base.instants import SECOND_US
 from pipelines.cluster.premises import EVENTS
-from pipelines.controllers import decode as d
-from pipelines.controllers import worker as w
-from pipelines.controllers.partition_work import REFUSED
-from pipelines.kafka.controller_rows import ASKED, COMMITTED
+from pipelines.kafka.controller_rows import ASKED, COMMITTED, NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
+from schemas.fields import Int, Long, spark_types
 from schemas.topics import METADATA_TOPIC
 
-SHAPE: Final = dict(zip(w.KEY, ("string", "string", "int"), strict=True)) | {"kind": "string", **d.ROW_TYPES}
+# Kinds of rows.
+PARTITION_STATE: Final = "partition_state"
+REPLICA_STATE: Final = "replica_state"
+LEADERSHIP: Final = "leadership"
+#: A leader's committed change of its ISR, as a row of leadership; no other module takes it for one.
+ISR_CHANGE: Final = "isr_change"
+EVENT: Final = "event"
+LIFECYCLE: Final = "lifecycle"
+RECORD: Final = "record"
+#: Nothing but that a cluster is there, of which maybe only the metadata log is known.
+CLUSTER: Final = "cluster"
+ANSWERED: Final = "answered"
+
+
+class Answered(NamedTuple):
+    """What a leader answered of a partition to produces or fetches, by leader epoch and error: no row per request.
+
+    `second` is that of the answers, and null where it does not matter: of those without error the first one counts.
+    """
+
+    time_us: Long
+    broker_id: Int
+    ref: Ref
+    leader_epoch: Int | None
+    error_code: Int
+    second: Long | None
+    requests: Long
+
+
+Row = StateRow | LeadershipRow | EventRow | RecordRow | Answered
+#: Rows of a group by kind.
+Group = defaultdict[str, list[Any]]
+_AnyRow = TypeVar("_AnyRow", StateRow, LeadershipRow, EventRow, RecordRow, Answered)
+#: Values by (cluster, number).
+Numbered = Mapping[tuple[str, int], int]
+
+KINDS: Final[Mapping[str, type[Row]]] = {
+    PARTITION_STATE: StateRow,
+    REPLICA_STATE: StateRow,
+    LEADERSHIP: LeadershipRow,
+    ISR_CHANGE: LeadershipRow,
+    EVENT: EventRow,
+    LIFECYCLE: EventRow,
+    RECORD: RecordRow,
+    CLUSTER: EventRow,
+    ANSWERED: Answered,
+}
+#: Columns of all kinds, with their types in Spark; a kind has those of its row's names.
+ROW_TYPES: Final[Mapping[str, str]] = {
+    name: type_ for row in dict.fromkeys(KINDS.values()) for name, type_ in spark_types(row).items()
+}
+#: Columns of the key, before those of a row.
+KEY: Final = ("cluster_id", "key_topic", "key_partition")
+#: Topic and partition of a cluster's own group.
+OF_CLUSTER: Final = ("", -1)
+SHAPE: Final = dict(zip(KEY, ("string", "string", "int"), strict=True)) | {"kind": "string", **ROW_TYPES}
+_SCHEMA: Final = arrow_schema(SHAPE)
+#: Values of a row behind its instant, broker and place, out of those of `ROW_TYPES`.
+_REST: Final = {kind: itemgetter(*map(list(ROW_TYPES).index, row._fields[3:])) for kind, row in KINDS.items()}
+
 #: Roles of rows of `silver.isr_changes`: up to 2.3 no line tells what came of what a leader asked for.
 CHANGES: Final = {"committed": COMMITTED, "expand": ASKED}
 #: Events of `silver.broker_lifecycle` that procedures are made of.
 TURNS: Final = ("registered", "unfenced", "shutting_down", "shut_down")
-_SCHEMA: Final = arrow_schema(SHAPE)
-#: Values by (cluster, number).
-Numbered = Mapping[tuple[str, int], int]
+#: Errors of a produce for want of in-sync replicas: before its append, and after.
+REFUSED: Final = (NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+
+def rows_of(columns: Columns) -> Iterable[tuple[str, Row]]:
+    """Rows with their kinds, from values of ``kind`` and `ROW_TYPES`, whose lists are tuples."""
+    for kind, *values in zip(*columns, strict=True):
+        make: Any = KINDS[kind]
+        yield kind, make(*values[:2], Ref(*values[2:5]), *_REST[kind](values))
+
+
+def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
+    """Rows in the order of time, each line once where files overlap.
+
+    A line may well be logged twice in one millisecond: of equal lines there are as many as in the file that has most.
+    """
+    alike: dict[_AnyRow, dict[str, list[_AnyRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        alike[row._replace(ref=NOWHERE)][row.ref.file_id].append(row)
+    distinct = [
+        row for by_file in alike.values() for row in min(by_file.items(), key=lambda item: (-len(item[1]), item[0]))[1]
+    ]
+    return sorted(distinct, key=lambda row: (row.time_us, row.broker_id, row.ref))
 
 
 def leadership(rows: pa.RecordBatch) -> Batches:
     """Rows of `silver.leader_and_isr`."""
     role, leader = rows.column("role"), rows.column("leader")
     leader = when(pc.equal(role, "leader_start"), first_of(leader, rows.column("broker_id")), leader)
-    encoded = _encoded(rows, d.LEADERSHIP, leader=leader)
+    encoded = _encoded(rows, LEADERSHIP, leader=leader)
     yield _in_partition(encoded)
     yield _in_cluster(encoded.filter(is_in(role, ("request", "leader_start", "stopped"))))
 
@@ -50,12 +133,12 @@ def states(rows: pa.RecordBatch, kind: str) -> Batches:
 def isr_changes(rows: pa.RecordBatch) -> Batches:
     """Rows of `silver.isr_changes`, of those that `CHANGES` has."""
     role = look_up(CHANGES, rows.column("change"), pa.string())
-    yield _in_partition(_encoded(rows, d.ISR_CHANGE, leader=rows.column("broker_id"), role=role))
+    yield _in_partition(_encoded(rows, ISR_CHANGE, leader=rows.column("broker_id"), role=role))
 
 
 def events(rows: pa.RecordBatch) -> Batches:
     """Rows of `silver.controller_events`."""
-    encoded = _encoded(rows, d.EVENT)
+    encoded = _encoded(rows, EVENT)
     of_partitions = both(pc.is_valid(rows.column("partition")), is_in(rows.column("event"), EVENTS))
     yield _in_partition(encoded.filter(of_partitions))
     yield _in_cluster(encoded)
@@ -63,7 +146,7 @@ def events(rows: pa.RecordBatch) -> Batches:
 
 def lives(rows: pa.RecordBatch) -> Batches:
     """Rows of `silver.broker_lifecycle`."""
-    yield _in_cluster(_encoded(rows, d.LIFECYCLE, subject_broker_id=rows.column("broker_id")))
+    yield _in_cluster(_encoded(rows, LIFECYCLE, subject_broker_id=rows.column("broker_id")))
 
 
 def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batches:
@@ -77,7 +160,7 @@ def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batc
     yield _in_partition(
         _encoded(
             rows,
-            d.RECORD,
+            RECORD,
             line_no=rows.column("record_no"),
             adding_replicas=pc.fill_null(rows.column("adding_replicas"), none),
             removing_replicas=pc.fill_null(rows.column("removing_replicas"), none),
@@ -86,6 +169,12 @@ def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batc
             committed=both(pc.less_equal(rows.column("offset"), _numbered(snapshots, rows, "broker_id"))),
         )
     )
+
+
+def clusters(rows: pa.RecordBatch) -> Batches:
+    """Rows of `silver.metadata_records` about nodes, which the premises have: that their clusters are there."""
+    cluster_ids = rows.column("cluster_id").unique()
+    yield _in_cluster(shaped(_SCHEMA, len(cluster_ids), {"cluster_id": cluster_ids, "kind": CLUSTER}))
 
 
 def served(rows: pa.RecordBatch) -> Batches:
@@ -105,7 +194,8 @@ def _encoded(rows: pa.RecordBatch, kind: str, **values: Any) -> pa.RecordBatch:
     Args:
         values: in place of columns of the same name.
     """
-    given = {name: rows.column(name) for name in d.columns_of(kind) if name in rows.schema.names} | values
+    names = {*spark_types(KINDS[kind])} & {*rows.schema.names}
+    given = {name: rows.column(name) for name in names} | values
     given |= {"key_topic": given.get("topic"), "key_partition": given.get("partition")}
     given |= {"cluster_id": rows.column("cluster_id"), "kind": kind, "time_us": micros(rows.column("time"))}
     return shaped(_SCHEMA, len(rows), given)
@@ -117,7 +207,7 @@ def _in_partition(encoded: pa.RecordBatch) -> pa.RecordBatch:
 
 def _in_cluster(encoded: pa.RecordBatch) -> pa.RecordBatch:
     values = dict(zip(encoded.schema.names, encoded.columns, strict=True))
-    return shaped(_SCHEMA, len(encoded), values | dict(zip(w.KEY[1:], w.OF_CLUSTER, strict=True)))
+    return shaped(_SCHEMA, len(encoded), values | dict(zip(KEY[1:], OF_CLUSTER, strict=True)))
 
 
 def _numbered(values: Numbered, rows: pa.RecordBatch, name: str) -> pa.Array:
@@ -147,4 +237,4 @@ def _answered(rows: pa.RecordBatch, place: str, error_code: str) -> pa.RecordBat
     counts = answers.aggregate([("time_us", "min"), ("time_us", "count")])
     given = {name: counts.column(name) for name in by}
     given |= {"time_us": counts.column("time_us_min"), "requests": counts.column("time_us_count")}
-    return _in_partition(shaped(_SCHEMA, len(counts), {"kind": d.ANSWERED, **given}))
+    return _in_partition(shaped(_SCHEMA, len(counts), {"kind": ANSWERED, **given}))
