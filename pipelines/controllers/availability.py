@@ -1,9 +1,7 @@
 """Windows in which a partition had no leader, or fewer in-sync replicas than ``min.insync.replicas``.
 
-Leader and ISR of a partition change together, and each change makes its partition epoch (``zkVersion``) one larger. So
-states are put in order by that epoch, never by the clocks of the brokers that show them; a state counts from the first
-line of anyone that shows it, or from its record. Epochs that no line shows are counted: in one of them the window may
-have been interrupted.
+They are made of its states in the order of their partition epochs (`pipelines.kafka.partition_history`). Epochs that no
+line shows are counted: in one of them the window may have been interrupted.
 
 A ZooKeeper controller also holds a partition for offline while its znode still names a dead leader
 (`PartitionStateMachine`). That it does for some milliseconds at every failover, which `failover` tells of; here it is a
@@ -16,21 +14,20 @@ wrong: which partitions are unavailable follows from which brokers are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pipelines.base.instants import SECOND_US
-from pipelines.controllers.leaderships import lives_of
-from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.kafka.controller_rows import (
     LEADER_DURING_DELETE,
     NO_LEADER,
+    NON_EXISTENT,
+    OFFLINE,
+    ONLINE,
     LeadershipRow,
-    RecordRow,
     StateRow,
     in_order,
 )
-from pipelines.kafka.topic_lives import TopicLives
+from pipelines.kafka.partition_history import PartitionEpoch, PartitionHistory
 
 WITHOUT_LEADER: Final = "offline"
 UNDER_MIN_ISR: Final = "under_min_isr"
@@ -61,86 +58,7 @@ class Unavailability(NamedTuple):
     produces_refused: int | None = None
 
 
-@dataclass
-class _PartitionEpoch:
-    """What is known of one partition epoch."""
-
-    incarnation: int
-    partition_epoch: int
-    time_us: int
-    clock: int
-    recorded: bool = False
-    leader: int | None = None
-    leader_epoch: int | None = None
-    isr: tuple[int, ...] | None = None
-    replicas: int | None = None
-
-    def take(self, row: LeadershipRow | StateRow | RecordRow) -> None:
-        """Add what another line shows of the same state; a record tells its time best, then the first line."""
-        recorded = isinstance(row, RecordRow)
-        if (not recorded, row.time_us, row.broker_id) < (not self.recorded, self.time_us, self.clock):
-            self.time_us, self.clock, self.recorded = row.time_us, row.broker_id, recorded
-        self.leader = row.leader if self.leader is None else self.leader
-        self.leader_epoch = row.leader_epoch if self.leader_epoch is None else self.leader_epoch
-        self.isr = row.isr if self.isr is None else self.isr
-        if not isinstance(row, StateRow) and row.replicas:
-            self.replicas = len(row.replicas)
-
-
-def _is_state(row: LeadershipRow | StateRow | RecordRow, kraft: bool) -> bool:
-    """Plans are none: a selector's line up to 1.0, and what a KRaft controller has not committed yet."""
-    if row.partition_epoch is None:
-        return False
-    if isinstance(row, StateRow):
-        return row.succeeded
-    planned = isinstance(row, LeadershipRow) and row.role == "controller" and (kraft or row.controller_epoch is None)
-    return not planned
-
-
-def _states(
-    rows: Iterable[LeadershipRow | StateRow | RecordRow], lives: TopicLives, kraft: bool
-) -> Mapping[int, list[_PartitionEpoch]]:
-    by_epoch: dict[tuple[int, int], _PartitionEpoch] = {}
-    ordered = sorted(rows, key=lambda row: (row.time_us, row.broker_id, row.ref))
-    for row in ordered:
-        if not _is_state(row, kraft):
-            continue
-        assert row.partition_epoch is not None
-        topic_id = None if isinstance(row, StateRow) else row.topic_id
-        key = (lives.at(row.time_us, topic_id), row.partition_epoch)
-        state = by_epoch.setdefault(key, _PartitionEpoch(*key, row.time_us, row.broker_id))
-        state.take(row)
-    by_incarnation: dict[int, list[_PartitionEpoch]] = {}
-    for key in sorted(by_epoch):
-        by_incarnation.setdefault(key[0], []).append(by_epoch[key])
-    return by_incarnation
-
-
-class _Open(NamedTuple):
-    """A window that has not ended yet."""
-
-    kind: str
-    state: _PartitionEpoch
-    min_isr: int | None
-    missing: int
-
-    def closed(self, topic: str, partition: int, time_us: int | None, clock: int | None) -> Unavailability:
-        return Unavailability(
-            topic=topic,
-            partition=partition,
-            state=self.kind,
-            started_time_us=self.state.time_us,
-            started_clock=self.state.clock,
-            ended_time_us=time_us,
-            ended_clock=clock,
-            leader_epoch=self.state.leader_epoch,
-            isr=self.state.isr,
-            min_insync_replicas=self.min_isr,
-            states_missing=self.missing,
-        )
-
-
-def _kind(state: _PartitionEpoch, before: str | None, min_isr: int | None) -> str | None:
+def _kind(state: PartitionEpoch, before: str | None, min_isr: int | None) -> str | None:
     if state.leader == NO_LEADER:
         return WITHOUT_LEADER
     if state.leader == LEADER_DURING_DELETE:
@@ -151,31 +69,28 @@ def _kind(state: _PartitionEpoch, before: str | None, min_isr: int | None) -> st
 
 
 def _of_incarnation(
-    topic: str, partition: int, states: Sequence[_PartitionEpoch], min_isr_of: MinIsrOf
+    topic: str, partition: int, states: Iterable[PartitionEpoch], min_isr_of: MinIsrOf
 ) -> list[Unavailability]:
+    """Windows that its states show; what one does not tell is as in the one before."""
     windows: list[Unavailability] = []
-    current: _Open | None = None
-    before: _PartitionEpoch | None = None
-    for state in states:
-        if before is not None:
-            state.leader = before.leader if state.leader is None else state.leader
-            state.leader_epoch = before.leader_epoch if state.leader_epoch is None else state.leader_epoch
-            state.replicas = before.replicas if state.replicas is None else state.replicas
+    current: Unavailability | None = None
+    before: PartitionEpoch | None = None
+    for told in states:
+        state = told if before is None else told.after(before)
         told_by = state.leader if state.leader is not None and state.leader >= 0 else state.clock
         min_isr = min_isr_of(told_by, state.time_us, state.replicas)
-        kind = _kind(state, None if current is None else current.kind, min_isr)
-        missing = 0 if before is None else state.partition_epoch - before.partition_epoch - 1
-        if current is not None:
-            current = current._replace(missing=current.missing + missing)
-            if kind != current.kind:
-                windows.append(current.closed(topic, partition, state.time_us, state.clock))
+        kind = _kind(state, None if current is None else current.state, min_isr)
+        if current is not None and before is not None:
+            missing = state.partition_epoch - before.partition_epoch - 1
+            current = current._replace(states_missing=current.states_missing + missing)
+            if kind != current.state:
+                windows.append(current._replace(ended_time_us=state.time_us, ended_clock=state.clock))
                 current = None
         if current is None and kind is not None:
-            current = _Open(kind, state, min_isr, 0)
+            place = (topic, partition, kind, state.time_us, state.clock)
+            current = Unavailability(*place, None, None, state.leader_epoch, state.isr, min_isr)
         before = state
-    if current is not None:
-        windows.append(current.closed(topic, partition, None, None))
-    return windows
+    return windows if current is None else [*windows, current]
 
 
 def _machine_windows(states: Iterable[StateRow], rows: Sequence[LeadershipRow]) -> list[Unavailability]:
@@ -246,10 +161,11 @@ def _joined(windows: Iterable[Unavailability]) -> list[Unavailability]:
 
 
 def availability(
+    history: PartitionHistory,
     rows: Sequence[LeadershipRow],
     states: Sequence[StateRow],
-    records: Sequence[RecordRow],
     min_isr_of: MinIsrOf,
+    place: tuple[str, int],
     kraft: bool,
     deleted_us: Sequence[int] = (),
     refused: Mapping[int, int] | None = None,
@@ -257,21 +173,17 @@ def availability(
     """Windows of one partition, in the order of time.
 
     Args:
-        rows: `silver.leader_and_isr` of the partition, and its leaders' committed ISR changes in the same shape.
+        rows: `silver.leader_and_isr` of the partition.
         states: `silver.partition_states` of the partition.
-        records: metadata records of the partition, of one node's copy.
+        place: topic and partition.
         deleted_us: when its topic was deleted.
         refused: acks=all produces that were refused for want of in-sync replicas, by second.
     """
-    named = next((row for some in (rows, states, records) for row in some), None)
-    if named is None:
-        return []
-    by_incarnation = _states([*rows, *states, *records], lives_of(states, rows, records), kraft)
-    firsts = [min(state.time_us for state in shown) for shown in by_incarnation.values()]
+    firsts = [min(state.time_us for state in shown) for shown in history.states.values()]
     windows: list[Unavailability] = []
-    for at, shown in enumerate(by_incarnation.values()):
+    for at, shown in enumerate(history.states.values()):
         until_us = firsts[at + 1] if at + 1 < len(firsts) else None
-        of_incarnation = _of_incarnation(named.topic, named.partition, shown, min_isr_of)
+        of_incarnation = _of_incarnation(*place, shown, min_isr_of)
         windows += [_ended(window, until_us, deleted_us) for window in of_incarnation]
     offline = [window for window in windows if window.state == WITHOUT_LEADER]
     if not kraft:

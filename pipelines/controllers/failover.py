@@ -34,8 +34,8 @@ from pipelines.controllers.failover_causes import (
     strategy_of,
     topic_deleted_us,
 )
-from pipelines.controllers.leaderships import LeaderEpoch, Moment, leaderships, since_us
-from pipelines.kafka.controller_rows import NO_LEADER, NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.kafka.controller_rows import NO_LEADER, NOWHERE, EventRow, Ref, StateRow
+from pipelines.kafka.partition_history import LeaderEpoch, Moment, PartitionHistory, since_us
 
 COMPLETED: Final = "completed"
 OFFLINE_REPORTED: Final = "offline_reported"
@@ -101,26 +101,22 @@ def _span_us(begin: Moment | None, end: Moment | None, one_clock: bool) -> int |
 
 
 def failovers(
-    rows: Sequence[LeadershipRow],
+    history: PartitionHistory,
+    place: tuple[str, int],
     states: Sequence[StateRow] = (),
     events: Sequence[EventRow] = (),
-    records: Sequence[RecordRow] = (),
     serving: Mapping[tuple[int, int], int] | None = None,
-    changes: Sequence[LeadershipRow] = (),
 ) -> list[Failover]:
     """Handovers of one partition.
 
     Args:
-        rows: `silver.leader_and_isr` of the partition, all roles.
+        place: topic and partition.
         states: `silver.partition_states` of the partition.
         events: `silver.controller_events` of the cluster: failures and returns of brokers, elections of controllers;
             those that name a partition or a topic, of this one only. And starts of brokers, of their lifecycles.
-        records: metadata records of the partition, of one node's copy.
         serving: when a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
-        changes: `silver.isr_changes` of the partition: under ZooKeeper leaders change ISRs without the controller.
     """
-    chain = [leadership for leadership in leaderships(states, rows, records, changes) if leadership.leader is not None]
-    named: Sequence[LeadershipRow | StateRow | RecordRow] = rows or states or records
+    chain = [leadership for leadership in history.epochs if leadership.leader is not None]
     result: list[Failover] = []
     for at, old in enumerate(chain):
         if old.leader is None or old.leader == NO_LEADER:
@@ -135,7 +131,7 @@ def failovers(
         if new is None and _ended_with_topic(failure, deleted_us):
             continue
         if change.happened(states, failure):
-            result.append(_row(named[0].topic, named[0].partition, change, failure, states, events, serving or {}))
+            result.append(_row(place, change, failure, states, events, serving or {}))
     return result
 
 
@@ -179,8 +175,7 @@ def _outcome(change: _Change, offline: Sequence[Moment], refused: Sequence[Momen
 
 
 def _row(
-    topic: str,
-    partition: int,
+    place: tuple[str, int],
     change: _Change,
     failure: Failure | None,
     states: Sequence[StateRow],
@@ -205,8 +200,7 @@ def _row(
     unclean = new is not None and is_unclean((old, *between), new, events)
     evidence = (detected, *offline[:1], *refused[:1], elected, sent, received, taken_up)
     return Failover(
-        topic=topic,
-        partition=partition,
+        *place,
         reason=reason,
         old_leader_epoch=old.leader_epoch,
         new_leader_epoch=None if new is None else new.leader_epoch,

@@ -10,9 +10,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from pipelines.base.instants import NEVER_US
-from pipelines.controllers.leaderships import LeaderEpoch, Moment, moment_of
-from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
-from pipelines.kafka.controller_rows import NO_LEADER, EventRow, StateRow, added_brokers, subjects
+from pipelines.kafka.controller_rows import (
+    NO_LEADER,
+    NON_EXISTENT,
+    OFFLINE,
+    ONLINE,
+    EventRow,
+    StateRow,
+    added_brokers,
+    subjects,
+)
+from pipelines.kafka.partition_history import LeaderEpoch, Moment, moment_of
 
 #: Clocks of two brokers are taken to agree this well where an event of one has to be found for a line of the other.
 CLOCKS_AGREE_US: Final = 1_000_000

@@ -18,10 +18,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.controllers.rules import controller_rules
 from pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
-from pipelines.kafka.controller_rows import NO_LEADER, LeadershipRow, RecordRow
+from pipelines.kafka.controller_rows import NO_LEADER, NON_EXISTENT, OFFLINE, ONLINE, LeadershipRow, RecordRow
 from pipelines.kafka.topic_lives import topic_lives
 from pipelines.rules.rule import Case
 

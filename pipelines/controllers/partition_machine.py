@@ -8,11 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pipelines.controllers.state_replay import Table
-
-NON_EXISTENT: Final = "NonExistentPartition"
-NEW: Final = "NewPartition"
-ONLINE: Final = "OnlinePartition"
-OFFLINE: Final = "OfflinePartition"
+from pipelines.kafka.controller_rows import NEW, NON_EXISTENT, OFFLINE, ONLINE
 
 MACHINE: Final = "partition"
 #: `PartitionState.validPreviousStates`.

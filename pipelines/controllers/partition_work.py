@@ -34,13 +34,13 @@ from pipelines.controllers.transitions import Transition
 from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
 from pipelines.controllers.zk_partition import decided_twice, two_controllers
 from pipelines.kafka.controller_rows import (
-    COMMITTED,
     FAILOVER_NOT_COMPLETED,
     ILLEGAL_STATE_TRANSITION,
     LeadershipRow,
     RecordRow,
     StateRow,
 )
+from pipelines.kafka.partition_history import history_of
 from pipelines.replay.coarse import is_coarse
 from pipelines.rules.cases import case_row
 from pipelines.rules.rule import Case
@@ -86,14 +86,17 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     unhandled = sorted(unhandled_failures(handled, seen), key=lambda case: (case.time_us, case.brokers))
     cases += {(case.leader_epoch, case.time_us): case for case in reversed(unhandled)}.values()
     changes = once(rows[ISR_CHANGE])
-    handovers = failovers(leadership, states, events, records, _serving(answered), changes)
+    kraft = facts.kraft.get(cluster_id, False)
+    history = history_of(states, leadership, records, changes, kraft)
+    handovers = failovers(history, key[1:], states, events, _serving(answered))
     chain = [_plausible(handover) for handover in handovers]
     windows = availability(
-        [*leadership, *(row for row in changes if row.role == COMMITTED)],
+        history,
+        leadership,
         states,
-        records,
         lambda broker_id, time_us, count: facts.contexts.min_isr(cluster_id, topic, broker_id, time_us, count),
-        kraft=facts.kraft.get(cluster_id, False),
+        key[1:],
+        kraft=kraft,
         deleted_us=[row.time_us for row in events if row.event == "topic_deleted"],
         refused=_refused(answered),
     )

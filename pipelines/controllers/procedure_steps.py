@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pipelines.base.instants import SECOND_US
-from pipelines.controllers.leaderships import Moment, moment_of
 from pipelines.kafka.controller_rows import NOWHERE, EventRow, LeadershipRow, StateRow
+from pipelines.kafka.partition_history import Moment, moment_of
 from schemas.fields import Int, Long
 
 SEEN: Final = "seen"

@@ -13,9 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 from pipelines.base.instants import NEVER_US
-from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
-from pipelines.controllers.leaderships import moment_of
 from pipelines.controllers.procedure_steps import (
     BROKER_CHANGE,
     BROKER_FAILURE,
@@ -29,6 +27,10 @@ from pipelines.controllers.procedure_steps import (
 )
 from pipelines.controllers.rules import controller_rules
 from pipelines.kafka.controller_rows import (
+    NEW,
+    NON_EXISTENT,
+    OFFLINE,
+    ONLINE,
     EventRow,
     LeadershipRow,
     StateRow,
@@ -37,6 +39,7 @@ from pipelines.kafka.controller_rows import (
     in_order,
     subjects,
 )
+from pipelines.kafka.partition_history import moment_of
 
 #: Events that a controller's thread begins with; what it logs until the next one belongs to it.
 _THREAD: Final = frozenset(
@@ -167,11 +170,11 @@ def _change(log: _Cluster, event: EventRow) -> list[ProcedureStep]:
 
 
 def _failure(log: _Cluster, event: EventRow, broker_id: int) -> list[ProcedureStep]:
-    elected = log.moved(event, (p.OFFLINE, p.NEW), p.ONLINE)
+    elected = log.moved(event, (OFFLINE, NEW), ONLINE)
     steps = (
         log.noticed(event, broker_id, came=False),
         SeenStep("failure_handled", moment_of(event)),
-        step_of("partitions_offline", log.moved(event, (p.ONLINE, p.NEW), p.OFFLINE)),
+        step_of("partitions_offline", log.moved(event, (ONLINE, NEW), OFFLINE)),
         step_of("leaders_elected", elected),
         step_of("replicas_offline", log.replicas_moved(event, broker_id, r.OFFLINE)),
         step_of("leaders_taken_up", log.taken_up(elected), answer=True),
@@ -180,7 +183,7 @@ def _failure(log: _Cluster, event: EventRow, broker_id: int) -> list[ProcedureSt
 
 
 def _startup(log: _Cluster, event: EventRow, broker_id: int) -> list[ProcedureStep]:
-    elected = log.moved(event, (p.OFFLINE, p.NEW), p.ONLINE)
+    elected = log.moved(event, (OFFLINE, NEW), ONLINE)
     steps = (
         log.noticed(event, broker_id, came=True),
         SeenStep("startup_handled", moment_of(event)),
@@ -195,7 +198,7 @@ def _startup(log: _Cluster, event: EventRow, broker_id: int) -> list[ProcedureSt
 def _shutdown(log: _Cluster, event: EventRow, broker_id: int) -> list[ProcedureStep]:
     moved = [
         row
-        for row in log.moved(event, (p.ONLINE,), p.ONLINE)
+        for row in log.moved(event, (ONLINE,), ONLINE)
         if row.leader != broker_id and (row.isr is None or broker_id not in row.isr)
     ]
     gone = [
@@ -255,7 +258,7 @@ def topic_deletions(
     replicas, partitions = _by_topic(replica_states), _by_topic(partition_states)
     rows: list[ProcedureStep] = []
     for key in sorted(replicas.keys() | partitions.keys()):
-        deleted_us = [row.time_us for row in partitions[key] if row.to_state == p.NON_EXISTENT]
+        deleted_us = [row.time_us for row in partitions[key] if row.to_state == NON_EXISTENT]
         deleted_us += _whole_deletions(replicas[key])
         if not deleted_us:
             continue
@@ -263,8 +266,8 @@ def topic_deletions(
         mine = [row for row in replicas[key] if row.time_us >= from_us]
         theirs = [row for row in partitions[key] if row.time_us >= from_us]
         of_partitions = [
-            step_of("partitions_offline", [row for row in theirs if row.to_state == p.OFFLINE]),
-            step_of("partitions_removed", [row for row in theirs if row.to_state == p.NON_EXISTENT]),
+            step_of("partitions_offline", [row for row in theirs if row.to_state == OFFLINE]),
+            step_of("partitions_removed", [row for row in theirs if row.to_state == NON_EXISTENT]),
         ]
         of_replicas = [
             step_of("replicas_offline", [row for row in mine if row.to_state == r.OFFLINE]),

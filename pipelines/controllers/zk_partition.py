@@ -23,7 +23,14 @@ from collections.abc import Container, Iterable
 from itertools import pairwise
 
 from pipelines.controllers.transitions import illegal
-from pipelines.kafka.controller_rows import LEADER_DURING_DELETE, ONE_INCARNATION_US, LeadershipRow, Ref, StateRow
+from pipelines.kafka.controller_rows import (
+    LEADER_DURING_DELETE,
+    ONE_INCARNATION_US,
+    ONLINE,
+    LeadershipRow,
+    Ref,
+    StateRow,
+)
 from pipelines.rules.rule import Case
 
 
@@ -101,7 +108,7 @@ def two_controllers(rows: Iterable[StateRow]) -> tuple[Case, ...]:
     reported: set[tuple[int, int]] = set()
     for row in sorted(rows, key=lambda row: (row.time_us, row.ref)):
         epoch = row.controller_epoch
-        if not row.succeeded or row.to_state != "OnlinePartition" or epoch is None or epoch <= 0:
+        if not row.succeeded or row.to_state != ONLINE or epoch is None or epoch <= 0:
             continue
         earlier = first.setdefault(epoch, row)
         if earlier.broker_id != row.broker_id and (epoch, row.broker_id) not in reported:

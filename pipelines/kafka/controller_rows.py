@@ -20,6 +20,12 @@ NO_LEADER: Final = -1
 #: `LeaderAndIsr.LeaderDuringDelete`: the topic is being deleted.
 LEADER_DURING_DELETE: Final = -2
 
+# States of a ZooKeeper controller's `PartitionStateMachine`.
+NON_EXISTENT: Final = "NonExistentPartition"
+NEW: Final = "NewPartition"
+ONLINE: Final = "OnlinePartition"
+OFFLINE: Final = "OfflinePartition"
+
 #: Two lines of one controller, no further apart, speak of one incarnation of a topic. To delete a topic and make it
 #: anew takes two requests of clients, two rounds of StopReplica and several writes to ZooKeeper in between.
 ONE_INCARNATION_US: Final = 10_000

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from pipelines.kafka.controller_rows import NON_EXISTENT
 from pipelines.kafka.topic_lives import TopicLives, topic_lives
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.leader_epoch import Epoch, State, contradicting
@@ -26,7 +27,6 @@ from schemas.audit_facts import Fact
 _LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION, a.LOADED, a.TIER})
 #: The fields of a fact from here on say where it stands; those before, what it says.
 PLACE: Final = Fact._fields.index("file_id")
-NON_EXISTENT: Final = "NonExistentPartition"
 
 
 class Tenure(NamedTuple):

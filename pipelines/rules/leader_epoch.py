@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from pipelines.kafka.controller_rows import NO_LEADER
 from schemas.audit_facts import Fact
-
-NO_LEADER: Final = -1
 
 
 class State(NamedTuple):

@@ -18,8 +18,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from pipelines.kafka.controller_rows import NON_EXISTENT
 from pipelines.kafka.topic_lives import begun_again
-from pipelines.rules.history import NON_EXISTENT, PartitionHistory
+from pipelines.rules.history import PartitionHistory
 from pipelines.rules.proofs.own_lines import OWN_ROLES
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact

@@ -19,9 +19,10 @@ from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
+from pipelines.kafka.controller_rows import NO_LEADER
 from pipelines.kafka.versions import rules_for
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.leader_epoch import NO_LEADER, Epoch, State
+from pipelines.rules.leader_epoch import Epoch, State
 from pipelines.rules.proofs.fetch_chain import written_before
 from pipelines.rules.proofs.own_lines import OWN_ROLES
 from pipelines.rules.rule import Settings

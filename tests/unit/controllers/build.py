@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipelines.controllers.failover import Failover, failovers
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, Ref, RegistrationRow, StateRow
+from pipelines.kafka.partition_history import history_of
 from pipelines.rules.rule import Case
 
 SECOND = 1_000_000
@@ -46,6 +48,18 @@ def record(offset: int, leader: int, leader_epoch: int, partition_epoch: int, **
 
 def registration(offset: int, broker_id: int, change: str, broker_epoch: int | None = None) -> RegistrationRow:
     return RegistrationRow(offset * SECOND, 1, ref(offset, "log"), broker_id, change, broker_epoch, offset)
+
+
+def handovers(
+    rows: Sequence[LeadershipRow],
+    states: Sequence[StateRow] = (),
+    events: Sequence[EventRow] = (),
+    records: Sequence[RecordRow] = (),
+    serving: Mapping[tuple[int, int], int] | None = None,
+    changes: Sequence[LeadershipRow] = (),
+) -> list[Failover]:
+    """Fail-overs of the history that rows tell."""
+    return failovers(history_of(states, rows, records, changes), ("t", 0), states, events, serving)
 
 
 def refs(case: Case) -> list[Ref]:

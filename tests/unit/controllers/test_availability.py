@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.controllers.availability import Unavailability, availability
-from pipelines.kafka.controller_rows import LeadershipRow, RecordRow, StateRow
+from pipelines.kafka.controller_rows import COMMITTED, LeadershipRow, RecordRow, StateRow
+from pipelines.kafka.partition_history import history_of
 from tests.unit.controllers.build import SECOND, line, only, record, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 
@@ -19,12 +20,13 @@ def two(broker_id: int, time_us: int, replicas: int | None) -> int | None:
 
 
 def windows(*rows: LeadershipRow | StateRow | RecordRow, kraft: bool = True, **more: Any) -> list[Unavailability]:
-    return availability(
-        [row for row in rows if isinstance(row, LeadershipRow)],
-        [row for row in rows if isinstance(row, StateRow)],
-        [row for row in rows if isinstance(row, RecordRow)],
-        **{"min_isr_of": two, "kraft": kraft, **more},
-    )
+    lines = [row for row in rows if isinstance(row, LeadershipRow)]
+    changes = [row for row in lines if row.role == COMMITTED]
+    states = [row for row in rows if isinstance(row, StateRow)]
+    records = [row for row in rows if isinstance(row, RecordRow)]
+    roles = [row for row in lines if row not in changes]
+    history = history_of(states, roles, records, changes, kraft)
+    return availability(history, roles, states, place=("t", 0), **{"min_isr_of": two, "kraft": kraft, **more})
 
 
 def applied(second: int, partition_epoch: int, isr: tuple[int, ...], leader: int = 1, **values: Any) -> LeadershipRow:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.failover import failovers
 from pipelines.controllers.kraft_partition import replay_records
 from pipelines.controllers.kraft_procedures import kraft_procedures
 from pipelines.controllers.procedures import topic_deletions, zk_procedures
@@ -22,7 +21,7 @@ from pipelines.controllers.unhandled import (
 )
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, StateRow
 from schemas.controllers import OUTCOMES
-from tests.unit.controllers.build import SECOND, event, line, only, record, ref, refs, registration, state
+from tests.unit.controllers.build import SECOND, event, handovers, line, only, record, ref, refs, registration, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 
 LOST = "Newly added brokers: , deleted brokers: 2, bounced brokers: , all live brokers: 1,3"
@@ -54,7 +53,7 @@ def zk_failure() -> tuple[list[LeadershipRow], list[StateRow], list[EventRow]]:
 
 
 def test_a_failure_from_detection_to_the_first_answer():
-    one = only(failovers(*zk_failure(), serving={(3, 1): 11_500}))
+    one = only(handovers(*zk_failure(), serving={(3, 1): 11_500}))
     assert (one.old_leader, one.new_leader, one.old_leader_epoch, one.new_leader_epoch) == (2, 3, 0, 1)
     assert (one.reason, one.strategy, one.outcome, one.ended_offline) == ("failed", "offline", "completed", False)
     assert (one.detected.time_us, one.detected.broker_id, one.spans_us()["detected_to_elected"]) == (11_000, 1, 30)
@@ -66,13 +65,13 @@ def test_a_failure_from_detection_to_the_first_answer():
 def test_a_partition_without_candidate_is_reported_offline():
     rows, states, events = zk_failure()
     failed = state(11_030, "OfflinePartition", "OnlinePartition", succeeded=False)
-    one = only(failovers(rows[:2], [*states[:2], failed], events))
+    one = only(handovers(rows[:2], [*states[:2], failed], events))
     assert (one.new_leader, one.outcome, one.ended_offline) == (None, "offline_reported", True)
 
 
 def test_what_is_not_in_the_logs_is_not_observed():
     rows, states, events = zk_failure()
-    one = only(failovers(rows[:2], states[:1], events))
+    one = only(handovers(rows[:2], states[:1], events))
     assert (one.new_leader, one.outcome, one.ended_offline) == (None, "not_observed", False)
 
 
@@ -80,14 +79,14 @@ def test_a_leader_that_comes_back_ends_an_offline_time():
     rows, states, events = zk_failure()
     again = state(SECOND, "OfflinePartition", "OnlinePartition", leader=2, leader_epoch=2, isr=(2,), partition_epoch=2)
     back = [event(SECOND - 9, "brokers_changed", detail=BACK), event(SECOND - 5, "broker_registered", brokers=(2,))]
-    one = only(failovers(rows[:2], [*states[:2], again], [*events, *back]))
+    one = only(handovers(rows[:2], [*states[:2], again], [*events, *back]))
     assert (one.new_leader, one.outcome, one.ended_offline, one.strategy) == (2, "offline_reported", True, "offline")
 
 
 def test_an_unclean_election():
     rows, states, events = zk_failure()
     states[2] = states[2]._replace(leader=1, isr=(1,))
-    one = only(failovers(rows[:2], states, events))
+    one = only(handovers(rows[:2], states, events))
     assert (one.new_leader, one.strategy) == (1, "unclean")
 
 
@@ -96,7 +95,7 @@ def test_who_takes_over_from_a_leader_is_elected_from_the_isr():
     rows, states, _ = zk_failure()
     moved = states[2]._replace(from_state="OnlinePartition", leader=1, isr=(1,))
     stops = event(10_900, "controlled_shutdown", subject_broker_id=2)
-    one = only(failovers(rows[:2], [states[0], moved], [stops]))
+    one = only(handovers(rows[:2], [states[0], moved], [stops]))
     assert (one.new_leader, one.strategy) == (1, "controlled_shutdown")
 
 
@@ -114,7 +113,7 @@ def test_a_replica_that_the_leader_took_into_the_isr_is_elected_from_it(
     rows, states, events = zk_failure()
     states[2] = states[2]._replace(leader=1, isr=(1,), partition_epoch=2)
     grown = line(5000, role, 2, leader=2, isr=(2, 3, 1), partition_epoch=partition_epoch)
-    one = only(failovers(rows[:2], states, events, changes=[grown]))
+    one = only(handovers(rows[:2], states, events, changes=[grown]))
     assert (one.new_leader, one.strategy) == (1, strategy)
 
 
@@ -122,13 +121,13 @@ def test_a_replica_that_another_leader_took_into_its_isr_is_not_in_this_one():
     rows, states, events = zk_failure()
     states[2] = states[2]._replace(leader=1, isr=(1,))
     elsewhere = line(5000, "isr_asked", 3, leader=3, isr=(3, 1))
-    assert only(failovers(rows[:2], states, events, changes=[elsewhere])).strategy == "unclean"
+    assert only(handovers(rows[:2], states, events, changes=[elsewhere])).strategy == "unclean"
 
 
 def test_a_preferred_leader_is_no_failure():
     rows, states, _ = zk_failure()
     moved = states[2]._replace(from_state="OnlinePartition", isr=(2, 3))
-    one = only(failovers(rows[:2], [states[0], moved], []))
+    one = only(handovers(rows[:2], [states[0], moved], []))
     assert (one.reason, one.strategy, one.detected, one.outcome) == (
         "preferred",
         "preferred",
@@ -140,7 +139,7 @@ def test_a_preferred_leader_is_no_failure():
 def test_a_new_controller_finds_the_leader_dead():
     rows, states, _ = zk_failure()
     elected = event(10_500, "controller_elected", subject_broker_id=1)
-    one = only(failovers(rows, states, [elected]))
+    one = only(handovers(rows, states, [elected]))
     assert (one.reason, one.detected.time_us, one.outcome) == ("found_by_new_controller", 10_500, "completed")
 
 
@@ -148,7 +147,7 @@ def test_a_deleted_topic_fails_no_more():
     rows, states, events = zk_failure()
     gone = event(5000, "topic_deleted", topic="t")
     assert (
-        failovers(rows[:2], states[:1], [gone, *(one._replace(time_us=one.time_us + 5 * SECOND) for one in events)])
+        handovers(rows[:2], states[:1], [gone, *(one._replace(time_us=one.time_us + 5 * SECOND) for one in events)])
         == []
     )
 
@@ -159,21 +158,21 @@ def test_deletion_takes_the_leader_out_of_the_isr_last():
     events = [event(3000, "controller_elected", subject_broker_id=1, controller_epoch=1)]
     without = line(20_000, "controller", leader=-1, leader_epoch=1, isr=(), partition_epoch=1, controller_epoch=1)
     removed = state(21_000, "OfflinePartition", "NonExistentPartition")
-    (lost,) = failovers([*rows[:2], without], states[:1], events)
+    (lost,) = handovers([*rows[:2], without], states[:1], events)
     assert (lost.reason, lost.new_leader) == ("found_by_new_controller", None)
-    assert failovers([*rows[:2], without], [states[0], removed], events) == []
+    assert handovers([*rows[:2], without], [states[0], removed], events) == []
 
 
 def test_a_topic_that_is_created_anew_takes_over_from_nobody():
     """Without ids and a controller's log, too: a broker of an earlier epoch has begun another life."""
     old = [line(at, "leader_start", broker, leader=broker, leader_epoch=at) for at, broker in ((0, 2), (1, 3))]
     new = [line(60 * SECOND, "leader_start", 3, leader=3, leader_epoch=0)]
-    assert [(one.old_leader, one.new_leader) for one in failovers(old)] == [(2, 3)]
-    assert [(one.old_leader, one.new_leader) for one in failovers([*old, *new])] == [(2, 3)]
+    assert [(one.old_leader, one.new_leader) for one in handovers(old)] == [(2, 3)]
+    assert [(one.old_leader, one.new_leader) for one in handovers([*old, *new])] == [(2, 3)]
     # The clock of broker 1 is behind: an id tells what its time does not.
     named = [row._replace(topic_id="a") for row in old] + [row._replace(topic_id="b") for row in new]
     behind = line(59 * SECOND, "leader_start", 1, leader=1, leader_epoch=1, topic_id="b")
-    assert [(one.old_leader, one.new_leader) for one in failovers([*named, behind])] == [(2, 3), (3, 1)]
+    assert [(one.old_leader, one.new_leader) for one in handovers([*named, behind])] == [(2, 3), (3, 1)]
 
 
 @given(applied_rows(), kraft_records())
@@ -183,19 +182,19 @@ def test_lives_of_a_topic_have_their_fail_overs_each_for_itself(rows: list[Leade
     for row in sorted([*rows, *records], key=lambda row: (row.time_us, row.topic_id)):
         first_us.setdefault(row.topic_id, row.time_us)
     of_each = [
-        failovers([row for row in rows if row.topic_id == name], records=[r for r in records if r.topic_id == name])
+        handovers([row for row in rows if row.topic_id == name], records=[r for r in records if r.topic_id == name])
         for name in first_us
     ]
-    assert failovers(rows, records=records) == [one for life in of_each for one in life]
+    assert handovers(rows, records=records) == [one for life in of_each for one in life]
 
 
 def test_an_old_leader_that_learns_of_the_next_epoch_late_was_a_zombie():
     rows, states, events = zk_failure()
     learns = line(19_000, "request", 2, leader=3, leader_epoch=1, isr=(3,))
-    (one,) = failovers([*rows, learns], states, events)
+    (one,) = handovers([*rows, learns], states, events)
     assert (one.stepped_down.time_us, one.spans_us()["elected_to_stepped_down"]) == (19_000, 19_000 - 11_030)
     started = event(15_000, "starting", 2)
-    (dead,) = failovers([*rows, learns], states, [*events, started])
+    (dead,) = handovers([*rows, learns], states, [*events, started])
     assert (dead.stepped_down, dead.spans_us()["elected_to_stepped_down"]) == (None, None)
 
 
@@ -207,12 +206,12 @@ def test_elections_from_eligible_replicas_are_clean_and_those_of_the_last_leader
     """Epochs of ledger-0 in kraft40-elr."""
     alone = [eligible(1, 3, 2, (3,), elr=(2,)), eligible(2, -1, 3, (), elr=(2, 3), last_known_elr=(3,))]
     clean = [*alone, eligible(3, 2, 4, (2,), elr=(3,))]
-    assert only(failovers([], records=clean)).strategy == "elr"
+    assert only(handovers([], records=clean)).strategy == "elr"
     last = [eligible(1, 2, 6, (2,), elr=(1,)), eligible(2, -1, 7, (), elr=(2,), last_known_elr=(2,))]
     assert (
-        only(failovers([], records=[*last, eligible(3, 2, 8, (2,), recovering=True)])).strategy == "last_known_leader"
+        only(handovers([], records=[*last, eligible(3, 2, 8, (2,), recovering=True)])).strategy == "last_known_leader"
     )
-    assert only(failovers([], records=[*last, eligible(3, 1, 8, (1,), recovering=True)])).strategy == "unclean"
+    assert only(handovers([], records=[*last, eligible(3, 1, 8, (1,), recovering=True)])).strategy == "unclean"
     whys = [one.why for one in replay_records([*clean, eligible(4, 2, 4, (2, 3), partition_epoch=5)]).transitions]
     assert whys == ["first_of_controller", "allowed", "elr", "allowed"]
     after = [*last, eligible(3, 2, 8, (2,), recovering=True)]
@@ -222,10 +221,10 @@ def test_elections_from_eligible_replicas_are_clean_and_those_of_the_last_leader
 def test_a_log_directory_fails_and_its_leader_lives():
     records = [record(1, 2, 0, 0, controller_id=1), record(9, 3, 1, 1, isr=(1, 3), controller_id=1)]
     failed = event(9 * SECOND - 2, "log_dir_failed", subject_broker_id=2, detail="Directories [..] in broker 2 marked")
-    one = only(failovers([], (), [failed], records))
+    one = only(handovers([], (), [failed], records))
     assert (one.reason, one.strategy, one.spans_us()["detected_to_elected"]) == ("log_dir_failed", "offline", 2)
     long_ago = failed._replace(time_us=2 * SECOND)
-    assert only(failovers([], (), [long_ago], records)).reason == "unknown"
+    assert only(handovers([], (), [long_ago], records)).reason == "unknown"
 
 
 def test_a_preferred_leader_before_its_partition_is_reassigned_was_not_reassigned():
@@ -236,14 +235,14 @@ def test_a_preferred_leader_before_its_partition_is_reassigned_was_not_reassigne
         record(3, 1, 2, 3, isr=(1, 2), replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(1,)),
         record(4, 3, 3, 4, isr=(2, 3), replicas=(3, 2)),
     ]
-    assert [one.reason for one in failovers([], records=records)] == ["preferred", "reassignment"]
+    assert [one.reason for one in handovers([], records=records)] == ["preferred", "reassignment"]
 
 
 def test_a_new_controller_never_finds_itself_dead():
     rows, states, _ = zk_failure()
     own = [row._replace(broker_id=2) if row.broker_id == 1 else row for row in rows]
     elected = [event(10_500, "controller_elected", 2, subject_broker_id=2, controller_epoch=1)]
-    (one,) = failovers(own, [row._replace(broker_id=2) for row in states], elected)
+    (one,) = handovers(own, [row._replace(broker_id=2) for row in states], elected)
     assert (one.reason, one.detected) == ("unknown", None)
 
 
@@ -251,7 +250,7 @@ def test_records_tell_it_exactly():
     records = [record(1, 2, 0, 0, controller_id=1), record(9, 3, 1, 1, isr=(1, 3), controller_id=1)]
     fenced = event(9 * SECOND - 10, "broker_fenced", subject_broker_id=2, detail="Fencing broker 2 because")
     started = line(9 * SECOND + 70, "leader_start", 3, leader=3, leader_epoch=1, topic_id="id", isr=(1, 3))
-    one = only(failovers([started], (), [fenced], records))
+    one = only(handovers([started], (), [fenced], records))
     assert (one.reason, one.strategy, one.outcome) == ("fenced", "offline", "completed")
     assert one.spans_us()["detected_to_elected"] == 10
 
@@ -260,7 +259,7 @@ def test_records_tell_it_exactly():
 def test_any_part_of_the_rows_gives_an_outcome(data: st.DataObject):
     rows, states, events = zk_failure()
     parts = [data.draw(st.lists(st.sampled_from(part), unique=True)) for part in (rows, states, events)]
-    for one in failovers(*parts):
+    for one in handovers(*parts):
         assert one.outcome in OUTCOMES
         assert one.outcome != "completed" or one.new_leader is not None
 

@@ -1,23 +1,31 @@
-"""The leaderships of a partition, one after the other, as controllers and brokers logged them.
+"""The history of a partition as controllers, brokers and the metadata log tell it together: its leader epochs, and its
+states.
 
 A leadership is a leader epoch of one incarnation of the topic; one without leader (-1) is the controller's way to say
-that the partition is offline. Each instant of it keeps the broker whose clock it is on.
+that the partition is offline. Leader and ISR change together, and each change makes the partition epoch (``zkVersion``)
+one larger: states are in the order of that epoch, never of the clocks of the brokers that show them. Each instant keeps
+the broker whose clock it is on. Who failed over, what was unavailable and whose records survive is worked out of this;
+rules, which prove with single lines, have a history of their own (`pipelines.rules.history`). Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from pipelines.base.instants import NEVER_US
-from pipelines.controllers.partition_machine import NON_EXISTENT, OFFLINE, ONLINE
 from pipelines.kafka.controller_rows import (
     COMMITTED,
     LEADER_DURING_DELETE,
+    NON_EXISTENT,
     NOWHERE,
+    OFFLINE,
+    ONLINE,
     EventRow,
     LeadershipRow,
+    PartitionRow,
     RecordRow,
     Ref,
     StateRow,
@@ -82,14 +90,49 @@ class LeaderEpoch:
         return min(moments, default=0)
 
 
+@dataclass
+class PartitionEpoch:
+    """What is known of one partition epoch; it counts from the first line of anyone that shows it, or its record."""
+
+    incarnation: int
+    partition_epoch: int
+    time_us: int
+    clock: int
+    recorded: bool = False
+    leader: int | None = None
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    replicas: int | None = None  #: how many are assigned
+
+    def take(self, row: PartitionRow) -> None:
+        """Add what another line shows of the same state; a record tells its time best, then the first line."""
+        recorded = isinstance(row, RecordRow)
+        if (not recorded, row.time_us, row.broker_id) < (not self.recorded, self.time_us, self.clock):
+            self.time_us, self.clock, self.recorded = row.time_us, row.broker_id, recorded
+        self.leader = row.leader if self.leader is None else self.leader
+        self.leader_epoch = row.leader_epoch if self.leader_epoch is None else self.leader_epoch
+        self.isr = row.isr if self.isr is None else self.isr
+        if not isinstance(row, StateRow) and row.replicas:
+            self.replicas = len(row.replicas)
+
+    def after(self, before: PartitionEpoch) -> PartitionEpoch:
+        """It with what it does not tell of leader and replicas as it was before."""
+        names = [name for name in ("leader", "leader_epoch", "replicas") if getattr(self, name) is None]
+        return replace(self, **{name: getattr(before, name) for name in names})
+
+
+@dataclass(frozen=True)
+class PartitionHistory:
+    """What all lines and records together tell of one partition."""
+
+    lives: TopicLives
+    epochs: tuple[LeaderEpoch, ...]  #: by incarnation and leader epoch
+    #: committed states in the order of their partition epochs, by incarnation
+    states: Mapping[int, Sequence[PartitionEpoch]]
+
+
 def _earlier(moment: Moment | None, other: Moment) -> Moment:
     return other if moment is None or other.time_us < moment.time_us else moment
-
-
-def lives_of(states: Iterable[StateRow], rows: Iterable[LeadershipRow], records: Iterable[RecordRow]) -> TopicLives:
-    """Lives of the topic, as its partition's rows show them."""
-    created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
-    return topic_lives(((row.role, row) for row in rows), records, created_us)
 
 
 class _Builder:
@@ -221,18 +264,25 @@ class _Builder:
             leadership.asked |= frozenset(row.isr or ())
 
 
-def leaderships(
+def history_of(
     states: Sequence[StateRow],
     rows: Sequence[LeadershipRow],
     records: Sequence[RecordRow] = (),
     changes: Sequence[LeadershipRow] = (),
-) -> list[LeaderEpoch]:
-    """Of one partition, by incarnation and leader epoch.
+    kraft: bool = False,
+) -> PartitionHistory:
+    """The history of one partition.
 
     Args:
-        changes: of `silver.isr_changes`.
+        states: `silver.partition_states`.
+        rows: `silver.leader_and_isr`, all roles.
+        records: metadata records, of one node's copy.
+        changes: `silver.isr_changes`: under ZooKeeper leaders change ISRs without the controller.
+        kraft: whether its controllers are of KRaft.
     """
-    builder = _Builder(lives_of(states, rows, records))
+    created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
+    lives = topic_lives(((row.role, row) for row in rows), records, created_us)
+    builder = _Builder(lives)
     for record in sorted(records, key=lambda row: row.offset):
         builder.record(record)
     with_epoch = [row for row in states if row.leader_epoch is not None]
@@ -244,7 +294,31 @@ def leaderships(
         builder.state(state)
     for row in sorted(changes, key=lambda row: (row.time_us, row.ref)):
         builder.changed(row)
-    return [builder.by_epoch[key] for key in sorted(builder.by_epoch)]
+    epochs = tuple(builder.by_epoch[key] for key in sorted(builder.by_epoch))
+    committed = [row for row in changes if row.role == COMMITTED]
+    return PartitionHistory(lives, epochs, _states([*rows, *committed, *states, *records], lives, kraft))
+
+
+def _states(rows: Iterable[PartitionRow], lives: TopicLives, kraft: bool) -> Mapping[int, list[PartitionEpoch]]:
+    by_epoch: dict[tuple[int, int], PartitionEpoch] = {}
+    for row in sorted(rows, key=lambda row: (row.time_us, row.broker_id, row.ref)):
+        if row.partition_epoch is None or not _is_state(row, kraft):
+            continue
+        topic_id = None if isinstance(row, StateRow) else row.topic_id
+        key = (lives.at(row.time_us, topic_id), row.partition_epoch)
+        by_epoch.setdefault(key, PartitionEpoch(*key, row.time_us, row.broker_id)).take(row)
+    by_incarnation: dict[int, list[PartitionEpoch]] = defaultdict(list)
+    for key in sorted(by_epoch):
+        by_incarnation[key[0]].append(by_epoch[key])
+    return by_incarnation
+
+
+def _is_state(row: PartitionRow, kraft: bool) -> bool:
+    """Plans are none: a selector's line up to 1.0, and what a KRaft controller has not committed yet."""
+    if isinstance(row, StateRow):
+        return row.succeeded
+    planned = isinstance(row, LeadershipRow) and row.role == "controller" and (kraft or row.controller_epoch is None)
+    return not planned
 
 
 def since_us(chain: Sequence[LeaderEpoch], at: int) -> int:
