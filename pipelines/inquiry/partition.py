@@ -16,8 +16,9 @@ from pipelines.inquiry import read_marks as of
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, place_of, plural, steps_of
 from pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION
 from pipelines.inquiry.read_marks import ACKED_MAX, acked_batches, unplaced, with_ends
-from pipelines.inquiry.replica_logs import WATERMARK, ReplicaLog, Tenure, replica_logs, tenures
+from pipelines.inquiry.replica_logs import WATERMARK, ReplicaLog, Tenure, history_of_rows, replica_logs, tenures
 from pipelines.inquiry.survivors import PartitionFacts
+from pipelines.kafka.controller_rows import COMMITTED
 from pipelines.lake.reader import LakeReader
 
 #: Steps that are told; the question can be narrowed by times.
@@ -217,12 +218,24 @@ def partition_facts(
     before = instant(FAR_US if before_us is None else before_us)
     place = {"cluster": cluster_id, "topic": topic, "partition": partition, "before": before}
     leaderships = reader.rows(
-        f"""SELECT broker_id, epoch_us(time) AS time, role, leader, leader_epoch, partition_epoch, start_offset,
-                   high_watermark, isr, replicas, {LINE}
+        f"""SELECT broker_id, epoch_us(time) AS time, role, leader_epoch, partition_epoch, start_offset, topic_id,
+                   CASE WHEN role = 'leader_start' THEN coalesce(leader, broker_id) ELSE leader END AS leader,
+                   controller_epoch, high_watermark, isr, replicas, {LINE}
             FROM silver_leader_and_isr WHERE {OF_PARTITION} AND role <> 'metadata' ORDER BY time""",
         **place,
     )
-    epochs = tenures([_with_own_leader(row) for row in leaderships])
+    changes = reader.rows(
+        f"""SELECT broker_id, epoch_us(time) AS time, '{COMMITTED}' AS role, broker_id AS leader, leader_epoch,
+                   partition_epoch, isr, {LINE}
+            FROM silver_isr_changes WHERE {OF_PARTITION} AND change = 'committed' AND isr IS NOT NULL""",
+        **place,
+    )
+    history = history_of_rows(leaderships, changes)
+    all_epochs = tenures(leaderships, history)
+    # A topic that is created anew begins again: what was before is of no replica's log.
+    life = history.epochs[-1].incarnation if history.epochs else 0
+    leaderships = [row for row in leaderships if history.lives.at(row["time"], row["topic_id"]) == life]
+    epochs = tuple(tenure for tenure in all_epochs if tenure.incarnation == life)
     acked = acked_batches(reader, place, epochs)
     lines = list(of.of_lines(reader, place, leaderships))
     seen = of.request_logs(reader, place, epochs)
@@ -239,8 +252,9 @@ def partition_facts(
     if before_us is None:
         marks += of.of_files(reader, place)
     metadata = _last_metadata(reader, place)
-    isr = _last_isr(reader, place, leaderships) if metadata is None else metadata["isr"]
-    marks += of.isr_members(epochs, marks, isr or ())
+    last = [epoch for epoch in reversed(history.epochs) if epoch.incarnation == life]
+    isr = next((epoch.last_isr for epoch in last if epoch.last_isr), ()) if metadata is None else metadata["isr"]
+    marks += of.isr_members(epochs, marks, isr)
     committed = [mark for mark in marks if mark.kind == WATERMARK and mark.offset is not None]
     marks += of.of_leaders_watermarks(reader, place, epochs)
     return PartitionFacts(
@@ -248,44 +262,18 @@ def partition_facts(
         topic=topic,
         partition=partition,
         before_us=before_us,
-        tenures=epochs,
+        tenures=all_epochs,
         marks=tuple(marks),
         acked=tuple(acked[:ACKED_MAX]),
         is_whole=len(acked) <= ACKED_MAX,
         has_answers=bool(acked) or (bool(epochs) and all(tenure.leader in seen.last_line_us for tenure in epochs)),
         unplaced=unplaced(reader, place),
-        replicas=tuple((metadata or {}).get("replicas") or _last(leaderships, "replicas") or ()),
-        isr=tuple(isr or ()),
+        replicas=tuple((metadata or {}).get("replicas") or next((e.replicas for e in last if e.replicas), ())),
+        isr=tuple(isr),
         eligible=tuple((metadata or {}).get("elr") or ()),
-        leader=metadata["leader"] if metadata else _last_leader(leaderships),
+        leader=metadata["leader"] if metadata else next((e.leader for e in last if e.leader is not None), None),
         committed=max(committed, key=lambda mark: mark.offset or 0, default=None),
     )
-
-
-def _with_own_leader(row: Row) -> dict[str, Any]:
-    """A broker that starts as leader need not name itself."""
-    leads = row["role"] == "leader_start" and row["leader"] is None
-    return {**row, "leader": row["broker_id"]} if leads else dict(row)
-
-
-def _last(rows: Rows, name: str) -> Any:
-    return next((row[name] for row in reversed(rows) if row[name]), None)
-
-
-def _last_leader(rows: Rows) -> int | None:
-    known = [row for row in rows if row["leader"] is not None and row["leader_epoch"] is not None]
-    newest = max(known, key=lambda row: (row["leader_epoch"], row["time"]), default=None)
-    return None if newest is None else int(newest["leader"])
-
-
-def _last_isr(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) -> list[int] | None:
-    rows = reader.rows(
-        f"""SELECT epoch_us(time) AS time, isr FROM silver_isr_changes
-            WHERE {OF_PARTITION} AND change = 'committed' AND isr IS NOT NULL ORDER BY time DESC LIMIT 1""",
-        **place,
-    )
-    sets = [*((row["time"], row["isr"]) for row in rows), *((r["time"], r["isr"]) for r in leaderships if r["isr"])]
-    return max(sets, default=(0, None), key=lambda item: item[0])[1]
 
 
 def _last_metadata(reader: LakeReader, place: Mapping[str, Any]) -> Row | None:

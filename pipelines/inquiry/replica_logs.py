@@ -14,12 +14,14 @@ clocks that are apart by more than a fetch takes make bounds wider than they nee
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from pipelines.inquiry.answer import Row
+from pipelines.kafka.controller_rows import LeadershipRow
+from pipelines.kafka.partition_history import NEVER, PartitionHistory, history_of
+from schemas.fields import row_of
 
 # Kinds of marks.
 LEADS: Final = "leads"
@@ -43,6 +45,7 @@ Epochs = tuple[tuple[int, int], ...]
 class Tenure(NamedTuple):
     """One epoch of a leader, on the leader's own clock."""
 
+    incarnation: int  #: of the topic
     epoch: int
     leader: int
     #: from_us, until_us: its requests are those handled then, the end exclusive; None: no bound is known. What a
@@ -115,37 +118,37 @@ class ReplicaLog:
         return 0, 0
 
 
-def tenures(leaderships: Sequence[Row]) -> tuple[Tenure, ...]:
-    """Epochs that had a leader, ascending, from rows of ``silver.leader_and_isr`` of one partition."""
-    rows_of: dict[int, list[Row]] = defaultdict(list)
-    for row in leaderships:
-        if row["leader_epoch"] is not None and row["leader"] is not None and row["leader"] >= 0:
-            rows_of[row["leader_epoch"]].append(row)
-    known = [_tenure(epoch, rows, leaderships) for epoch, rows in sorted(rows_of.items())]
-    return tuple(
-        tenure._replace(
-            until_us=next((later.from_us for later in known[number:] if later.leader == tenure.leader), None)
-        )
-        for number, tenure in enumerate(known, start=1)
+def history_of_rows(rows: Sequence[Row], changes: Sequence[Row] = ()) -> PartitionHistory:
+    """The history of a partition.
+
+    Args:
+        rows: of ``silver.leader_and_isr``, `time` in microseconds.
+        changes: of ``silver.isr_changes``, what leaders committed, likewise.
+    """
+    lines, committed = (
+        [row_of(LeadershipRow, {**row, "time_us": row["time"]}) for row in some] for some in (rows, changes)
     )
+    return history_of((), lines, changes=committed)
 
 
-def _tenure(epoch: int, rows: list[Row], leaderships: Sequence[Row]) -> Tenure:
-    starts = [row for row in rows if row["role"] == "leader_start"]
-    leader = (starts or rows)[0]["leader"]
-    own_rows = [row for row in leaderships if row["broker_id"] == leader and row["role"] in OWN_ROLES]
-    of_it = [row for row in own_rows if row["leader_epoch"] == epoch and row["leader"] == leader]
-    first = min(starts or of_it or rows, key=_time)
-    # Where the log begins within an epoch, what it answered before its first line about it is of that epoch, too.
-    is_earliest = not starts and not any(row["time"] < first["time"] for row in own_rows)
-    return Tenure(
-        epoch=epoch,
-        leader=leader,
-        from_us=None if is_earliest else first["time"],
-        until_us=None,
-        start_offset=min((row["start_offset"] for row in starts if row["start_offset"] is not None), default=None),
-        row=first,
-    )
+def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[Tenure, ...]:
+    """Epochs that had a leader, in all lives of the topic, ascending; `rows` are those of the history."""
+    by_place = {(row["file_id"], row["byte_offset"], row["line_no"], row["leader_epoch"]): row for row in rows}
+    known: list[Tenure] = []
+    for epoch in reversed(history.epochs):
+        if epoch.leader is None or epoch.leader < 0:
+            continue
+        first = epoch.taken_up or epoch.heard.get(epoch.leader) or epoch.shown
+        assert first is not None
+        # Where the log begins within an epoch, what it answered before its first line about it is of that epoch, too.
+        others = (other.heard.get(epoch.leader, NEVER).time_us for other in history.epochs)
+        is_earliest = epoch.taken_up is None and not any(time_us < first.time_us for time_us in others)
+        until_us = next((later.from_us for later in reversed(known) if later.leader == epoch.leader), None)
+        from_us = None if is_earliest else first.time_us
+        row = by_place[*first.ref, epoch.leader_epoch]
+        place = epoch.incarnation, epoch.leader_epoch, epoch.leader
+        known.append(Tenure(*place, from_us, until_us, epoch.start_offset, row))
+    return tuple(reversed(known))
 
 
 def epoch_at(leaderships: Sequence[Row], broker_id: int, time_us: int) -> int:
@@ -242,10 +245,6 @@ def _stored(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> Repl
 
 def _prefix(epochs: Epochs, end: int | None) -> Epochs:
     return epochs if end is None else tuple((epoch, start) for epoch, start in epochs if start < end)
-
-
-def _time(row: Row) -> int:
-    return int(row["time"])
 
 
 _STEPS = {

@@ -87,6 +87,7 @@ class LeadershipRow(NamedTuple):
     controller_id: Int | None = None
     controller_epoch: Int | None = None
     previous_leader: Int | None = None
+    start_offset: Long | None = None  #: of the epoch, as who starts it says
 
 
 class EventRow(NamedTuple):

@@ -69,7 +69,8 @@ class LeaderEpoch:
     taken_up: Moment | None = None  #: the new leader starts the epoch
     shown: Moment | None = None  #: the first line of anyone that shows it
     heard: dict[int, Moment] = field(default_factory=dict)  #: the first line of each broker about its own role in it
-    offset: int | None = None
+    offset: int | None = None  #: of its first metadata record
+    start_offset: int | None = None  #: where it starts, as its leader says; the lowest if several
     #: at its start, `last_isr` at its end, as far as lines show; so is whether a reassignment was going on
     isr: tuple[int, ...] | None = None
     first_partition_epoch: int | None = None
@@ -235,6 +236,8 @@ class _Builder:
             leadership.received = _earlier(leadership.received, moment)
         elif row.role == "leader_start":
             leadership.taken_up = _earlier(leadership.taken_up, moment)
+            starts = (start for start in (leadership.start_offset, row.start_offset) if start is not None)
+            leadership.start_offset = min(starts, default=None)
 
     def changed(self, row: LeadershipRow) -> None:
         """Take a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""

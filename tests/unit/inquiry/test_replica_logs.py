@@ -21,6 +21,7 @@ from pipelines.inquiry.replica_logs import (
     Mark,
     ReplicaLog,
     epoch_at,
+    history_of_rows,
     replica_logs,
     tenures,
 )
@@ -196,6 +197,7 @@ def test_files_that_were_copied_before_the_last_line_say_nothing() -> None:
 
 def said(time: int, broker_id: int, role: str, leader: int | None, epoch: int | None, **more: Any) -> dict[str, Any]:
     row = {"broker_id": broker_id, "time": time, "role": role, "leader": leader, "leader_epoch": epoch}
+    row |= {"file_id": f"of {broker_id}", "byte_offset": time, "line_no": time}
     return row | {"start_offset": None, "high_watermark": None, "isr": None, "replicas": None} | more
 
 
@@ -207,7 +209,7 @@ def test_a_leadership_lasts_until_its_broker_leads_again() -> None:
         said(30, 1, "request", 2, 1),
         said(40, 1, "leader_start", 1, 2, start_offset=9),
     ]
-    first, second, third = tenures(rows)
+    first, second, third = tenures(rows, history_of_rows(rows))
     assert (first.leader, first.from_us, first.until_us) == (1, 11, 40)
     assert (second.leader, second.start_offset, second.until_us) == (2, 5, None)
     assert third.epoch == 2
@@ -217,6 +219,17 @@ def test_a_leadership_lasts_until_its_broker_leads_again() -> None:
 
 
 def test_a_log_that_begins_within_a_leadership_is_of_it_from_its_first_line() -> None:
-    (tenure,) = tenures([said(10, 1, "leader_update", 1, 7)])
+    rows = [said(10, 1, "leader_update", 1, 7)]
+    (tenure,) = tenures(rows, history_of_rows(rows))
     assert tenure.from_us is None
     assert tenure.holds(1, 3)
+
+
+def test_epochs_of_a_topic_that_was_created_anew_are_of_another_life() -> None:
+    rows = [
+        said(10, 1, "leader_start", 1, 0, start_offset=0, topic_id="old"),
+        said(20, 2, "leader_start", 2, 1, start_offset=5, topic_id="old"),
+        said(30, 3, "leader_start", 3, 0, start_offset=0, topic_id="new"),
+    ]
+    known = [(tenure.incarnation, tenure.epoch, tenure.leader) for tenure in tenures(rows, history_of_rows(rows))]
+    assert known == [(0, 0, 1), (0, 1, 2), (1, 0, 3)]
