@@ -5,36 +5,19 @@ One row per file, and a few per batch, made of figures that the screen has count
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from pipelines.base.arrow_rows import arrow_schema
 from pipelines.bronze.streams import source_of
+from pipelines.lake.table_queries import answer
 from pipelines.quality.expectation import Expectation, equal, not_below
 from pipelines.quality.measure import Measured
+from schemas.fields import Int, Long, spark_types
 
 LOGS, DATA, KINDS, BROKERS = "ledger.logs", "ledger.data", "ledger.kinds", "ledger.brokers"
-
-
-def _schema(texts: str, numbers: str, shares: str = "") -> pa.Schema:
-    types = ((texts, pa.string()), (numbers, pa.int64()), (shares, pa.float64()))
-    columns = [(name, kind) for names, kind in types for name in names.split()]
-    return pa.schema([*columns, ("file_ids", pa.list_(pa.string()))])
-
-
-#: Columns of each ledger; `file_ids` are the files that a row is about.
-SCHEMAS = {
-    LOGS: _schema(
-        "file_id path",
-        "record_count line_count stored_records counted_records stored_lines "
-        "first_time_us last_time_us first_fact_us last_fact_us",
-    ),
-    DATA: _schema("file_id path", "row_count stored_rows"),
-    KINDS: _schema("kind", "records", "parsed_share parsed_share_min"),
-    BROKERS: _schema("cluster_id", "broker_id newest_time_us newest_before_us"),
-}
 
 LEDGERS: dict[str, tuple[Expectation, ...]] = {
     LOGS: (
@@ -73,11 +56,11 @@ class LogFile(NamedTuple):
     path: str
     kind: str
     cluster_id: str
-    broker_id: int | None
-    line_count: int
-    record_count: int
-    first_us: int | None
-    last_us: int | None
+    broker_id: Int | None
+    line_count: Long
+    record_count: Long
+    first_us: Long | None
+    last_us: Long | None
 
 
 class DataFile(NamedTuple):
@@ -85,126 +68,107 @@ class DataFile(NamedTuple):
 
     file_id: str
     path: str
-    row_count: int
+    row_count: Long
 
 
-Rows = list[dict[str, Any]]
+#: What ledgers ask of `Measured`.
+_COUNTED: Final = {
+    "table": "string",
+    "file_id": "string",
+    **dict.fromkeys(("row_count", "first_us", "last_us", "line_count", "unparsed", "first_line"), "long"),
+}
+#: By ledger, a query over the `logs` and the `data` of a batch, `earlier` logs, what is `measured` of all, and the
+#: `shares` of records that are enough; `file_ids` are the files that a row is about.
+#:
+#: Of a log that has grown, only what follows the known part is stored under its new id: its first stored line tells how
+#: many lines came before it, but not how many records, so their number is not compared then. In a file of several
+#: sources lines of others stand before it, too: what is missing is the known part, if the file has grown.
+_QUERIES: Final = {
+    LOGS: """
+        WITH stored AS (
+            SELECT file_id,
+                   sum(row_count) FILTER ("table" = 'bronze.log_lines') AS records,
+                   sum(line_count) FILTER ("table" = 'bronze.log_lines') AS lines,
+                   min(first_line) FILTER ("table" = 'bronze.log_lines') AS first_line,
+                   sum(line_count) FILTER ("table" = 'silver.line_counts') AS counted,
+                   min(first_us) AS first_fact_us,
+                   max(last_us) AS last_fact_us
+            FROM measured GROUP BY file_id
+        ), files AS (
+            SELECT logs.*, first_fact_us, last_fact_us,
+                   coalesce(records, 0)::BIGINT AS stored_records,
+                   coalesce(counted, 0)::BIGINT AS counted_records,
+                   coalesce(lines, 0)::BIGINT AS lines_stored,
+                   CASE WHEN is_of_source THEN greatest(line_count - lines_stored, 0)
+                        ELSE coalesce(first_line, 1) - 1 END AS lines_before
+            FROM logs LEFT JOIN stored USING (file_id) WHERE record_count > 0
+        )
+        SELECT file_id, path, CASE WHEN lines_before = 0 THEN record_count END AS record_count, line_count,
+               stored_records, counted_records, lines_before + lines_stored AS stored_lines,
+               first_us AS first_time_us, last_us AS last_time_us,
+               first_fact_us + slack_us AS first_fact_us, last_fact_us - slack_us AS last_fact_us, [file_id] AS file_ids
+        FROM files ORDER BY number
+    """,
+    DATA: """
+        SELECT file_id, path, data.row_count, coalesce(sum(measured.row_count), 0)::BIGINT AS stored_rows,
+               [file_id] AS file_ids
+        FROM data LEFT JOIN (FROM measured WHERE "table" LIKE 'silver.%') AS measured USING (file_id)
+        GROUP BY file_id, path, data.row_count, data.number ORDER BY data.number
+    """,
+    KINDS: """
+        SELECT kind, sum(measured.line_count)::BIGINT AS records,
+               1 - coalesce(sum(unparsed), 0) / sum(measured.line_count) AS parsed_share,
+               any_value(parsed_share_min) AS parsed_share_min, list_sort(list(DISTINCT file_id)) AS file_ids
+        FROM measured JOIN logs USING (file_id) LEFT JOIN shares USING (kind)
+        WHERE "table" = 'silver.line_counts'
+        GROUP BY kind HAVING sum(measured.line_count) > 0 ORDER BY kind
+    """,
+    BROKERS: """
+        SELECT cluster_id, broker_id, max(last_us) AS newest_time_us, any_value(newest_us) AS newest_before_us,
+               list_sort(list(file_id)) AS file_ids
+        FROM logs LEFT JOIN (
+            SELECT cluster_id, broker_id, max(last_us) AS newest_us FROM earlier GROUP BY ALL
+        ) USING (cluster_id, broker_id)
+        WHERE broker_id IS NOT NULL
+        GROUP BY ALL HAVING max(last_us) IS NOT NULL ORDER BY cluster_id, broker_id
+    """,
+}
 
 
-def log_ledger(files: Iterable[LogFile], measured: Iterable[Measured], slack_us: int) -> Rows:
-    """One row per log file that has records.
-
-    Of a log that has grown, only what follows the known part is stored under its new id: its first stored line tells
-    how many lines came before it, but not how many records, so their number is not compared then.
+def ledgers(
+    logs: Sequence[LogFile],
+    data: Sequence[DataFile],
+    earlier: Sequence[LogFile],
+    measured: Iterable[Measured],
+    slack_us: int,
+    parsed_share_min: Mapping[Any, float],
+) -> dict[str, pa.Table]:
+    """The rows of all ledgers.
 
     Args:
+        logs: of the batch; those without records owe nothing.
+        data: files of data directories of the batch.
+        earlier: logs of earlier batches.
+        measured: rows of both, in all tables.
         slack_us: by how much lines of one file may be out of order: it is taken off the facts' times.
+        parsed_share_min: by kind of log, the share of its records that has to be understood.
     """
-    of_file: dict[str, list[Measured]] = defaultdict(list)
-    for item in measured:
-        of_file[item.file_id].append(item)
-    rows = []
-    for file in files:
-        if file.record_count == 0:
-            continue
-        items = of_file[file.file_id]
-        lines = [item for item in items if item.table == "bronze.log_lines"]
-        counts = [item for item in items if item.table == "silver.line_counts"]
-        facts = [item for item in items if item.table.startswith("silver.") and item.first_us is not None]
-        stored = sum(item.line_count or 0 for item in lines)
-        before = min((item.first_line or 1 for item in lines), default=1) - 1
-        if source_of(file.path):
-            # Lines of others stand before it, too: what is missing is the known part, if its file has grown.
-            before = max(0, file.line_count - stored)
-        first = min((item.first_us for item in facts if item.first_us is not None), default=None)
-        last = max((item.last_us for item in facts if item.last_us is not None), default=None)
-        rows.append(
-            {
-                "file_id": file.file_id,
-                "path": file.path,
-                "record_count": None if before else file.record_count,
-                "line_count": file.line_count,
-                "stored_records": sum(item.row_count for item in lines),
-                "counted_records": sum(item.line_count or 0 for item in counts),
-                "stored_lines": before + stored,
-                "first_time_us": file.first_us,
-                "last_time_us": file.last_us,
-                "first_fact_us": None if first is None else first + slack_us,
-                "last_fact_us": None if last is None else last - slack_us,
-                "file_ids": [file.file_id],
-            }
-        )
-    return rows
+    tables = {
+        "logs": _table(spark_types(LogFile), logs)
+        .append_column("is_of_source", pa.array([bool(source_of(file.path)) for file in logs], pa.bool_()))
+        .append_column("slack_us", pa.array([slack_us] * len(logs), pa.int64())),
+        "data": _table(spark_types(DataFile), data),
+        "earlier": _table(spark_types(LogFile), earlier),
+        "measured": _table(_COUNTED, measured),
+        "shares": pa.table(
+            [pa.array(parsed_share_min, pa.string()), pa.array(parsed_share_min.values(), pa.float64())],
+            names=["kind", "parsed_share_min"],
+        ),
+    }
+    return {name: answer(query, **tables) for name, query in _QUERIES.items()}
 
 
-def data_ledger(files: Iterable[DataFile], measured: Iterable[Measured], tables: Iterable[str]) -> Rows:
-    """One row per file of a data directory; `tables` are those that its rows go to."""
-    names = set(tables)
-    stored: dict[str, int] = defaultdict(int)
-    for item in measured:
-        if item.table in names:
-            stored[item.file_id] += item.row_count
-    return [
-        {
-            "file_id": file.file_id,
-            "path": file.path,
-            "row_count": file.row_count,
-            "stored_rows": stored[file.file_id],
-            "file_ids": [file.file_id],
-        }
-        for file in files
-    ]
-
-
-def kind_ledger(files: Iterable[LogFile], measured: Iterable[Measured], parsed_share_min: Mapping[Any, float]) -> Rows:
-    """One row per kind of log in the batch."""
-    kinds = {file.file_id: file.kind for file in files}
-    records: dict[str, int] = defaultdict(int)
-    unparsed: dict[str, int] = defaultdict(int)
-    of_kind: dict[str, list[str]] = defaultdict(list)
-    for item in measured:
-        if item.table == "silver.line_counts" and item.file_id in kinds:
-            kind = kinds[item.file_id]
-            records[kind] += item.line_count or 0
-            unparsed[kind] += item.unparsed or 0
-            of_kind[kind].append(item.file_id)
-    return [
-        {
-            "kind": kind,
-            "records": count,
-            "parsed_share": 1 - unparsed[kind] / count,
-            "parsed_share_min": parsed_share_min.get(kind),
-            "file_ids": sorted(set(of_kind[kind])),
-        }
-        for kind, count in sorted(records.items())
-        if count
-    ]
-
-
-def broker_ledger(files: Iterable[LogFile], before: Iterable[LogFile]) -> Rows:
-    """One row per broker whose logs the batch has, beside what earlier batches had of it."""
-    newest = _newest(before)
-    of_broker: dict[tuple[str, int], list[str]] = defaultdict(list)
-    here = list(files)
-    for file in here:
-        if file.broker_id is not None:
-            of_broker[file.cluster_id, file.broker_id].append(file.file_id)
-    return [
-        {
-            "cluster_id": cluster_id,
-            "broker_id": broker_id,
-            "newest_time_us": newest_us,
-            "newest_before_us": newest.get((cluster_id, broker_id)),
-            "file_ids": sorted(of_broker[cluster_id, broker_id]),
-        }
-        for (cluster_id, broker_id), newest_us in sorted(_newest(here).items())
-    ]
-
-
-def _newest(files: Iterable[LogFile]) -> dict[tuple[str, int], int]:
-    newest: dict[tuple[str, int], int] = {}
-    for file in files:
-        if file.broker_id is not None and file.last_us is not None:
-            key = (file.cluster_id, file.broker_id)
-            newest[key] = max(newest.get(key, file.last_us), file.last_us)
-    return newest
+def _table(types: Mapping[str, str], rows: Iterable[Any]) -> pa.Table:
+    """Named tuples as a table, with their number."""
+    table = pa.Table.from_pylist([row._asdict() for row in rows], arrow_schema(types))
+    return table.append_column("number", pa.array(range(table.num_rows), pa.int64()))

@@ -28,20 +28,7 @@ from pipelines.bronze.quarantine import custody, put, remove_rows
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.quality.expectation import Expectation, Severity
-from pipelines.quality.ledger import (
-    BROKERS,
-    DATA,
-    KINDS,
-    LEDGERS,
-    LOGS,
-    SCHEMAS,
-    DataFile,
-    LogFile,
-    broker_ledger,
-    data_ledger,
-    kind_ledger,
-    log_ledger,
-)
+from pipelines.quality.ledger import LEDGERS, DataFile, LogFile, ledgers
 from pipelines.quality.measure import Measured, shown_rows
 from pipelines.quality.screen import Chosen, files_of, rows_asked, screen
 from pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
@@ -49,7 +36,6 @@ from pipelines.silver.parse import without_lines
 from schemas import bronze, silver
 from schemas.data_files import DATA_FILES
 from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
-from schemas.silver import data_dir
 
 MET, FAILED = "met", "failed"
 _FILES_MAX = 3
@@ -187,13 +173,8 @@ def _check_batch(
     suites: Chosen = {name: chosen(suite, config.severity) for name, suite in (SUITES | LEDGERS).items()}
     files = files_of(lake, ASKED if batch.file_ids else (), done)
     measured = screen(lake, files, suites, batch.file_ids)
-    ledgers = {
-        LOGS: log_ledger(batch.logs, measured, config.time_slack_ms * 1000),
-        DATA: data_ledger(batch.data, measured, [spec.full_name for spec in data_dir.TABLES]),
-        KINDS: kind_ledger(batch.logs, measured, config.parsed_share_min),
-        BROKERS: broker_ledger(batch.logs, earlier),
-    }
-    tables = {name: pa.Table.from_pylist(rows, SCHEMAS[name]) for name, rows in ledgers.items()}
+    slack_us = config.time_slack_ms * 1000
+    tables = ledgers(batch.logs, batch.data, earlier, measured, slack_us, config.parsed_share_min)
     findings = [*_table_findings(files, suites, measured)]
     for name, rows in tables.items():
         findings += _ledger_findings(rows, suites[name])
