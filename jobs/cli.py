@@ -308,11 +308,11 @@ def maintain(
     help="How long to keep data, e.g. 90d, unless [retention] sets it per layer.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be dropped.")
-def expire(lake: Place, cluster_id: str | None, conf: Path | None, keep: str | None, dry_run: bool) -> ExitCode:
+def expire(lake: Place, cluster: str | None, conf: Path | None, keep: str | None, dry_run: bool) -> ExitCode:
     """Drop old days of each cluster of the lake; reports of the days that stay do not change."""
     from jobs.expire import expire as drop
 
-    return drop(_config(conf), RichConsole(), lake, keep, cluster_id, dry_run)
+    return drop(_config(conf), RichConsole(), lake, keep, cluster, dry_run)
 
 
 @highwater.command()
@@ -332,7 +332,7 @@ def expire(lake: Place, cluster_id: str | None, conf: Path | None, keep: str | N
 @click.option("--dashboard", is_flag=True, help="A Grafana dashboard of what `highwater watch --openmetrics` writes.")
 def metrics(
     lake: Place,
-    cluster_id: str | None,
+    cluster: str | None,
     out: Place,
     form: str,
     markdown: bool,
@@ -351,7 +351,7 @@ def metrics(
         from pipelines.metrics.mbeans import metrics_markdown
 
         return _printed(metrics_markdown())
-    return export(RichConsole(), lake, out, form, *_span(time_from, time_until), cluster_id)
+    return export(RichConsole(), lake, out, form, time_from, time_until, cluster)
 
 
 @highwater.command()
@@ -442,39 +442,25 @@ def _checked(config: Config, conf: Path | None) -> Config:
 
 def _run(
     *,
-    lake: Place,
-    master: str | None,
     conf: Path | None,
-    out: Place = Path("highwater-report"),
-    time_from: datetime | None = None,
-    time_until: datetime | None = None,
-    form: str = "text",
-    is_verbose: bool = False,
-    sections: tuple[str, ...] = (),
+    master: str | None,
+    cluster_name: str | None = None,
     redact: bool = False,
     redact_key_file: Path | None = None,
-    catalog: str | None = None,
-    cluster_name: str | None = None,
-    cluster_id: str | None = None,
+    is_verbose: bool = False,
+    sections: tuple[str, ...] = (),
+    **given: Any,
 ) -> Any:
+    """What a step is given; options that need nothing more are named as its fields."""
     from jobs.steps import Run
 
     if redact_key_file is not None and not redact:
         raise click.UsageError("--redact-key-file is for --redact")
-    if (sections or is_verbose) and form != "text":
+    if (sections or is_verbose) and given.get("form", "text") != "text":
         raise click.UsageError("--verbose and --section are for --format text")
-    sections = SECTION_NAMES if is_verbose else sections
     key = redaction_key(redact_key_file) if redact else None
     config = _checked(load_config(conf, {"session.master": master, "ingest.cluster": cluster_name}), conf)
-    return Run(
-        config, RichConsole(), lake, out, *_span(time_from, time_until), form, key, catalog, cluster_id, sections
-    )
-
-
-def _span(time_from: datetime | None, time_until: datetime | None) -> tuple[datetime | None, datetime | None]:
-    if time_from is not None and time_until is not None and time_from >= time_until:
-        raise click.UsageError("--from must be before --until")
-    return time_from, time_until
+    return Run(config, RichConsole(), redact_key=key, sections=SECTION_NAMES if is_verbose else sections, **given)
 
 
 def _present(logs: Sequence[Place]) -> tuple[Place, ...]:

@@ -46,9 +46,9 @@ class Question(NamedTuple):
     console: Console
     lake: Place  #: folder of the lake
     cluster: str | None = None  #: name or id of one, where the lake has several; None: nobody said
-    #: since, until: of what is asked for, the end exclusive
-    since: datetime | None = None
-    until: datetime | None = None
+    #: time_from, time_until: of what is asked for, the end exclusive
+    time_from: datetime | None = None
+    time_until: datetime | None = None
     form: str = "text"  #: ``text`` or ``json``
 
     @property
@@ -72,12 +72,12 @@ class Question(NamedTuple):
     @property
     def since_us(self) -> int | None:
         """Microseconds since the epoch."""
-        return micros(self.since)
+        return micros(self.time_from)
 
     @property
     def until_us(self) -> int | None:
         """Microseconds since the epoch."""
-        return micros(self.until)
+        return micros(self.time_until)
 
 
 def tell(question: Question, *answers: Answer, is_whole: bool = False) -> ExitCode:
@@ -214,7 +214,7 @@ def tell_incidents(question: Question, broker_id: int | None, topic: str | None,
         reader.rows(f"SELECT * FROM {table} {where}", **parameters)
         for table in ("gold_incidents", "gold_incident_lines")
     )
-    under_way = small_tables.incidents(rows, lines, small_tables.bounds(question.since, question.until))
+    under_way = small_tables.incidents(rows, lines, small_tables.bounds(question.time_from, question.time_until))
     chosen = incidents.selected([incident_of(row) for row in under_way], broker_id, topic)
     if question.form == "json":
         question.console.result(incidents.as_json(chosen))

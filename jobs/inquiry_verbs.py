@@ -120,19 +120,10 @@ def incidents(broker_id: int | None, topic: str | None, is_whole: bool, **given:
 VERBS = (incidents, trace, survivors, compare, whatif)
 
 
-def _question(
-    *,
-    lake: Place,
-    form: str,
-    cluster_id: str | None = None,
-    time_from: datetime | None = None,
-    time_until: datetime | None = None,
-) -> Any:
+def _question(**given: Any) -> Any:
     from jobs.inquiries import Question
 
-    if time_from is not None and time_until is not None and time_from >= time_until:
-        raise click.UsageError("--from must be before --until")
-    return Question(RichConsole(), lake, cluster_id, time_from, time_until, form)
+    return Question(RichConsole(), **given)
 
 
 #: Before the id of an audit.

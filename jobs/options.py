@@ -43,6 +43,14 @@ def _whole(context: click.Context, option: click.Parameter, span: str | None) ->
         raise click.UsageError("--from and --until are for audit, report and gate; this verb takes all there is")
 
 
+def _in_order(context: click.Context, option: click.Parameter, moment: datetime | None) -> datetime | None:
+    bounds = context.params | {option.name: moment}
+    since, until = bounds.get("time_from"), bounds.get("time_until")
+    if since is not None and until is not None and since >= until:
+        raise click.UsageError("--from must be before --until")
+    return moment
+
+
 def _schema(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     if name is not None and not _SCHEMA.fullmatch(name):
         raise click.BadParameter(f"{name!r} is no catalog.schema; write it like spark_catalog.highwater")
@@ -127,9 +135,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         help="Of the answer.",
     ),
     "open": click.option("--open", "opens", is_flag=True, help="Open the page in a browser."),
-    "cluster": click.option(
-        "--cluster", "cluster_id", help="Only this cluster, by its name or id, where the lake has several."
-    ),
+    "cluster": click.option("--cluster", help="Only this cluster, by its name or id, where the lake has several."),
     "cluster name": click.option(
         "--cluster",
         "cluster_name",
@@ -142,8 +148,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         type=click.Path(path_type=Path, dir_okay=False),
         help="With --redact: the same key gives the same pseudonyms; without one it is random.",
     ),
-    "from": click.option("--from", "time_from", type=Moment(), help="From this time on (ISO 8601, UTC)."),
-    "until": click.option("--until", "time_until", type=Moment(), help="Up to this time, exclusive."),
+    "from": click.option(
+        "--from", "time_from", type=Moment(), callback=_in_order, help="From this time on (ISO 8601, UTC)."
+    ),
+    "until": click.option(
+        "--until", "time_until", type=Moment(), callback=_in_order, help="Up to this time, exclusive."
+    ),
     "no span": click.option(*("--from", "--until"), expose_value=False, hidden=True, callback=_whole),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
     "catalog": click.option(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 from jobs.exit_codes import OF_VERDICT, ExitCode
@@ -66,7 +67,7 @@ class Run:
     config: Config
     console: Console
     lake: Place  #: folder of the Delta tables
-    out: Place  #: folder that receives the report
+    out: Place = Path("highwater-report")  #: folder that receives the report
     time_from: datetime | None = None  #: only what arrived at or after this is reported; None for no bound
     time_until: datetime | None = None  #: only what arrived before this is reported; None for no bound
     form: str = "text"  #: what is printed of the report, a name of `pipelines.report.printed.PRINTED`
