@@ -40,7 +40,6 @@ class FoundFiles:
     """What was found."""
 
     files: tuple[str, ...]  #: absolute paths in sorted order, each once
-    skipped: int  #: number of other files that were passed over
     #: path and reason of files and folders that cannot be read, and of files that may be logs and are not taken
     unreadable: tuple[tuple[str, str], ...]
 
@@ -59,7 +58,6 @@ def discover(
     if not inputs:
         raise InputError("command line", "no logs given", "name the files or folders that hold the brokers' logs")
     files: dict[str, None] = {}
-    skipped = 0
     unreadable: list[tuple[str, str]] = []
     aside: list[str] = []
     for given in inputs:
@@ -69,21 +67,19 @@ def discover(
             if not store.is_file(path):
                 problem = "is neither a file nor a folder" if store.is_there(path) else "no such file or folder"
                 raise InputError(path, problem, "name the folder of the brokers' logs")
-            candidates, passed = [str(path)], 0
+            candidates = [str(path)]
         else:
             walked = [str(file) for file in store.walk(path, partial(_no_folder, unreadable))]
             candidates = [name for name in walked if _wanted(os.path.basename(name), include, exclude)]
-            passed = len(walked) - len(candidates)
             aside += [name for name in walked if is_aside(os.path.basename(name), include, exclude)]
             if not candidates:
                 raise InputError(path, "no log files in it", _remedy(unreadable))
-        skipped += passed
         files |= dict.fromkeys(_readable(candidates, unreadable))
     if not files:
         problem, _, remedy = unreadable[0][1].partition(": ")
         raise InputError(unreadable[0][0], problem, remedy)
     unreadable += [(name, NOT_TAKEN) for name in sorted({*aside} - files.keys())]
-    return FoundFiles(tuple(sorted(files)), skipped - len(aside), tuple(unreadable))
+    return FoundFiles(tuple(sorted(files)), tuple(unreadable))
 
 
 def _remedy(unreadable: Sequence[tuple[str, str]]) -> str:

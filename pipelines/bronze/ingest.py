@@ -89,13 +89,9 @@ class IngestSummary:
     run_id: str  #: as given
     files_found: int  #: log files in the input, those in bundles counted one by one
     files_new: int  #: of them, files whose content was not in the lake
-    files_known: int  #: of them, files whose content was, or that equal another one of the run
     files_waiting: int  #: new files of later batches
-    files_skipped: int  #: files that were passed over as no logs, and those that cannot be read
     lines: int  #: physical lines of the new files; of a log that has grown, the known ones too
     records: int  #: their records
-    stored_bytes: int  #: size of the new files
-    content_bytes: int  #: their size decompressed
     #: path and what is wrong with it and what to do, sorted; of files that are not stored, with the last batch
     problems: tuple[tuple[str, str], ...]
     brokers: tuple[Broker, ...]  #: brokers of all files found, sorted
@@ -195,13 +191,9 @@ def ingest_batches(
             run_id=run_id,
             files_found=len(profiled) + len(unread),
             files_new=len(part),
-            files_known=len(profiled) + sum(1 for item in unread if not item.problem) - len(new),
             files_waiting=waiting,
-            files_skipped=found.skipped + len(cannot),
             lines=sum(item.line_count for item in part),
             records=sum(item.record_count for item in part),
-            stored_bytes=sum(item.size_bytes for item in part),
-            content_bytes=sum(item.content_bytes for item in part),
             problems=tuple(sorted([*said, *(() if waiting else (*cannot, *changes))])),
             brokers=brokers(identities.values(), known, register),
         )
