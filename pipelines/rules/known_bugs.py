@@ -8,7 +8,6 @@ it is as old as what it is about, as far as is known. Only releases up to 3.9 co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 
@@ -17,44 +16,22 @@ import msgspec
 from pipelines.kafka.releases import Version, value_of
 
 
-@dataclass(frozen=True)
-class KnownBug:
-    """One bug."""
+class KnownBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One bug, as ``known_bugs.toml`` has it."""
 
     jira: str  #: its number, such as ``KAFKA-13091``
     title: str  #: what goes wrong, in a few words
-    broken_from: Version | None  #: first version that has it; None: every version before the fix
     #: first version of each branch that no longer has it, ascending. A branch without one that is older than the
     #: newest of them keeps the bug
     fixed_in: tuple[Version, ...]
     rule_ids: tuple[str, ...]  #: rules whose cases it can explain
     signature: str  #: what it looks like in logs
     source: str  #: KIP and fix commit in apache/kafka; what is inferred is said
+    broken_from: Version | None = None  #: first version that has it; None: every version before the fix
 
 
-class _Bug(msgspec.Struct, forbid_unknown_fields=True):
-    """A bug as ``known_bugs.toml`` has it; versions are texts."""
-
-    title: str
-    fixed_in: list[str]
-    rule_ids: tuple[str, ...]
-    signature: str
-    source: str
-    broken_from: str | None = None
-
-
-def _version(text: str) -> Version:
-    major, minor, patch = map(int, text.split("."))
-    return major, minor, patch
-
-
-def _bug(jira: str, bug: _Bug) -> KnownBug:
-    since = None if bug.broken_from is None else _version(bug.broken_from)
-    return KnownBug(jira, bug.title, since, tuple(map(_version, bug.fixed_in)), bug.rule_ids, bug.signature, bug.source)
-
-
-_TABLE = msgspec.toml.decode(files(__package__).joinpath("known_bugs.toml").read_bytes(), type=dict[str, _Bug])
-KNOWN_BUGS = tuple(_bug(jira, bug) for jira, bug in _TABLE.items())
+_TABLE = files(__package__).joinpath("known_bugs.toml").read_bytes()
+KNOWN_BUGS = msgspec.toml.decode(_TABLE, type=dict[str, tuple[KnownBug, ...]])["bugs"]
 
 
 def applies(bug: KnownBug, version: Version) -> bool:

@@ -22,6 +22,7 @@ from typing import Any, Final
 from pipelines.base.freeze import Freezer
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
+from pipelines.rules.guarantees.error_yet_committed import Answered
 from pipelines.rules.guarantees.isr import Join
 from pipelines.rules.history import PLACE, PartitionHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
@@ -39,7 +40,7 @@ GONE_ON_WITH: Final = frozenset(
     }
 )
 #: All that a frozen audit consists of.
-FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, FetchChains, Join)
+FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, FetchChains, Answered, Join)
 
 
 #: What a line says that one broker alone has, by its role.
@@ -66,6 +67,7 @@ class PartitionAudit:
 
     Attributes:
         odd: a kind of its facts with which a partition is judged whole.
+        held: facts that the earlier audit was frozen without, in their order: this one is to be given them.
 
     Args:
         frozen: of an earlier audit of the partition, by the same rules: facts that come now are later ones.
@@ -89,6 +91,7 @@ class PartitionAudit:
         self._answer_offset = -1
         self.odd: str | None = None
         self._earlier = None if frozen is None else FREEZER.thaw(frozen, ())
+        self.held: list[Fact] = [] if self._earlier is None else self._earlier["held"]
         self._lines: list[Fact] = []
         self._lone = LoneLines()
         self._second: PartitionAudit | None = None
@@ -127,6 +130,8 @@ class PartitionAudit:
             self._answer_offset = max(self._answer_offset, fact.offset)
         fact = self._trusted(fact)
         self.history.stream(fact)
+        if fact.kind == a.FETCH and self.history.chain.fact is not fact:
+            return  # it has no place on a connection
         for rule_id in self._of_kind.get(fact.kind, ()):
             self._ask(rule_id, fact)
 
@@ -161,7 +166,7 @@ class PartitionAudit:
         """What a later audit goes on from, before `finish`.
 
         Args:
-            held: facts that were not given, and are to be given to that audit (`held_facts`).
+            held: facts that were not given, and are to be given to that audit.
 
         Raises:
             CannotGoOn: the partition is judged whole.
@@ -310,15 +315,6 @@ class PartitionAudit:
         outcome.cases, outcome.left_out = [], Counter()
         checker = (self._checkers or {}).pop(rule_id, None)
         outcome.checked = checker.checked if checker is not None else 0
-
-
-def held_facts(frozen: bytes) -> list[Fact]:
-    """Facts that an audit was frozen without, in their order: the one that goes on is given them again.
-
-    Raises:
-        ValueError: not what `PartitionAudit.freeze` gives.
-    """
-    return list(FREEZER.thaw(frozen, ())["held"])
 
 
 def place(fact: Fact) -> tuple[Any, ...]:

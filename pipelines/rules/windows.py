@@ -14,7 +14,7 @@ from heapq import merge
 from typing import Final, NamedTuple
 
 from pipelines.rules.facts.selection import selected
-from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit, RuleOutcome, held_facts, place
+from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit, RuleOutcome, place
 from pipelines.rules.rule import Rule, Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import NO_TIME_US, Fact
@@ -55,8 +55,7 @@ def audited(
     window = Window(until_us or {})
     writers: set[int | None] = set()
     why: str | None = None
-    given = facts if frozen is None else merge(held_facts(frozen), facts, key=place)
-    for fact in selected(given):
+    for fact in selected(merge(audit.held, facts, key=place) if audit.held else facts):
         audit.add(fact)
         writers.add(fact.broker_id)
         if final_audit is not None and audit.odd is not None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,16 +22,24 @@ ERRORS = {
 
 
 @dataclass
+class Answered:
+    """Produces of one leader epoch that were answered with one error: the first, the last, and how many."""
+
+    shown: list[Fact]
+    last: Fact
+    low: int  #: the lowest offset
+    high: int  #: the highest offset
+    count: int = 0
+
+
+@dataclass
 class ErrorYetCommitted(Checker):
     """One case per partition, leader epoch and error: a fail-over answers all that wait at once."""
 
-    _shown: dict[tuple[int, int], list[Fact]] = field(default_factory=dict, metadata=KEPT)
-    _count: dict[tuple[int, int], int] = field(default_factory=dict, metadata=KEPT)
-    _last: dict[tuple[int, int], Fact] = field(default_factory=dict, metadata=KEPT)
+    _answered: dict[tuple[int, int], Answered] = field(default_factory=dict, metadata=KEPT)
     #: Those that the high watermark has not passed as far as it is known, with their leader epochs.
     _undecided: list[tuple[int, Fact]] = field(default_factory=list, metadata=KEPT)
     _goes_on: bool = False
-    _span: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict, metadata=KEPT)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if not fact.error_code or fact.offset is None or fact.broker_id is None:
@@ -52,14 +60,13 @@ class ErrorYetCommitted(Checker):
             else:
                 self.is_final = False
             return
-        key = (number, fact.error_code)
-        self._count[key] = self._count.get(key, 0) + 1
-        self._last[key] = fact
-        low, high = self._span.get(key, (fact.offset, fact.offset))
-        self._span[key] = (min(low, fact.offset), max(high, fact.offset))
-        shown = self._shown.setdefault(key, [])
-        if len(shown) < SHOWN:
-            shown.append(fact)
+        new = Answered([], fact, fact.offset, fact.offset)
+        answered = self._answered.setdefault((number, fact.error_code), new)
+        answered.count += 1
+        answered.last = fact
+        answered.low, answered.high = min(answered.low, fact.offset), max(answered.high, fact.offset)
+        if len(answered.shown) < SHOWN:
+            answered.shown.append(fact)
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
         super().go_on(kept)
@@ -74,11 +81,10 @@ class ErrorYetCommitted(Checker):
                 self._judge(number, fact)
 
     def stands(self) -> bool:
-        return self.is_final and all(self._survived(fact, number) for (number, _), fact in self._highest())
-
-    def _highest(self) -> Iterator[tuple[tuple[int, int], Fact]]:
-        for key, (_, high) in self._span.items():
-            yield key, self._last[key]._replace(offset=high)
+        return self.is_final and all(
+            self._survived(answered.last._replace(offset=answered.high), number)
+            for (number, _), answered in self._answered.items()
+        )
 
     def _survived(self, fact: Fact, number: int) -> Fact | None:
         """What shows that the record is committed: the high watermark passed it, and no later epoch starts before
@@ -95,22 +101,20 @@ class ErrorYetCommitted(Checker):
 
     def finish(self) -> Iterable[Case]:
         self._look_again()
-        for (number, error_code), facts in sorted(self._shown.items()):
-            low, high = self._span[number, error_code]
+        for (number, error_code), answered in sorted(self._answered.items(), key=lambda item: item[0]):
+            facts, low, high, count = answered.shown, answered.low, answered.high, answered.count
             error = ERRORS.get(error_code, f"error {error_code}")
-            count = self._count[number, error_code]
             message = (
                 f"{count} produce{'s' if count > 1 else ''} answered with {error} in leader epoch {number} had been "
                 f"appended, at offsets {low} to {high}, and {'are' if count > 1 else 'is'} in the log: a retry "
                 "without idempotence writes the records again."
             )
-            proof = self._survived(self._last[number, error_code], number)
+            proof = self._survived(answered.last, number)
             assert proof is not None
-            refs = (*facts, proof)
             yield Case(
                 OBSERVATION,
                 message,
-                refs,
+                (*facts, proof),
                 leader_epoch=number,
                 offset_start=low,
                 offset_end=high + 1,

@@ -34,8 +34,6 @@ class HighWatermarkAboveIsr(Checker):
 
     def _fetched(self, fact: Fact) -> None:
         chain = self._history.chain
-        if chain.fact is not fact:
-            return
         if chain.before is None or chain.epoch is None or not chain.accepted or fact.leader_epoch is None:
             return
         assert fact.offset is not None

@@ -12,10 +12,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from pipelines.rules.proofs.fetch_chain import Connection, high_watermark_of
-from pipelines.rules.rule import KEPT, OBSERVATION, OPEN, VIOLATION, Case, Checker, Severity
+from pipelines.rules.proofs.fetch_chain import high_watermark_of
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Severity
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -69,9 +69,6 @@ class PassedOffsets:
 
 @dataclass
 class HighWatermarkRegression(Checker):
-    #: Of each connection's chain, and of its run: the highest answer, with the epoch that it is of.
-    _highest: dict[Connection, tuple[int, Fact]] = field(default_factory=dict, metadata=KEPT)
-    _highest_of_run: dict[Connection, tuple[int, Fact]] = field(default_factory=dict, metadata=KEPT)
     _passed: dict[tuple[int, int, int], PassedOffsets] = field(default_factory=dict)
     _steps_us: int = -1
     _steps: set[tuple[int, int, int]] = field(default_factory=set)
@@ -83,39 +80,25 @@ class HighWatermarkRegression(Checker):
             return self._stepped_back(fact)
         return self._updated(fact) if fact.name == "updated" else ()
 
-    def kept(self) -> dict[str, Any]:
-        for highest in (self._highest, self._highest_of_run):
-            for connection in [known for known in highest if not self._history.chains.holds(known)]:
-                del highest[connection]
-        return super().kept()
-
     # ----------------------------------------------------------------- fetches
 
     def _fetched(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
-        if chain.fact is not fact:
-            return
-        connection = fact.broker_id, fact.connection
-        if chain.before is None:
-            self._highest.pop(connection, None)
-        if chain.run is fact:
-            self._highest_of_run.pop(connection, None)
         epoch = chain.epoch
         if epoch is None or not chain.answered:
             return
         self.checked += 1
-        of_run, of_chain = self._highest_of_run.get(connection), self._highest.get(connection)
-        for highest, one_run in ((of_run, True), (of_chain, False)):
+        for highest, one_run in ((chain.highest_of_run, True), (chain.highest, False)):
             if highest is None or highest[0] != epoch or high_watermark_of(highest[1]) <= high_watermark_of(fact):
                 continue
             severity = self._severity(highest[1], fact, one_run=one_run)
             if severity is not None:
                 yield _regression(severity, highest[1], fact, epoch)
             # Said once: from here on it may only grow again.
-            self._highest[connection] = self._highest_of_run[connection] = (epoch, fact)
+            chain.highest = chain.highest_of_run = (epoch, fact)
             return
-        self._highest[connection] = _higher(of_chain, epoch, fact)
-        self._highest_of_run[connection] = _higher(of_run, epoch, fact)
+        chain.highest = _higher(chain.highest, epoch, fact)
+        chain.highest_of_run = _higher(chain.highest_of_run, epoch, fact)
 
     # ------------------------------------------------------------------- lines
 

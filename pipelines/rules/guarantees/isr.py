@@ -51,27 +51,19 @@ class IsrJoins(Checker):
     _highest: dict[_Key, tuple[Fact | None, Fact]] = field(default_factory=dict, metadata=KEPT)
     _lines: dict[_Key, Fact] = field(init=False)
     _joins: dict[_Key, list[Join]] = field(init=False)
-    _befores: dict[_Key, list[int]] = field(init=False)
-    _of: dict[tuple[int, int, int], list[Join]] = field(default_factory=lambda: defaultdict(list))
-    _afters: dict[tuple[int, int, int], list[int]] = field(init=False)
+    _of_replica: dict[tuple[int, int, int], list[Join]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
         lines = _isr_lines(self._history)
         self._lines = {(leader, epoch): by_epoch[max(by_epoch)] for (_, leader, epoch), by_epoch in lines.items()}
         self._joins = _joins(lines)
-        self._befores = {key: [join.before.time_us for join in joins] for key, joins in self._joins.items()}
         for (leader, epoch), joins in self._joins.items():
-            for join in joins:
-                self._of[leader, epoch, join.replica].append(join)
-        for joins in self._of.values():
-            joins.sort(key=lambda join: join.after.time_us)
-        self._afters = {key: [join.after.time_us for join in joins] for key, joins in self._of.items()}
+            for join in sorted(joins, key=lambda join: join.after.time_us):
+                self._of_replica[leader, epoch, join.replica].append(join)
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
-        if chain.fact is not fact or not chain.answered:
-            return ()
-        if fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
+        if not chain.answered or fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
             return ()
         self._lower_bound(fact, (fact.broker_id, fact.leader_epoch))
         if chain.accepted and chain.before is not None:
@@ -85,19 +77,18 @@ class IsrJoins(Checker):
         if line is not None and fact.time_us < line.time_us:
             below = _higher(below, fact)
         self._highest[key] = below, _higher(highest, fact)
-        befores = self._befores.get(key)
-        at = bisect_right(befores, fact.time_us) if befores else 0
-        if befores and at < len(befores):
-            join = self._joins[key][at]
-            join.answered = _higher(join.answered, fact)
+        joins = self._joins.get(key, [])
+        at = bisect_right(joins, fact.time_us, key=lambda join: join.before.time_us)
+        if at < len(joins):
+            joins[at].answered = _higher(joins[at].answered, fact)
 
     def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
         """An upper bound of the log end offset with which the replica joined."""
-        afters = self._afters.get(key)
-        at = bisect_left(afters, before.time_us) if afters else 0
+        joins = self._of_replica.get(key, [])
+        at = bisect_left(joins, before.time_us, key=lambda join: join.after.time_us)
         if not at:
             return
-        join = self._of[key][at - 1]
+        join = joins[at - 1]
         if join.low and (fact.offset or 0) >= (join.low[0].offset or 0):
             return
         since = self._history.chain.since

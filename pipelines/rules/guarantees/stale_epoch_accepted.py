@@ -72,7 +72,7 @@ class StaleEpochAccepted(Checker):
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
-        if chain.fact is not fact or not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
+        if not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
             return ()
         self.checked += 1
         epoch, last_us = self._named.get(fact.broker_id, (fact.leader_epoch, fact.time_us))

@@ -53,6 +53,9 @@ class FetchChain:
     run: Fact | None = None
     #: leader epoch that the fetch names, or that its session holds since it was named; None if not known
     epoch: int | None = None
+    #: highest, highest_of_run: leader epoch and fetch of the highest answer since the chain, or its run, began
+    highest: tuple[int, Fact] | None = None
+    highest_of_run: tuple[int, Fact] | None = None
 
     def follow(self, fact: Fact) -> bool:
         """Take the next fetch; False if it is none, or a copy of the one before."""
@@ -63,11 +66,12 @@ class FetchChain:
             return False
         if last is None or last.correlation_id is None or not _continues(last, fact):
             self.before, self.since, self.run, self.epoch = None, fact, fact, fact.leader_epoch
+            self.highest = self.highest_of_run = None
         else:
             self.before = last
             gapless = fact.correlation_id == last.correlation_id + 1
             if not gapless or fact.offset == 0 or fact.error_code or last.error_code:
-                self.run = fact
+                self.run, self.highest_of_run = fact, None
             if fact.leader_epoch is not None:
                 self.epoch = fact.leader_epoch
             elif not gapless or fact.offset is not None:
@@ -109,11 +113,7 @@ class FetchChains:
         """Whether a fetch comes after all of its connection, and those are known."""
         connection = fact.broker_id, fact.connection
         end = self._ends.get(connection)
-        return end is None or (self.holds(connection) and (_correlation(fact), fact.time_us) >= end)
-
-    def holds(self, connection: Connection) -> bool:
-        """Whether the chain of a connection is known."""
-        return connection in self._of
+        return end is None or (connection in self._of and (_correlation(fact), fact.time_us) >= end)
 
     def forget(self) -> None:
         """Drop the chains of connections that have ended by their brokers' logs; that there were such stays known."""

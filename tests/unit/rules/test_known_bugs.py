@@ -76,7 +76,7 @@ def test_bugs_of_a_rule_are_those_of_the_version_in_order():
 
 
 def test_a_branch_between_two_fixed_ones_that_was_never_fixed_has_the_bug():
-    bug = KnownBug("KAFKA-1", "", (1, 0, 0), ((1, 1, 1), (1, 3, 0)), ("r",), "", "")
+    bug = KnownBug("KAFKA-1", "", ((1, 1, 1), (1, 3, 0)), ("r",), "", "", (1, 0, 0))
     assert [applies(bug, version) for version in ((1, 0, 5), (1, 1, 0), (1, 2, 0))] == [True] * 3
     assert not any(applies(bug, version) for version in ((0, 9, 0), (1, 1, 1), (1, 3, 0), (2, 0, 0)))
 
