@@ -145,12 +145,12 @@ def _evidence(findings: Sequence[Found], lines: Lines) -> list[tuple[Any, ...]]:
         ordered = sorted(unique.values(), key=lambda item: (item[0].time_us, item[1].file, item[1].byte_offset))
         for position, (ref, line) in enumerate(ordered):
             values = {
+                **line._asdict(),
                 "cluster_id": finding.cluster_id,
                 "finding_id": finding.finding_id,
                 "position": position,
                 "time": _time(ref.time_us),
                 "broker_id": ref.broker_id,
-                **line._asdict(),
             }
             rows.append(tuple(values[name] for name in EVIDENCE.column_names))
     return rows

@@ -281,16 +281,6 @@ def first_produces() -> str:
     """
 
 
-def texts(places: str) -> str:
-    """The lines of places, a table with file_id and byte_offset."""
-    return f"""
-        SELECT l.file_id, l.byte_offset, l.line_no, l.time, l.broker_id, f.path AS file,
-            left(coalesce(l.message, ''), {MESSAGE_MAX}) AS text
-        FROM bronze_log_lines l JOIN {places} p ON l.file_id = p.file_id AND l.byte_offset = p.byte_offset
-        JOIN bronze_log_files f ON f.file_id = l.file_id
-    """
-
-
 def _episodes(table: str, keys: Sequence[str], gap_s: str) -> str:
     """A further table ``episodes``: the rows with the number of their episode among those of their keys."""
     by = ", ".join(keys)

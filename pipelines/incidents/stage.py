@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 from pipelines.base.config import Config
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, Rows, boots_apart
-from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, Incident, Place
+from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, Incident
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.story import incidents_of
 from pipelines.kafka.replayed import as_they_happened
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
+from pipelines.lake.lines import Line, Place, lines_at
 from pipelines.lake.reader import LakeReader
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
@@ -60,7 +61,8 @@ def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
     """Make ``gold.incidents`` anew."""
     reader = reader_of(lake, [(spec, None) for spec in _ASKED])
     incidents = incidents_of(collect_facts(lake, reader, config), KINDS)
-    lines = _lines(reader, {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]})
+    places = {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]}
+    lines = lines_at(reader, places, questions.MESSAGE_MAX)
     for spec, rows in ((INCIDENTS, _rows(incidents)), (INCIDENT_LINES, _lines_of(incidents, lines))):
         lake.replace(spec, pa.Table.from_pylist([*rows], schema=spec.arrow_schema), stamp=run_id)
 
@@ -121,26 +123,17 @@ def _has_place() -> pc.Expression:
     return pc.field("file_id").is_valid()
 
 
-def _lines(reader: LakeReader, places: Iterable[Place]) -> dict[Place, dict[str, Any]]:
-    wanted = sorted(places)
-    if not wanted:
-        return {}
-    columns = {"file_id": [place.file_id for place in wanted], "byte_offset": [place.byte_offset for place in wanted]}
-    reader.show("incident_places", pa.table(columns))
-    return {Place(row["file_id"], row["byte_offset"]): row for row in reader.rows(questions.texts("incident_places"))}
-
-
-def _lines_of(incidents: Sequence[Incident], lines: dict[Place, dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def _lines_of(incidents: Sequence[Incident], lines: Mapping[Place, Line]) -> Iterable[dict[str, Any]]:
     for incident in incidents:
         shown = [lines[place] for place in dict.fromkeys(incident.places[:EVIDENCE_MAX]) if place in lines]
-        shown.sort(key=lambda line: (line["time"] is None, line["time"] or 0, line["file"], line["byte_offset"]))
+        shown.sort(key=lambda line: (line.time is None, line.time or 0, line.file, line.byte_offset))
         of_incident = {
             "cluster_id": incident.cluster_id,
             "incident_id": incident.incident_id,
             "start_time": incident.start_us,
             "end_time": incident.end_us,
         }
-        yield from (of_incident | {"position": position} | line for position, line in enumerate(shown))
+        yield from (of_incident | {"position": position} | line._asdict() for position, line in enumerate(shown))
 
 
 def _rows(incidents: Sequence[Incident]) -> Iterable[dict[str, Any]]:

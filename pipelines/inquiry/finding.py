@@ -12,6 +12,7 @@ from pipelines.incidents.incident import releases_of
 from pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
 from pipelines.inquiry.read_lines import lines_of
 from pipelines.inquiry.shown import SHOWS, shows
+from pipelines.lake.lines import Place, rows_at
 from pipelines.lake.reader import LakeReader
 from pipelines.report.cluster.parts import Step
 from pipelines.rules.registry import BY_ID
@@ -142,32 +143,16 @@ def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
     )
 
 
-def _shown(reader: LakeReader, finding: dict[str, Any], evidence: Rows) -> dict[tuple[str, int], list[str]]:
+def _shown(reader: LakeReader, finding: dict[str, Any], evidence: Rows) -> dict[Place, list[str]]:
     """What each line of evidence shows of the finding's partition, by place: a sentence per row that it became."""
     places = {(line["file_id"], line["byte_offset"]) for line in evidence if line["file_id"] is not None}
-    if not places:
-        return {}
     topic, partition = finding["topic"], finding["partition"]
-    parameters = {
-        "files": sorted({file_id for file_id, _ in places}),
-        "starts": sorted({start for _, start in places}),
-        "least": min(start for _, start in places),
-        "largest": max(start for _, start in places),
-    }
-    sentences: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
-    for table in SHOWS:
-        if not reader.has(table):
-            continue
-        rows = reader.rows(
-            f"""SELECT * FROM {table.replace(".", "_")}
-                WHERE file_id IN (SELECT unnest($files)) AND byte_offset IN (SELECT unnest($starts))
-                  AND byte_offset BETWEEN $least AND $largest""",
-            **parameters,
-        )
-        for row in rows:
-            place = row["file_id"], row["byte_offset"]
+    sentences: dict[Place, dict[str, None]] = defaultdict(dict)
+    for table in filter(reader.has, SHOWS):
+        for row in rows_at(reader, table.replace(".", "_"), places):
             is_of_other = topic is not None and row.get("topic") is not None and row["topic"] != topic
             is_of_other = is_of_other or (partition is not None and row.get("partition") not in (None, partition))
-            if place in places and not is_of_other:
-                sentences[place][shows(table, row | {"of_topic": topic, "of_partition": partition})] = None
+            if not is_of_other:
+                sentence = shows(table, row | {"of_topic": topic, "of_partition": partition})
+                sentences[row["file_id"], row["byte_offset"]][sentence] = None
     return {place: list(of_place)[:SENTENCES_MAX] for place, of_place in sentences.items()}

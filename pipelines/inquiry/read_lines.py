@@ -8,6 +8,7 @@ from datetime import datetime
 from pipelines.base.errors import InputError
 from pipelines.inquiry.answer import Lines, Row
 from pipelines.lake.clusters import ClusterFile, cluster_named
+from pipelines.lake.lines import paths_of, texts_at
 from pipelines.lake.reader import LakeReader
 from schemas.bronze import LOG_FILES
 
@@ -28,25 +29,8 @@ def lines_of(reader: LakeReader, rows: Iterable[Row]) -> Lines:
     places = {(row["file_id"], row["byte_offset"]) for row in rows if row["file_id"] is not None}
     if not places:
         return Lines()
-    # Bounds that a scan can skip row groups by; a join gives none.
-    texts = reader.rows(
-        """SELECT file_id, byte_offset, message FROM bronze_log_lines
-           WHERE file_id IN (SELECT unnest($files)) AND byte_offset IN (SELECT unnest($starts))
-             AND byte_offset BETWEEN $least AND $largest AND message IS NOT NULL""",
-        files=sorted({file_id for file_id, _ in places}),
-        starts=sorted({start for _, start in places}),
-        least=min(start for _, start in places),
-        largest=max(start for _, start in places),
-    )
-    files = reader.rows("SELECT file_id, path FROM bronze_log_files")
-    return Lines(
-        texts={
-            (row["file_id"], row["byte_offset"]): row["message"]
-            for row in texts
-            if (row["file_id"], row["byte_offset"]) in places
-        },
-        paths={row["file_id"]: row["path"] for row in files},
-    )
+    paths = paths_of(reader, "bronze_log_files", {file_id for file_id, _ in places})
+    return Lines(texts=texts_at(reader, places), paths=paths)
 
 
 def named(reader: LakeReader, name: str) -> str:

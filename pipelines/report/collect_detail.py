@@ -18,6 +18,7 @@ from pipelines.kafka.replayed import as_they_happened
 from pipelines.kafka.strays import is_possible
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import is_searchable, of_cluster, reader_of
+from pipelines.lake.lines import Place, at, texts_at
 from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.cluster import clocks, events, lives, settings, stories
@@ -237,15 +238,11 @@ def _fetches_of(tables: _Tables, operations: Rows) -> Rows:
     return dicts(fetches.filter(stories.near(fetches, waited)))
 
 
-def _texts(tables: _Tables, lines: dict[tuple[str, int], int]) -> dict[tuple[str, int], str]:
+def _texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
     if not lines or not is_searchable(tables.lake, bronze.LOG_LINES):
         return {}
-    where = pc.field("file_id").isin(pa.array(sorted({file_id for file_id, _ in lines}), pa.string()))
-    where &= pc.field("byte_offset").isin(pa.array(sorted({offset for _, offset in lines}), pa.int64()))
-    where &= _at("time", lines.values())
-    rows = tables.rows(bronze.LOG_LINES, "file_id", "byte_offset", "message", where=where)
-    keyed = (((row["file_id"], row["byte_offset"]), row["message"]) for row in rows)
-    return {place: text for place, text in keyed if place in lines and text is not None}
+    reader = reader_of(tables.lake, [(bronze.LOG_LINES, at(lines) & _at("time", lines.values()))])
+    return texts_at(reader, lines)
 
 
 def _at(name: str, times_us: Iterable[int]) -> pc.Expression:

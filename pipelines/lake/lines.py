@@ -1,0 +1,92 @@
+"""Lines of logs, and entries of files, by where they stand: what findings, incidents and stories are shown by.
+
+No query of Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pyarrow.compute as pc
+
+from pipelines.lake.reader import LakeReader
+
+#: File id, and offset of the first byte in the decompressed file.
+Place = tuple[str, int]
+
+
+class Line(NamedTuple):
+    """A line of a log, or an entry of a file that is none."""
+
+    file: str  #: path of the file as it was found
+    file_id: str
+    line_no: int  #: from 1; 0 in a file that has no lines
+    byte_offset: int
+    text: str  #: its message; of an entry what it says, in words
+    time: int | None = None  #: microseconds since the epoch; None where nothing tells
+    broker_id: int | None = None  #: that wrote it; None where nothing tells
+
+
+def at(places: Iterable[Place]) -> pc.Expression:
+    """Which files of a table may hold rows of these places."""
+    files, offsets = zip(*places, strict=True)
+    return pc.field("file_id").isin(sorted(set(files))) & pc.field("byte_offset").isin(sorted(set(offsets)))
+
+
+def rows_at(reader: LakeReader, table: str, places: Iterable[Place], columns: str = "*") -> list[dict[str, Any]]:
+    """Rows of a table that point at these places.
+
+    Args:
+        table: as DuckDB calls it: ``silver_requests``.
+        columns: in SQL, ``file_id`` and ``byte_offset`` among them.
+    """
+    wanted = set(places)
+    if not wanted:
+        return []
+    files, offsets = zip(*wanted, strict=True)
+    # Bounds that a scan can skip row groups by; a join gives none.
+    rows = reader.rows(
+        f"""SELECT {columns} FROM {table}
+            WHERE file_id IN (SELECT unnest($files)) AND byte_offset IN (SELECT unnest($offsets))
+              AND byte_offset BETWEEN $least AND $largest""",
+        files=sorted(set(files)),
+        offsets=sorted(set(offsets)),
+        least=min(offsets),
+        largest=max(offsets),
+    )
+    return [row for row in rows if (row["file_id"], row["byte_offset"]) in wanted]
+
+
+def texts_at(reader: LakeReader, places: Iterable[Place]) -> dict[Place, str]:
+    """Messages of lines, as far as they are there."""
+    rows = rows_at(reader, "bronze_log_lines", places, "file_id, byte_offset, message")
+    return {(row["file_id"], row["byte_offset"]): row["message"] for row in rows if row["message"] is not None}
+
+
+def lines_at(reader: LakeReader, places: Iterable[Place], chars_max: int) -> dict[Place, Line]:
+    """Lines of logs, as far as they are there.
+
+    Args:
+        chars_max: characters of a text; the place in the file leads to the rest.
+    """
+    columns = f"file_id, byte_offset, line_no, time, broker_id, left(coalesce(message, ''), {chars_max}) AS text"
+    rows = rows_at(reader, "bronze_log_lines", places, columns)
+    paths = paths_of(reader, "bronze_log_files", {row["file_id"] for row in rows})
+    return {
+        (row["file_id"], row["byte_offset"]): Line(file=paths[row["file_id"]], **row)
+        for row in rows
+        if row["file_id"] in paths
+    }
+
+
+def paths_of(reader: LakeReader, register: str, file_ids: Iterable[str]) -> dict[str, str]:
+    """Paths of files that are in a register.
+
+    Args:
+        register: ``bronze_log_files`` or ``bronze_data_files``.
+    """
+    rows = reader.rows(
+        f"SELECT file_id, path FROM {register} WHERE file_id IN (SELECT unnest($ids))", ids=sorted(file_ids)
+    )
+    return {row["file_id"]: row["path"] for row in rows}
