@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required
 
 VIOLATIONS = TableSpec(
@@ -9,7 +10,7 @@ VIOLATIONS = TableSpec(
     name="violations",
     comment="One row per finding of a rule: a broken guarantee, something legal but surprising, or a case left open.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        c.CLUSTER,
         required("finding_id", STRING, "MD5 of rule, place, offsets and time; evidence refers to it"),
         required("rule_id", STRING, "Rule that found it"),
         required(
@@ -41,15 +42,13 @@ EVIDENCE = TableSpec(
     name="evidence",
     comment="The raw lines that show a finding, in time order; the one gold table that names files and places in them.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        c.CLUSTER,
         required("finding_id", STRING, "gold.violations.finding_id"),
         required("position", INT, "Place among the lines of the finding, from 0"),
-        column("time", TIMESTAMP, "Time of the line"),
-        column("broker_id", INT, "Broker that wrote it"),
-        required("file", STRING, "Path of the file as it was found"),
+        *c.SHOWN,
         column("file_id", STRING, "bronze.log_files.file_id, or bronze.data_files.file_id"),
         required("line_no", LONG, "Number of the line, from 1; 0 in a file that has no lines"),
-        required("byte_offset", LONG, "Offset of its first byte in the decompressed file"),
+        c.BYTE_OFFSET,
         required("text", STRING, "The line's message"),
     ),
     feeds_changes=True,
@@ -61,7 +60,7 @@ RULE_RESULTS = TableSpec(
     name="rule_results",
     comment="One row per cluster and rule: its verdict, and how much it had to go by.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        c.CLUSTER,
         required("rule_id", STRING, "Rule"),
         required("verdict", STRING, "violated, inconclusive, clean"),
         required("checked", LONG, "Facts that it judged"),

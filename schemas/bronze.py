@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 LOG_FILES = TableSpec(
@@ -60,7 +61,7 @@ LOG_LINES = TableSpec(
         required("file_id", STRING, "Content id of the file"),
         required("byte_offset", LONG, "Offset of the record's first byte in the decompressed file"),
         required("line_no", LONG, "Number of the record's first line, from 1"),
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        c.CLUSTER,
         column("broker_id", INT, "Broker (node) id"),
         required("kind", STRING, "Kind of file: server, state-change, controller, kafka-request, log-cleaner, other"),
         column("time", TIMESTAMP, "Time that the logger wrote, taken as the configured zone; null if unreadable"),

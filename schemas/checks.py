@@ -5,6 +5,7 @@ As all gold rows, these hold no file ids and no offsets in files: the same log i
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import BOOLEAN, INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 PURGATORY_CHECKS = TableSpec(
@@ -13,9 +14,7 @@ PURGATORY_CHECKS = TableSpec(
     comment="One row per delayed produce and partition as its broker logged it (T3): whether its initial status, its "
     "checks, its expiry and its end are what the purgatory's rules make of the lines before them.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
-        required("topic", STRING, "Topic"),
-        required("partition", INT, "Partition index"),
+        *(c.CLUSTER, c.TOPIC, c.PARTITION),
         required("broker_id", INT, "Broker whose purgatory it waited in; all times are of its clock"),
         required("required_offset", LONG, "requiredOffset: last offset of the batch + 1; what it is known by in a log"),
         required("created_time", TIMESTAMP, "Its first line"),

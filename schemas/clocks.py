@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import DOUBLE, INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 CLOCK_BOUNDS = TableSpec(
@@ -10,7 +11,7 @@ CLOCK_BOUNDS = TableSpec(
     comment="One row per pair of brokers and window with lines that must have come one before the other: bounds on the "
     "difference of their clocks, that of broker_b less that of broker_a. Raw times stay as they are.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        c.CLUSTER,
         required("broker_a", INT, "The smaller broker id"),
         required("broker_b", INT, "The larger broker id"),
         required("window_start", TIMESTAMP, "Start of the window, on the clock of broker_a"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 #: Values of `FAILOVERS.outcome`.
 OUTCOMES = ("completed", "offline_reported", "superseded", "not_observed", "unfinished")
-
-_CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where no line says it")
 
 CONTROLLER_TRANSITIONS = TableSpec(
     layer="gold",
@@ -15,7 +14,7 @@ CONTROLLER_TRANSITIONS = TableSpec(
     comment="One row per state transition that a controller logged, or that the states of a partition show, with "
     "Kafka's own table of legal ones beside it.",
     columns=(
-        _CLUSTER,
+        c.CLUSTER,
         required("topic", STRING, "Topic; empty where the row is about a broker's registration"),
         required("partition", INT, "Partition index; -1 where the row is about a broker's registration"),
         column("replica_id", INT, "Replica, or broker that is registered; null for partitions"),
@@ -58,9 +57,7 @@ FAILOVERS = TableSpec(
     comment="One row per leadership that passed to another broker, or ended: what the controller saw, what it decided, "
     "when the new leader took it up and first answered. Times are on the clock of the broker named beside them.",
     columns=(
-        _CLUSTER,
-        required("topic", STRING, "Topic"),
-        required("partition", INT, "Partition index"),
+        *(c.CLUSTER, c.TOPIC, c.PARTITION),
         required("sequence", INT, "Number of the row among those of this partition, from 0"),
         required("failed_broker_id", INT, "Broker whose leadership ended"),
         required(
@@ -132,7 +129,7 @@ CONTROLLER_PROCEDURES = TableSpec(
     name="controller_procedures",
     comment="One row per step of each procedure that a controller carried out, and whether the logs show it.",
     columns=(
-        _CLUSTER,
+        c.CLUSTER,
         required("sequence", INT, "Number of the procedure in the cluster, from 0"),
         required(
             "procedure",
@@ -167,9 +164,7 @@ AVAILABILITY = TableSpec(
     comment="One row per partition and window in which it had no leader, or fewer in-sync replicas than "
     "min.insync.replicas. Times are on the clock of the broker named beside them.",
     columns=(
-        _CLUSTER,
-        required("topic", STRING, "Topic"),
-        required("partition", INT, "Partition index"),
+        *(c.CLUSTER, c.TOPIC, c.PARTITION),
         required("sequence", INT, "Number of the row among those of this partition, from 0"),
         required(
             "state",

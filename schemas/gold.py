@@ -6,6 +6,7 @@ say of a request is found again in silver by broker, connection, correlation id 
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import (
     BOOLEAN,
     DOUBLE,
@@ -23,26 +24,16 @@ from schemas.table import (
 #: Classes of `DELAYED_OPERATIONS.class` (design section 4).
 CLASSES = ("explained", "jitter", "late", "unobservable", "contradicted")
 
-_CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where no line says it")
-
 DELAYED_OPERATIONS = TableSpec(
     layer="gold",
     name="delayed_operations",
     comment="One row per operation that Kafka's purgatory may hold (acks=all appends, fetches): when the rules let it "
     "be answered, when it was, and what it waited for.",
     columns=(
-        _CLUSTER,
-        required("broker_id", INT, "Broker that led and answered; -1 where nothing tells"),
-        required("arrival_time", TIMESTAMP, "Request read from the socket (an upper bound)"),
-        required("operation_id", STRING, "MD5 of cluster, broker, connection, correlation id and line time"),
+        *c.OPERATION,
         required("operation", STRING, "produce: an acks=all append, whoever asked for it; fetch"),
         required("api", STRING, "API of the request: PRODUCE, FETCH, or a coordinator's: OFFSET_COMMIT, END_TXN, ..."),
-        column("client_id", STRING, "Client id"),
-        column("connection", STRING, "Connection"),
-        column("correlation_id", INT, "Correlation id"),
-        required("line_time", TIMESTAMP, "Time of the request's log line"),
-        required("handled_time", TIMESTAMP, "Left the request handler: the wait begins"),
-        required("completed_time", TIMESTAMP, "Answered, as observed"),
+        *c.OPERATION_REQUEST,
         column("timeout_ms", INT, "Timeout of a produce, maxWaitMs of a fetch"),
         column("transactional_id", STRING, "Transactional id"),
         required("error_codes", INTS, "Distinct error codes answered, ascending"),
@@ -70,9 +61,7 @@ DELAYED_OPERATIONS = TableSpec(
             "All partitions answered without error; where the log has no response, as the rules predict",
         ),
         required("predicted_error_codes", INTS, "Distinct error codes that the rules give, ascending"),
-        column("lowest_time", TIMESTAMP, "Predicted completion: not before; null where nothing can be predicted"),
-        column("highest_time", TIMESTAMP, "Predicted completion: not after"),
-        column("interval_width_ms", DOUBLE, "highest - lowest"),
+        *c.PREDICTED,
         column(
             "residual_ms", DOUBLE, "0 within the interval (widened by the log's 1 ms tick), else the signed distance"
         ),
@@ -107,7 +96,7 @@ DELAYED_OPERATIONS = TableSpec(
         required(
             "partitions",
             structs(
-                required("topic", STRING, "Topic"),
+                c.TOPIC,
                 required("partition", INT, "Partition"),
                 column("leader_epoch", INT, "Leader epoch; null where its start is not in the log"),
                 column("base_offset", LONG, "Base offset answered"),
@@ -144,14 +133,14 @@ REQUEST_PHASES = TableSpec(
     name="request_phases",
     comment="One row per request: where its time went.",
     columns=(
-        _CLUSTER,
+        c.CLUSTER,
         required("broker_id", INT, "Broker that answered; -1 where nothing tells"),
-        required("arrival_time", TIMESTAMP, "Request read from the socket (an upper bound)"),
+        c.ARRIVAL,
         required("api", STRING, "API name"),
-        required("line_time", TIMESTAMP, "Time of the request's log line"),
-        column("connection", STRING, "Connection"),
-        column("correlation_id", INT, "Correlation id"),
-        column("client_id", STRING, "Client id"),
+        c.LINE_TIME,
+        c.CONNECTION,
+        c.CORRELATION_ID,
+        c.CLIENT_ID,
         column("acks", INT, "acks of a produce"),
         column("replica_id", INT, "Follower of a fetch; -1 for consumers"),
         required("total_time_ms", DOUBLE, "totalTimeMs"),
@@ -176,7 +165,7 @@ REPLICA_BLAME = TableSpec(
     name="replica_blame",
     comment="What acks=all appends waited for, per interval of log time: one row per replica that closed operations.",
     columns=(
-        _CLUSTER,
+        c.CLUSTER,
         required("kind", STRING, "produce: clients' acks=all produces; coordinator: what coordinators append"),
         required("interval_start", TIMESTAMP, "Start of the interval, by arrival of the request"),
         required("interval_s", INT, "Its length, seconds"),
@@ -206,11 +195,9 @@ COVERAGE = TableSpec(
     name="coverage",
     comment="How many log records of a broker fell to which template.",
     columns=(
-        _CLUSTER,
+        c.CLUSTER,
         required("broker_id", INT, "Broker; -1 where nothing tells"),
-        required("kind", STRING, "Kind of file"),
-        column("logger", STRING, "Logger"),
-        column("level", STRING, "Level"),
+        *c.COUNTED,
         required("template", STRING, "Template id, or the masked text of an unparsed line"),
         required("outcome", STRING, "typed, known, unparsed; missing: not there to be read, see gold.holes"),
         required("line_count", LONG, "Records; of those that are missing the least number that there were, 1 at least"),
@@ -224,7 +211,7 @@ HOLES = TableSpec(
     name="holes",
     comment="One row per hole in the logs: what must have been written, and was not read. No rule is clean for it.",
     columns=(
-        _CLUSTER,
+        c.CLUSTER,
         required("broker_id", INT, "Broker whose log it is; -1 where nothing tells"),
         required("kind", STRING, "Kind of log, as in bronze.log_files"),
         required(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import DOUBLE, INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required, structs
 
 #: Values of `INCIDENTS.severity`, the worst first, and what they mean.
@@ -19,7 +20,7 @@ INCIDENTS = TableSpec(
     comment="One row per episode that logs tell of: a broker that died or stood still, a partition without a leader, a "
     "fetcher that stopped for good, a slow replica, errors that clients met.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        c.CLUSTER,
         required("incident_id", STRING, "The same in every run that sees the episode begin at the same time"),
         required("harm", INT, "Place among the incidents of the cluster, from 1: the most harmful first"),
         required("kind", STRING, "Kind of episode, as docs/incident_kinds.md lists them"),
@@ -56,17 +57,15 @@ INCIDENT_LINES = TableSpec(
     name="incident_lines",
     comment="The lines that show an incident, at most ten, in order of time; as gold.evidence it names files.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        c.CLUSTER,
         required("incident_id", STRING, "gold.incidents.incident_id"),
         required("position", INT, "Place among the lines of the incident, from 0"),
         required("start_time", TIMESTAMP, "gold.incidents.start_time"),
         column("end_time", TIMESTAMP, "gold.incidents.end_time"),
-        column("time", TIMESTAMP, "Time of the line"),
-        column("broker_id", INT, "Broker that wrote it"),
-        required("file", STRING, "Path of the file as it was found"),
+        *c.SHOWN,
         required("file_id", STRING, "bronze.log_files.file_id"),
         required("line_no", LONG, "Number of the line, from 1"),
-        required("byte_offset", LONG, "Offset of its first byte in the decompressed file"),
+        c.BYTE_OFFSET,
         required("text", STRING, "The line's message, cut at 2,000 characters"),
     ),
     keys=("cluster_id", "incident_id", "position"),

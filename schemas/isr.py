@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import DOUBLE, INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 #: Values of `ISR_TIMELINE.class`.
@@ -13,9 +14,7 @@ ISR_TIMELINE = TableSpec(
     comment="One row per replica that left or joined an in-sync set, or should have by Kafka's rules: when they asked "
     "for it, when it was done, and by whom.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
-        required("topic", STRING, "Topic"),
-        required("partition", INT, "Partition index"),
+        *(c.CLUSTER, c.TOPIC, c.PARTITION),
         required("broker_id", INT, "Leader whose in-sync set it is, and whose clock all instants are of"),
         column("leader_epoch", INT, "Leader epoch; null where its start is not in the log"),
         required("change_time", TIMESTAMP, "Proposed, else committed, else (not_observed) the latest time predicted"),

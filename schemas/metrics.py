@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from schemas import columns as c
 from schemas.table import DOUBLE, INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 # Values of `BROKER_METRICS.kind`: the four kinds of Yammer's metrics that Kafka's brokers use.
@@ -33,7 +34,7 @@ BROKER_METRICS = TableSpec(
     comment="One row per broker, interval and MBean: what the broker would have exposed through JMX, from its logs. "
     "What no log measures has no row: no row is not zero.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+        c.CLUSTER,
         required("broker_id", INT, "Broker whose metric it is"),
         required("interval_start", TIMESTAMP, "Start of the interval, on that broker's clock (MaxLag: its leaders')"),
         required("interval_s", INT, "Its length, seconds"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from schemas import columns as c
 from schemas.fields import Int, Long
 from schemas.table import BOOLEAN, DOUBLE, INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
@@ -99,9 +100,7 @@ class ReplicaEvent(NamedTuple):
 
 
 _REPLICA = (
-    required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
-    required("topic", STRING, "Topic"),
-    required("partition", INT, "Partition index"),
+    *(c.CLUSTER, c.TOPIC, c.PARTITION),
     required("broker_id", INT, "Broker that follows"),
     required("sequence", INT, "Number of the row among those of this replica, from 0, in the order of time"),
 )
@@ -180,7 +179,7 @@ FETCHER_TIMELINE = TableSpec(
         *_REPLICA,
         required("added_time", TIMESTAMP, "It joined the fetcher"),
         required("leader", INT, "Broker fetched from"),
-        column("leader_epoch", INT, "Leader epoch"),
+        c.LEADER_EPOCH,
         column("initial_offset", LONG, "Offset that it starts from, as logged"),
         column("fetcher_id", INT, "Thread, as logged by the thread or by the leader; null where neither says"),
         column("predicted_fetcher_id", INT, "Thread by num.replica.fetchers; null where that is not in the log"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import (
     BOOLEAN,
     DOUBLE,
@@ -9,7 +10,6 @@ from schemas.table import (
     INTS,
     LONG,
     STRING,
-    TIMESTAMP,
     TableSpec,
     column,
     required,
@@ -22,19 +22,11 @@ SHARE_OPERATIONS = TableSpec(
     comment="One row per request of a member of a share group: what it was given and gave back, what it waited for, "
     "and when the rules let it be answered. The writes of the group's state are in gold.delayed_operations.",
     columns=(
-        required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
-        required("broker_id", INT, "Broker that led and answered; -1 where nothing tells"),
-        required("arrival_time", TIMESTAMP, "Request read from the socket (an upper bound)"),
-        required("operation_id", STRING, "MD5 of cluster, broker, connection, correlation id and line time"),
+        *c.OPERATION,
         required("api", STRING, "SHARE_FETCH, SHARE_ACKNOWLEDGE"),
         column("group_id", STRING, "Share group"),
         column("member_id", STRING, "Member"),
-        column("client_id", STRING, "Client id"),
-        column("connection", STRING, "Connection"),
-        column("correlation_id", INT, "Correlation id"),
-        required("line_time", TIMESTAMP, "Time of the request's log line"),
-        required("handled_time", TIMESTAMP, "Left the request handler: the wait begins"),
-        required("completed_time", TIMESTAMP, "Answered, as observed"),
+        *c.OPERATION_REQUEST,
         required("wait_ms", DOUBLE, "From handled to answered (remoteTimeMs)"),
         required("parked", BOOLEAN, "It waited"),
         column("min_bytes", INT, "minBytes of a fetch"),
@@ -52,9 +44,7 @@ SHARE_OPERATIONS = TableSpec(
         ),
         column("closing_topic", STRING, "Topic of the partition whose records were available last"),
         column("closing_partition", INT, "Its index"),
-        column("lowest_time", TIMESTAMP, "Predicted completion: not before; null where nothing can be predicted"),
-        column("highest_time", TIMESTAMP, "Predicted completion: not after"),
-        column("interval_width_ms", DOUBLE, "highest - lowest"),
+        *c.PREDICTED,
         column("residual_ms", DOUBLE, "0 within the interval (widened by 1 ms), else the signed distance to it"),
         required("class", STRING, "explained, jitter, late, unobservable, as in gold.delayed_operations"),
         column(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.silver.source import PARTITION, TOPIC, silver_table
+from schemas import columns as c
+from schemas.silver.source import silver_table
 from schemas.table import BOOLEAN, INT, INTS, STRING, column, required
 
 CONTROLLER_EVENTS = silver_table(
@@ -16,44 +17,42 @@ CONTROLLER_EVENTS = silver_table(
         "partition_created, topic_created, topic_deleted, election, unclean_election, "
         "config_changed, reassignment, other",
     ),
-    column("controller_epoch", INT, "Controller epoch"),
+    c.CONTROLLER_EPOCH,
     column("subject_broker_id", INT, "Broker that the event is about"),
     column("brokers", INTS, "Brokers that the event is about, where several"),
     column("topic", STRING, "Topic, where one"),
     column("partition", INT, "Partition, where one"),
     column("topic_id", STRING, "Topic id"),
     column("leader", INT, "Leader chosen"),
-    column("leader_epoch", INT, "Leader epoch"),
+    c.LEADER_EPOCH,
     column("isr", INTS, "ISR"),
     column("replicas", INTS, "Replicas"),
-    column("detail", STRING, "As logged"),
+    c.DETAIL,
 )
 
 PARTITION_STATES = silver_table(
     "partition_states",
     "Partition state machine of the ZooKeeper controller.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required("from_state", STRING, "NonExistentPartition, NewPartition, OnlinePartition, OfflinePartition"),
     required("to_state", STRING, "As from_state"),
     column("succeeded", BOOLEAN, "False where the controller says that it failed"),
     column("leader", INT, "Leader"),
-    column("leader_epoch", INT, "Leader epoch"),
+    c.LEADER_EPOCH,
     column("isr", INTS, "ISR"),
     column("partition_epoch", INT, "zkVersion"),
-    column("controller_epoch", INT, "Controller epoch"),
+    c.CONTROLLER_EPOCH,
 )
 
 REPLICA_STATES = silver_table(
     "replica_states",
     "Replica state machine of the ZooKeeper controller.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required("replica_id", INT, "Replica"),
     required("from_state", STRING, "NonExistentReplica, NewReplica, OnlineReplica, OfflineReplica, ReplicaDeletion..."),
     required("to_state", STRING, "As from_state"),
     column("succeeded", BOOLEAN, "False where the controller says that it failed"),
-    column("controller_epoch", INT, "Controller epoch"),
+    c.CONTROLLER_EPOCH,
 )
 
 BROKER_LIFECYCLE = silver_table(
@@ -72,7 +71,7 @@ BROKER_LIFECYCLE = silver_table(
     ),
     column("kafka_version", STRING, "Kafka version"),
     column("mode", STRING, "zookeeper or kraft"),
-    column("detail", STRING, "As logged"),
+    c.DETAIL,
 )
 
 BROKER_CONFIGS = silver_table(

@@ -6,6 +6,7 @@ Rows point into ``bronze.data_files``. They have no time of a log line, so they 
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.table import BOOLEAN, INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required
 
 _CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where nothing tells")
@@ -51,8 +52,7 @@ LOG_BATCHES = TableSpec(
     columns=(
         _CLUSTER,
         _BROKER,
-        required("topic", STRING, "Topic"),
-        required("partition", INT, "Partition index"),
+        *(c.TOPIC, c.PARTITION),
         column("base_offset", LONG, "Offset of the first record; null for an old compressed message not looked into"),
         required("last_offset", LONG, "Offset of the last record"),
         column("leader_epoch", INT, "Partition leader epoch; null where the format has none (magic 0 and 1)"),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.silver.source import silver_table
 from schemas.table import LONG, STRING, column, required
 
 LINE_COUNTS = silver_table(
     "line_counts",
     "How many records of a file fell to which template, per slice of a file that one task parsed.",
-    required("kind", STRING, "Kind of file"),
-    column("logger", STRING, "Logger"),
-    column("level", STRING, "Level"),
+    *c.COUNTED,
     required("template", STRING, "Id of the grammar's template, or the masked text of an unparsed line"),
     required("outcome", STRING, "typed: became rows; known: carries nothing for the audit; unparsed"),
     required("line_count", LONG, "Records"),
@@ -19,9 +18,7 @@ LINE_COUNTS = silver_table(
 UNPARSED_LINES = silver_table(
     "unparsed_lines",
     "A record that no grammar knows, whole.",
-    required("kind", STRING, "Kind of file"),
-    column("logger", STRING, "Logger"),
-    column("level", STRING, "Level"),
+    *c.COUNTED,
     required("template", STRING, "Text with numbers, ids and partitions masked: what it is counted by"),
     required(
         "reason",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.silver.source import PARTITION, TOPIC, silver_table
+from schemas import columns as c
+from schemas.silver.source import silver_table
 from schemas.table import BOOLEAN, INT, INTS, LONG, STRING, TIMESTAMP, column, required, structs
 
 _END_OFFSETS = structs(required("replica_id", INT, "Replica"), column("log_end_offset", LONG, "Its log end offset"))
@@ -10,8 +11,7 @@ _END_OFFSETS = structs(required("replica_id", INT, "Replica"), column("log_end_o
 LEADER_AND_ISR = silver_table(
     "leader_and_isr",
     "A broker, or the controller, says who leads a partition: epoch starts of leaders and followers, ISR samples.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required(
         "role",
         STRING,
@@ -22,7 +22,7 @@ LEADER_AND_ISR = silver_table(
     ),
     column("topic_id", STRING, "Topic id, where the version has them"),
     column("leader", INT, "Leader's broker id; -1 for none"),
-    column("leader_epoch", INT, "Leader epoch"),
+    c.LEADER_EPOCH,
     column("partition_epoch", INT, "Partition epoch (KRaft) or zkVersion (ZooKeeper)"),
     column("start_offset", LONG, "Log end offset at which the broker starts the epoch"),
     column("high_watermark", LONG, "High watermark that the line shows"),
@@ -41,8 +41,7 @@ LEADER_AND_ISR = silver_table(
 ISR_CHANGES = silver_table(
     "isr_changes",
     "What a leader did to its ISR.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required(
         "change",
         STRING,
@@ -70,7 +69,7 @@ ISR_CHANGES = silver_table(
 TOPICS = silver_table(
     "topics",
     "A topic id and the name that a line gives it.",
-    required("topic", STRING, "Topic"),
+    c.TOPIC,
     required("topic_id", STRING, "Topic id"),
 )
 
@@ -78,7 +77,7 @@ REPLICA_FETCHES = silver_table(
     "replica_fetches",
     "A follower's position as its leader saw it: a fetch request (T1) or a 'Recorded replica' line (T2).",
     required("topic", STRING, "Topic; 'id:<topic id>' where no line names it"),
-    PARTITION,
+    c.PARTITION,
     column("topic_id", STRING, "Topic id of the request (fetch version 13 and later)"),
     required("source", STRING, "request: FETCH in the request log; recorded: 'Recorded replica' line of the leader"),
     required("replica_id", INT, "Follower"),
@@ -107,8 +106,7 @@ REPLICA_FETCHES = silver_table(
 HIGH_WATERMARKS = silver_table(
     "high_watermarks",
     "A high watermark (or a log end offset) that a broker logged, as leader or as follower.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required(
         "source",
         STRING,
@@ -128,8 +126,7 @@ HIGH_WATERMARKS = silver_table(
 APPENDS = silver_table(
     "appends",
     "Records appended to a log, as the broker's TRACE lines say (T3).",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required("source", STRING, "log: the log layer; replica_manager: 'written to log'; follower: replica fetcher"),
     column("first_offset", LONG, "First offset"),
     column("last_offset", LONG, "Last offset"),
@@ -141,8 +138,7 @@ APPENDS = silver_table(
 DELAYED_OPERATION_CHECKS = silver_table(
     "delayed_operation_checks",
     "What a broker logged of its delayed operations (T3): initial status, each check, awaiting sets, expiry.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required("operation", STRING, "produce or fetch"),
     required(
         "step",
@@ -165,8 +161,7 @@ DELAYED_OPERATION_CHECKS = silver_table(
 TRUNCATIONS = silver_table(
     "truncations",
     "A replica truncated its log, or said why it did not.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required(
         "source",
         STRING,
@@ -179,30 +174,28 @@ TRUNCATIONS = silver_table(
     column("high_watermark", LONG, "High watermark that the line shows"),
     column("reason", STRING, "high_watermark, leader_epoch, out_of_range, full, ... as far as the line says"),
     column("leader_epoch", INT, "Leader epoch that the line shows"),
-    column("detail", STRING, "As logged"),
+    c.DETAIL,
     column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
 )
 
 LEADER_EPOCHS = silver_table(
     "leader_epochs",
     "An entry of a replica's leader-epoch history that was written or removed.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required("action", STRING, "assigned or truncated"),
     column("leader_epoch", INT, "Epoch"),
     column("start_offset", LONG, "Its start offset"),
-    column("detail", STRING, "As logged"),
+    c.DETAIL,
 )
 
 FETCHER_EVENTS = silver_table(
     "fetcher_events",
     "A partition joined, left or failed in a broker's replica fetcher.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required("action", STRING, "added, removed, failed, delayed, error, fenced"),
     column("leader", INT, "Broker fetched from"),
     column("fetcher_id", INT, "Fetcher thread"),
-    column("leader_epoch", INT, "Leader epoch"),
+    c.LEADER_EPOCH,
     column("offset", LONG, "Initial or current fetch offset"),
     column("error", STRING, "Error, as logged"),
 )
@@ -210,8 +203,7 @@ FETCHER_EVENTS = silver_table(
 TIER_EVENTS = silver_table(
     "tier_events",
     "What a broker does with a remote tier (KIP-405), and from where on its own log, and the partition's, begin.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required(
         "event",
         STRING,
@@ -228,8 +220,7 @@ TIER_EVENTS = silver_table(
 SEGMENT_ROLLS = silver_table(
     "segment_rolls",
     "A replica's log began a new segment: what is fetched from before it is answered at once.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     column("base_offset", LONG, "First offset of the new segment; null up to 0.11, which does not log it"),
     required("duration_ms", LONG, "How long the roll took"),
     column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
@@ -239,8 +230,7 @@ FUTURE_LOGS = silver_table(
     "future_logs",
     "A replica is moved between log directories of its broker (KIP-113): the log in the other directory is no replica "
     "until it replaces it.",
-    TOPIC,
-    PARTITION,
+    *(c.TOPIC, c.PARTITION),
     required(
         "event",
         STRING,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from schemas import columns as c
 from schemas.silver.source import silver_table
 from schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, STRING, TIMESTAMP, column, required, structs
 
 REQUEST_HEADER = (
     required("api", STRING, "API name: PRODUCE, FETCH, ..."),
     column("api_version", INT, "API version"),
-    column("correlation_id", INT, "Correlation id"),
-    column("client_id", STRING, "Client id"),
+    c.CORRELATION_ID,
+    c.CLIENT_ID,
     column("connection", STRING, "Connection: local address - remote address - index"),
     column("listener", STRING, "Listener name"),
     column("principal", STRING, "Principal"),
@@ -42,7 +43,7 @@ PRODUCE_REQUESTS = silver_table(
     required(
         "partitions",
         structs(
-            required("topic", STRING, "Topic"),
+            c.TOPIC,
             required("partition", INT, "Partition"),
             column("size_bytes", LONG, "Size of the records"),
             column("error_code", INT, "Error code of the response; null where the log has no response"),

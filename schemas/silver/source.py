@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructField
 
+from schemas import columns as c
 from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 #: Where a fact comes from. The parse stage fills these; a grammar produces only the columns after them.
 SOURCE = (
-    required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
+    c.CLUSTER,
     column("broker_id", INT, "Broker whose log this is"),
     required("time", TIMESTAMP, "Time of the log line (when the logger wrote it), UTC"),
     required("file_id", STRING, "bronze.log_files.file_id"),
@@ -20,9 +21,6 @@ SOURCE_NAMES = tuple(field.name for field in SOURCE)
 KEYS = ("file_id", "byte_offset", "fact_no")
 #: What windows of the replay are bounded by: of requests, all their instants.
 _BOUNDED_BY = ("cluster_id", "broker_id", "time", "handled_time", "dequeued_time")
-
-TOPIC = required("topic", STRING, "Topic")
-PARTITION = required("partition", INT, "Partition index")
 
 
 def silver_table(name: str, comment: str, *columns: StructField, is_traffic: bool = False) -> TableSpec:
