@@ -10,15 +10,14 @@ from pipelines.inquiry.answer import Lines, Row
 from pipelines.lake.clusters import ClusterFile, cluster_named
 from pipelines.lake.lines import paths_of, texts_at
 from pipelines.lake.reader import LakeReader
+from pipelines.report.small_tables import OF_CLUSTER
 from schemas.bronze import LOG_FILES
 
 #: Columns that say where a line is.
 LINE = "file_id, byte_offset, line_no"
 #: Lines of a partition before a time: parameters ``cluster``, ``topic``, ``partition`` and ``before``.
 OF_PARTITION = "cluster_id = $cluster AND topic = $topic AND partition = $partition AND time < $before"
-#: Rows of a cluster, of any for null: parameter ``cluster``.
-OF_CLUSTER = "($cluster IS NULL OR cluster_id = $cluster)"
-#: Of them those that arrived between two times: parameters ``since`` and ``until``.
+#: Of a cluster those that arrived between two times: parameters ``since`` and ``until``.
 ARRIVED = f"arrival_time >= $since AND arrival_time < $until AND {OF_CLUSTER}"
 #: After all lines.
 FAR_US = 253_000_000_000_000_000

@@ -12,11 +12,12 @@ from typing import Any
 from pipelines.base.values import instant, iso_utc
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, offsets, place_of, plural, steps_of
 from pipelines.inquiry.partition import partition_facts
-from pipelines.inquiry.read_lines import FAR_US, OF_CLUSTER, require_one
+from pipelines.inquiry.read_lines import FAR_US, require_one
 from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
 from pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
 from pipelines.kafka.errors import error_name
 from pipelines.lake.reader import LakeReader
+from pipelines.report.small_tables import OF_CLUSTER
 
 #: Writes that are told one by one.
 WRITES_MAX = 50

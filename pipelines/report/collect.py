@@ -18,7 +18,6 @@ from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.lake.clusters import UNKNOWN
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import is_searchable, of_cluster, reader_of, rows_at
-from pipelines.lake.parquet import columns_schema
 from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.assemble import assemble
@@ -40,7 +39,8 @@ _OF_FILES = (
     *("path", "sha256", "kind", "cluster_id", "broker_id", "broker_ids", "kafka_version", "mode", "line_count"),
     *("problem", "first_time", "last_time", "resolution_us"),
 )
-_OF_RECORDS = ("file_id", "byte_offset")
+#: What statements of `pipelines.report.small_tables` add up.
+_ADDED_UP = (LOG_FILES, EVIDENCE, COVERAGE, BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR, ISR_TIMELINE)
 _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")
 #: Clocks that are further apart than any that are kept in step: one is wrong, or its log is in another time zone.
 _FAR = (pc.field("lowest_ms") > FAR_APART_MS) | (pc.field("highest_ms") < -FAR_APART_MS)
@@ -134,22 +134,23 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
     files = rows(LOG_FILES, *_OF_FILES)
     for row in files:
         row |= {"first_us": row.pop("first_time"), "last_us": row.pop("last_time")}
-    covered = rows(COVERAGE, *COVERAGE.column_names)
-    at_start = (pc.field("scope") == "broker") & pc.field("key").isin(small.CONFIG_KEYS)
-    said = (*BROKER_LIFECYCLE.keys, "time", "cluster_id", "broker_id")
     intervals = rows(REPLICA_BLAME, *_OF_INTERVALS, where=pc.field("singled_out"))
     holes = lake.rows(HOLES, *HOLES.column_names, where=_of_or_of_none(cluster_id))
     of_all = rows(VIOLATIONS, *VIOLATIONS.column_names)
     findings = small.findings(of_all, bounds)
-    of_findings = pc.field("finding_id").isin(pa.array([row["finding_id"] for row in findings], pa.string()))
-    evidence = rows(EVIDENCE, *EVIDENCE.column_names, where=of_findings)
-    small.add_lengths(evidence, _records(lake, {row["file_id"] for row in evidence if row["file_id"] is not None}))
+    of_cluster_id = {"cluster": cluster_id}
+    is_sought = bool(findings) and is_searchable(lake, LOG_LINES)
+    reader = reader_of(lake, [(spec, None) for spec in (*_ADDED_UP, *([LOG_LINES] if is_sought else []))])
+    if not is_sought:
+        reader.show(LOG_LINES.full_name, LOG_LINES.arrow_schema.empty_table())
+    evidence = reader.rows(small.EVIDENCE, ids=[row["finding_id"] for row in findings], **of_cluster_id)
+    configs = reader.rows(small.CONFIGS, **of_cluster_id)
     return {
         "files": files,
-        "coverage": small.coverage(covered),
-        "unparsed": small.unparsed(covered),
-        "configs": small.configs(rows(BROKER_CONFIGS, *said, "key", "value", where=at_start)),
-        "lifecycle": small.lifecycle(rows(BROKER_LIFECYCLE, *said, "kafka_version", "mode"), files),
+        "coverage": reader.rows(small.COVERAGE, **of_cluster_id),
+        "unparsed": reader.rows(small.UNPARSED, **of_cluster_id),
+        "configs": [row for row in configs if row["key"] in small.CONFIG_KEYS],
+        "lifecycle": reader.rows(small.LIFECYCLE, **of_cluster_id),
         "singled_out": small.singled_out(intervals, bounds),
         "findings": findings,
         "evidence": evidence,
@@ -157,7 +158,7 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
         "clocks": rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, where=_both_of(evidence)),
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
         "before": _before(lake, cluster_id),
-        "topics": _topics(lake, cluster_id),
+        "topics": reader.rows(small.TOPICS, **of_cluster_id),
         "incidents": small.incidents(
             rows(INCIDENTS, *INCIDENTS.column_names), rows(INCIDENT_LINES, *INCIDENT_LINES.column_names), bounds
         ),
@@ -175,26 +176,6 @@ def _both_of(evidence: Rows) -> pc.Expression:
     """Pairs of brokers that both wrote lines of evidence."""
     brokers = pa.array(sorted({row["broker_id"] for row in evidence if row["broker_id"] is not None}), pa.int32())
     return pc.field("broker_a").isin(brokers) & pc.field("broker_b").isin(brokers)
-
-
-def _topics(lake: Lake, cluster_id: str | None) -> Rows:
-    where = of_cluster(cluster_id)
-    tables = [lake.rows(spec, "cluster_id", "topic", where=where) for spec in (LEADER_AND_ISR, ISR_TIMELINE)]
-    names = pa.concat_tables(tables)
-    distinct = (
-        names.group_by(["cluster_id", "topic"])
-        .aggregate([])
-        .sort_by([("cluster_id", "ascending"), ("topic", "ascending")])
-    )
-    return [row for row in distinct.to_pylist() if row["topic"] is not None]
-
-
-def _records(lake: Lake, file_ids: set[str]) -> pa.Table:
-    """Where the records of some files begin; none where there are too many to look."""
-    where = pc.field("file_id").isin(pa.array(sorted(file_ids), pa.string()))
-    if not file_ids or not is_searchable(lake, LOG_LINES):
-        return columns_schema(LOG_LINES, _OF_RECORDS).empty_table()
-    return lake.rows(LOG_LINES, *_OF_RECORDS, where=where)
 
 
 def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:

@@ -165,13 +165,12 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
         silver.LEADER_AND_ISR,
         *("time", "cluster_id", "topic", "partition", "leader", "leader_epoch"),
     )
-    said = (*silver.BROKER_CONFIGS.keys, "time", "cluster_id", "broker_id")
-    configs = tables.rows(silver.BROKER_CONFIGS, *said, "key", "value", where=pc.field("scope") == "broker")
+    configs = reader_of(tables.lake, [(silver.BROKER_CONFIGS, None)]).rows(small.CONFIGS, cluster=tables.cluster_id)
     runs = broker_runs.runs(lifecycle, controller, files)
     happened, events_left_out = events.events(lifecycle, controller, isr, moved)
     windows, windows_left_out = events.unavailable(tables.rows(AVAILABILITY, *AVAILABILITY.column_names))
     failovers, failovers_left_out = events.failovers(moved)
-    differing, settings_left_out = settings.settings(small.configs(configs))
+    differing, settings_left_out = settings.settings(configs)
     pairs, pairs_left_out = clocks.clocks(tables.rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names))
     return Cluster(
         lives=lives.lives(runs),

@@ -1,6 +1,7 @@
 """What the report takes from tables that the driver can hold: rows of files, templates, settings and findings. Pure.
 
-Rows are dicts; their times are microseconds since the epoch, and have the names of their columns.
+Rows are dicts; their times are microseconds since the epoch, and have the names of their columns. What is added up is
+asked in DuckDB's SQL.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from itertools import count
 from operator import and_
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.values import instant, micros
@@ -59,8 +58,6 @@ ARRIVAL = "arrival_time"
 UNPARSED_MAX = 20
 #: Findings of one severity that are shown.
 FINDINGS_MAX = 1000
-#: Either shows, check by check, whom an operation waits for. 4.x moved the first: levels set for its old name miss it.
-_COMPLETION_LOGGERS = ("DelayedProduce", "cluster.Partition")
 
 
 @dataclass(frozen=True)
@@ -168,99 +165,65 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (row["implied_by"] is not None, row["topic"] is not None, row["topic"] or "", *parts, row["finding_id"])
 
 
-def add_lengths(evidence: Rows, lines: pa.Table) -> None:
-    """Put ``byte_length`` into lines of findings: up to where the next record of the same file begins.
+# ------------------------------------------------------------------------- in SQL
 
-    Args:
-        lines: file_id and byte_offset of the records of those files.
-    """
-    files = lines.group_by("file_id").aggregate([("byte_offset", "list")])
-    offsets = {
-        file_id: np.sort(those.values.to_numpy())
-        for file_id, those in zip(files["file_id"].to_pylist(), files["byte_offset_list"], strict=True)
-    }
-    for row in evidence:
-        of_file = offsets.get(row["file_id"])
-        if of_file is None:
-            continue
-        place = int(np.searchsorted(of_file, row["byte_offset"], side="right"))
-        # A line of a data directory is in a file of its own, which has no records.
-        is_record = place > 0 and of_file[place - 1] == row["byte_offset"]
-        if is_record and place < len(of_file):
-            row["byte_length"] = int(of_file[place]) - row["byte_offset"] - 1
+#: Rows of a cluster, of any for null: parameter ``cluster``, as of all that follow.
+OF_CLUSTER = "($cluster IS NULL OR cluster_id = $cluster)"
+#: In the order in which lines of one broker are told apart.
+_PLACE = "(time, file_id, byte_offset, fact_no)"
 
-
-# ---------------------------------------------------- coverage, configurations
-
-
-def coverage(rows: Rows) -> Rows:
-    """Records and marks of evidence, per broker."""
-    of_node: dict[tuple[str | None, int], Rows] = defaultdict(list)
-    for row in rows:
-        of_node[row["cluster_id"], row["broker_id"]].append(row)
-    return [
-        {
-            "cluster_id": cluster_id,
-            "broker_id": broker_id,
-            "lines": sum(row["line_count"] for row in those if row["outcome"] != MISSING),
-            "unparsed": sum(row["line_count"] for row in those if row["outcome"] == "unparsed"),
-            "missing": sum(row["line_count"] for row in those if row["outcome"] == MISSING),
-            # At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0): none of the others.
-            "request_log": any(
-                row["template"].startswith("request.") and row["level"] in ("DEBUG", "TRACE") for row in _typed(those)
-            ),
-            "partition_debug": any(
-                row["level"] == "DEBUG" and (row["logger"] or "").endswith("cluster.Partition") for row in _typed(those)
-            ),
-            "completion_trace": any(
-                row["level"] == "TRACE" and (row["logger"] or "").endswith(_COMPLETION_LOGGERS) for row in _typed(those)
-            ),
-        }
-        for (cluster_id, broker_id), those in of_node.items()
-    ]
-
-
-def _typed(rows: Rows) -> Rows:
-    return [row for row in rows if row["outcome"] == "typed"]
-
-
-def unparsed(rows: Rows) -> Rows:
-    """The most frequent templates that were not understood."""
-    counts: Counter[tuple[str, str | None]] = Counter()
-    for row in rows:
-        if row["outcome"] == "unparsed":
-            counts[row["template"], row["logger"]] += row["line_count"]
-    ordered = sorted(counts, key=lambda key: (-counts[key], key[0], key[1] is not None, key[1] or ""))
-    return [{"template": key[0], "logger": key[1], "count": counts[key]} for key in ordered[:UNPARSED_MAX]]
-
-
-def configs(rows: Rows) -> Rows:
-    """The last value of each key that a broker logged at a start."""
-    last = {(row["cluster_id"], row["broker_id"], row["key"]): row for row in sorted(rows, key=_said)}
-    return list(last.values())
-
-
-def lifecycle(rows: Rows, files: Rows) -> Rows:
-    """Version and mode that each broker logged last; versions of clients that write beside it are none of its own.
-
-    Args:
-        files: rows of `bronze.log_files`, with the versions of their brokers.
-    """
-    versions = {
-        (row["cluster_id"], broker, row["kafka_version"])
-        for row in files
-        for broker in row["broker_ids"] or (row["broker_id"],)
-    }
-    last: dict[tuple[str | None, int | None], dict[str, Any]] = {}
-    for row in sorted(rows, key=_said):
-        node = {"cluster_id": row["cluster_id"], "broker_id": row["broker_id"], "kafka_version": None, "mode": None}
-        said = {name: row[name] for name in ("kafka_version", "mode") if row[name] is not None}
-        if (row["cluster_id"], row["broker_id"], row["kafka_version"]) not in versions:
-            said.pop("kafka_version", None)
-        if said:
-            last[row["cluster_id"], row["broker_id"]] = last.get((row["cluster_id"], row["broker_id"]), node) | said
-    return list(last.values())
-
-
-def _said(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["time"], row["file_id"], row["byte_offset"], row["fact_no"]
+#: Lines of findings; ``byte_length`` is up to where the next record of the same file begins. A line of a data directory
+#: is in a file of its own, which has no records. Parameter ``ids``: of the findings.
+EVIDENCE = f"""
+    WITH shown AS (SELECT * FROM gold_evidence WHERE finding_id IN (SELECT unnest($ids)) AND {OF_CLUSTER})
+    SELECT shown.*, byte_length FROM shown LEFT JOIN (
+        SELECT file_id, byte_offset,
+            lead(byte_offset) OVER (PARTITION BY file_id ORDER BY byte_offset) - byte_offset - 1 AS byte_length
+        FROM bronze_log_lines WHERE file_id IN (SELECT file_id FROM shown)
+    ) USING (file_id, byte_offset)
+"""
+#: Records and marks of evidence, per broker. At INFO only requests of deprecated versions are logged (KAFKA-18272,
+#: 4.0): none of the others. Either logger of completions shows, check by check, whom an operation waits for; 4.x moved
+#: the first: levels set for its old name miss it.
+COVERAGE = f"""
+    SELECT cluster_id, broker_id,
+        coalesce(sum(line_count) FILTER (outcome <> '{MISSING}'), 0)::BIGINT AS lines,
+        coalesce(sum(line_count) FILTER (outcome = 'unparsed'), 0)::BIGINT AS unparsed,
+        coalesce(sum(line_count) FILTER (outcome = '{MISSING}'), 0)::BIGINT AS missing,
+        count(*) FILTER (outcome = 'typed' AND starts_with(template, 'request.') AND level IN ('DEBUG', 'TRACE')) > 0
+            AS request_log,
+        count(*) FILTER (outcome = 'typed' AND ends_with(logger, 'cluster.Partition') AND level = 'DEBUG') > 0
+            AS partition_debug,
+        count(*) FILTER (outcome = 'typed' AND level = 'TRACE'
+            AND (ends_with(logger, 'DelayedProduce') OR ends_with(logger, 'cluster.Partition'))) > 0 AS completion_trace
+    FROM gold_coverage WHERE {OF_CLUSTER} GROUP BY cluster_id, broker_id
+"""
+#: The most frequent templates that were not understood.
+UNPARSED = f"""
+    SELECT template, logger, sum(line_count)::BIGINT AS count FROM gold_coverage
+    WHERE outcome = 'unparsed' AND {OF_CLUSTER}
+    GROUP BY template, logger ORDER BY count DESC, template, logger NULLS FIRST LIMIT {UNPARSED_MAX}
+"""
+#: The last value of each key that a broker logged at a start.
+CONFIGS = f"""
+    SELECT cluster_id, broker_id, key, value FROM silver_broker_configs WHERE scope = 'broker' AND {OF_CLUSTER}
+    QUALIFY row_number() OVER (PARTITION BY cluster_id, broker_id, key ORDER BY {_PLACE} DESC) = 1
+"""
+#: Version and mode that each broker logged last; versions of clients that write beside it are none of its own.
+LIFECYCLE = f"""
+    WITH said AS (SELECT * FROM silver_broker_lifecycle WHERE {OF_CLUSTER}), known AS (
+        SELECT DISTINCT cluster_id, kafka_version AS known_version,
+            unnest(CASE WHEN len(broker_ids) > 0 THEN broker_ids ELSE [broker_id] END) AS known_id
+        FROM bronze_log_files
+    )
+    SELECT said.cluster_id, broker_id, arg_max(known_version, {_PLACE}) AS kafka_version,
+        arg_max(mode, {_PLACE}) AS mode
+    FROM said LEFT JOIN known ON said.cluster_id = known.cluster_id AND broker_id IS NOT DISTINCT FROM known_id
+        AND kafka_version = known_version
+    GROUP BY said.cluster_id, broker_id HAVING count(known_version) + count(mode) > 0
+"""
+#: Topics whose leaders or in-sync sets lines tell.
+TOPICS = f"""
+    SELECT cluster_id, topic FROM silver_leader_and_isr WHERE {OF_CLUSTER}
+    UNION SELECT cluster_id, topic FROM gold_isr_timeline WHERE {OF_CLUSTER} ORDER BY cluster_id, topic
+"""

@@ -23,7 +23,7 @@ def settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...],
     """Keys with more than one value among the brokers that logged them at their last start; and how many are left out.
 
     Args:
-        configs: the last value of each key per broker, as `pipelines.report.small_tables.configs` gives them.
+        configs: the last value of each key per broker, as `pipelines.report.small_tables.CONFIGS` gives them.
     """
     values: dict[str, dict[str | None, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(configs, key=lambda row: (row["key"], row["broker_id"] if row["broker_id"] is not None else -1)):

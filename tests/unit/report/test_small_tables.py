@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.base.arrow_rows import dicts
-from pipelines.report.small_tables import (
-    Bounds,
-    add_lengths,
-    configs,
-    coverage,
-    findings,
-    lifecycle,
-    singled_out,
-    unparsed,
-)
-from schemas.audit import VIOLATIONS
+from pipelines.lake.reader import LakeReader
+from pipelines.report import small_tables as small
+from pipelines.report.small_tables import Bounds, findings, singled_out
+from schemas.audit import EVIDENCE, VIOLATIONS
+from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.gold import COVERAGE, REPLICA_BLAME
+from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
 from schemas.table import TableSpec
 from tests.unit.report.rows import Row, at, blame_interval, covered, found
 
@@ -27,6 +25,18 @@ ALWAYS = Bounds(None, None)
 
 def stored(spec: TableSpec, rows: list[Row]) -> list[Row]:
     return dicts(pa.Table.from_pylist(rows, spec.arrow_schema))
+
+
+@cache
+def _reader() -> LakeReader:
+    return LakeReader(Path("lake"), {})
+
+
+def asked(statement: str, *tables: tuple[TableSpec, list[Row]], **parameters: object) -> list[Row]:
+    reader = _reader()
+    for spec, rows in tables:
+        reader.show(spec.full_name, pa.Table.from_pylist(rows, spec.arrow_schema))
+    return reader.rows(statement, cluster=None, **parameters)
 
 
 def micros(ms: int) -> int:
@@ -59,27 +69,38 @@ def test_who_stood_out_in_an_interval_of_the_window() -> None:
 
 
 def test_evidence_of_a_broker_is_typed_and_of_its_level() -> None:
-    rows = stored(COVERAGE, [covered(1, "request.produce", 10), covered(2, "nothing known", 3)])
-    rows[1] |= {"outcome": "unparsed"}
-    marks = {row["broker_id"]: (row["lines"], row["unparsed"], row["request_log"]) for row in coverage(rows)}
-    assert marks == {1: (10, 0, True), 2: (3, 3, False)}
+    rows = [covered(1, "request.produce", 10), covered(2, "nothing known", 3) | {"outcome": "unparsed"}]
+    marks = {
+        row["broker_id"]: (row["lines"], row["unparsed"], row["missing"], row["request_log"])
+        for row in asked(small.COVERAGE, (COVERAGE, rows))
+    }
+    assert marks == {1: (10, 0, 0, True), 2: (3, 3, 0, False)}
     info = [row | {"level": "INFO"} for row in rows]
-    assert not any(row["request_log"] for row in coverage(info))
-    assert [(row["template"], row["count"]) for row in unparsed(rows)] == [("nothing known", 3)]
+    assert not any(row["request_log"] for row in asked(small.COVERAGE, (COVERAGE, info)))
+    unparsed = asked(small.UNPARSED, (COVERAGE, rows))
+    assert [(row["template"], row["count"]) for row in unparsed] == [("nothing known", 3)]
+    assert asked(small.COVERAGE, (COVERAGE, [])) == []
 
 
 def test_the_last_that_a_broker_said_counts() -> None:
-    def said(time_us: int, byte_offset: int, **values: str | None) -> Row:
-        place = {"file_id": "f", "byte_offset": byte_offset, "fact_no": 0, "cluster_id": "c", "broker_id": 1}
-        return {"time": time_us, **place, "broker_ids": None, "kafka_version": None, "mode": None, **values}
+    def said(ms: int, byte_offset: int, **values: str | None) -> Row:
+        place = {"file_id": "f", "byte_offset": byte_offset, "fact_no": 0, "line_no": 1}
+        return {"time": at(ms), **place, "cluster_id": "c", "broker_id": 1, **values}
+
+    def lifecycle(rows: list[Row], versions: tuple[str, ...]) -> list[tuple[str | None, str | None]]:
+        files = [{"cluster_id": "c", "broker_id": 1, "kafka_version": version} for version in versions]
+        answered = asked(small.LIFECYCLE, (BROKER_LIFECYCLE, rows), (LOG_FILES, files))
+        return [(row["kafka_version"], row["mode"]) for row in answered]
 
     rows = [said(5, 9, kafka_version="3.9.1"), said(5, 3, kafka_version="3.9.0", mode="kraft"), said(9, 1)]
-    files = [said(0, 0, kafka_version=version) for version in ("3.9.0", "3.9.1")]
-    assert [(row["kafka_version"], row["mode"]) for row in lifecycle(rows, files)] == [("3.9.1", "kraft")]
-    assert [(row["kafka_version"], row["mode"]) for row in lifecycle(rows, files[:1])] == [("3.9.0", "kraft")]
-    assert lifecycle([said(1, 1)], []) == []
+    assert lifecycle(rows, ("3.9.0", "3.9.1")) == [("3.9.1", "kraft")]
+    assert lifecycle(rows, ("3.9.0",)) == [("3.9.0", "kraft")]
+    assert lifecycle([said(1, 1)], ()) == []
+    assert lifecycle([row | {"cluster_id": "d"} for row in rows], ("3.9.0",)) == [(None, "kraft")]
     settings = [said(5, 9, key="a", value="new"), said(5, 3, key="a", value="old"), said(1, 1, key="b", value=None)]
-    assert {row["key"]: row["value"] for row in configs(settings)} == {"a": "new", "b": None}
+    settings += [said(9, 9, key="a", value="of a topic", scope="topic")]
+    configs = asked(small.CONFIGS, (BROKER_CONFIGS, [{"scope": "broker"} | row for row in settings]))
+    assert {row["key"]: row["value"] for row in configs} == {"a": "new", "b": None}
 
 
 # ------------------------------------------------------------------ byte lengths
@@ -87,14 +108,13 @@ def test_the_last_that_a_broker_said_counts() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["f", "g"]), st.integers(0, 60)), unique=True, max_size=20))
 def test_a_line_is_as_long_as_it_is_to_the_next_record_of_its_file(records: list[tuple[str, int]]) -> None:
-    lines = pa.table({"file_id": [file for file, _ in records], "byte_offset": [offset for _, offset in records]})
-    lines = lines.cast(pa.schema([("file_id", pa.string()), ("byte_offset", pa.int64())]))
-    evidence: list[Row] = [
-        {"file_id": file, "byte_offset": offset} for file in ("f", "g", "h", None) for offset in range(0, 61, 5)
-    ]
-    add_lengths(evidence, lines)
-    for row in evidence:
+    places = [(file, offset) for file in ("f", "g", "h", None) for offset in range(0, 61, 5)]
+    shown = [{"finding_id": "v", "file_id": file, "byte_offset": offset} for file, offset in places]
+    lines = [{"file_id": file, "byte_offset": offset} for file, offset in records]
+    rows = asked(small.EVIDENCE, (EVIDENCE, shown), (LOG_LINES, lines), ids=["v"])
+    assert len(rows) == len(shown)
+    for row in rows:
         later = [offset for file, offset in records if file == row["file_id"] and offset > row["byte_offset"]]
         is_record = (row["file_id"], row["byte_offset"]) in records
         expected = min(later) - row["byte_offset"] - 1 if is_record and later else None
-        assert row.get("byte_length") == expected
+        assert row["byte_length"] == expected
