@@ -45,13 +45,18 @@ def _brokers(report: Report) -> Iterator[str]:
                 broker.tier,
                 count(broker.files),
                 count(broker.lines),
-                broker.first_time or "-",
-                broker.last_time or "-",
+                *_span(broker.first_time, broker.last_time),
             )
             for broker in report.brokers
         ],
         left={1, 2, 3, 6, 7},
     )
+
+
+def _span(start: str | None, end: str | None) -> tuple[str, str]:
+    """Two times to the second, UTC; of the second only the time of day where both are of one day."""
+    since, until = (None if time is None else time[:19].replace("T", " ") for time in (start, end))
+    return since or "-", until[11:] if since and until and since[:10] == until[:10] else until or "-"
 
 
 def _coverage(report: Report) -> Iterator[str]:
@@ -116,7 +121,7 @@ def _rules(report: Report) -> Iterator[str]:
         if state not in (CLEAN, NOT_APPLICABLE)
     ]
     if rows:
-        columns = ("rule", "verdict", "facts judged", "violations", "observations", "open")
+        columns = ("rule", "verdict", "facts", "violations", "observed", "open")
         yield from table(columns, rows, left={0, 1})
     idle = [rule.rule_id for rule, state in states if state == NOT_APPLICABLE]
     if idle:
@@ -152,12 +157,12 @@ def _fetches(fetches: FetchOperations) -> Iterator[str]:
     if fetches.parked.within_ms["1"] is not None:
         yield from wrapped(f"that waited: {count(fetches.parked.observed)}, within n ms: {_near(fetches.parked)}")
     yield from table(
-        ("reader", "min.bytes", "isolation", "fetches", "waited", "within 5 ms", "jitter", "late", "unobservable"),
+        ("reader", "min.bytes", "isolation", "fetches", "waited", "in 5 ms", "jitter", "late", "unseen"),
         [
             (
                 group.reader if group.read_from in (None, "leader") else f"{group.reader}, {group.read_from}",
                 count(group.min_bytes),
-                group.isolation_level or "-",
+                (group.isolation_level or "-").removeprefix("read_"),
                 count(group.observed),
                 count(group.parked),
                 share(group.within_ms["5"]),
@@ -236,15 +241,15 @@ def _outages(report: Report) -> Iterator[str]:
         yield "outages: none that these logs show"
         return
     yield from wrapped(
-        "outages: partitions without leader or enough in-sync replicas, and times without an active controller:"
+        "outages: partitions without leader or enough in-sync replicas, and times without an active controller (UTC; "
+        "-: to the end of the logs):"
     )
     yield from table(
         ("what", "from", "to", "brokers", "partitions"),
         [
             (
                 incident.kind,
-                incident.start_time,
-                incident.end_time or "the end of the logs",
+                *_span(incident.start_time, incident.end_time),
                 ", ".join(map(str, incident.broker_ids)) or "-",
                 count(incident.partitions),
             )
@@ -278,7 +283,7 @@ def _blame(report: Report) -> Iterator[str]:
         f"{report.slow_ms} ms):"
     )
     yield from table(
-        ("broker", "produces", "slow", "share of slow", "waiting s", "wait p99 ms", "p99 ms", "p99 if skipped", ""),
+        ("broker", "produces", "slow", "of slow", "wait s", "wait p99", "p99", "if skipped", ""),
         [
             (
                 _broker(report, row),
@@ -296,8 +301,8 @@ def _blame(report: Report) -> Iterator[str]:
         left={8},
     )
     yield from wrapped(
-        "  p99: of all of these produces, arrival to the response sent; if skipped: as if acks=all did not need that "
-        "broker"
+        "  of slow: share of that waiting; wait p99, p99 and if skipped: ms. p99: of all of these produces, arrival to "
+        "the response sent; if skipped: as if acks=all did not need that broker"
     )
 
 

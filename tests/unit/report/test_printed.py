@@ -133,3 +133,11 @@ def test_the_page_has_the_ticket_to_be_copied() -> None:
     page = render_html(report)
     (copied,) = re.findall(r"<span hidden>(.*?)</span><button[^>]* id=\"ticket\">", page, re.DOTALL)
     assert html.unescape(copied) == ticket_text(report)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_tables_fit_into_80_columns(name: str) -> None:
+    lines = [
+        line for line in printed(sample.audited(), "text", [name]).splitlines() if re.search(r"\S   *\S", line.lstrip())
+    ]
+    assert [line for line in lines if len(line) > 80] == []
