@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, micros, one_batch, shaped
-from pipelines.base.blobs import shape
+from pipelines.base.values import instant
 from pipelines.cluster.premises import Premises
+from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
-from pipelines.lake.readings import Reading, by_batch, few_rows
 from pipelines.lake.table_files import rows_table
 from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, without_request_log
 from pipelines.rules.unread import Nul, hole_of_requests, holes_of_files, holes_of_nuls
 from schemas import gold, silver
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: A record that no grammar reads, of a request that was answered.
-_COMPLETED: Final = ("request.completed", "request.completed_text")
-_BINARY: Final = "binary"
-_OF_LINES: Final = ("cluster_id", "broker_id", "file_id", "byte_offset", "time", "template", "reason")
+_OF_FILES: Final = (
+    "file_id",
+    "path",
+    "kind",
+    "cluster_id",
+    "broker_id",
+    "first_time",
+    "last_time",
+    "problem",
+    "run_id",
+)
 #: Files with NUL bytes whose other lines are looked at, for the times around these.
 _FILES_MAX: Final = 100
 
@@ -50,90 +54,46 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
 
 def unread(lake: Lake) -> list[Hole]:
     """Holes of files that were not read, or not to their end."""
-    return holes_of_files(_files(lake), _with_micros(lake.rows(UNREAD_FILES, *UNREAD_FILES.column_names)))
+    return holes_of_files(_files(lake), small_rows(lake, UNREAD_FILES, *UNREAD_FILES.column_names))
 
 
 def _files(lake: Lake) -> list[dict[str, Any]]:
-    names = ("file_id", "path", "kind", "cluster_id", "broker_id", "first_time", "last_time", "problem", "run_id")
-    return _with_micros(lake.rows(LOG_FILES, *names))
-
-
-def _with_micros(rows: pa.Table) -> list[dict[str, Any]]:
-    """Rows with instants in microseconds: ``first_us`` for ``first_time``."""
-    columns = {
-        name.removesuffix("_time") + "_us" if name.endswith("_time") else name: (
-            column.cast(pa.int64()) if name.endswith("_time") else column
-        )
-        for name, column in zip(rows.column_names, rows.columns, strict=True)
-    }
-    told: list[dict[str, Any]] = pa.table(columns).to_pylist()
-    return told
+    return small_rows(lake, LOG_FILES, *_OF_FILES)
 
 
 def _unparsed(lake: Lake) -> list[Hole]:
     """Holes of records that no grammar reads: with NUL bytes, and requests."""
-    where = (pc.field("reason") == _BINARY) | pc.field("template").isin(_COMPLETED)
-    reading = Reading(silver.UNPARSED_LINES, _OF_LINES, by_batch(_counted_unparsed), where, digest="holes")
-    nuls: list[tuple[str, int, int]] = []
-    requests: dict[tuple[str, int | None], list[tuple[int, int, int]]] = {}
-    for row in few_rows(lake, reading, shape(_UNPARSED)).to_pylist():
-        if row["file_id"] is not None:
-            nuls.append((row["file_id"], row["byte_offset"], row["last_us"]))
-        else:
-            owner = row["cluster_id"], row["broker_id"]
-            requests.setdefault(owner, []).append((row["records"], row["first_us"], row["last_us"]))
-    holes = []
-    for owner, parts in requests.items():
-        records, first_us, last_us = zip(*parts, strict=True)
-        holes.append(hole_of_requests(*owner, sum(records), min(first_us), max(last_us)))
+    reader = reader_of(lake, [(silver.UNPARSED_LINES, None)])
+    holes = [hole_of_requests(**row) for row in reader.rows(_REQUESTS)]
+    nuls = reader.rows(_NULS)
     if nuls:
         holes += holes_of_nuls(_around(lake, nuls), {row["file_id"]: row for row in _files(lake)})
     return holes
 
 
-_UNPARSED: Final = {
-    "cluster_id": "string",
-    "broker_id": "int",
-    "file_id": "string",
-    "byte_offset": "long",
-    "records": "long",
-    "first_us": "long",
-    "last_us": "long",
-}
-_UNPARSED_SCHEMA: Final = arrow_schema(_UNPARSED)
-
-
-def _counted_unparsed(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Of each file the first and the last record with NUL bytes; of each broker how many requests are not read."""
-    is_nul = pc.equal(rows.column("reason"), _BINARY)
-    with_nul = pa.table(rows).filter(is_nul)
-    times = micros(with_nul.column("time"))
-    columns = {name: with_nul.column(name) for name in ("cluster_id", "broker_id", "file_id", "byte_offset")}
-    nuls = shaped(_UNPARSED_SCHEMA, len(with_nul), {**columns, "first_us": times, "last_us": times})
-    requests = pa.table(rows).filter(pc.invert(is_nul))
-    keys = ["cluster_id", "broker_id"]
-    requests = pa.table([*map(requests.column, keys), micros(requests.column("time"))], names=[*keys, "time_us"])
-    counts = requests.group_by(keys).aggregate([([], "count_all"), ("time_us", "min"), ("time_us", "max")])
-    names = {"records": "count_all", "first_us": "time_us_min", "last_us": "time_us_max"}
-    values = {name: counts.column(name) for name in keys} | {name: counts.column(it) for name, it in names.items()}
-    of_brokers = shaped(_UNPARSED_SCHEMA, len(counts), values)
-    return one_batch(pa.Table.from_batches([nuls, of_brokers]))
-
-
-def _around(lake: Lake, nuls: Sequence[tuple[str, int, int]]) -> list[Nul]:
+def _around(lake: Lake, nuls: Sequence[Mapping[str, Any]]) -> list[Nul]:
     """The records with the times of the lines before and after them; a record's own time is before what it lacks."""
-    file_ids = sorted({file_id for file_id, _, _ in nuls})[:_FILES_MAX]
+    file_ids = sorted({row["file_id"] for row in nuls})[:_FILES_MAX]
     reader = reader_of(lake, [(LOG_LINES, pc.field("file_id").isin(file_ids))])
-    places = [{"file_id": file_id, "byte_offset": offset} for file_id, offset, _ in nuls if file_id in file_ids]
+    places = [{name: row[name] for name in ("file_id", "byte_offset")} for row in nuls if row["file_id"] in file_ids]
     reader.show("nuls", pa.Table.from_pylist(places))
     around = {(row["file_id"], row["byte_offset"]): (row["since_us"], row["until_us"]) for row in reader.rows(_AROUND)}
     made = []
-    for file_id, byte_offset, time_us in nuls:
-        since_us, until_us = around.get((file_id, byte_offset), (None, None))
-        made.append(Nul(file_id, byte_offset, time_us or since_us, until_us))
+    for row in nuls:
+        since_us, until_us = around.get((row["file_id"], row["byte_offset"]), (None, None))
+        made.append(Nul(row["file_id"], row["byte_offset"], row["time"] or since_us, until_us))
     return made
 
 
+#: Records with NUL bytes.
+_NULS: Final = "SELECT file_id, byte_offset, time FROM silver_unparsed_lines WHERE reason = 'binary'"
+#: Of each broker how many requests that were answered no grammar reads, and when.
+_REQUESTS: Final = """
+    SELECT cluster_id, broker_id, count(*) AS records, min(time) AS since_us, max(time) AS until_us
+    FROM silver_unparsed_lines
+    WHERE reason <> 'binary' AND template IN ('request.completed', 'request.completed_text')
+    GROUP BY cluster_id, broker_id ORDER BY cluster_id, broker_id
+"""
 #: For each place of a file the latest time before it and the earliest one after it.
 _AROUND: Final = """
     SELECT n.file_id, n.byte_offset, epoch_us(max(time) FILTER (l.byte_offset < n.byte_offset)) AS since_us,
@@ -180,9 +140,7 @@ def _missing(holes: Sequence[Hole]) -> pa.Table:
 
 
 def _row(hole: Hole) -> tuple[Any, ...]:
-    since, until = (
-        None if us is None else _EPOCH + timedelta(microseconds=us) for us in (hole.since_us, hole.until_us)
-    )
+    since, until = (None if us is None else instant(us) for us in (hole.since_us, hole.until_us))
     return (hole.cluster_id, _broker(hole), hole.kind, hole.reason, since, until, hole.records, hole.message)
 
 

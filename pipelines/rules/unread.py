@@ -32,8 +32,8 @@ def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[
     A file is whole again once a run has read another content under its name.
 
     Args:
-        files: rows of ``bronze.log_files``, with `first_us` and `last_us`.
-        unread: rows of ``bronze.unread_files``, with `modified_us`.
+        files: rows of ``bronze.log_files``; times are microseconds.
+        unread: rows of ``bronze.unread_files``, likewise.
     """
     rows = list(files)
     newest: dict[str, str] = {}
@@ -46,14 +46,14 @@ def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[
         if problem and is_lost(problem) and newest.get(row["path"], "") <= row["run_id"]:
             until_us = _next_us(row, rows)
             owner = row["cluster_id"] or UNKNOWN_CLUSTER, row["broker_id"], row["kind"]
-            holes.append(_not_read(*owner, row["path"], problem, row["last_us"], until_us))
+            holes.append(_not_read(*owner, row["path"], problem, row["last_time"], until_us))
     owners = _owners(rows)
     for row in unread:
         # A bundle among the logs of a broker has logs of that broker; of a folder nothing tells whose they are.
         folder = str(PurePath(row["path"].partition(MEMBER)[0]).parent)
         cluster_id, broker_id = owners.get(folder) or _only_cluster(rows)
         kind = kind_of_name(row["path"])[0] or OTHER
-        holes.append(_not_read(cluster_id, broker_id, kind, row["path"], row["problem"], None, row["modified_us"]))
+        holes.append(_not_read(cluster_id, broker_id, kind, row["path"], row["problem"], None, row["modified_time"]))
     return holes
 
 
@@ -74,11 +74,11 @@ def _next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> int |
     same = ("cluster_id", "broker_id", "kind")
     return min(
         (
-            other["first_us"]
+            other["first_time"]
             for other in rows
-            if other["first_us"] is not None
-            and other["first_us"] > (row["last_us"] or 0)
-            and row["last_us"] is not None
+            if other["first_time"] is not None
+            and other["first_time"] > (row["last_time"] or 0)
+            and row["last_time"] is not None
             and all(other[name] == row[name] for name in same)
         ),
         default=None,

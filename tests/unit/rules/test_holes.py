@@ -149,19 +149,19 @@ def test_a_broker_without_a_request_log_among_others_lacks_it() -> None:
 
 def log_row(path: str, problem: str | None = None, run_id: str = "r1", **values: object) -> dict[str, object]:
     row = {"file_id": path, "path": path, "kind": "server", "cluster_id": "c", "broker_id": 1, "run_id": run_id}
-    return row | {"first_us": 0, "last_us": 5, "problem": problem} | values
+    return row | {"first_time": 0, "last_time": 5, "problem": problem} | values
 
 
 def test_a_file_that_was_not_read_to_its_end_is_a_hole_until_it_is() -> None:
     cut = log_row("a/1.log", "truncated gzip after 9 bytes of content: copy the file again")
-    later = log_row("a/2.log", first_us=9, last_us=12)
+    later = log_row("a/2.log", first_time=9, last_time=12)
     (hole,) = holes_of_files([cut, later], [])
     assert (hole.broker_id, hole.reason, hole.since_us, hole.until_us) == (1, "not_read", 5, 9)
     assert holes_of_files([cut, later, log_row("a/1.log", run_id="r2", file_id="other")], []) == []
-    member = {"path": "a/logs.zip!/b/server.log", "problem": "is encrypted: unpack it first", "modified_us": 7}
+    member = {"path": "a/logs.zip!/b/server.log", "problem": "is encrypted: unpack it first", "modified_time": 7}
     (hole,) = holes_of_files([later, log_row("c/3.log", broker_id=2)], [member])
     assert (hole.broker_id, hole.kind) == (1, "server")
-    unread = {"path": "a/server.log.3", "problem": "cannot be read (permission denied)", "modified_us": 7}
+    unread = {"path": "a/server.log.3", "problem": "cannot be read (permission denied)", "modified_time": 7}
     (hole,) = holes_of_files([later], [unread])
     assert (hole.cluster_id, hole.broker_id, hole.kind, hole.until_us) == ("c", 1, "server", 7)
 

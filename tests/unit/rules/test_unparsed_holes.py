@@ -1,8 +1,11 @@
 """What tasks and the driver make of records that no grammar reads, and of holes, for the tables."""
 
+from pathlib import Path
+
 import duckdb
 import pyarrow as pa
 
+from pipelines.lake.reader import LakeReader
 from pipelines.lake.table_files import rows_table
 from pipelines.rules import holes_stage
 from pipelines.rules.holes import Hole
@@ -18,11 +21,11 @@ def test_records_with_nul_come_one_by_one_and_requests_are_counted() -> None:
         {**same, "byte_offset": 19, "time": 5, "template": "request.completed", "reason": "bad_json"},
         {**same, "byte_offset": 29, "time": 8, "template": "request.completed", "reason": "bad_json"},
     ]
-    counted = holes_stage._counted_unparsed(table_rows(silver.UNPARSED_LINES, rows)).to_pylist()
-    assert [(row["file_id"], row["byte_offset"], row["records"], row["last_us"]) for row in counted] == [
-        ("f", 9, None, 0),
-        (None, None, 2, 8),
-    ]
+    reader = LakeReader(Path("lake"), {})
+    reader.show(silver.UNPARSED_LINES.full_name, pa.Table.from_batches([table_rows(silver.UNPARSED_LINES, rows)]))
+    assert reader.rows(holes_stage._NULS) == [{"file_id": "f", "byte_offset": 9, "time": 0}]
+    (counted,) = reader.rows(holes_stage._REQUESTS)
+    assert counted == {"cluster_id": "c", "broker_id": 1, "records": 2, "since_us": 5, "until_us": 8}
 
 
 def test_a_record_without_a_time_lies_between_its_neighbours() -> None:
