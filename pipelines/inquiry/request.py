@@ -16,7 +16,7 @@ from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, pla
 from pipelines.inquiry.read_lines import FAR_US
 from pipelines.kafka.errors import error_name
 from pipelines.lake.reader import LakeReader
-from pipelines.report.cluster.stories import AFTER_US, BEFORE_US, StoryRows, lines_of, stories
+from pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
 from pipelines.report.figures import PHASES, SPLIT
 
 #: Parts of a wait as sentences name them.
@@ -232,22 +232,4 @@ def request_rows(reader: LakeReader, key: dict[str, Any]) -> RequestRows:
         **parameters,
     )
     operation = operations[0] if operations else None
-    return RequestRows(phases, operation, lines[0] if lines else None, _fetches(reader, operation))
-
-
-def _fetches(reader: LakeReader, operation: dict[str, Any] | None) -> Rows:
-    if operation is None or operation["operation"] != "produce" or operation["closing_topic"] is None:
-        return []
-    return reader.rows(
-        """SELECT time, broker_id, topic, partition, replica_id, fetch_offset, dequeued_time, handled_time,
-                  completed_time, response_bytes, file_id, byte_offset, line_no
-           FROM silver_replica_fetches
-           WHERE cluster_id = $cluster AND broker_id = $broker AND topic = $topic AND partition = $partition
-             AND source = 'request' AND dequeued_time BETWEEN $since AND $until""",
-        cluster=operation["cluster_id"],
-        broker=operation["broker_id"],
-        topic=operation["closing_topic"],
-        partition=operation["closing_partition"],
-        since=instant(operation["handled_time"] - BEFORE_US),
-        until=instant(operation["completed_time"] + AFTER_US),
-    )
+    return RequestRows(phases, operation, lines[0] if lines else None, fetches_near(reader, operations[:1]))

@@ -14,6 +14,8 @@ from pipelines.lake.parquet import read_files
 from pipelines.lake.reader import LakeReader
 from schemas.table import TableSpec
 
+#: A table, and rows of it; None: all.
+Needed = tuple[TableSpec, pc.Expression | None]
 #: Larger tables, bytes as stored, are not searched for single rows.
 SEARCHED_MAX = 512 * 1024 * 1024
 
@@ -26,14 +28,20 @@ def of_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc
     return of_it if where is None else of_it & where
 
 
-def reader_of(lake: Lake, needed: Iterable[tuple[TableSpec, pc.Expression | None]]) -> LakeReader:
+def reader_of(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Needed] = ()) -> LakeReader:
     """DuckDB over tables of a lake.
 
     Args:
         needed: rows that are asked for, by table; files without any are left out.
+        searched: the same of tables of which a few rows are asked for; one that is too large for that is shown empty.
     """
-    tables = list(needed)
+    tables = [*needed]
+    too_large: list[Needed] = []
+    for table in searched:
+        (tables if is_searchable(lake, table[0]) else too_large).append(table)
     reader = LakeReader(lake.root, {spec.full_name: lake.path(spec) for spec, _ in tables})
+    for spec, _ in too_large:
+        reader.show(spec.full_name, spec.arrow_schema.empty_table())
     for spec, where in tables:
         files = lake.files(spec, where) if lake.has_rows(spec) else None
         if files is None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.lake.reader import LakeReader
 
 #: File id, and offset of the first byte in the decompressed file.
 Place = tuple[str, int]
+#: Time of its line in microseconds, broker, connection, correlation id.
+Request = tuple[int, int, str, int]
 
 
 class Line(NamedTuple):
@@ -78,6 +81,30 @@ def lines_at(reader: LakeReader, places: Iterable[Place], chars_max: int) -> dic
         for row in rows
         if row["file_id"] in paths
     }
+
+
+def request_lines(reader: LakeReader, requests: Iterable[Request]) -> dict[Request, dict[str, Any]]:
+    """Where the lines of produces and of coordinators' requests stand: `file_id`, `byte_offset` and `line_no`.
+
+    The same line in two files is one request; always the same one of them is given.
+    """
+    asked = list(dict.fromkeys(requests))
+    if not asked:
+        return {}
+    reader.show("asked", pa.table([*map(pa.array, zip(*asked, strict=True))], names=["us", "broker", "peer", "number"]))
+    rows = reader.rows(_REQUEST_LINES)
+    names = ("file_id", "byte_offset", "line_no")
+    return {(row["us"], row["broker"], row["peer"], row["number"]): {name: row[name] for name in names} for row in rows}
+
+
+_OF_REQUESTS = "SELECT time, broker_id, connection, correlation_id, file_id, byte_offset, line_no FROM"
+_REQUEST_LINES = f"""
+    SELECT a.*, min((file_id, byte_offset, line_no)) AS place, place[1] AS file_id, place[2] AS byte_offset,
+        place[3] AS line_no
+    FROM ({_OF_REQUESTS} silver_produce_requests UNION ALL {_OF_REQUESTS} silver_requests) r JOIN asked a
+        ON epoch_us(r.time) = a.us AND r.broker_id = a.broker AND r.connection = a.peer AND r.correlation_id = a.number
+    GROUP BY ALL
+"""
 
 
 def paths_of(reader: LakeReader, register: str, file_ids: Iterable[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from pipelines.base.threads import concurrently
 from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.lake.clusters import UNKNOWN
 from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import is_searchable, of_cluster, reader_of, rows_at
+from pipelines.lake.lake_reads import of_cluster, reader_of, rows_at
 from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.assemble import assemble
@@ -40,7 +40,7 @@ _OF_FILES = (
     *("problem", "first_time", "last_time", "resolution_us"),
 )
 #: What statements of `pipelines.report.small_tables` add up.
-_ADDED_UP = (LOG_FILES, EVIDENCE, COVERAGE, BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR, ISR_TIMELINE)
+_ADDED_UP = (LOG_FILES, COVERAGE, BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR, ISR_TIMELINE)
 _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")
 #: Clocks that are further apart than any that are kept in step: one is wrong, or its log is in another time zone.
 _FAR = (pc.field("lowest_ms") > FAR_APART_MS) | (pc.field("highest_ms") < -FAR_APART_MS)
@@ -139,11 +139,11 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
     of_all = rows(VIOLATIONS, *VIOLATIONS.column_names)
     findings = small.findings(of_all, bounds)
     of_cluster_id = {"cluster": cluster_id}
-    is_sought = bool(findings) and is_searchable(lake, LOG_LINES)
-    reader = reader_of(lake, [(spec, None) for spec in (*_ADDED_UP, *([LOG_LINES] if is_sought else []))])
-    if not is_sought:
-        reader.show(LOG_LINES.full_name, LOG_LINES.arrow_schema.empty_table())
-    evidence = reader.rows(small.EVIDENCE, ids=[row["finding_id"] for row in findings], **of_cluster_id)
+    reader = reader_of(lake, [(spec, None) for spec in _ADDED_UP])
+    evidence = []
+    if findings:
+        of_findings = reader_of(lake, [(EVIDENCE, None)], [(LOG_LINES, None)])
+        evidence = of_findings.rows(small.EVIDENCE, ids=[row["finding_id"] for row in findings], **of_cluster_id)
     configs = reader.rows(small.CONFIGS, **of_cluster_id)
     return {
         "files": files,

@@ -17,8 +17,9 @@ from pipelines.incidents import broker_runs
 from pipelines.kafka.replayed import as_they_happened
 from pipelines.kafka.strays import is_possible
 from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import is_searchable, of_cluster, reader_of
-from pipelines.lake.lines import Place, at, texts_at
+from pipelines.lake.lake_reads import of_cluster, reader_of
+from pipelines.lake.lines import Place, at, request_lines, texts_at
+from pipelines.lake.reader import LakeReader
 from pipelines.report import queries
 from pipelines.report import small_tables as small
 from pipelines.report.cluster import clocks, events, lives, settings, stories
@@ -39,11 +40,6 @@ from schemas.table import TableSpec
 
 _OF_FILES = ("file_id", "path", "cluster_id", "broker_id", "size_bytes", "line_count", "first_time", "last_time")
 _OF_OPERATIONS = DELAYED_OPERATIONS.column_names
-_OF_REQUESTS = ("time", "broker_id", "connection", "correlation_id", "file_id", "byte_offset", "line_no")
-_OF_FETCHES = (
-    *("time", "broker_id", "topic", "partition", "replica_id", "fetch_offset", "dequeued_time", "handled_time"),
-    *("completed_time", "response_bytes", "file_id", "byte_offset", "line_no"),
-)
 _OF_EVENTS = ("time", "cluster_id", "broker_id", "event")
 _CONTROLLER_EVENTS = (
     *("controller_elected", "controller_resigned"),
@@ -201,13 +197,25 @@ def _story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -
         row["partitions"] = [_plain(part) for part in row["partitions"]]
     places = {operation_id: place for place, operation_id in enumerate(worst)}
     operations.sort(key=lambda row: places[row["operation_id"]])
+    reader = _reader_of_stories(tables.lake, operations)
     bare = stories.StoryRows(
         operations=operations,
-        requests=_requests_of(tables, operations),
-        fetches=_fetches_of(tables, operations),
+        requests=_requests_of(reader, operations),
+        fetches=stories.fetches_near(reader, operations),
         paths=paths,
     )
     return replace(bare, texts=_texts(tables, stories.lines_of(bare)))
+
+
+def _reader_of_stories(lake: Lake, operations: Rows) -> LakeReader:
+    """DuckDB over what operations' requests and fetches may be in; over nothing of tables that are too large."""
+    times = [time for row in operations for time in (row["handled_time"], row["completed_time"])]
+    taken_up = pc.field("dequeued_time")
+    around = taken_up >= instant(min(times) - stories.BEFORE_US)
+    around &= taken_up <= instant(max(times) + stories.AFTER_US)
+    of_lines = _at("time", (row["line_time"] for row in operations))
+    needed = [(silver.PRODUCE_REQUESTS, of_lines), (silver.REQUESTS, of_lines), (silver.REPLICA_FETCHES, around)]
+    return reader_of(lake, searched=needed)
 
 
 def _plain(part: dict[str, Any]) -> dict[str, Any]:
@@ -215,39 +223,20 @@ def _plain(part: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in part.items() if not isinstance(value, datetime)}
 
 
-def _requests_of(tables: _Tables, operations: Rows) -> Rows:
-    where = pc.field("correlation_id").isin(_values(operations, "correlation_id", pa.int32()))
-    where &= pc.field("connection").isin(_values(operations, "connection", pa.string()))
-    where &= _at("time", (row["line_time"] for row in operations))
-    specs = [spec for spec in (silver.PRODUCE_REQUESTS, silver.REQUESTS) if is_searchable(tables.lake, spec)]
-    return [row for spec in specs for row in tables.rows(spec, *_OF_REQUESTS, where=where)]
-
-
-def _fetches_of(tables: _Tables, operations: Rows) -> Rows:
-    waited = [row for row in operations if row["closing_replica"] is not None and row["closing_topic"] is not None]
-    if not waited or not is_searchable(tables.lake, silver.REPLICA_FETCHES):
-        return []
-    where = (
-        pc.field("topic").isin(_values(waited, "closing_topic", pa.string()))
-        & pc.field("replica_id").isin(_values(waited, "closing_replica", pa.int32()))
-        & (pc.field("dequeued_time") >= instant(min(row["handled_time"] for row in waited) - stories.BEFORE_US))
-        & (pc.field("dequeued_time") <= instant(max(row["completed_time"] for row in waited) + stories.AFTER_US))
-    )
-    fetches = tables.table(silver.REPLICA_FETCHES, *_OF_FETCHES, where=where)
-    return dicts(fetches.filter(stories.near(fetches, waited)))
+def _requests_of(reader: LakeReader, operations: Rows) -> Rows:
+    names = ("time", "broker_id", "connection", "correlation_id")
+    known = [row for row in operations if row["connection"] is not None and row["correlation_id"] is not None]
+    keys = [(row["line_time"], *(row[name] for name in names[1:])) for row in known]
+    return [dict(zip(names, key, strict=True)) | line for key, line in request_lines(reader, keys).items()]
 
 
 def _texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
-    if not lines or not is_searchable(tables.lake, bronze.LOG_LINES):
+    if not lines:
         return {}
-    reader = reader_of(tables.lake, [(bronze.LOG_LINES, at(lines) & _at("time", lines.values()))])
-    return texts_at(reader, lines)
+    where = at(lines) & _at("time", lines.values())
+    return texts_at(reader_of(tables.lake, searched=[(bronze.LOG_LINES, where)]), lines)
 
 
 def _at(name: str, times_us: Iterable[int]) -> pc.Expression:
     """Rows of some instants, by which parts of large files are left out: their rows lie in order of time."""
     return pc.field(name).isin(pa.array(sorted(set(times_us)), pa.timestamp("us", "UTC")))
-
-
-def _values(rows: Iterable[dict[str, Any]], name: str, kind: pa.DataType) -> pa.Array:
-    return pa.array(sorted({row[name] for row in rows if row[name] is not None}), kind)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pipelines.base.values import instant
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
-from pipelines.lake.lines import Line, Place, at, lines_at, paths_of, rows_at
+from pipelines.lake.lines import Line, Place, Request, at, lines_at, paths_of, request_lines, rows_at
 from pipelines.rules.findings import Found
 from pipelines.rules.rule import Ref
 from schemas.audit import EVIDENCE
@@ -27,9 +27,6 @@ TEXT_CHARS_MAX = 2000
 _ABOUT_US = 3_600_000_000
 #: What a damaged file tells of as later than this (in the year 2900) is no instant.
 _LAST_US = 29_348_006_400_000_000
-
-#: Time in microseconds, broker, connection, correlation id.
-Request = tuple[int, int, str, int]
 
 
 class Lines(NamedTuple):
@@ -97,26 +94,10 @@ def _request(ref: Ref) -> Request | None:
 def _request_places(lake: Lake, requests: Sequence[Request]) -> Mapping[Request, Place]:
     if not requests:
         return {}
-    asked = pa.table([*map(pa.array, zip(*requests, strict=True))], names=["us", "broker_id", "connection", "number"])
     times = pa.array(sorted({request[0] for request in requests}), pa.timestamp("us", "UTC"))
     where = pc.field("time").isin(times) & pc.field("correlation_id").isin([request[3] for request in requests])
-    reader = reader_of(lake, [(PRODUCE_REQUESTS, where), (REQUESTS, where)])
-    reader.show("asked", asked)
-    return {
-        (row["us"], row["broker_id"], row["connection"], row["number"]): (row["file_id"], row["byte_offset"])
-        for row in reader.rows(_REQUEST_LINES)
-    }
-
-
-_OF_REQUESTS = "SELECT time, broker_id, connection, correlation_id, file_id, byte_offset FROM"
-#: The same line in two files is one request; always the same one of them is shown.
-_REQUEST_LINES = f"""
-    SELECT a.*, min((file_id, byte_offset)) AS place, place[1] AS file_id, place[2] AS byte_offset
-    FROM ({_OF_REQUESTS} silver_produce_requests UNION ALL {_OF_REQUESTS} silver_requests) r JOIN asked a
-        ON epoch_us(r.time) = a.us AND r.broker_id = a.broker_id AND r.connection = a.connection
-            AND r.correlation_id = a.number
-    GROUP BY ALL
-"""
+    lines = request_lines(reader_of(lake, [(PRODUCE_REQUESTS, where), (REQUESTS, where)]), requests)
+    return {request: (line["file_id"], line["byte_offset"]) for request, line in lines.items()}
 
 
 def _lines(lake: Lake, places: Sequence[Place], within: pc.Expression | None = None) -> dict[Place, Line]:
@@ -134,7 +115,8 @@ def _data_lines(lake: Lake, places: Sequence[Place]) -> dict[tuple[Place, str | 
     paths = paths_of(reader, "bronze_data_files", {file_id for file_id, _ in places})
     lines: dict[tuple[Place, str | None, int | None], Line] = {}
     for spec, columns, text_of in _TEXTS:
-        names = ", ".join(("file_id", "byte_offset", "topic", "partition", *columns))
+        # A column is called offset, as a clause of SQL is.
+        names = ", ".join(f'"{name}"' for name in ("file_id", "byte_offset", "topic", "partition", *columns))
         for row in rows_at(reader, spec.full_name.replace(".", "_"), places, names):
             file_id, byte_offset = row["file_id"], row["byte_offset"]
             text = text_of(row)

@@ -61,7 +61,6 @@ SPARK_SHELLS = {
     "pipelines.lake.lake_reads",
     "pipelines.spark.tasks",
     "pipelines.gold.audit_stage",
-    "pipelines.lake.lines",
     "pipelines.rules.evidence_stage",
     "pipelines.rules.incremental",
     "pipelines.rules.holes_stage",

@@ -1,6 +1,6 @@
-"""Stories of single requests: what one waited for, who answered when, with the lines that say so. Pure.
+"""Stories of single requests: what one waited for, who answered when, with the lines that say so.
 
-Rows are those of the tables; their times are microseconds.
+Rows are those of the tables; their times are microseconds. All is pure but `fetches_near`, which asks a lake.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.base.values import iso_utc
 from pipelines.kafka.errors import error_name
+from pipelines.lake.reader import LakeReader
 from pipelines.report.cluster.parts import Step, Story, StoryPart
 from pipelines.report.figures import COORDINATOR, PRODUCE, SPLIT, to_ms
 
@@ -37,7 +37,7 @@ class StoryRows:
 
     operations: Rows = ()  #: rows of ``gold.delayed_operations``, the worst first
     requests: Rows = ()  #: their rows of silver
-    fetches: Rows = ()  #: those of the replicas that they waited for, of the same partitions and time
+    fetches: Rows = ()  #: as `fetches_near` gives them
     texts: Mapping[tuple[str, int], str] = field(default_factory=dict)  #: of lines, by file and offset
     paths: Mapping[str, str] = field(default_factory=dict)  #: of files
 
@@ -48,24 +48,28 @@ def stories(rows: StoryRows) -> tuple[Story, ...]:
     return tuple(_story(row, lines.get(_key(row, row["line_time"])), of_replica, rows) for row in rows.operations)
 
 
-def near(fetches: pa.Table, operations: Rows) -> pa.ChunkedArray:
-    """Which fetches are of a replica, partition and time that an operation waited for."""
-    taken_up = fetches["dequeued_time"].cast(pa.int64())
-    chosen = pa.chunked_array([pa.array([False] * fetches.num_rows, pa.bool_())])
-    for row in operations:
-        of_it = pc.and_(
-            pc.greater_equal(taken_up, row["handled_time"] - BEFORE_US),
-            pc.less_equal(taken_up, row["completed_time"] + AFTER_US),
-        )
-        for name, value in (
-            ("broker_id", row["broker_id"]),
-            ("topic", row["closing_topic"]),
-            ("partition", row["closing_partition"]),
-            ("replica_id", row["closing_replica"]),
-        ):
-            of_it = pc.and_(of_it, pc.equal(fetches[name], value))
-        chosen = pc.or_(chosen, pc.fill_null(of_it, False))
-    return chosen
+def fetches_near(reader: LakeReader, operations: Rows) -> Rows:
+    """Fetches of the partition that each operation waited for last, by any replica, around its wait."""
+    waits = [
+        {name: row[name] for name in ("cluster_id", "broker_id", "closing_topic", "closing_partition")}
+        | {"since_us": row["handled_time"] - BEFORE_US, "until_us": row["completed_time"] + AFTER_US}
+        for row in operations
+        if row["operation"] == "produce" and row["closing_topic"] is not None
+    ]
+    if not waits:
+        return []
+    reader.show("waits", pa.Table.from_pylist(waits))
+    return reader.rows(_FETCHES)
+
+
+_FETCHES = """
+    SELECT DISTINCT time, f.broker_id, topic, partition, replica_id, fetch_offset, dequeued_time, handled_time,
+        completed_time, response_bytes, file_id, byte_offset, line_no
+    FROM silver_replica_fetches f JOIN waits w ON f.cluster_id = w.cluster_id AND f.broker_id = w.broker_id
+        AND topic = closing_topic AND partition = closing_partition
+        AND epoch_us(dequeued_time) BETWEEN since_us AND until_us
+    WHERE source = 'request'
+"""
 
 
 def lines_of(rows: StoryRows) -> dict[tuple[str, int], int]:

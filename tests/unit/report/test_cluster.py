@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from pipelines.incidents.broker_runs import runs
+from pipelines.lake.reader import LakeReader
 from pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
 from pipelines.report.cluster.lives import lives, restarts
 from pipelines.report.cluster.settings import settings
-from pipelines.report.cluster.stories import StoryRows, lines_of, near, stories
+from pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
+from schemas.silver import REPLICA_FETCHES
 from tests.unit.report.rows import Row
 
 S = 1_000_000
@@ -371,13 +374,11 @@ def test_an_operation_of_no_known_partition_has_a_story_too() -> None:
     assert any(step.what == "Left the request handler: the wait begins." for step in story.steps)
 
 
-def test_fetches_near_an_operation_are_those_of_its_replica_partition_and_time() -> None:
+def test_fetches_near_an_operation_are_those_of_its_partition_and_time() -> None:
     rows = [*FETCHES, fetch(5, 10.2, 100, replica_id=3), fetch(6, 10.2, 100, partition=1), fetch(7, 30, 200)]
-    table = pa.Table.from_pylist(
-        [
-            {name: row[name] for name in ("broker_id", "topic", "partition", "replica_id", "dequeued_time")}
-            for row in rows
-        ]
-    )
-    assert near(table, [operation()]).to_pylist() == [True, True, True, True, False, False, False]
-    assert near(table.slice(0, 0), [operation()]).to_pylist() == []
+    stored = [{"cluster_id": "c", "source": "request", **row} for row in rows]
+    reader = LakeReader(Path("lake"), {})
+    reader.show(REPLICA_FETCHES.full_name, pa.Table.from_pylist(stored, REPLICA_FETCHES.arrow_schema))
+    near = fetches_near(reader, [operation(cluster_id="c", operation="produce")])
+    assert sorted(row["line_no"] for row in near) == [1, 2, 3, 4, 5]
+    assert fetches_near(reader, [operation(operation="fetch")]) == []
