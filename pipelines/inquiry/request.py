@@ -232,4 +232,5 @@ def request_rows(reader: LakeReader, key: dict[str, Any]) -> RequestRows:
         **parameters,
     )
     operation = operations[0] if operations else None
-    return RequestRows(phases, operation, lines[0] if lines else None, fetches_near(reader, operations[:1]))
+    fetches = fetches_near(reader, operations[:1], of_others=True)
+    return RequestRows(phases, operation, lines[0] if lines else None, fetches)

@@ -48,10 +48,14 @@ def stories(rows: StoryRows) -> tuple[Story, ...]:
     return tuple(_story(row, lines.get(_key(row, row["line_time"])), of_replica, rows) for row in rows.operations)
 
 
-def fetches_near(reader: LakeReader, operations: Rows) -> Rows:
-    """Fetches of the partition that each operation waited for last, by any replica, around its wait."""
+def fetches_near(reader: LakeReader, operations: Rows, *, of_others: bool = False) -> Rows:
+    """Fetches of the partition that each operation waited for last, by the replica that closed it, around its wait.
+
+    Args:
+        of_others: also those by other replicas.
+    """
     waits = [
-        {name: row[name] for name in ("cluster_id", "broker_id", "closing_topic", "closing_partition")}
+        {name: row[name] for name in _WAITED_FOR}
         | {"since_us": row["handled_time"] - BEFORE_US, "until_us": row["completed_time"] + AFTER_US}
         for row in operations
         if row["operation"] == "produce" and row["closing_topic"] is not None
@@ -59,16 +63,17 @@ def fetches_near(reader: LakeReader, operations: Rows) -> Rows:
     if not waits:
         return []
     reader.show("waits", pa.Table.from_pylist(waits))
-    return reader.rows(_FETCHES)
+    return reader.rows(_FETCHES, of_others=of_others)
 
 
+_WAITED_FOR = ("cluster_id", "broker_id", "closing_topic", "closing_partition", "closing_replica")
 _FETCHES = """
     SELECT DISTINCT time, f.broker_id, topic, partition, replica_id, fetch_offset, dequeued_time, handled_time,
         completed_time, response_bytes, file_id, byte_offset, line_no
     FROM silver_replica_fetches f JOIN waits w ON f.cluster_id = w.cluster_id AND f.broker_id = w.broker_id
         AND topic = closing_topic AND partition = closing_partition
         AND epoch_us(dequeued_time) BETWEEN since_us AND until_us
-    WHERE source = 'request'
+    WHERE source = 'request' AND ($of_others OR replica_id = closing_replica)
 """
 
 

@@ -379,6 +379,7 @@ def test_fetches_near_an_operation_are_those_of_its_partition_and_time() -> None
     stored = [{"cluster_id": "c", "source": "request", **row} for row in rows]
     reader = LakeReader(Path("lake"), {})
     reader.show(REPLICA_FETCHES.full_name, pa.Table.from_pylist(stored, REPLICA_FETCHES.arrow_schema))
-    near = fetches_near(reader, [operation(cluster_id="c", operation="produce")])
-    assert sorted(row["line_no"] for row in near) == [1, 2, 3, 4, 5]
+    produce = operation(operation="produce")
+    assert sorted(row["line_no"] for row in fetches_near(reader, [produce])) == [1, 2, 3, 4]
+    assert sorted(row["line_no"] for row in fetches_near(reader, [produce], of_others=True)) == [1, 2, 3, 4, 5]
     assert fetches_near(reader, [operation(operation="fetch")]) == []
