@@ -55,6 +55,11 @@ def count(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+def number(value: int, noun: str, plural: str = "") -> str:
+    """So many things: ``1 partition``, ``1,204 partitions``, ``2 entries``."""
+    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
+
+
 def ms(value: float | None) -> str:
     """Milliseconds: two decimals below 10, one below 1000, none above."""
     if value is None:

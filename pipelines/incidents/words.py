@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from pipelines.base.plain import number as number
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Partitions, or brokers, that a sentence names; of more it gives the number.
 NAMED_MAX = 3
@@ -50,11 +52,6 @@ def lasting(duration_us: float) -> str:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     days, hours = divmod(hours, 24)
     return f"{days} days {hours} h" if hours else f"{days} days"
-
-
-def number(value: int, noun: str, plural: str = "") -> str:
-    """``1 partition``, ``1,204 partitions``."""
-    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
 
 
 def times(value: int) -> str:

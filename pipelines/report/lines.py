@@ -5,15 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, count, plain
+from pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, plain
 
 #: Of a list that may be long only so many entries are shown.
 SHOWN_MAX = 5
-
-
-def number(value: int, what: str) -> str:
-    """``1 incident``, ``2 incidents``."""
-    return f"{count(value)} {what}{'' if value == 1 else 's'}"
 
 
 def wrapped(line: str) -> Iterator[str]:

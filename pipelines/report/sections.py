@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.base.plain import count, ms, plain, share
+from pipelines.base.plain import count, ms, number, plain, share
 from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.correctness import NOT_APPLICABLE, place_of, rule_state
-from pipelines.report.lines import SHOWN_MAX, left_out, listed, number, table, wrapped
+from pipelines.report.lines import SHOWN_MAX, left_out, listed, table, wrapped
 from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
 from pipelines.report.model import CLEAN, Broker, Finding, Report
 from pipelines.report.render_markdown import KIND_LABELS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pipelines.base.plain import TEXT_MAX, WIDTH_MAX, count, plain, share
+from pipelines.base.plain import TEXT_MAX, WIDTH_MAX, count, number, plain, share
 from pipelines.report.correctness import rule_states
 from pipelines.report.happened import Chain, account_of, headline, story, verdict_sentence, window
-from pipelines.report.lines import SHOWN_MAX, indented, listed, number, wrapped
+from pipelines.report.lines import SHOWN_MAX, indented, listed, wrapped
 from pipelines.report.model import Coverage, Report, Window
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
