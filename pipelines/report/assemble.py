@@ -290,10 +290,10 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
     logged = {_node(row): row for row in rows.lifecycle}
 
     def broker(node: Node) -> Broker:
-        of_node = sorted(files[node], key=lambda row: (row["last_us"] or 0, row["path"]))
+        of_node = sorted(files[node], key=lambda row: (row["last_time"] or 0, row["path"]))
         said = [logged[node]] if node in logged else []
-        starts = [row["first_us"] for row in of_node if row["first_us"] is not None]
-        ends = [row["last_us"] for row in of_node if row["last_us"] is not None]
+        starts = [row["first_time"] for row in of_node if row["first_time"] is not None]
+        ends = [row["last_time"] for row in of_node if row["last_time"] is not None]
         whole = _grown(of_node)
         return Broker(
             broker_id=node[1],
@@ -315,7 +315,7 @@ def _grown(files: Rows) -> Rows:
     """Each file once: one that was read as it grew has a row for each time, and all of them begin alike."""
     longest: dict[tuple[object, ...], Any] = {}
     for row in files:
-        begins = row["path"] if row["first_us"] is None else row["first_us"]
+        begins = row["path"] if row["first_time"] is None else row["first_time"]
         key = (row["path"].rpartition("/")[0], row["kind"], begins)
         if key not in longest or row["line_count"] > longest[key]["line_count"]:
             longest[key] = row

@@ -131,9 +131,6 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
         return dicts(lake.rows(spec, *columns, where=of_cluster(cluster_id, where)))
 
-    files = rows(LOG_FILES, *_OF_FILES)
-    for row in files:
-        row |= {"first_us": row.pop("first_time"), "last_us": row.pop("last_time")}
     intervals = rows(REPLICA_BLAME, *_OF_INTERVALS, where=pc.field("singled_out"))
     holes = lake.rows(HOLES, *HOLES.column_names, where=_of_or_of_none(cluster_id))
     of_all = rows(VIOLATIONS, *VIOLATIONS.column_names)
@@ -146,7 +143,7 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
         evidence = of_findings.rows(small.EVIDENCE, ids=[row["finding_id"] for row in findings], **of_cluster_id)
     configs = reader.rows(small.CONFIGS, **of_cluster_id)
     return {
-        "files": files,
+        "files": rows(LOG_FILES, *_OF_FILES),
         "coverage": reader.rows(small.COVERAGE, **of_cluster_id),
         "unparsed": reader.rows(small.UNPARSED, **of_cluster_id),
         "configs": [row for row in configs if row["key"] in small.CONFIG_KEYS],

@@ -222,12 +222,12 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
         clocks[row["cluster_id"]].append(row)
 
     def finding(row: Mapping[str, Any]) -> Finding:
-        mark = fingerprint(row, row["time_us"])
+        mark = fingerprint(row, row["time"])
         evidence = sorted(lines[row["finding_id"]], key=lambda line: int(line["position"]))
         windows = clocks[evidence[0]["cluster_id"]] if evidence else []
         return Finding.of(
             row,
-            time=iso_or_none(row["time_us"]),
+            time=iso_or_none(row["time"]),
             brokers=tuple(row["brokers"]),
             evidence=tuple(map(_evidence, in_order(evidence, _written, windows))),
             evidence_order=order_note([*map(_written, evidence)], windows),
@@ -250,7 +250,7 @@ def _evidence(line: Mapping[str, Any]) -> Evidence:
 
 def _key(row: Mapping[str, Any], order: _Order) -> tuple[Any, ...]:
     """By rule, place and offset; what has none of these comes first."""
-    numbers = (-1 if row[name] is None else row[name] for name in ("partition", "offset_start", "time_us"))
+    numbers = (-1 if row[name] is None else row[name] for name in ("partition", "offset_start", "time"))
     return (*order(row["rule_id"]), row["topic"] or "", *numbers, row["finding_id"])
 
 

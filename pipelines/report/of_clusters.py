@@ -34,7 +34,7 @@ def clusters_in(rows: Collected, bounds: Bounds) -> list[str]:
     present = {row["cluster_id"] for row in rows.findings} | {
         row["cluster_id"] or UNKNOWN
         for row in rows.files
-        if row["first_us"] is not None and bounds.overlap(row["first_us"], row["last_us"] + 1)
+        if row["first_time"] is not None and bounds.overlap(row["first_time"], row["last_time"] + 1)
     }
     is_whole = bounds.since_us is None and bounds.until_us is None
     return sorted(clusters if is_whole else clusters & present or clusters)

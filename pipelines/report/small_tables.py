@@ -114,8 +114,7 @@ def findings(rows: Rows, bounds: Bounds, at_most: int = FINDINGS_MAX) -> Rows:
     ranked: dict[str, list[tuple[tuple[bool, int, str], dict[str, Any]]]] = defaultdict(list)
     for row in rows:
         rank = (row["implied_by"] is not None, next(places[row["severity"], row["rule_id"]]), row["rule_id"])
-        time_us = {"time_us": row["time"], "of_severity": of_severity[row["severity"]]}
-        ranked[row["severity"]].append((rank, {name: value for name, value in row.items() if name != "time"} | time_us))
+        ranked[row["severity"]].append((rank, row | {"of_severity": of_severity[row["severity"]]}))
     return [row for those in ranked.values() for _, row in sorted(those, key=lambda item: item[0])[:at_most]]
 
 

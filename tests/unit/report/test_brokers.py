@@ -11,7 +11,7 @@ RUN = RunInfo(run_id="r", code_version="1", config_hash="c", rules_fingerprint="
 
 
 def read(path: str, second: int | None, lines: int, kind: str = "server") -> Row:
-    times = dict.fromkeys(("first_us", "last_us"), None if second is None else second * 1_000_000)
+    times = dict.fromkeys(("first_time", "last_time"), None if second is None else second * 1_000_000)
     return log_file(path, 1, line_count=lines, kind=kind, kafka_version=None, mode=None, problem=None, **times)
 
 

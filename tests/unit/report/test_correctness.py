@@ -34,7 +34,7 @@ CHECKED = {("c", LOST): 5, ("c", SECOND): 5}
 def microseconds(row: Row) -> Row:
     """As the query gives it."""
     time, rest = row["time"], {name: value for name, value in row.items() if name != "time"}
-    return rest | {"time_us": None if time is None else int(time.timestamp() * 1_000_000), "of_severity": 1}
+    return rest | {"time": None if time is None else int(time.timestamp() * 1_000_000), "of_severity": 1}
 
 
 def brokers(*tiers: Tier, version: str | None = "3.9.0") -> list[Broker]:
@@ -289,7 +289,7 @@ def test_the_report_holds_it() -> None:
         | {"lines": 9, "unparsed": 0, "missing": 0, "request_log": True}
         | {"partition_debug": False, "completion_trace": False}
     ]
-    files = [log_file("1/server.log", 1, first_us=0, last_us=1, kafka_version=None, mode=None, problem=None)]
+    files = [log_file("1/server.log", 1, first_time=0, last_time=1, kafka_version=None, mode=None, problem=None)]
     results = [result(one.rule_id) for one in RULES]
     rows = collected(files=files, coverage=coverage, findings=[microseconds(found(1))], rule_results=results)
     report = assemble(rows, config, info)
@@ -308,7 +308,9 @@ def test_each_of_several_clusters_is_judged_by_itself() -> None:
     of_all: dict[str, list[Row]] = {"files": [], "coverage": [], "rule_results": [], "holes": [hole]}
     marks = {"request_log": True, "partition_debug": True, "completion_trace": True}
     for number, cluster in enumerate(("c", "d"), 1):
-        file = log_file(f"{number}/server.log", 1, first_us=0, last_us=1, kafka_version=None, mode=None, problem=None)
+        file = log_file(
+            f"{number}/server.log", 1, first_time=0, last_time=1, kafka_version=None, mode=None, problem=None
+        )
         of_all["files"].append(file | {"cluster_id": cluster})
         counts = covered(1, "-", 9) | {"lines": 9, "unparsed": 0, "missing": 0} | marks
         of_all["coverage"].append(counts | {"cluster_id": cluster})
@@ -345,13 +347,13 @@ def test_a_cluster_without_logs_of_a_window_is_not_judged_in_it() -> None:
     info = RunInfo("r", "0", "c", "f")
     files = [
         log_file(
-            f"{name}/server.log", 1, first_us=first, last_us=first + 9, kafka_version=None, mode=None, problem=None
+            f"{name}/server.log", 1, first_time=first, last_time=first + 9, kafka_version=None, mode=None, problem=None
         )
         | {"cluster_id": name}
         for name, first in (("early", 0), ("late", 100))
     ]
     rows = collected(files=files, rule_results=[result(cluster_id=name) for name in ("early", "late")])
-    findings = [microseconds(found(1)) | {"cluster_id": "early", "time_us": None}]
+    findings = [microseconds(found(1)) | {"cluster_id": "early", "time": None}]
 
     def judged(rows: Any, since_us: int | None, until_us: int | None) -> list[str]:
         report = assemble(rows, load_config(), info, since_us=since_us, until_us=until_us)
