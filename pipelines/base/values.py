@@ -8,8 +8,9 @@ from typing import Annotated, Any, Self, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-#: ``broker_id`` where nothing tells which broker it was.
+#: ``broker_id`` and ``cluster_id`` where nothing tells which broker or cluster it was.
 UNKNOWN_BROKER = -1
+UNKNOWN_CLUSTER = "unknown"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.bronze.broker_names import BrokerName, broker_name, brokers_of_names
 from pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
 from pipelines.bronze.lives import Life
 
-UNKNOWN = "unknown"
 CONTENT = "content"
 LISTENER = "listener"
 FOLDER = "folder"
@@ -112,7 +112,7 @@ def resolve(files: Sequence[Evidence]) -> dict[str, Identity]:
 
 def named(identity: Identity, cluster: str) -> Identity:
     """The identity, in a cluster that somebody names where nothing tells one."""
-    if identity.cluster_id != UNKNOWN:
+    if identity.cluster_id != UNKNOWN_CLUSTER:
         return identity
     problem = None if identity.problem == _CLUSTER_UNTOLD else identity.problem
     return replace(identity, cluster_id=cluster, problem=problem)
@@ -259,7 +259,7 @@ def _identity(file: Evidence, starts: _Starts, several: bool) -> Identity:
     elif problem is None and file.cluster is None and several:
         problem = _CLUSTER_UNTOLD
     return Identity(
-        cluster_id=file.cluster or UNKNOWN,
+        cluster_id=file.cluster or UNKNOWN_CLUSTER,
         broker_id=file.broker,
         broker_id_source=file.source,
         kafka_version=starts.version(file),

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
-from pipelines.base.values import instant
+from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
 from pipelines.bronze.namesakes import BrokerLog, told_apart
-from pipelines.bronze.neighbours import CONTENT, LISTENER, UNKNOWN, Evidence, Identity, evidence, named, resolve
+from pipelines.bronze.neighbours import CONTENT, LISTENER, Evidence, Identity, evidence, named, resolve
 from pipelines.bronze.passes import Unread
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
@@ -61,7 +61,7 @@ def identify(
     ]
     everything = resolve([*here, *before])
     for path, identity in identities.items():
-        if identity.broker_id is None or identity.cluster_id == UNKNOWN:
+        if identity.broker_id is None or identity.cluster_id == UNKNOWN_CLUSTER:
             identities[path] = everything[path]
         elif identity.kafka_version is None or identity.mode is None:
             other = everything[path]
@@ -70,7 +70,9 @@ def identify(
     if cluster:
         identities = {path: named(identity, cluster) for path, identity in identities.items()}
     identities = {path: replace(identity, logged_cluster_id=logged[path]) for path, identity in identities.items()}
-    stored = [ClusterFile(row["path"], row["cluster_id"] or UNKNOWN, row["logged_cluster_id"]) for row in register]
+    stored = [
+        ClusterFile(row["path"], row["cluster_id"] or UNKNOWN_CLUSTER, row["logged_cluster_id"]) for row in register
+    ]
     stored += [ClusterFile(path, identity.cluster_id, logged[path]) for path, identity in identities.items()]
     require_one_name(said, stored)
     said_of_brokers = _told_apart(new, identities, register)
@@ -117,7 +119,7 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
             is_new=True,
         )
         for item in new
-        if identities[item.path].cluster_id == UNKNOWN
+        if identities[item.path].cluster_id == UNKNOWN_CLUSTER
         and (broker_id := identities[item.path].broker_id) is not None
         and item.first_us is not None
         and item.last_us is not None
@@ -125,7 +127,9 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
     before = [
         BrokerLog(row["path"], row["kind"], row["broker_id"], row["first_time"], row["last_time"])
         for row in (register if logs else ())
-        if row["cluster_id"] in (None, UNKNOWN) and row["broker_id"] is not None and row["last_time"] is not None
+        if row["cluster_id"] in (None, UNKNOWN_CLUSTER)
+        and row["broker_id"] is not None
+        and row["last_time"] is not None
     ]
     return told_apart([*logs, *before])
 
@@ -138,7 +142,7 @@ def _stored_evidence(row: Row, path: str, said: Folders) -> Evidence:
         kind=row["kind"],
         broker=row["broker_id"] if told else None,
         source=row["broker_id_source"] if told else None,
-        cluster=row["cluster_id"] if row["cluster_id"] != UNKNOWN else None,
+        cluster=row["cluster_id"] if row["cluster_id"] != UNKNOWN_CLUSTER else None,
         version=row["kafka_version"] if told else None,
         mode=row["mode"] if told else None,
         first_us=row["first_time"],

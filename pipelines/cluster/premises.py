@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from pipelines.base.instants import SECOND_US
-from pipelines.base.values import UNKNOWN_BROKER
+from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
 from pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
 from pipelines.kafka.controller_rows import EventRow, Ref
 from pipelines.kafka.future_logs import FutureLogLine, FutureLogs, future_logs_of
@@ -74,7 +74,6 @@ MINUTE_US: Final = 60_000_000
 FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
 #: That of any release: up to 0.10 it names the thread and the leader.
 FETCHER_THREAD: Final = r"^(?:broker-\d+-fetcher-\d+|ReplicaFetcherThread-\d+-\d+)$"
-UNKNOWN_CLUSTER: Final = "unknown"
 
 
 class LogFile(NamedTuple):

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pipelines.cluster.premises import LEADER_CHANGE, STARTING, UNKNOWN_CLUSTER, Premises
+from pipelines.base.values import UNKNOWN_CLUSTER
+from pipelines.cluster.premises import LEADER_CHANGE, STARTING, Premises
 from pipelines.controllers.rows import once
 from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
 from pipelines.kafka.context import Contexts

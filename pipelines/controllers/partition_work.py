@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from pipelines.base.instants import TICK_US
-from pipelines.cluster.premises import UNKNOWN_CLUSTER
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.controllers import partition_machine as p
 from pipelines.controllers import replica_machine as r
 from pipelines.controllers.availability import Unavailability, availability

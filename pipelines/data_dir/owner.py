@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
-UNKNOWN = "unknown"
+from pipelines.base.values import UNKNOWN_CLUSTER
 
 
 class LogFile(NamedTuple):
@@ -27,7 +27,7 @@ class Owner(NamedTuple):
 
     def in_cluster(self, name: str) -> Owner:
         """The owner, in a cluster that somebody names where nothing tells one."""
-        if self.cluster_id != UNKNOWN:
+        if self.cluster_id != UNKNOWN_CLUSTER:
             return self
         return self._replace(cluster_id=name, problem=self.problem if self.broker_id is None else None)
 
@@ -57,7 +57,7 @@ def owner(
         near = [log for log in logs if PurePath(log.path).is_relative_to(folder) and log.broker_id is not None]
         nodes = {(log.cluster_id, log.broker_id) for log in near if broker_id in (None, log.broker_id)}
         nodes = {pair for pair in nodes if cluster_id in (None, pair[0])}
-        sure = {pair for pair in nodes if pair[0] != UNKNOWN} or nodes
+        sure = {pair for pair in nodes if pair[0] != UNKNOWN_CLUSTER} or nodes
         if len(sure) == 1:
             found_cluster, found_broker = next(iter(sure))
             return Owner(found_cluster, found_broker, directory)
@@ -65,7 +65,7 @@ def owner(
             break
     lacking = "cluster" if broker_id is not None else "broker"
     problem = f"nothing tells its {lacking}: copy meta.properties, or the broker's server.log, beside it"
-    return Owner(cluster_id or UNKNOWN, broker_id, directory, problem)
+    return Owner(cluster_id or UNKNOWN_CLUSTER, broker_id, directory, problem)
 
 
 def _around(data_dir: str, inputs: Iterable[str]) -> list[PurePath]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from pipelines.base.config import AuditConfig
 from pipelines.base.threads import concurrently
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.bronze.quarantine import quarantined
-from pipelines.cluster.premises import CLOCK_SET_BACK, UNKNOWN_CLUSTER, Premises
+from pipelines.cluster.premises import CLOCK_SET_BACK, Premises
 from pipelines.controllers.stage import replay_of_controllers
 from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.batches import small_rows

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.base.values import UNKNOWN_CLUSTER
+
 Rows = Sequence[Mapping[str, Any]]
 #: Cluster and broker.
 Node = tuple[str, int]
@@ -47,19 +49,19 @@ def runs(lifecycle: Rows, controller: Rows, files: Rows) -> dict[Node, list[Run]
     begun: dict[Node, int] = {}
     for row in files:
         if row["broker_id"] not in (None, _UNKNOWN) and row["first_time"] is not None:
-            node = (row["cluster_id"] or "unknown", row["broker_id"])
+            node = (row["cluster_id"] or UNKNOWN_CLUSTER, row["broker_id"])
             begun[node] = min(begun.get(node, row["first_time"]), row["first_time"])
             said.setdefault(node, [])
     for row in lifecycle:
         if row["broker_id"] is not None and row["event"] in _SAID:
-            said[row["cluster_id"] or "unknown", row["broker_id"]].append((row["time"], row["event"]))
+            said[row["cluster_id"] or UNKNOWN_CLUSTER, row["broker_id"]].append((row["time"], row["event"]))
     noticed: dict[Node, list[tuple[int, bool]]] = defaultdict(list)
     for row in controller:
         if row["event"] in (*_GONE, *_ALIVE):
             for broker_id in {row["subject_broker_id"], *(row["brokers"] or ())} - {None, _UNKNOWN}:
                 # What a node says of itself as it starts is what it reads in the metadata log, and long past.
                 if row["event"] in _GONE or broker_id != row["broker_id"]:
-                    node = (row["cluster_id"] or "unknown", broker_id)
+                    node = (row["cluster_id"] or UNKNOWN_CLUSTER, broker_id)
                     noticed[node].append((row["time"], row["event"] in _GONE))
     return {
         node: _with_ends(_of_own_lines(sorted(lines), begun.get(node)), sorted(noticed[node]))
@@ -74,7 +76,7 @@ def is_orderly(lifecycle: Rows, node: Node, from_us: int, to_us: int) -> bool:
     """
     return any(
         row["event"] == "log_loading"
-        and (row["cluster_id"] or "unknown", row["broker_id"]) == node
+        and (row["cluster_id"] or UNKNOWN_CLUSTER, row["broker_id"]) == node
         and from_us <= row["time"] <= to_us
         and "since clean shutdown file was found" in (row["detail"] or "")
         for row in lifecycle

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.config import Config
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, Rows, boots_apart
 from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, Incident
@@ -77,7 +78,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
     ends: dict[str, int] = {}
     for row in files:
         if row["last_time"] is not None:
-            cluster_id = row["cluster_id"] or "unknown"
+            cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
             ends[cluster_id] = max(ends.get(cluster_id, row["last_time"]), row["last_time"])
     at_start = pc.field("scope") == "broker"
     configs = rows(silver.BROKER_CONFIGS, *_OF_LINES, "key", "value", where=at_start)

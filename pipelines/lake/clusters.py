@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pipelines.base.errors import InputError
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.storage.place import Place
-
-UNKNOWN = "unknown"
 
 
 class ClusterFile(NamedTuple):
@@ -27,8 +26,8 @@ def clusters_of(files: Iterable[ClusterFile]) -> list[str]:
     A file that nothing places is of no cluster by itself.
     """
     there = list(files)
-    with_brokers = {file.cluster_id or UNKNOWN for file in there if file.broker_id is not None}
-    return sorted(with_brokers or {file.cluster_id or UNKNOWN for file in there})
+    with_brokers = {file.cluster_id or UNKNOWN_CLUSTER for file in there if file.broker_id is not None}
+    return sorted(with_brokers or {file.cluster_id or UNKNOWN_CLUSTER for file in there})
 
 
 def cluster_named(lake: Place, files: Iterable[ClusterFile], name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.base.config import Config
 from pipelines.base.recurrence import RunBefore
-from pipelines.base.values import UNKNOWN_BROKER, iso_or_none, iso_utc
+from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, iso_utc
 from pipelines.kafka.releases import shown
 from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.report.blame import blame
@@ -246,7 +246,7 @@ def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
 
 def _node(row: Mapping[str, Any]) -> Node:
     broker_id = row["broker_id"]
-    return (row["cluster_id"] or "unknown", UNKNOWN_BROKER if broker_id is None else broker_id)
+    return (row["cluster_id"] or UNKNOWN_CLUSTER, UNKNOWN_BROKER if broker_id is None else broker_id)
 
 
 def _nodes(file: Mapping[str, Any]) -> list[Node]:

@@ -14,8 +14,7 @@ from pipelines.base.config import Config
 from pipelines.base.errors import InputError
 from pipelines.base.recurrence import RunBefore, run_before
 from pipelines.base.threads import concurrently
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.lake.clusters import UNKNOWN
+from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import of_cluster, reader_of, rows_at
 from pipelines.report import queries
@@ -166,7 +165,7 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
 
 def _of_or_of_none(cluster_id: str | None) -> pc.Expression | None:
     """What is of a cluster, or may be of any."""
-    return None if cluster_id is None else pc.field("cluster_id").isin([cluster_id, UNKNOWN])
+    return None if cluster_id is None else pc.field("cluster_id").isin([cluster_id, UNKNOWN_CLUSTER])
 
 
 def _both_of(evidence: Rows) -> pc.Expression:

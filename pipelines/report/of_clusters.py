@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from pipelines.base.recurrence import BY_WEIGHT
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.lake.clusters import UNKNOWN, ClusterFile, clusters_of
+from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
+from pipelines.lake.clusters import ClusterFile, clusters_of
 from pipelines.report.correctness import Correctness
 from pipelines.report.figures import Collected, Rows
 from pipelines.report.model import NotCheckable, Report, RuleResult, Verdict
@@ -32,7 +32,7 @@ def clusters_in(rows: Collected, bounds: Bounds) -> list[str]:
     judged = {row["cluster_id"] for row in rows.rule_results if row["cluster_id"] is not None}
     clusters = judged.union(clusters_of(ClusterFile(row["cluster_id"], row["broker_id"]) for row in rows.files))
     present = {row["cluster_id"] for row in rows.findings} | {
-        row["cluster_id"] or UNKNOWN
+        row["cluster_id"] or UNKNOWN_CLUSTER
         for row in rows.files
         if row["first_time"] is not None and bounds.overlap(row["first_time"], row["last_time"] + 1)
     }
@@ -52,14 +52,14 @@ def of_cluster(rows: Collected, cluster_id: str) -> Collected:
     """What was collected of one cluster, as far as rows of it can be told apart: no quantiles, and no timeline."""
 
     def of(table: Rows) -> Rows:
-        return [row for row in table if (row["cluster_id"] or UNKNOWN) == cluster_id]
+        return [row for row in table if (row["cluster_id"] or UNKNOWN_CLUSTER) == cluster_id]
 
     changed: dict[str, Any] = {name: of(getattr(rows, name)) for name in _OF_ONE}
     return replace(
         rows,
         **changed,
         rule_results=[row for row in rows.rule_results if row["cluster_id"] in (None, cluster_id)],
-        holes=[row for row in rows.holes if row["cluster_id"] in (cluster_id, UNKNOWN)],
+        holes=[row for row in rows.holes if row["cluster_id"] in (cluster_id, UNKNOWN_CLUSTER)],
     )
 
 

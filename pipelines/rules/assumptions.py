@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, TypeVar
 
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.cluster.premises import LogFile
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import ASSUMED
-from pipelines.lake.clusters import UNKNOWN
 from pipelines.rules.holes import Hole
 
 #: Names of files, or reasons, that one sentence lists.
@@ -68,7 +68,7 @@ def doubts(
             *_missing_files(files_of(cluster_id)),
             *_steps(of(cluster_id, steps)),
             *_left_out_files(path for _, path in of(cluster_id, left_out)),
-            *(hole.message for hole in missing if hole.cluster_id in (cluster_id, UNKNOWN) or len(judged) == 1),
+            *(hole.message for hole in missing if hole.cluster_id in (cluster_id, UNKNOWN_CLUSTER) or len(judged) == 1),
         )
         for cluster_id in judged
     }

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.bronze.bundles import MEMBER
 from pipelines.bronze.identity import OTHER, kind_of_name
 from pipelines.bronze.unread_files import is_lost
-from pipelines.cluster.premises import REQUEST_FILE, UNKNOWN_CLUSTER
+from pipelines.cluster.premises import REQUEST_FILE
 from pipelines.rules.holes import NOT_READ, NOT_UNDERSTOOD, NUL_BYTES, Hole, between
 
 #: Blocks of NUL of one file that are told one by one; further ones are told with the last of them.

@@ -34,9 +34,9 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import is_in, look_up
 from pipelines.base.errors import ConfigError, InputError
-from pipelines.base.values import instant
+from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.lake.changes import deletions
-from pipelines.lake.clusters import UNKNOWN, ClusterFile, ClusterInstants, cluster_named
+from pipelines.lake.clusters import ClusterFile, ClusterInstants, cluster_named
 from pipelines.lake.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.lake.delta_commits import Fence, append, drop, replace_fed
 from pipelines.lake.table_files import rows_table, write_rows
@@ -137,7 +137,7 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     names = ("file_id", "cluster_id", "broker_id", "logged_cluster_id", "record_count", "first_time", "last_time")
     files: dict[str, list[Row]] = defaultdict(list)
     for row in rows_of(root, LOG_FILES, *names):
-        files[row["cluster_id"] or UNKNOWN].append(row)
+        files[row["cluster_id"] or UNKNOWN_CLUSTER].append(row)
     of_runs = Anchors(root)
     if name is not None:
         there = (ClusterFile(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
@@ -278,7 +278,7 @@ def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) ->
     """
     bounds = {f"{cluster_id}|-1": cut_us for cluster_id in anchors}
     for row in files:
-        cluster_id = row["cluster_id"] or UNKNOWN
+        cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
         if row["broker_id"] is not None:
             needed_us = anchors[cluster_id].needed_us.get((cluster_id, row["broker_id"]), 0)
             bounds[f"{cluster_id}|{row['broker_id']}"] = min(cut_us, needed_us)
@@ -289,7 +289,7 @@ def _is_over(row: Row, bounds: Mapping[str, int]) -> bool:
     """Whether a file ends before what stays of its broker's rows."""
     last_us = row["last_time"] if row["last_time"] is not None else row["first_time"]
     broker_id = -1 if row["broker_id"] is None else row["broker_id"]
-    return last_us is not None and last_us < bounds[f"{row['cluster_id'] or UNKNOWN}|{broker_id}"]
+    return last_us is not None and last_us < bounds[f"{row['cluster_id'] or UNKNOWN_CLUSTER}|{broker_id}"]
 
 
 def _stays(rows: pa.RecordBatch, bounds: Mapping[str, int], is_rare: Wanted | None) -> pa.Array:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes
 from pipelines.incidents.facts import Facts, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident, Place, Severity
@@ -248,7 +249,7 @@ def quorum_unreachable(facts: Facts) -> Iterable[Incident]:
     begins: dict[str, int] = {}
     for row in facts.files:
         if row["first_time"] is not None:
-            cluster_id = row["cluster_id"] or "unknown"
+            cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
             begins[cluster_id] = min(begins.get(cluster_id, row["first_time"]), row["first_time"])
     for episode in episodes(brief, within_s=15):
         if episode.start_us > begins.get(episode.cluster_id, 0) + _COMES_UP_US:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipelines.base.plain import count
-from pipelines.base.values import UNKNOWN_BROKER, iso_or_none, iso_utc
+from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, iso_utc
 from pipelines.report.cluster.parts import Event, Failover, Leaders, Unavailable
 from pipelines.report.tiers import Node
 
@@ -104,7 +104,7 @@ def _elections(rows: Rows) -> Iterable[_Raw]:
 
 
 def _cluster(row: Mapping[str, Any]) -> str:
-    return row["cluster_id"] or "unknown"
+    return row["cluster_id"] or UNKNOWN_CLUSTER
 
 
 def _place(row: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.base.arrow_rows import dicts
 from pipelines.base.blobs import rows_by_table
-from pipelines.cluster.premises import UNKNOWN_CLUSTER
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.controllers import rows as r
 from pipelines.controllers import worker as w
 from pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registration_rows

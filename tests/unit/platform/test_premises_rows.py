@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.cluster import premises as p
 from pipelines.cluster import rows as pr
 from pipelines.kafka.strays import FIRST_US
@@ -53,7 +54,7 @@ def test_files_and_what_is_read_of_them() -> None:
     file = {"file_id": "f", "path": "x.log", "kind": "server", "broker_id": 1, "first_time": FIRST_US}
     counts = table_rows(silver.LINE_COUNTS, [{"file_id": "f"}] * 3).select(["file_id"])
     seen = premises(pr.files(table_rows(bronze.LOG_FILES, [file])), pr.distinct(counts, p.PARSED))
-    assert seen.files == (p.LogFile("f", "x.log", "server", p.UNKNOWN_CLUSTER, 1, FIRST_US, None, True),)
+    assert seen.files == (p.LogFile("f", "x.log", "server", UNKNOWN_CLUSTER, 1, FIRST_US, None, True),)
 
 
 def test_lives_in_the_order_of_time() -> None:
