@@ -34,7 +34,7 @@ from pipelines.controllers.failover_causes import (
     strategy_of,
     topic_deleted_us,
 )
-from pipelines.kafka.controller_rows import NO_LEADER, NOWHERE, EventRow, Ref, StateRow
+from pipelines.kafka.controller_rows import NO_LEADER, NOWHERE, EventRow, StateRow
 from pipelines.kafka.partition_history import LeaderEpoch, Moment, PartitionHistory, since_us
 
 COMPLETED: Final = "completed"
@@ -82,7 +82,6 @@ class Failover(NamedTuple):
     isr_before: tuple[int, ...] | None
     outcome: str
     approximate: bool
-    refs: tuple[Ref, ...]
 
     def spans_us(self) -> dict[str, int | None]:
         """How long it took from one instant to another, by column of gold without its unit."""
@@ -198,7 +197,6 @@ def _row(
             served = Moment(served_us, new.leader, NOWHERE)
     down = None if new is None or new.leader == old.leader else stepped_down(old, (*between, new), events)
     unclean = new is not None and is_unclean((old, *between), new, events)
-    evidence = (detected, *offline[:1], *refused[:1], elected, sent, received, taken_up)
     return Failover(
         *place,
         reason=reason,
@@ -218,5 +216,4 @@ def _row(
         isr_before=old.last_isr,
         outcome=_outcome(change, offline, refused, ended, served is not None),
         approximate=detected is not None and new is not None and detected.broker_id != new.leader,
-        refs=tuple(dict.fromkeys(moment.ref for moment in evidence if moment is not None)),
     )

@@ -233,11 +233,12 @@ def partition_facts(
     history = history_of_rows(leaderships, changes)
     all_epochs = tenures(leaderships, history)
     # A topic that is created anew begins again: what was before is of no replica's log.
-    life = history.epochs[-1].incarnation if history.epochs else 0
+    newest = history.newest()
+    life = newest[0].incarnation if newest else 0
     leaderships = [row for row in leaderships if history.lives.at(row["time"], row["topic_id"]) == life]
     epochs = tuple(tenure for tenure in all_epochs if tenure.incarnation == life)
     acked = acked_batches(reader, place, epochs)
-    lines = list(of.of_lines(reader, place, leaderships))
+    lines = list(of.of_lines(reader, place, newest))
     seen = of.request_logs(reader, place, epochs)
     traced = of.traced(reader, place)
     fetched = list(of.of_fetches(reader, place, epochs, acked, seen))
@@ -252,8 +253,7 @@ def partition_facts(
     if before_us is None:
         marks += of.of_files(reader, place)
     metadata = _last_metadata(reader, place)
-    last = [epoch for epoch in reversed(history.epochs) if epoch.incarnation == life]
-    isr = next((epoch.last_isr for epoch in last if epoch.last_isr), ()) if metadata is None else metadata["isr"]
+    isr = next((epoch.last_isr for epoch in newest if epoch.last_isr), ()) if metadata is None else metadata["isr"]
     marks += of.isr_members(epochs, marks, isr)
     committed = [mark for mark in marks if mark.kind == WATERMARK and mark.offset is not None]
     marks += of.of_leaders_watermarks(reader, place, epochs)
@@ -268,10 +268,10 @@ def partition_facts(
         is_whole=len(acked) <= ACKED_MAX,
         has_answers=bool(acked) or (bool(epochs) and all(tenure.leader in seen.last_line_us for tenure in epochs)),
         unplaced=unplaced(reader, place),
-        replicas=tuple((metadata or {}).get("replicas") or next((e.replicas for e in last if e.replicas), ())),
+        replicas=tuple((metadata or {}).get("replicas") or next((e.replicas for e in newest if e.replicas), ())),
         isr=tuple(isr),
         eligible=tuple((metadata or {}).get("elr") or ()),
-        leader=metadata["leader"] if metadata else next((e.leader for e in last if e.leader is not None), None),
+        leader=metadata["leader"] if metadata else next((e.leader for e in newest if e.leader is not None), None),
         committed=max(committed, key=lambda mark: mark.offset or 0, default=None),
     )
 

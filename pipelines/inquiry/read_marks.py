@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.inquiry.answer import Row
@@ -24,6 +24,7 @@ from pipelines.inquiry.replica_logs import (
 )
 from pipelines.inquiry.survivors import ALL, ONE, Acked
 from pipelines.kafka.future_logs import DELETED, FutureLogLine, future_logs_of
+from pipelines.kafka.partition_history import LeaderEpoch
 from pipelines.lake.reader import LakeReader, Rows
 
 #: A parked fetch is answered within replica.fetch.wait.max.ms (500 ms unless configured), and logged right after it.
@@ -196,7 +197,7 @@ def _end_at(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
     return min(later, default=None)
 
 
-def of_lines(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) -> Iterator[Mark]:
+def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[LeaderEpoch]) -> Iterator[Mark]:
     """What brokers log of their own log: loaded, truncated, the high watermark; and what leaders say of laggards."""
     of_replicas, directories = _of_replicas(reader, place)
     rows = reader.rows(
@@ -218,7 +219,7 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) ->
         **directories,
     )
     for row in rows:
-        epoch = epoch_at(leaderships, row["broker_id"], row["time"])
+        epoch = epoch_at(epochs, row["broker_id"], row["time"])
         yield Mark(epoch, row["time"], row["kind"], row["broker_id"], row["at"], row)
     laggards = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, out.replica_id, out.end_offset AS at, {LINE}
@@ -227,7 +228,7 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], leaderships: Rows) ->
         **place,
     )
     for row in laggards:
-        epoch = epoch_at(leaderships, row["broker_id"], row["time"])
+        epoch = epoch_at(epochs, row["broker_id"], row["time"])
         yield Mark(epoch, row["time"], FETCHED, row["replica_id"], row["at"], row, leader=row["broker_id"])
 
 

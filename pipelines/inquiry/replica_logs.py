@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from pipelines.inquiry.answer import Row
 from pipelines.kafka.controller_rows import LeadershipRow
-from pipelines.kafka.partition_history import NEVER, PartitionHistory, history_of
+from pipelines.kafka.partition_history import NEVER, LeaderEpoch, PartitionHistory, history_of
 from schemas.fields import row_of
 
 # Kinds of marks.
@@ -151,17 +151,10 @@ def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[Tenure, ...
     return tuple(reversed(known))
 
 
-def epoch_at(leaderships: Sequence[Row], broker_id: int, time_us: int) -> int:
+def epoch_at(epochs: Iterable[LeaderEpoch], broker_id: int, time_us: int) -> int:
     """Epoch that a broker had taken up by then, on its own clock; -1 if its log shows none."""
-    epochs = [
-        row["leader_epoch"]
-        for row in leaderships
-        if row["broker_id"] == broker_id
-        and row["role"] in OWN_ROLES
-        and row["leader_epoch"] is not None
-        and row["time"] <= time_us
-    ]
-    return max(epochs, default=-1)
+    heard = (epoch.leader_epoch for epoch in epochs if epoch.heard.get(broker_id, NEVER).time_us <= time_us)
+    return max(heard, default=-1)
 
 
 def replica_logs(marks: Iterable[Mark]) -> dict[int, ReplicaLog]:

@@ -131,6 +131,10 @@ class PartitionHistory:
     #: committed states in the order of their partition epochs, by incarnation
     states: Mapping[int, Sequence[PartitionEpoch]]
 
+    def newest(self) -> list[LeaderEpoch]:
+        """The leader epochs of the topic's last life, the last one first."""
+        return [epoch for epoch in reversed(self.epochs) if epoch.incarnation == self.epochs[-1].incarnation]
+
 
 def _earlier(moment: Moment | None, other: Moment) -> Moment:
     return other if moment is None or other.time_us < moment.time_us else moment

@@ -215,7 +215,7 @@ def test_a_leadership_lasts_until_its_broker_leads_again() -> None:
     assert third.epoch == 2
     assert first.holds(1, 35), "what a deposed leader answers is of its own epoch"
     assert not second.holds(1, 25)
-    assert [epoch_at(rows, 1, time) for time in (5, 12, 30, 50)] == [-1, 0, 1, 2]
+    assert [epoch_at(history_of_rows(rows).epochs, 1, time) for time in (5, 12, 30, 50)] == [-1, 0, 1, 2]
 
 
 def test_a_log_that_begins_within_a_leadership_is_of_it_from_its_first_line() -> None:
