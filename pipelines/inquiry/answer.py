@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from pipelines.base.values import Part, Text, iso_utc
+from pipelines.base.values import Part, Text, iso_or_none, iso_utc
 from pipelines.report.cluster.parts import Step
 from pipelines.report.cluster.stories import StoryRows, with_line
 
@@ -59,6 +59,13 @@ def _step(point: Point, lines: Lines) -> Step:
     if point.row is None or point.row["file_id"] is None:
         return Step(time=iso_utc(point.time_us) if point.time_us else None, what=point.what)
     return with_line(point.time_us, point.what, point.row, lines)
+
+
+def window(since_us: int | None, until_us: int | None) -> str:
+    """`` from 2026-11-20T15:29:00.397Z until the last line``; empty where there is no bound."""
+    if since_us is None and until_us is None:
+        return ""
+    return f" from {iso_or_none(since_us) or 'the first line'} until {iso_or_none(until_us) or 'the last line'}"
 
 
 def place_of(topic: str, partition: int) -> str:

@@ -16,7 +16,7 @@ from pipelines.lake.lines import Place, rows_at
 from pipelines.lake.reader import LakeReader
 from pipelines.report.cluster.parts import Step
 from pipelines.rules.registry import BY_ID
-from pipelines.timing.clocks.order import in_order, order_note
+from pipelines.timing.clocks.order import in_order
 
 _MEANING = {
     "violation": "This is a violation: the guarantee is broken.",
@@ -40,11 +40,12 @@ class FindingRows:
 def answer(rows: FindingRows) -> Answer:
     """The story in words; evidence has its lines already."""
     finding = rows.finding
+    lines, note = in_order(rows.evidence, rows.clocks)
     where = "" if finding["topic"] is None else f" at {place_of(finding['topic'], finding['partition'])}"
     return Answer(
         title=f"{finding['severity']} {finding['rule_id']}{where}, finding {finding['finding_id']}",
-        sentences=tuple(_sentences(rows)),
-        steps=tuple(map(_step, in_order(sorted(rows.evidence, key=_position), _written, rows.clocks))),
+        sentences=(*_sentences(rows), *([note] if note else [])),
+        steps=tuple(map(_step, lines)),
         tables=tuple(_tables(rows)),
     )
 
@@ -75,16 +76,6 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
         yield f"It follows from {other['rule_id']} ({other['finding_id']}): {other['message']}"
     if not rows.evidence:
         yield "No line of evidence is in the lake."
-    if note := order_note([*map(_written, rows.evidence)], rows.clocks):
-        yield note
-
-
-def _position(line: Row) -> int:
-    return int(line["position"])
-
-
-def _written(line: Row) -> tuple[int | None, int | None]:
-    return line["broker_id"], line["time"]
 
 
 def _step(line: Row) -> Step:

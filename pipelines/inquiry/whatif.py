@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipelines.base.plain import ms
-from pipelines.base.values import instant, iso_utc
-from pipelines.inquiry.answer import Answer, Row, Table, plural
+from pipelines.base.values import instant
+from pipelines.inquiry.answer import Answer, Row, Table, plural, window
 from pipelines.inquiry.quantiles import named, quantiles
 from pipelines.inquiry.read_lines import ARRIVED, FAR_US, require_one_between
 from pipelines.lake.reader import LakeReader
@@ -128,10 +128,8 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
     )
     brokers = [row["broker"] for row in waited]
     largest = max((row["isr_size"] for row in sizes), default=0)
-    times = ["" if time is None else iso_utc(time) for time in (since_us, until_us)]
-    when = f" from {times[0] or 'the first line'} until {times[1] or 'the last line'}" if any(times) else ""
     return Variants(
-        asked=f"What acks=all would have cost otherwise{when}",
+        asked=f"What acks=all would have cost otherwise{window(since_us, until_us)}",
         actual=figures(),
         without={broker: figures(duration=_WITHOUT.format(broker=broker)) for broker in brokers},
         away={broker: figures(f"broker_id <> {broker}", _WITHOUT.format(broker=broker)) for broker in brokers},

@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.base.values import instant, iso_utc
-from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, offsets, place_of, plural, steps_of
+from pipelines.inquiry.answer import (
+    Answer,
+    Lines,
+    Point,
+    Row,
+    Rows,
+    Table,
+    listed,
+    offsets,
+    place_of,
+    plural,
+    steps_of,
+    window,
+)
 from pipelines.inquiry.partition import partition_facts
 from pipelines.inquiry.read_lines import FAR_US, require_one
 from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
@@ -269,6 +282,5 @@ def _asked(
     client_id: str | None, topic: str | None, partition: int | None, since_us: int | None, until_us: int | None
 ) -> str:
     place = "any topic" if topic is None else topic if partition is None else f"{topic}-{partition}"
-    times = ["" if time is None else iso_utc(time) for time in (since_us, until_us)]
-    when = "" if not any(times) else f" from {times[0] or 'the first line'} until {times[1] or 'the last line'}"
-    return f"writes of {f'client {client_id}' if client_id else 'any client'} to {place}{when}"
+    who = f"client {client_id}" if client_id else "any client"
+    return f"writes of {who} to {place}{window(since_us, until_us)}"

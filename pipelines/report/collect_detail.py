@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -102,11 +101,7 @@ class _Tables:
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
         """Rows of a table that the driver can hold."""
-        return dicts(self.table(spec, *columns, where=where))
-
-    def table(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
-        """The same, in Arrow."""
-        return self.lake.rows(spec, *columns, where=of_cluster(self.cluster_id, where))
+        return dicts(self.lake.rows(spec, *columns, where=of_cluster(self.cluster_id, where)))
 
 
 # --------------------------------------------------------------------- aggregates
@@ -193,8 +188,6 @@ def _story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -
         return stories.StoryRows()
     where = pc.field("operation_id").isin(pa.array(list(worst), pa.string())) & _at(small.ARRIVAL, worst.values())
     operations = tables.rows(DELAYED_OPERATIONS, *_OF_OPERATIONS, where=where)
-    for row in operations:
-        row["partitions"] = [_plain(part) for part in row["partitions"]]
     places = {operation_id: place for place, operation_id in enumerate(worst)}
     operations.sort(key=lambda row: places[row["operation_id"]])
     reader = _reader_of_stories(tables.lake, operations)
@@ -216,11 +209,6 @@ def _reader_of_stories(lake: Lake, operations: Rows) -> LakeReader:
     of_lines = _at("time", (row["line_time"] for row in operations))
     needed = [(silver.PRODUCE_REQUESTS, of_lines), (silver.REQUESTS, of_lines), (silver.REPLICA_FETCHES, around)]
     return reader_of(lake, searched=needed)
-
-
-def _plain(part: dict[str, Any]) -> dict[str, Any]:
-    """A partition of an operation; its times are not looked at."""
-    return {name: value for name, value in part.items() if not isinstance(value, datetime)}
 
 
 def _requests_of(reader: LakeReader, operations: Rows) -> Rows:

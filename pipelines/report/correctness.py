@@ -25,7 +25,7 @@ from pipelines.report.model import (
 from pipelines.report.tiers import in_seconds, rule_not_checkable, times_too_coarse
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
-from pipelines.timing.clocks.order import in_order, order_note
+from pipelines.timing.clocks.order import in_order
 
 _PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "cases left open"}
 #: Why a rule is not applicable: its evidence is there, and has nothing in it that the rule is about.
@@ -223,14 +223,13 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
 
     def finding(row: Mapping[str, Any]) -> Finding:
         mark = fingerprint(row, row["time"])
-        evidence = sorted(lines[row["finding_id"]], key=lambda line: int(line["position"]))
-        windows = clocks[evidence[0]["cluster_id"]] if evidence else []
+        evidence, note = in_order(lines[row["finding_id"]], clocks[row["cluster_id"]])
         return Finding.of(
             row,
             time=iso_or_none(row["time"]),
             brokers=tuple(row["brokers"]),
-            evidence=tuple(map(_evidence, in_order(evidence, _written, windows))),
-            evidence_order=order_note([*map(_written, evidence)], windows),
+            evidence=tuple(Evidence.of(line, time=iso_or_none(line["time"])) for line in evidence),
+            evidence_order=note,
             implied=tuple(finding(other) for other in following[row["finding_id"]]),
             fingerprint=mark,
             is_new=None if rows.before is None else mark not in rows.before.fingerprints,
@@ -238,14 +237,6 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
         )
 
     return {severity: tuple(finding(row) for row in findings) for severity, findings in by_severity.items()}
-
-
-def _written(line: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    return line["broker_id"], line["time"]
-
-
-def _evidence(line: Mapping[str, Any]) -> Evidence:
-    return Evidence.of(line, time=iso_or_none(line["time"]))
 
 
 def _key(row: Mapping[str, Any], order: _Order) -> tuple[Any, ...]:

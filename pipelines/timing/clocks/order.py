@@ -8,11 +8,12 @@ Either way it is said, for an order of two lines that are closer than the bounds
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-T = TypeVar("T")
 Row = Mapping[str, Any]
+#: Broker that wrote a line, and when by its clock, microseconds.
+_Written = tuple[int | None, int | None]
 
 #: Clocks that something keeps in step are nearer to each other.
 FAR_APART_MS: Final = 60_000.0
@@ -33,16 +34,18 @@ class _Apart(NamedTuple):
         return self.highest_ms if self.highest_ms is not None and self.highest_ms < 0 else 0.0
 
 
-def in_order(
-    lines: Sequence[T], place: Callable[[T], tuple[int | None, int | None]], windows: Sequence[Row]
-) -> list[T]:
+def in_order(lines: Iterable[Row], windows: Sequence[Row]) -> tuple[list[Row], str | None]:
     """Lines in the order of time, on one clock as far as bounds tell; one without a time stays behind that before it.
 
     Args:
-        place: broker and time in microseconds of a line.
-        windows: rows of ``gold.clock_bounds`` of the lines' cluster, instants in microseconds.
+        lines: rows of ``gold.evidence`` of one finding, instants in microseconds.
+        windows: rows of ``gold.clock_bounds`` of its cluster, likewise.
+
+    Returns:
+        The lines, and what their order rests on, in a sentence; None where one broker wrote all of them.
     """
-    places = [place(line) for line in lines]
+    stored = sorted(lines, key=lambda line: int(line["position"]))
+    places = [(line["broker_id"], line["time"]) for line in stored]
     ahead = {broker: apart.proven_ms if apart else 0.0 for broker, apart in _clocks(places, windows)}
 
     keyed: list[tuple[float, int]] = []
@@ -51,15 +54,10 @@ def in_order(
             keyed.append((keyed[-1][0] if keyed else -1.0, number))
         else:
             keyed.append((at_us if broker is None else at_us - 1000 * ahead.get(broker, 0.0), number))
-    return [lines[number] for _, number in sorted(keyed)]
+    return [stored[number] for _, number in sorted(keyed)], _note(places, windows)
 
 
-def order_note(places: Sequence[tuple[int | None, int | None]], windows: Sequence[Row]) -> str | None:
-    """What the order of these lines rests on, in a sentence; None where one broker wrote all of them.
-
-    Args:
-        places: broker and time in microseconds of each line.
-    """
+def _note(places: Sequence[_Written], windows: Sequence[Row]) -> str | None:
     reference = _reference(places)
     clocks = dict(_clocks(places, windows))
     sentences = [_sentence(broker, reference, apart) for broker, apart in clocks.items() if apart is not None]
@@ -82,9 +80,7 @@ def _sentence(broker: int, reference: int | None, apart: _Apart) -> str:
     return f"broker {broker}'s was {where} broker {reference}'s by {by}{shift}"
 
 
-def _clocks(
-    places: Sequence[tuple[int | None, int | None]], windows: Sequence[Row]
-) -> Iterator[tuple[int, _Apart | None]]:
+def _clocks(places: Sequence[_Written], windows: Sequence[Row]) -> Iterator[tuple[int, _Apart | None]]:
     """How far the clock of each broker but the reference was ahead of it when the lines were written."""
     reference = _reference(places)
     times = [at_us for _, at_us in places if at_us is not None]
@@ -104,7 +100,7 @@ def _clocks(
             yield broker, _Apart(_negative(narrowest["highest_ms"]), _negative(narrowest["lowest_ms"]))
 
 
-def _reference(places: Sequence[tuple[int | None, int | None]]) -> int | None:
+def _reference(places: Sequence[_Written]) -> int | None:
     """The broker that wrote most of the lines."""
     counts = Counter(broker for broker, at_us in places if broker is not None and at_us is not None)
     return min(counts, key=lambda broker: (-counts[broker], broker), default=None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.timing.clocks.order import far_clocks, in_order, order_note
+from pipelines.timing.clocks.order import far_clocks, in_order
 
 S = 1_000_000
 AT = 1_800_000_000 * S
@@ -31,19 +31,27 @@ def window(
 LINES = [(1, 0), (1, 100), (2, 50), (2, 130)]
 
 
-def place(line: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
-    broker, after_ms = line
-    return broker, None if after_ms is None else AT + after_ms * 1000
+def rows(lines: Any) -> list[dict[str, Any]]:
+    """Lines as evidence."""
+    return [
+        {"position": number, "broker_id": broker, "time": None if ms is None else AT + ms * 1000, "line": line}
+        for number, line in enumerate(lines)
+        for broker, ms in [line[:2]]
+    ]
 
 
 def ordered(windows: list[Any], lines: Any = LINES) -> Any:
-    return in_order(lines, place, windows)
+    return [row["line"] for row in in_order(rows(lines), windows)[0]]
+
+
+def said_of(windows: list[Any], lines: Any = LINES) -> str | None:
+    return in_order(rows(lines), windows)[1]
 
 
 def test_clocks_that_may_agree_move_nothing() -> None:
     windows = [window(-3.0, 80.0)]
     assert ordered(windows) == [(1, 0), (2, 50), (1, 100), (2, 130)]
-    note = order_note([place(line) for line in LINES], windows)
+    note = said_of(windows)
     assert note is not None
     assert note.endswith("clocks: broker 2's was ahead of broker 1's by between -3.0 and 80.0 ms.")
 
@@ -51,14 +59,14 @@ def test_clocks_that_may_agree_move_nothing() -> None:
 def test_clocks_that_surely_differ_move_lines_by_what_is_proven() -> None:
     windows = [window(60.0, 90.0)]
     assert ordered(windows) == [(2, 50), (1, 0), (2, 130), (1, 100)]
-    note = order_note([place(line) for line in LINES], windows)
+    note = said_of(windows)
     assert note is not None
     assert note.endswith("ahead of broker 1's by between 60.0 and 90.0 ms, so its lines stand 60.0 ms earlier.")
 
 
 def test_the_broker_of_most_lines_is_the_reference() -> None:
     lines = [*LINES, (2, 300)]
-    note = order_note([place(line) for line in lines], [window(60.0, None)])
+    note = said_of([window(60.0, None)], lines)
     assert note is not None
     assert "broker 1's was behind broker 2's by more than 60.0 ms, so its lines stand 60.0 ms later" in note
     assert ordered([window(60.0, None)], lines) == [(2, 50), (1, 0), (2, 130), (1, 100), (2, 300)]
@@ -76,20 +84,20 @@ def test_the_broker_of_most_lines_is_the_reference() -> None:
 )
 def test_bounds_of_another_time_or_pair_and_contradicting_ones_tell_nothing(windows: list[Any]) -> None:
     assert ordered(windows) == [(1, 0), (2, 50), (1, 100), (2, 130)]
-    note = order_note([place(line) for line in LINES], windows)
+    note = said_of(windows)
     assert note is not None
     assert note.endswith("nothing tells how far that of broker 2 and that of broker 1 were apart.")
 
 
 def test_of_several_windows_the_narrowest_counts() -> None:
     windows = [window(-300.0, None), window(20.0, 30.0, AT - 60 * S), window(10.0, 90.0)]
-    note = order_note([place(line) for line in LINES], windows)
+    note = said_of(windows)
     assert note is not None
     assert "between 20.0 and 30.0 ms" in note
 
 
 def test_lines_of_one_broker_need_no_words_and_those_without_a_time_stay_where_they_are() -> None:
-    assert order_note([place((1, 0)), place((1, 5)), (2, None)], []) is None
+    assert said_of([], [(1, 0), (1, 5), (2, None)]) is None
     lines = [(None, None), (2, 0), (1, 100), (3, None), (2, 130)]
     assert ordered([window(60.0, 90.0)], lines) == [(None, None), (2, 0), (2, 130), (1, 100), (3, None)]
 
@@ -106,7 +114,7 @@ def test_lines_farther_apart_than_the_bounds_are_wide_stand_as_they_happened(
     """Broker 2's clock is ahead by `ahead_ms`, and the bounds hold."""
     lowest_ms, highest_ms = ahead_ms - below_ms, ahead_ms + above_ms
     lines = [(broker, time_ms + (ahead_ms if broker == 2 else 0), time_ms) for broker, time_ms in true_ms]
-    made = in_order(lines, lambda line: place(line[:2]), [window(float(lowest_ms), float(highest_ms))])
+    made = ordered([window(float(lowest_ms), float(highest_ms))], lines)
     proven_ms = min(max(0, lowest_ms), highest_ms) if highest_ms >= 0 else highest_ms
     off_ms = abs(ahead_ms - proven_ms)
     for number, (_, _, first_ms) in enumerate(made):
@@ -119,8 +127,8 @@ def test_clocks_that_are_far_apart_are_said() -> None:
         pair = {"cluster_id": "c", "broker_a": broker_a, "broker_b": broker_b}
         return {**pair, "lowest_ms": lowest_ms, "highest_ms": highest_ms}
 
-    rows = [bounds(1, 3, 3_599_990.0, 3_600_010.0), bounds(1, 3, 3_599_000.0, None), bounds(1, 2, -5.0, 5.0)]
-    (said,) = far_clocks([*rows, bounds(1, 4, None, 3_600_000.0)])
+    far = [bounds(1, 3, 3_599_990.0, 3_600_010.0), bounds(1, 3, 3_599_000.0, None), bounds(1, 2, -5.0, 5.0)]
+    (said,) = far_clocks([*far, bounds(1, 4, None, 3_600_000.0)])
     assert said.startswith("The clock of broker 3 is 3,600 s or more ahead of broker 1's: ")
     (other,) = far_clocks([bounds(1, 2, None, -90_000.0)])
     assert other.startswith("The clock of broker 1 is 90 s or more ahead of broker 2's: ")
