@@ -14,7 +14,7 @@ from pipelines.base.config import Config
 from pipelines.base.errors import InputError
 from pipelines.base.recurrence import RunBefore, run_before
 from pipelines.base.threads import concurrently
-from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
+from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import of_cluster, reader_of, rows_at
 from pipelines.report import queries
@@ -39,7 +39,7 @@ _OF_FILES = (
     *("problem", "first_time", "last_time", "resolution_us"),
 )
 #: What statements of `pipelines.report.small_tables` add up.
-_ADDED_UP = (LOG_FILES, COVERAGE, BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR, ISR_TIMELINE)
+_ADDED_UP = (LOG_FILES, VIOLATIONS, HOLES, COVERAGE, BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR, ISR_TIMELINE)
 _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")
 #: Clocks that are further apart than any that are kept in step: one is wrong, or its log is in another time zone.
 _FAR = (pc.field("lowest_ms") > FAR_APART_MS) | (pc.field("highest_ms") < -FAR_APART_MS)
@@ -131,11 +131,10 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
         return dicts(lake.rows(spec, *columns, where=of_cluster(cluster_id, where)))
 
     intervals = rows(REPLICA_BLAME, *_OF_INTERVALS, where=pc.field("singled_out"))
-    holes = lake.rows(HOLES, *HOLES.column_names, where=_of_or_of_none(cluster_id))
-    of_all = rows(VIOLATIONS, *VIOLATIONS.column_names)
-    findings = small.findings(of_all, bounds)
     of_cluster_id = {"cluster": cluster_id}
+    of_window = {**of_cluster_id, **bounds.parameters}
     reader = reader_of(lake, [(spec, None) for spec in _ADDED_UP])
+    findings = reader.rows(small.FINDINGS, most=small.FINDINGS_MAX, **of_window)
     evidence = []
     if findings:
         of_findings = reader_of(lake, [(EVIDENCE, None)], [(LOG_LINES, None)])
@@ -158,14 +157,9 @@ def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str,
         "incidents": small.incidents(
             rows(INCIDENTS, *INCIDENTS.column_names), rows(INCIDENT_LINES, *INCIDENT_LINES.column_names), bounds
         ),
-        "outside": small.outside(of_all, bounds),
-        "holes": small.holes(dicts(holes), bounds),
+        "outside": reader.rows(small.OUTSIDE, **of_window),
+        "holes": reader.rows(small.HOLES, **of_window),
     }
-
-
-def _of_or_of_none(cluster_id: str | None) -> pc.Expression | None:
-    """What is of a cluster, or may be of any."""
-    return None if cluster_id is None else pc.field("cluster_id").isin([cluster_id, UNKNOWN_CLUSTER])
 
 
 def _both_of(evidence: Rows) -> pc.Expression:

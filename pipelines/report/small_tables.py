@@ -6,18 +6,15 @@ asked in DuckDB's SQL.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
-from itertools import count
 from operator import and_
-from typing import Any
 
 import pyarrow.compute as pc
 
-from pipelines.base.values import instant, micros
+from pipelines.base.values import UNKNOWN_CLUSTER, instant, micros
 from pipelines.report.figures import Rows
 from pipelines.report.tiers import Node
 from pipelines.rules.rule import OPEN, VIOLATION
@@ -80,9 +77,11 @@ class Bounds:
         """Whether an interval, its end exclusive, has at least an instant in the window."""
         return (self.since_us is None or end_us > self.since_us) and (self.until_us is None or start_us < self.until_us)
 
-    def hold(self, time_us: int | None) -> bool:
-        """Whether a time is in the window; what has no time may well be of it."""
-        return time_us is None or self.overlap(time_us, time_us + 1)
+    @property
+    def parameters(self) -> dict[str, datetime | None]:
+        """Parameters ``since`` and ``until`` of a statement."""
+        since, until = (None if us is None else instant(us) for us in (self.since_us, self.until_us))
+        return {"since": since, "until": until}
 
 
 def bounds(since: datetime | None, until: datetime | None) -> Bounds:
@@ -98,24 +97,6 @@ def singled_out(intervals: Rows, bounds: Bounds) -> dict[str, frozenset[Node]]:
         if row["singled_out"] and bounds.overlap(start_us, start_us + row["interval_s"] * 1_000_000):
             nodes[row["kind"]].add((row["cluster_id"], row["replica_id"]))
     return {kind: frozenset(those) for kind, those in nodes.items()}
-
-
-# ------------------------------------------------------------------ findings
-
-
-def findings(rows: Rows, bounds: Bounds, at_most: int = FINDINGS_MAX) -> Rows:
-    """Findings of the window, of a severity at most so many: those of their own first, of every rule as many as fit.
-
-    Each says in `of_severity` how many there are.
-    """
-    rows = sorted((row for row in rows if bounds.hold(row["time"])), key=_place)
-    of_severity = Counter(row["severity"] for row in rows)
-    places: dict[tuple[str, str], count[int]] = defaultdict(count)
-    ranked: dict[str, list[tuple[tuple[bool, int, str], dict[str, Any]]]] = defaultdict(list)
-    for row in rows:
-        rank = (row["implied_by"] is not None, next(places[row["severity"], row["rule_id"]]), row["rule_id"])
-        ranked[row["severity"]].append((rank, row | {"of_severity": of_severity[row["severity"]]}))
-    return [row for those in ranked.values() for _, row in sorted(those, key=lambda item: item[0])[:at_most]]
 
 
 def incidents(rows: Rows, lines: Rows, bounds: Bounds) -> Rows:
@@ -136,34 +117,6 @@ def incidents(rows: Rows, lines: Rows, bounds: Bounds) -> Rows:
     return sorted(under_way, key=lambda row: (row["harm"], row["cluster_id"]))
 
 
-def outside(rows: Rows, bounds: Bounds, at_most: int = FINDINGS_MAX) -> Rows:
-    """Findings of their own that are outside of the window, but for observations; violations first, by time."""
-    weights = {VIOLATION: 0, OPEN: 1}
-    those = [
-        row for row in rows if row["severity"] in weights and row["implied_by"] is None and not bounds.hold(row["time"])
-    ]
-    return sorted(those, key=lambda row: (weights[row["severity"]], row["time"], _place(row)))[:at_most]
-
-
-def holes(rows: Rows, bounds: Bounds) -> Rows:
-    """Holes in the logs; ``is_inside``: something of it may be of the window."""
-    bounded = ((row, row["since_time"], row["until_time"]) for row in rows)
-    return [
-        row
-        | {
-            "is_inside": (bounds.since_us is None or until_us is None or until_us >= bounds.since_us)
-            and (bounds.until_us is None or since_us is None or since_us < bounds.until_us)
-        }
-        for row, since_us, until_us in bounded
-    ]
-
-
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Those of their own first, then by place; what has none of it first."""
-    parts = ((row[name] is not None, row[name] or 0) for name in ("partition", "offset_start", "time"))
-    return (row["implied_by"] is not None, row["topic"] is not None, row["topic"] or "", *parts, row["finding_id"])
-
-
 # ------------------------------------------------------------------------- in SQL
 
 #: Rows of a cluster, of any for null: parameter ``cluster``, as of all that follow.
@@ -171,6 +124,33 @@ OF_CLUSTER = "($cluster IS NULL OR cluster_id = $cluster)"
 #: In the order in which lines of one broker are told apart.
 _PLACE = "(time, file_id, byte_offset, fact_no)"
 
+#: Findings of the window; what has no time may well be of it. Parameters ``since`` and ``until``, as of what follows.
+_INSIDE = "(time IS NULL OR (($since IS NULL OR time >= $since) AND ($until IS NULL OR time < $until)))"
+#: Those of their own first, then by place; what has none of it first.
+_BY_PLACE = ", ".join(
+    ("implied_by IS NOT NULL", *(f"{name} NULLS FIRST" for name in ("topic", "partition", "offset_start", "time")))
+)
+#: Findings of the window, of a severity at most ``most``: those of their own first, of every rule as many as fit. Each
+#: says in ``of_severity`` how many there are.
+FINDINGS = f"""
+    SELECT * EXCLUDE (number) FROM (
+        SELECT *, count(*) OVER (PARTITION BY severity) AS of_severity,
+            row_number() OVER (PARTITION BY severity, rule_id ORDER BY {_BY_PLACE}, finding_id) AS number
+        FROM gold_violations WHERE {OF_CLUSTER} AND {_INSIDE}
+    ) QUALIFY row_number() OVER (PARTITION BY severity ORDER BY implied_by IS NOT NULL, number, rule_id) <= $most
+"""
+#: Findings of their own that are outside of the window, but for observations; violations first, by time.
+OUTSIDE = f"""
+    SELECT * FROM gold_violations
+    WHERE severity IN ('{VIOLATION}', '{OPEN}') AND implied_by IS NULL AND {OF_CLUSTER} AND NOT {_INSIDE}
+    ORDER BY severity = '{OPEN}', time, {_BY_PLACE}, finding_id LIMIT {FINDINGS_MAX}
+"""
+#: Holes in the logs of a cluster, or that may be of any; ``is_inside``: something of it may be of the window.
+HOLES = f"""
+    SELECT *, ($since IS NULL OR until_time IS NULL OR until_time >= $since)
+        AND ($until IS NULL OR since_time IS NULL OR since_time < $until) AS is_inside
+    FROM gold_holes WHERE $cluster IS NULL OR cluster_id IN ($cluster, '{UNKNOWN_CLUSTER}')
+"""
 #: Lines of findings; ``byte_length`` is up to where the next record of the same file begins. A line of a data directory
 #: is in a file of its own, which has no records. Parameter ``ids``: of the findings.
 EVIDENCE = f"""

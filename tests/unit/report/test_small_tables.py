@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pipelines.base.arrow_rows import dicts
 from pipelines.lake.reader import LakeReader
 from pipelines.report import small_tables as small
-from pipelines.report.small_tables import Bounds, findings, singled_out
+from pipelines.report.small_tables import Bounds, singled_out
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.gold import COVERAGE, REPLICA_BLAME
+from schemas.gold import COVERAGE, HOLES, REPLICA_BLAME
 from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
 from schemas.table import TableSpec
 from tests.unit.report.rows import Row, at, blame_interval, covered, found
@@ -39,6 +39,10 @@ def asked(statement: str, *tables: tuple[TableSpec, list[Row]], **parameters: ob
     return reader.rows(statement, cluster=None, **parameters)
 
 
+def findings(rows: list[Row], window: Bounds, most: int = 1000) -> list[Row]:
+    return asked(small.FINDINGS, (VIOLATIONS, rows), most=most, **window.parameters)
+
+
 def micros(ms: int) -> int:
     return round(at(ms).timestamp() * 1_000_000)
 
@@ -48,7 +52,7 @@ def test_of_many_findings_every_rule_has_some() -> None:
     few = [found(10 + number, rule_id="b") for number in range(2)]
     implied = [found(20, rule_id="c", implied_by="v0")]
     other = [found(30, severity="open")]
-    rows = findings(stored(VIOLATIONS, many + few + implied + other), ALWAYS, at_most=5)
+    rows = findings(many + few + implied + other, ALWAYS, most=5)
     shown = {row["finding_id"]: row["of_severity"] for row in rows}
     assert shown == {"v0": 9, "v1": 9, "v2": 9, "v10": 9, "v11": 9, "v30": 1}
 
@@ -58,7 +62,20 @@ def test_a_window_has_its_beginning_and_not_its_end() -> None:
     rows = [
         {**found(number), "time": time} for number, time in enumerate((at(999), at(1000), at(1999), at(2000), None))
     ]
-    assert [row["finding_id"] for row in findings(stored(VIOLATIONS, rows), window)] == ["v1", "v2", "v4"]
+    assert {row["finding_id"] for row in findings(rows, window)} == {"v1", "v2", "v4"}
+    others = asked(small.OUTSIDE, (VIOLATIONS, rows), **window.parameters)
+    assert [row["finding_id"] for row in others] == ["v0", "v3"]
+
+
+def test_a_hole_is_of_each_window_that_it_may_reach_into() -> None:
+    def is_inside(since: int | None, until: int | None) -> bool:
+        times = {"since_time": None if since is None else at(since), "until_time": None if until is None else at(until)}
+        hole = {"cluster_id": "c", "broker_id": 1, "kind": "server", "reason": "not_read", "message": "m", **times}
+        (row,) = asked(small.HOLES, (HOLES, [hole]), **Bounds(micros(1000), micros(2000)).parameters)
+        return bool(row["is_inside"])
+
+    spans = [(None, 999), (None, 1000), (1999, None), (2000, None), (None, None), (900, 2100)]
+    assert [is_inside(*span) for span in spans] == [False, True, True, False, True, True]
 
 
 def test_who_stood_out_in_an_interval_of_the_window() -> None:
