@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pipelines.incidents.kind import Signature
+from pipelines.timing.latency.blame import BLAMED, ROLE
 
 #: A broker that writes no line for longer than this, though it wrote steadily before and after, stood still, seconds.
 SILENCE_S = 2
@@ -171,8 +172,7 @@ def waits(slow_ms: int) -> str:
     """Acks=all produces that waited longer than ``slow_ms``, by second of arrival and replica that closed them."""
     return f"""
         SELECT cluster_id, epoch_us(arrival_time) // 1000000 AS second,
-            coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1) AS replica_id,
-            coalesce(closing_role, 'unknown') AS role, count(*) AS operations,
+            {BLAMED} AS replica_id, {ROLE} AS role, count(*) AS operations,
             round(fsum(wait_ms - {slow_ms}), 2) AS slow_wait_ms,
             round(fsum(least(wait_ms - {slow_ms}, {WAIT_MAX_MS})), 2) AS score_ms, max(wait_ms) AS wait_ms_max,
             max(epoch_us(completed_time)) AS completed_us,

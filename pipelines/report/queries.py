@@ -22,6 +22,7 @@ from pipelines.report.figures import (
 )
 from pipelines.report.small_tables import ARRIVAL, Bounds
 from pipelines.report.tiers import Node
+from pipelines.timing.latency.blame import BLAMED, ROLE
 from schemas.gold import CLASSES
 
 WORST_MAX = 10
@@ -75,8 +76,8 @@ def operations(where: str, slow_ms: int) -> str:
             CASE WHEN {is_fetch} THEN '{FETCH}' WHEN api = 'PRODUCE' THEN '{PRODUCE}' ELSE '{COORDINATOR}' END AS kind,
             -- How close it is, is asked of all fetches, but only of those produces that were answered without error.
             {is_fetch} OR succeeded AS measured,
-            coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, {UNKNOWN_BROKER}) AS blamed,
-            coalesce(closing_role, 'unknown') AS role,
+            {BLAMED} AS blamed,
+            {ROLE} AS role,
             epoch_us(arrival_time) AS arrival_us,
             {total} AS total_ms,
             -- Never longer than it was: nobody is slower for one replica less.

@@ -45,6 +45,11 @@ OPERATION_COLUMNS: Final = (
 )
 _DIGITS: Final = 6
 
+#: Whom an operation waited for, in DuckDB's SQL: the replica that closed it, or the leader where nobody else was waited
+#: for; and in which role.
+BLAMED: Final = "coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1)"
+ROLE: Final = "coalesce(closing_role, 'unknown')"
+
 #: A replica, its role, and a wait, milliseconds.
 Wait = tuple[int, str, float]
 
