@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -330,19 +329,8 @@ def expire(lake: Place, cluster: str | None, conf: Path | None, keep: str | None
 )
 @click.option("--markdown", is_flag=True, help="All metrics as the table of the document docs/metrics.md.")
 @click.option("--dashboard", is_flag=True, help="A Grafana dashboard of what `highwater watch --openmetrics` writes.")
-def metrics(
-    lake: Place,
-    cluster: str | None,
-    out: Place,
-    form: str,
-    markdown: bool,
-    dashboard: bool,
-    time_from: datetime | None,
-    time_until: datetime | None,
-) -> ExitCode:
+def metrics(out: Place, markdown: bool, dashboard: bool, **given: Any) -> ExitCode:
     """Write brokers' metrics, rebuilt from their logs, as files for other tools."""
-    from jobs.metrics import export
-
     if dashboard:
         from pipelines.metrics.live import dashboard as grafana
 
@@ -351,7 +339,10 @@ def metrics(
         from pipelines.metrics.mbeans import metrics_markdown
 
         return _printed(metrics_markdown())
-    return export(RichConsole(), lake, out, form, time_from, time_until, cluster)
+    from jobs.metrics import export
+    from jobs.question import Question
+
+    return export(Question(RichConsole(), **given), out)
 
 
 @highwater.command()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jobs.exit_codes import ExitCode
 from jobs.lakes import tables_in
-from pipelines.base.console import Console
+from jobs.question import Question
 from pipelines.base.errors import InputError
 from pipelines.base.values import iso_utc, micros
 from pipelines.inquiry import (
@@ -24,7 +24,7 @@ from pipelines.inquiry import (
 from pipelines.inquiry.answer import Answer, Table
 from pipelines.inquiry.finding import finding_rows, findings
 from pipelines.inquiry.partition import cluster_of, partition_facts, partition_rows, without_leader
-from pipelines.inquiry.read_lines import lines_of, named
+from pipelines.inquiry.read_lines import lines_of
 from pipelines.inquiry.render import as_json, as_text, cells
 from pipelines.inquiry.request import CANDIDATES_MAX, by_id, by_number, request_rows
 from pipelines.inquiry.whatif import variants
@@ -38,46 +38,6 @@ from schemas.incidents import INCIDENTS
 
 #: Partitions without a leader that are told of at once.
 PARTITIONS_MAX = 20
-
-
-class Question(NamedTuple):
-    """What every inquiry is asked with."""
-
-    console: Console
-    lake: Place  #: folder of the lake
-    cluster: str | None = None  #: name or id of one, where the lake has several; None: nobody said
-    #: time_from, time_until: of what is asked for, the end exclusive
-    time_from: datetime | None = None
-    time_until: datetime | None = None
-    form: str = "text"  #: ``text`` or ``json``
-
-    @property
-    def reader(self) -> LakeReader:
-        """Of the lake's tables.
-
-        Raises:
-            InputError: there is no lake.
-        """
-        return LakeReader(self.lake, tables_in(self.lake))
-
-    @property
-    def cluster_id(self) -> str | None:
-        """The cluster that was named, as the lake calls it; None: any.
-
-        Raises:
-            InputError: the lake has none of this name.
-        """
-        return None if self.cluster is None else named(self.reader, self.cluster)
-
-    @property
-    def since_us(self) -> int | None:
-        """Microseconds since the epoch."""
-        return micros(self.time_from)
-
-    @property
-    def until_us(self) -> int | None:
-        """Microseconds since the epoch."""
-        return micros(self.time_until)
 
 
 def tell(question: Question, *answers: Answer, is_whole: bool = False) -> ExitCode:
@@ -113,8 +73,7 @@ def trace_request(
     else:
         assert broker_id is not None
         assert correlation_id is not None
-        window = (question.since_us, question.until_us)
-        keys = by_number(reader, broker_id, correlation_id, connection, *window, question.cluster_id)
+        keys = by_number(reader, broker_id, correlation_id, connection, *question.window, question.cluster_id)
         asked = f"request with correlation id {correlation_id} to broker {broker_id}"
         searched = "gold.request_phases has no request of this broker, correlation id, connection and time"
     if not keys:
@@ -147,8 +106,7 @@ def trace_write(question: Question, client_id: str | None, place: str | None) ->
     """Tell what became of a client's writes."""
     reader = question.reader
     topic, number = (None, None) if place is None else _topic_and_partition(reader, place)
-    window = (question.since_us, question.until_us)
-    rows = write_rows(reader, client_id, topic, number, *window, question.cluster_id)
+    rows = write_rows(reader, client_id, topic, number, *question.window, question.cluster_id)
     return tell(question, write.answer(rows, lines_of(reader, write.rows_shown(rows))))
 
 
@@ -183,7 +141,7 @@ def trace_partition(question: Question, place: str) -> ExitCode:
     """Tell the life of a partition."""
     reader, (topic, number) = question.reader, split_place(place)
     cluster_id = cluster_of(reader, topic, number, question.cluster_id)
-    rows = partition_rows(reader, cluster_id, topic, number, question.since_us, question.until_us)
+    rows = partition_rows(reader, cluster_id, topic, number, *question.window)
     return tell(question, partition.answer(rows, lines_of(reader, partition.rows_shown(rows))))
 
 
@@ -291,5 +249,4 @@ def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -
 
 def tell_whatif(question: Question) -> ExitCode:
     """Tell what acks=all would have cost otherwise."""
-    window = (question.since_us, question.until_us)
-    return tell(question, whatif.answer(variants(question.reader, question.cluster_id, *window)))
+    return tell(question, whatif.answer(variants(question.reader, question.cluster_id, *question.window)))

@@ -121,7 +121,7 @@ VERBS = (incidents, trace, survivors, compare, whatif)
 
 
 def _question(**given: Any) -> Any:
-    from jobs.inquiries import Question
+    from jobs.question import Question
 
     return Question(RichConsole(), **given)
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from jobs.exit_codes import ExitCode
-from jobs.lakes import tables_in
-from pipelines.base.console import Console
+from jobs.question import Question
 from pipelines.base.errors import InputError
-from pipelines.base.values import micros
 from pipelines.lake.clusters import ClusterFile, cluster_named
-from pipelines.lake.reader import LakeReader
 from pipelines.metrics.export import Row, csv_files, openmetrics_lines
 from pipelines.report.write import made_folder
 from pipelines.storage.place import Place, resolved
@@ -19,30 +14,22 @@ from pipelines.storage.store import store_of
 OPENMETRICS = "metrics.openmetrics.txt"
 
 
-def export(
-    console: Console,
-    root: Place,
-    out: Place,
-    form: str,
-    since: datetime | None,
-    until: datetime | None,
-    cluster: str | None = None,
-) -> ExitCode:
-    """Write the metrics of a lake.
+def export(question: Question, out: Place) -> ExitCode:
+    """Write the metrics of a lake: of one cluster if it is named, else each broker's in a folder of its cluster.
 
     Args:
-        form: ``csv`` or ``openmetrics``.
-        since, until: intervals by their start, the end exclusive.
-        cluster: only of this one; None: of all, each broker's in a folder of its cluster where there are several.
+        question: of intervals by their start.
 
     Raises:
         InputError: there is no lake, it holds no metrics of that time or cluster, or the folder cannot be written.
     """
-    rows: list[Row] = list(LakeReader(root, tables_in(root)).rows("SELECT * FROM gold_broker_metrics"))
-    if cluster is not None:
-        chosen = cluster_named(root, [ClusterFile(row["cluster_id"], row["broker_id"]) for row in rows], cluster)
+    root = question.lake
+    rows: list[Row] = list(question.reader.rows("SELECT * FROM gold_broker_metrics"))
+    if question.cluster is not None:
+        files_of = [ClusterFile(row["cluster_id"], row["broker_id"]) for row in rows]
+        chosen = cluster_named(root, files_of, question.cluster)
         rows = [row for row in rows if row["cluster_id"] == chosen]
-    since_us, until_us = micros(since), micros(until)
+    since_us, until_us = question.window
     if not any(
         (since_us is None or row["interval_start"] >= since_us)
         and (until_us is None or row["interval_start"] < until_us)
@@ -50,12 +37,13 @@ def export(
     ):
         raise InputError(root, "has no metrics of that time", "see what there is: select * from gold_broker_metrics")
     files = csv_files(rows, since_us, until_us)
-    if form == "openmetrics":
+    if question.form == "openmetrics":
         files = iter([(OPENMETRICS, list(openmetrics_lines(rows, since_us, until_us)))])
     store, folder, number = store_of(out), resolved(out), 0
     with made_folder(out, "metrics"):
         for number, (name, lines) in enumerate(files, 1):  # noqa: B007
             store.make_folder((folder / name).parent)
             store.replace(folder / name, ("\n".join(lines) + "\n").encode())
-    console.result(f"wrote {out / OPENMETRICS}" if form == "openmetrics" else f"wrote {number} files below {out}")
+    told = out / OPENMETRICS if question.form == "openmetrics" else f"{number} files below {out}"
+    question.console.result(f"wrote {told}")
     return ExitCode.CLEAN

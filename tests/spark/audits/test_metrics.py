@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from jobs.metrics import OPENMETRICS, export
+from jobs.question import Question
 from pipelines.base.console import CaptureConsole
 from pipelines.base.errors import InputError
 from pipelines.lake.lake import Lake
@@ -58,18 +59,19 @@ def test_a_broker_that_was_killed_had_left_the_isrs_and_came_back(slice_lake: La
 
 def test_openmetrics_are_read_by_another_reader(audited_slice: tuple[Path, Ended], tmp_path: Path) -> None:
     lake = audited_slice[0] / "lake"
-    export(CaptureConsole(), lake, tmp_path, "openmetrics", None, None)
+    export(Question(CaptureConsole(), lake, form="openmetrics"), tmp_path)
     text = (tmp_path / OPENMETRICS).read_text(encoding="utf-8")
     families = {family.name: family.type for family in text_string_to_metric_families(text)}
     assert families["kafka_server_replicamanager_underreplicatedpartitions"] == "gauge"
     assert families["kafka_network_requestmetrics_remotetimems"] == "summary"
     assert families["kafka_server_replicamanager_isrshrinks"] == "counter"
-    export(CaptureConsole(), lake, tmp_path, "csv", None, None)
+    export(Question(CaptureConsole(), lake, form="csv"), tmp_path)
     assert (tmp_path / "broker-1" / "Produce-TotalTimeMs.csv").is_file()
 
 
 def test_a_time_without_metrics_is_told(audited_slice: tuple[Path, Ended], tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
+    lake = audited_slice[0] / "lake"
     with pytest.raises(InputError, match="has no metrics of that time"):
-        export(CaptureConsole(), audited_slice[0] / "lake", tmp_path, "csv", datetime(2030, 1, 1, tzinfo=UTC), None)
+        export(Question(CaptureConsole(), lake, time_from=datetime(2030, 1, 1, tzinfo=UTC), form="csv"), tmp_path)

@@ -1,0 +1,48 @@
+"""What verbs without Spark are asked with."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from jobs.lakes import tables_in
+from pipelines.base.console import Console
+from pipelines.base.values import micros
+from pipelines.inquiry.read_lines import named
+from pipelines.lake.reader import LakeReader
+from pipelines.storage.place import Place
+
+
+class Question(NamedTuple):
+    """What every inquiry is asked with, and metrics."""
+
+    console: Console
+    lake: Place  #: folder of the lake
+    cluster: str | None = None  #: name or id of one, where the lake has several; None: nobody said
+    #: time_from, time_until: of what is asked for, the end exclusive
+    time_from: datetime | None = None
+    time_until: datetime | None = None
+    form: str = "text"  #: of the answer: ``text`` or ``json``; of metrics ``csv`` or ``openmetrics``
+
+    @property
+    def reader(self) -> LakeReader:
+        """Of the lake's tables.
+
+        Raises:
+            InputError: there is no lake.
+        """
+        return LakeReader(self.lake, tables_in(self.lake))
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that was named, as the lake calls it; None: any.
+
+        Raises:
+            InputError: the lake has none of this name.
+        """
+        return None if self.cluster is None else named(self.reader, self.cluster)
+
+    @property
+    def window(self) -> tuple[int | None, int | None]:
+        """From when until when, the end exclusive, microseconds since the epoch."""
+        return micros(self.time_from), micros(self.time_until)
