@@ -9,7 +9,7 @@ A null breaks nothing but `not_null`, for Arrow as for Great Expectations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -109,40 +109,44 @@ def _repeated(keys: pa.Table) -> pa.Array:
     return pc.is_in(numbers, value_set=repeated.combine_chunks())
 
 
-def not_null(table: str, column: str, question: str) -> Expectation:
+def of_table(table: str, suite: Iterable[Expectation]) -> tuple[Expectation, ...]:
+    """The expectations, of a table or ledger; what makes them names none."""
+    return tuple(replace(expectation, table=table) for expectation in suite)
+
+
+def not_null(column: str, question: str) -> Expectation:
     """A column that is better known."""
-    return Expectation(table, NOT_NULL, (column,), "warning", question)
+    return Expectation("", NOT_NULL, (column,), "warning", question)
 
 
-def unique(table: str, columns: Sequence[str]) -> Expectation:
+def unique(columns: Sequence[str]) -> Expectation:
     """Columns that identify a row."""
     keys = ", ".join(f"`{column}`" for column in columns)
-    return Expectation(table, UNIQUE, tuple(columns), "critical", f"no two rows have the same {keys}")
+    return Expectation("", UNIQUE, tuple(columns), "critical", f"no two rows have the same {keys}")
 
 
-def known_value(table: str, column: str, values: Sequence[Any], severity: Severity = "critical") -> Expectation:
+def known_value(column: str, values: Sequence[Any], severity: Severity = "critical") -> Expectation:
     """A column with an alphabet."""
     known = ", ".join(f"`{value}`" for value in values)
-    return Expectation(table, KNOWN_VALUE, (column,), severity, f"`{column}` is one of {known}", tuple(values))
+    return Expectation("", KNOWN_VALUE, (column,), severity, f"`{column}` is one of {known}", tuple(values))
 
 
-def at_least(table: str, column: str, bound: int, severity: Severity = "critical") -> Expectation:
+def at_least(column: str, bound: int, severity: Severity = "critical") -> Expectation:
     """A column with a lower bound."""
-    return Expectation(table, AT_LEAST, (column,), severity, f"`{column}` is {bound} or more", (bound,))
+    return Expectation("", AT_LEAST, (column,), severity, f"`{column}` is {bound} or more", (bound,))
 
 
-def contained(table: str, name: str, part: str, whole: str, question: str) -> Expectation:
+def contained(name: str, part: str, whole: str, question: str) -> Expectation:
     """A list whose items are all in another list; `name` is that of the answer."""
-    return Expectation(table, HOLDS, (name,), "warning", question, derived={name: Contained(part, whole)})
+    return Expectation("", HOLDS, (name,), "warning", question, derived={name: Contained(part, whole)})
 
 
-def not_below(
-    table: str, column: str, other: str, severity: Severity, question: str, derived: Mapping[str, Derived] | None = None
-) -> Expectation:
-    """A column that is never below another one."""
-    return Expectation(table, NOT_BELOW, (column, other), severity, question, derived=derived or {})
+def not_below(column: str, other: str, question: str, derived: Derived | None = None) -> Expectation:
+    """A column that is never below another one, which may be derived."""
+    of_other = {} if derived is None else {other: derived}
+    return Expectation("", NOT_BELOW, (column, other), "warning", question, derived=of_other)
 
 
-def equal(table: str, column: str, other: str, question: str) -> Expectation:
+def equal(column: str, other: str, question: str) -> Expectation:
     """Two columns that always say the same."""
-    return Expectation(table, EQUAL, (column, other), "critical", question)
+    return Expectation("", EQUAL, (column, other), "critical", question)

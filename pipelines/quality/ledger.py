@@ -13,39 +13,38 @@ import pyarrow as pa
 from pipelines.base.arrow_rows import arrow_schema
 from pipelines.bronze.streams import source_of
 from pipelines.lake.table_queries import answer
-from pipelines.quality.expectation import Expectation, equal, not_below
+from pipelines.quality.expectation import Expectation, equal, not_below, of_table
 from pipelines.quality.measure import Measured
 from schemas.fields import Int, Long, spark_types
 
 LOGS, DATA, KINDS, BROKERS = "ledger.logs", "ledger.data", "ledger.kinds", "ledger.brokers"
 
 LEDGERS: dict[str, tuple[Expectation, ...]] = {
-    LOGS: (
-        equal(LOGS, "stored_lines", "line_count", "bronze holds every line of the file that its profile counted"),
-        equal(LOGS, "stored_records", "record_count", "bronze holds every record of the file that its profile counted"),
-        equal(LOGS, "counted_records", "stored_records", "silver counted every record of the file that bronze holds"),
-        not_below(LOGS, "first_fact_us", "first_time_us", "warning", "no fact is earlier than its file's first record"),
-        not_below(LOGS, "last_time_us", "last_fact_us", "warning", "no fact is later than its file's last record"),
-    ),
-    DATA: (equal(DATA, "stored_rows", "row_count", "silver holds as many rows as were read from the file"),),
-    KINDS: (
-        not_below(
-            KINDS,
-            "parsed_share",
-            "parsed_share_min",
-            "warning",
-            "of each kind of log, enough records are understood (`[quality.parsed_share_min]`)",
+    name: of_table(name, suite)
+    for name, suite in {
+        LOGS: (
+            equal("stored_lines", "line_count", "bronze holds every line of the file that its profile counted"),
+            equal("stored_records", "record_count", "bronze holds every record of the file that its profile counted"),
+            equal("counted_records", "stored_records", "silver counted every record of the file that bronze holds"),
+            not_below("first_fact_us", "first_time_us", "no fact is earlier than its file's first record"),
+            not_below("last_time_us", "last_fact_us", "no fact is later than its file's last record"),
         ),
-    ),
-    BROKERS: (
-        not_below(
-            BROKERS,
-            "newest_time_us",
-            "newest_before_us",
-            "warning",
-            "a broker's newest line is no older than the newest one of earlier batches",
+        DATA: (equal("stored_rows", "row_count", "silver holds as many rows as were read from the file"),),
+        KINDS: (
+            not_below(
+                "parsed_share",
+                "parsed_share_min",
+                "of each kind of log, enough records are understood (`[quality.parsed_share_min]`)",
+            ),
         ),
-    ),
+        BROKERS: (
+            not_below(
+                "newest_time_us",
+                "newest_before_us",
+                "a broker's newest line is no older than the newest one of earlier batches",
+            ),
+        ),
+    }.items()
 }
 
 

@@ -24,6 +24,7 @@ from pipelines.quality.expectation import (
     known_value,
     not_below,
     not_null,
+    of_table,
     unique,
 )
 from pipelines.quality.ledger import LEDGERS
@@ -135,111 +136,89 @@ _STARTED_BEFORE = Previous(
 )
 
 
-def asked(spec: TableSpec) -> Iterator[Expectation]:
-    """What is asked of a table."""
-    name = spec.full_name
-    yield unique(name, spec.keys)
-    for column, values in KNOWN.get(name, {}).items():
-        yield known_value(name, column, values)
-    if spec.layer == "silver":
-        for column in _FROM_ZERO:
-            if column in spec.column_names:
-                yield at_least(name, column, 0)
-        if "line_no" in spec.column_names:
-            yield at_least(name, "line_no", 1)
-    yield from _OF_TABLE.get(name, ())
-
-
-def _requests(spec: TableSpec) -> tuple[Expectation, ...]:
-    name = spec.full_name
-    durations = tuple(at_least(name, column, 0, "warning") for column in _DURATIONS)
-    return (
-        *durations,
-        not_below(name, "completed_time", "arrival_time", "warning", "no request is answered before it arrived"),
-    )
-
-
-def _isr_is_assigned(name: str) -> Expectation:
-    question = "where a line tells both, every in-sync replica is an assigned one"
-    return contained(name, "isr_is_assigned", "isr", "replicas", question)
-
-
-_FETCHES, _LEADERS = silver.REPLICA_FETCHES.full_name, silver.LEADER_AND_ISR.full_name
-_PRODUCES, _COUNTS = silver.PRODUCE_REQUESTS.full_name, silver.LINE_COUNTS.full_name
-_BATCHES, _METADATA = data_dir.LOG_BATCHES.full_name, data_dir.METADATA_RECORDS.full_name
-_APPENDS, _FILES = silver.APPENDS.full_name, bronze.LOG_FILES.full_name
+_REQUESTS = (
+    *(at_least(column, 0, "warning") for column in _DURATIONS),
+    not_below("completed_time", "arrival_time", "no request is answered before it arrived"),
+)
+_ISR_IS_ASSIGNED = contained(
+    "isr_is_assigned", "isr", "replicas", "where a line tells both, every in-sync replica is an assigned one"
+)
 
 #: Questions of single tables.
 _OF_TABLE: Mapping[str, Sequence[Expectation]] = {
-    _FILES: (
-        not_null(_FILES, "broker_id", "it is known which broker wrote the file"),
-        not_null(_FILES, "layout", "the file has a layout that is known"),
-        not_below(_FILES, "last_time", "first_time", "warning", "a file ends no earlier than it begins"),
+    bronze.LOG_FILES.full_name: (
+        not_null("broker_id", "it is known which broker wrote the file"),
+        not_null("layout", "the file has a layout that is known"),
+        not_below("last_time", "first_time", "a file ends no earlier than it begins"),
     ),
-    bronze.LOG_LINES.full_name: (at_least(bronze.LOG_LINES.full_name, "line_count", 1),),
-    _LEADERS: (
-        _isr_is_assigned(_LEADERS),
-        at_least(_LEADERS, "leader", -2),
-        at_least(_LEADERS, "leader_epoch", -1),
+    bronze.LOG_LINES.full_name: (at_least("line_count", 1),),
+    silver.LEADER_AND_ISR.full_name: (
+        _ISR_IS_ASSIGNED,
+        at_least("leader", -2),
+        at_least("leader_epoch", -1),
         not_below(
-            _LEADERS,
             "start_offset",
             "previous_start_offset",
-            "warning",
             "from one leader epoch to the next, a broker does not start at a lower offset",
-            {"previous_start_offset": _STARTED_BEFORE},
+            _STARTED_BEFORE,
         ),
     ),
-    _FETCHES: (
-        at_least(_FETCHES, "replica_id", 0),
+    silver.REPLICA_FETCHES.full_name: (
+        at_least("replica_id", 0),
         not_below(
-            _FETCHES,
             "fetch_offset",
             "previous_fetch_offset",
-            "warning",
             "within a leader epoch, a follower's fetches on one connection do not go back",
-            {"previous_fetch_offset": _FETCHED_BEFORE},
+            _FETCHED_BEFORE,
         ),
     ),
-    _APPENDS: (
-        not_below(_APPENDS, "last_offset", "first_offset", "warning", "an append ends no earlier than it begins"),
-    ),
-    _PRODUCES: (known_value(_PRODUCES, "acks", (-1, 0, 1), "warning"), *_requests(silver.PRODUCE_REQUESTS)),
+    silver.APPENDS.full_name: (not_below("last_offset", "first_offset", "an append ends no earlier than it begins"),),
+    silver.PRODUCE_REQUESTS.full_name: (known_value("acks", (-1, 0, 1), "warning"), *_REQUESTS),
     silver.FETCH_REQUESTS.full_name: (
-        at_least(silver.FETCH_REQUESTS.full_name, "replica_id", -2, "warning"),
-        known_value(silver.FETCH_REQUESTS.full_name, "isolation_level", (0, 1), "warning"),
-        *_requests(silver.FETCH_REQUESTS),
+        at_least("replica_id", -2, "warning"),
+        known_value("isolation_level", (0, 1), "warning"),
+        *_REQUESTS,
     ),
-    silver.REQUESTS.full_name: _requests(silver.REQUESTS),
-    silver.PARTITION_STATES.full_name: (at_least(silver.PARTITION_STATES.full_name, "leader", -2),),
-    silver.REPLICA_STATES.full_name: (at_least(silver.REPLICA_STATES.full_name, "replica_id", 0),),
-    silver.CONTROLLER_EVENTS.full_name: (_isr_is_assigned(silver.CONTROLLER_EVENTS.full_name),),
-    _COUNTS: (at_least(_COUNTS, "line_count", 1),),
-    _BATCHES: (
-        not_below(_BATCHES, "last_offset", "base_offset", "warning", "a batch ends no earlier than it begins"),
+    silver.REQUESTS.full_name: _REQUESTS,
+    silver.PARTITION_STATES.full_name: (at_least("leader", -2),),
+    silver.REPLICA_STATES.full_name: (at_least("replica_id", 0),),
+    silver.CONTROLLER_EVENTS.full_name: (_ISR_IS_ASSIGNED,),
+    silver.LINE_COUNTS.full_name: (at_least("line_count", 1),),
+    data_dir.LOG_BATCHES.full_name: (
+        not_below("last_offset", "base_offset", "a batch ends no earlier than it begins"),
         not_below(
-            _BATCHES,
             "base_offset",
             "previous_last_offset",
-            "warning",
             "batches of a segment come in the order of their offsets",
-            {"previous_last_offset": Previous("last_offset", by=("file_id",), order=("byte_offset",))},
+            Previous("last_offset", by=("file_id",), order=("byte_offset",)),
         ),
         not_below(
-            _BATCHES,
             "leader_epoch",
             "previous_leader_epoch",
-            "warning",
             "leader epochs of a segment do not go back",
-            {"previous_leader_epoch": Previous("leader_epoch", by=("file_id",), order=("byte_offset",))},
+            Previous("leader_epoch", by=("file_id",), order=("byte_offset",)),
         ),
     ),
-    _METADATA: (_isr_is_assigned(_METADATA),),
+    data_dir.METADATA_RECORDS.full_name: (_ISR_IS_ASSIGNED,),
 }
 
 
+def asked(spec: TableSpec) -> Iterator[Expectation]:
+    """What is asked of a table."""
+    yield unique(spec.keys)
+    for column, values in KNOWN.get(spec.full_name, {}).items():
+        yield known_value(column, values)
+    if spec.layer == "silver":
+        for column in _FROM_ZERO:
+            if column in spec.column_names:
+                yield at_least(column, 0)
+        if "line_no" in spec.column_names:
+            yield at_least("line_no", 1)
+    yield from _OF_TABLE.get(spec.full_name, ())
+
+
 #: Every table's suite, in the order of the tables.
-SUITES: dict[str, tuple[Expectation, ...]] = {spec.full_name: tuple(asked(spec)) for spec in ASKED}
+SUITES: dict[str, tuple[Expectation, ...]] = {spec.full_name: of_table(spec.full_name, asked(spec)) for spec in ASKED}
 EXPECTATIONS: dict[str, Expectation] = {
     expectation.expectation_id: expectation for suite in (*SUITES.values(), *LEDGERS.values()) for expectation in suite
 }
