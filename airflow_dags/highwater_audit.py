@@ -9,6 +9,8 @@ Any interval of the past: `airflow backfill create --dag-id highwater_audit --fr
 
 from __future__ import annotations
 
+from typing import Any
+
 from highwater_compat import DAG, CronDataIntervalTimetable, Param, chain
 from highwater_tasks import (
     GOLD_ASSETS,
@@ -115,65 +117,40 @@ with DAG(
         pool="default_pool",
         doc_md=_DOC["new_logs"],
     )
-    ingest = LakeOperator(
-        task_id="ingest",
-        doc_md=_DOC["ingest"],
-        bash_command=highwater("ingest", '"$HIGHWATER_LOGS"', lake, passing=READ),
-        env=interval | {"HIGHWATER_LOGS": "{{ params.logs }}"},
+
+    def task(verb: str, *arguments: str, passing: tuple[int, ...] = (0,), **kwargs: Any) -> LakeOperator:
+        """The task of a verb, whose arguments are in Bash's own words."""
+        command = highwater(verb, *arguments, passing=passing)
+        env = interval | kwargs.pop("env", {})
+        return LakeOperator(task_id=verb, doc_md=_DOC[verb], bash_command=command, env=env, **kwargs)
+
+    ingest = task(
+        "ingest",
+        '"$HIGHWATER_LOGS"',
+        lake,
+        passing=READ,
+        env={"HIGHWATER_LOGS": "{{ params.logs }}"},
         writes=("bronze",),
     )
-    parse = LakeOperator(
-        task_id="parse",
-        doc_md=_DOC["parse"],
-        bash_command=highwater("parse", lake),
-        env=interval,
-        reads=("bronze",),
-        writes=("silver",),
-    )
-    quality = LakeOperator(
-        task_id="quality",
-        doc_md=_DOC["quality"],
-        bash_command=highwater("quality", lake),
-        env=interval,
-        reads=("silver",),
-        writes=("quality",),
-    )
-    replay = LakeOperator(
-        task_id="replay",
-        doc_md=_DOC["replay"],
-        bash_command=highwater("replay", lake),
-        env=interval,
-        outlets=list(GOLD_ASSETS.values()),
-        reads=("silver",),
-        writes=("gold",),
-    )
-    report = LakeOperator(
-        task_id="report",
-        doc_md=_DOC["report"],
-        bash_command=highwater(
-            "report",
-            lake,
-            '--out "$HIGHWATER_OUT" --from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL"',
-            of_cluster,
-            passing=VERDICTS,
-        ),
-        env=interval
-        | cluster
-        | {"HIGHWATER_OUT": "{{ params.reports }}/{{ data_interval_start.strftime('%Y%m%dT%H%M') }}"},
+    parse = task("parse", lake, reads=("bronze",), writes=("silver",))
+    quality = task("quality", lake, reads=("silver",), writes=("quality",))
+    replay = task("replay", lake, outlets=list(GOLD_ASSETS.values()), reads=("silver",), writes=("gold",))
+    report = task(
+        "report",
+        lake,
+        '--out "$HIGHWATER_OUT" --from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL"',
+        of_cluster,
+        passing=VERDICTS,
+        env=cluster | {"HIGHWATER_OUT": "{{ params.reports }}/{{ data_interval_start.strftime('%Y%m%dT%H%M') }}"},
         reads=("gold",),
     )
-    gate = LakeOperator(
-        task_id="gate",
-        doc_md=_DOC["gate"],
-        bash_command=highwater(
-            "gate",
-            lake,
-            '--from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL" --fail-on "$HIGHWATER_FAIL_ON" '
-            '--stale-after "$HIGHWATER_STALE_AFTER"',
-            of_cluster,
-        ),
-        env=interval
-        | cluster
+    gate = task(
+        "gate",
+        lake,
+        '--from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL" --fail-on "$HIGHWATER_FAIL_ON" '
+        '--stale-after "$HIGHWATER_STALE_AFTER"',
+        of_cluster,
+        env=cluster
         | {
             "HIGHWATER_FROM": (
                 "{{ (data_interval_start - macros.timedelta(hours=params.lookback_hours)).isoformat() }}"
