@@ -24,7 +24,7 @@ from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.staged import Staged, staging
 from pipelines.metrics.intervals import Interval, Steps, intervals_of, logged_spans
-from pipelines.metrics.request_stage import request_rows
+from pipelines.metrics.request_stage import TimeRange, request_rows
 from pipelines.metrics.rows import BrokerFigures, Node, Row, rows_of, spans_of
 from pipelines.replay.broker_lines import SHAPES, STEPS
 from pipelines.replay.partition_counts import COUNTS
@@ -123,10 +123,11 @@ def _brokers(
     lake: Lake, premises: Premises, counts: Counts, length_us: int, since_us: int
 ) -> dict[Node, BrokerFigures]:
     intervals = _intervals(lake, premises, counts, length_us, since_us)
-    shrinks, expands = _isr_changes(lake, premises)
+    made_anew = TimeRange(since_us, None)
+    shrinks, expands = _isr_changes(lake, premises, made_anew)
     controllers = _controllers(lake, premises)
     actives, offline = _actives(lake), _offline(lake)
-    unclean, elections = _unclean(lake), _elections(lake)
+    unclean, elections = _unclean(lake, made_anew), _elections(lake)
     return {
         node: BrokerFigures(
             intervals=of_node,
@@ -171,7 +172,9 @@ def _intervals(
     return intervals
 
 
-def _isr_changes(lake: Lake, premises: Premises) -> tuple[dict[Node, list[int]], dict[Node, list[int]]]:
+def _isr_changes(
+    lake: Lake, premises: Premises, times: TimeRange
+) -> tuple[dict[Node, list[int]], dict[Node, list[int]]]:
     """When leaders' changes of ISRs were made, each once, however many replicas left or joined.
 
     A leader counts a change with the line that says that it was made (``Partition.handleAlterPartitionUpdate``). Where
@@ -179,14 +182,16 @@ def _isr_changes(lake: Lake, premises: Premises) -> tuple[dict[Node, list[int]],
     is no line, and it counts each.
     """
     of_line = ("cluster_id", "broker_id", "topic", "partition", "time")
-    committed = small_rows(lake, silver.ISR_CHANGES, *of_line, where=pc.field("change") == "committed")
+    is_committed = (pc.field("change") == "committed") & times.where("time")
+    committed = small_rows(lake, silver.ISR_CHANGES, *of_line, where=is_committed)
     committed_lines = {tuple(row[name] for name in of_line) for row in committed}
     silent = premises.contexts.spans(lambda rules: not rules.logs_isr_commits)
     place = ("cluster_id", "broker_id", "topic", "partition", "committed_time", "change")
-    rows = small_rows(lake, ISR_TIMELINE, *place, where=pc.field("made_by") == "leader")
+    by_leaders = (pc.field("made_by") == "leader") & times.where("committed_time")
+    rows = small_rows(lake, ISR_TIMELINE, *place, where=by_leaders)
     shrinks: dict[Node, list[int]] = defaultdict(list)
     expands: dict[Node, list[int]] = defaultdict(list)
-    for change in {tuple(row[name] for name in place) for row in rows if row["committed_time"] is not None}:
+    for change in {tuple(row[name] for name in place) for row in rows}:
         *_, time_us, kind = change
         node = (change[0], change[1])
         is_silent = any(since_us <= time_us < until_us for since_us, until_us in silent.get(node, ()))
@@ -232,11 +237,11 @@ def _offline(lake: Lake) -> dict[str, Steps]:
     return {cluster_id: Steps.of_changes(of_cluster) for cluster_id, of_cluster in changes.items()}
 
 
-def _unclean(lake: Lake) -> dict[Node, list[int]]:
+def _unclean(lake: Lake, times: TimeRange) -> dict[Node, list[int]]:
     elected: dict[Node, list[int]] = defaultdict(list)
-    where = pc.field("strategy").isin(_UNCLEAN)
+    where = pc.field("strategy").isin(_UNCLEAN) & times.where("elected_time")
     for row in small_rows(lake, FAILOVERS, "cluster_id", "elected_clock", "elected_time", where=where):
-        if row["elected_time"] is not None and row["elected_clock"] is not None:
+        if row["elected_clock"] is not None:
             elected[row["cluster_id"], row["elected_clock"]].append(row["elected_time"])
     return elected
 
