@@ -44,7 +44,6 @@ class Profile:
     content_id: str  #: of its decompressed content, the ``file_id`` of bronze
     size_bytes: int  #: as stored
     content_bytes: int  #: decompressed
-    compressed: bool  #: stored compressed
     kind: str  #: kind of file, by name and content
     layout: str | None  #: name of its layout; None if none is known
     line_count: int  #: physical lines
@@ -53,9 +52,8 @@ class Profile:
     last_us: int | None  #: time of the last record; of either, the first and the last that are no strays
     problem: str | None  #: what is wrong and what to do
     hints: Hints  #: what its lines say about their writer
-    #: content id of a known file that is the beginning of this one: a log that was read while written
-    grown_from: str | None = None
-    start_offset: int = 0  #: first byte that no known file has; start of a line
+    #: first byte that no known file has, of a log that was read while it was written; start of a line
+    start_offset: int = 0
     start_line: int = 1  #: number of that line
     readable: bool = True  #: it is text, and has at least one line of a broker's, as far as its loggers tell
     #: the file that it is a member of, or in which its lines are mixed with others', if it is one
@@ -139,8 +137,7 @@ def profile(
     else:
         for _ in blocks:
             pass
-    grown = source.grown_from is not None and why is None
-    offset, line = source.grown_line if grown else (0, 1)
+    offset, line = source.grown_line if why is None else (0, 1)
     parts = sources.parts()
     made = []
     for name, part in parts.items():
@@ -154,7 +151,6 @@ def profile(
             content_id=id_of(source.content_id, name) if name else source.content_id,
             size_bytes=source.stored_bytes,
             content_bytes=source.content_bytes,
-            compressed=source.compressed,
             kind=OTHER if why or name == OTHER_LINES else kind_of(part_path, part.hints.kinds),
             layout=layout.name if layout else None,
             line_count=part.lines,
@@ -163,7 +159,6 @@ def profile(
             last_us=part.last_us,
             problem=problem,
             hints=part.hints if name != OTHER_LINES else Hints(),
-            grown_from=source.grown_from[1] if source.grown_from and grown else None,
             start_offset=offset,
             start_line=line,
             readable=why is None and part.lines > 0,

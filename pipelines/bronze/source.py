@@ -59,8 +59,8 @@ class Source:
         stored_sha256: SHA-256 of the file as stored, in hex.
         content_id: first 32 hex digits of the SHA-256 of the content.
         problem: what is wrong with the compression, and what to do.
-        grown_from: the longest of ``marks`` that this content starts with.
-        grown_line: offset and number of the line that this mark ends in, or that would follow it.
+        grown_line: offset and number of the line in which the longest of ``marks`` ends that this content starts with,
+            or that would follow it; of the first line if it starts with none.
     """
 
     def __init__(self, file: Readable, marks: Sequence[tuple[int, str]] = (), block_bytes: int = BLOCK_BYTES) -> None:
@@ -79,7 +79,6 @@ class Source:
         self.stored_bytes = 0
         self.content_bytes = 0
         self.problem: str | None = None
-        self.grown_from: tuple[int, str] | None = None
         self.grown_line = (0, 1)
         self._line = (0, 1)
 
@@ -117,7 +116,6 @@ class Source:
             self._count_lines(block, start, cut)
             start = cut
             if self.content_id == content_id:
-                self.grown_from = (length, content_id)
                 self.grown_line = self._line
         if self._marks:
             self._count_lines(block, start, len(block))

@@ -18,7 +18,7 @@ def log(path: str, first: int | None, last: int | None, size: int = 10, bundle: 
     texts = {"sha256": path, "content_id": path, "kind": "server", "layout": "kafka"}
     counts = {"size_bytes": size, "content_bytes": size, "line_count": 1, "record_count": 1}
     times = {"first_us": first and first * HOUR, "last_us": last and last * HOUR}
-    rest = {"compressed": False, "problem": None, "hints": Hints(), "bundle": bundle}
+    rest = {"problem": None, "hints": Hints(), "bundle": bundle}
     return Profile(path=path, **texts, **counts, **times, **rest)
 
 

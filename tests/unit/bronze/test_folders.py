@@ -71,7 +71,6 @@ def profile(
         content_id=path,
         size_bytes=1,
         content_bytes=1,
-        compressed=False,
         layout="kafka",
         line_count=1,
         record_count=1,

@@ -86,10 +86,11 @@ def test_a_longer_version_of_known_content_is_recognised() -> None:
     wrong = (100_000, "0" * 32)
     for data in (CONTENT, PACKED):
         _, source = read(data, marks=[*marks, wrong])
-        assert source.grown_from == marks[1]
+        last = CONTENT.rindex(b"\n", 0, 90_000) + 1
+        assert source.grown_line == (last, CONTENT.count(b"\n", 0, last) + 1)
         assert source.content_id == hashlib.sha256(CONTENT).hexdigest()[:32]
     _, source = read(b"other" + CONTENT, marks=marks)
-    assert source.grown_from is None
+    assert source.grown_line == (0, 1)
 
 
 def test_what_is_no_text() -> None:
