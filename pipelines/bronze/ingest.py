@@ -97,14 +97,6 @@ class IngestSummary:
     brokers: tuple[Broker, ...]  #: brokers of all files found, sorted
 
 
-def ingest(
-    spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLike[str]], config: IngestConfig, run_id: str
-) -> IngestSummary:
-    """Read log files into the lake, all in one batch: see `ingest_batches`."""
-    (summary,) = ingest_batches(spark, lake, paths, config, lambda: run_id)
-    return summary
-
-
 def ingest_batches(
     spark: SparkSession,
     lake: Lake,

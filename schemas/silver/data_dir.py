@@ -135,4 +135,3 @@ METADATA_RECORDS = TableSpec(
 )
 
 TABLES = (CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS)
-BY_NAME = {table.name: table for table in TABLES}

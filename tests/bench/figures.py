@@ -21,13 +21,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipelines.base.config import Config, load_config
-from pipelines.bronze.ingest import ingest
 from pipelines.gold import gold as gold_stage
 from pipelines.lake.lake import Lake
 from pipelines.replay import outcome as o
 from pipelines.silver.parse import parse
 from pipelines.spark.session import build_session
 from schemas import gold
+from tests.ingests import ingest
 
 #: Around the table of a document.
 _MARKS = ("<!-- table -->\n", "<!-- end of table -->\n")

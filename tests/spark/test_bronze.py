@@ -15,12 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pipelines.base.config import IngestConfig
 from pipelines.base.errors import InputError
 from pipelines.bronze import ingest as module
-from pipelines.bronze.ingest import IngestSummary, ingest, ingest_batches
+from pipelines.bronze.ingest import IngestSummary, ingest_batches
 from pipelines.bronze.profile import known_files
 from pipelines.bronze.register import Broker
 from pipelines.lake.lake import Lake
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.table import TableSpec
+from tests.ingests import ingest
 
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
 CONFIG = IngestConfig(

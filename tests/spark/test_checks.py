@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from pipelines.base.config import load_config
-from pipelines.bronze.ingest import ingest
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.stage import collect_premises
 from pipelines.kafka.context import Contexts
@@ -19,6 +18,7 @@ from pipelines.replay.checks_stage import checked_blobs
 from pipelines.silver.parse import parse
 from schemas import silver
 from schemas.checks import PURGATORY_CHECKS
+from tests.ingests import ingest
 
 pytestmark = pytest.mark.spark
 

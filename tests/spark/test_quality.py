@@ -16,7 +16,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pipelines.base.config import QualityConfig, load_config
 from pipelines.base.errors import InputError, QualityError
 from pipelines.base.fingerprint import grammar_fingerprint
-from pipelines.bronze.ingest import ingest
 from pipelines.bronze.quarantine import custody, put, quarantined, release, remove_rows
 from pipelines.lake.lake import Lake
 from pipelines.quality import stage
@@ -32,6 +31,7 @@ from schemas.catalog import TABLES
 from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
 from schemas.table import TableSpec
 from tests.catalog import sql_name
+from tests.ingests import ingest
 
 SLICE = Path(__file__).parents[1] / "data" / "slice"
 CONFIG = load_config().quality

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 from pipelines.base.config import load_config
 from pipelines.bronze import ingest as module
-from pipelines.bronze.ingest import ingest
 from pipelines.lake.lake import Lake
 from pipelines.silver.parse import parse
 from schemas import silver
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.table import TableSpec
+from tests.ingests import ingest
 from tests.unit.bronze.wrapping import wrapped
 from tests.verbs import SLICE
 

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from jobs import steps
 from pipelines.base.config import Config, load_config
-from pipelines.bronze.ingest import ingest
 from pipelines.cluster.stage import collect_premises
 from pipelines.gold import gold as gold_stage
 from pipelines.kafka import seals
@@ -28,6 +27,7 @@ from schemas.catalog import NAME_FILES
 from schemas.gold import RUNS
 from schemas.state import RUNS as LEDGER
 from tests.cuts import cut_at_random, cut_every, deliver
+from tests.ingests import ingest
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE
 

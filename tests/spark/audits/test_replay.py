@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from pipelines.base.blobs import rows_by_table, shape
 from pipelines.base.config import Config, load_config
-from pipelines.bronze.ingest import ingest
 from pipelines.cluster.premises import Premises
 from pipelines.cluster.stage import collect_premises
 from pipelines.gold import gold as gold_stage
@@ -61,6 +60,7 @@ from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
 from schemas.state import FOLDS as STATE
 from schemas.state import PARTITION
 from schemas.topics import METADATA_TOPIC
+from tests.ingests import ingest
 from tests.states import DictStates
 from tests.verbs import SLICE
 

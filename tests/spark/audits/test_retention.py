@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 
 from pipelines.base.config import Config, load_config
 from pipelines.base.errors import InputError
-from pipelines.bronze.ingest import ingest
 from pipelines.gold import gold as gold_stage
 from pipelines.kafka import seals
 from pipelines.lake.delta_commits import no_fence
@@ -33,6 +32,7 @@ from schemas.incidents import INCIDENTS
 from schemas.state import EXPIRIES, FOLDS, RUNS
 from schemas.table import TableSpec
 from tests.cuts import cut_at, deliver
+from tests.ingests import ingest
 from tests.spark.audits.test_clusters import of_west
 from tests.verbs import SLICE
 

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipelines.base.config import Config, load_config
-from pipelines.bronze.ingest import ingest
 from pipelines.gold import gold as gold_stage
 from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
@@ -20,6 +19,7 @@ from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
 from schemas.replicas import REPLICA_TRUNCATIONS
 from schemas.state import AUDITED
 from tests.bench.hours import write_hour
+from tests.ingests import ingest
 from tests.spark.audits.test_incremental import content
 from tests.verbs import SLICE
 

@@ -1,0 +1,20 @@
+"""Ingests in one batch, as most tests make them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from pipelines.base.config import IngestConfig
+from pipelines.bronze.ingest import IngestSummary, ingest_batches
+from pipelines.lake.lake import Lake
+
+
+def ingest(
+    spark: SparkSession, lake: Lake, paths: Sequence[str | os.PathLike[str]], config: IngestConfig, run_id: str
+) -> IngestSummary:
+    """Read log files into the lake, all in one batch."""
+    (summary,) = ingest_batches(spark, lake, paths, config, lambda: run_id)
+    return summary
