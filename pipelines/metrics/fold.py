@@ -48,9 +48,14 @@ class Sums:
 
 
 def cells_of(
-    table: pa.Table | None, keys: Sequence[str], sums: Sequence[str], histograms: Sequence[str], weight: str
+    table: pa.Table | None,
+    keys: Sequence[str],
+    sums: Sequence[str],
+    histograms: Sequence[str],
+    weight: str,
+    maxima: Sequence[str] = (),
 ) -> tuple[list[dict[str, Any]], dict[str, list[Counter[int]]]]:
-    """A row per key, in order, with its sums; and histograms: per key how much of each value of a column there is.
+    """A row per key, in order, with its sums and maxima; and histograms: per key how much of each value a column has.
 
     Args:
         histograms: columns of values; a null counts for nothing.
@@ -60,7 +65,7 @@ def cells_of(
     if table is None:
         return [], {name: [] for name in histograms}
     # Summing up is Arrow's: Python sees a row per key, and of the others a few numbers.
-    cells = Sums(keys, sums)
+    cells = Sums(keys, sums, maxima)
     cells.add(table)
     summed = cells.result()
     assert summed is not None

@@ -36,6 +36,8 @@ _VERIFIED = "AddPartitionsToTxnVerification"
 _NODE = ("cluster_id", "broker_id", "interval")
 _TIMED = (*_NODE, "metric", "request")
 _SUMS = ("requests", "sum_us", "hundredths", "sum_of_squares")
+#: The shortest is negated, so that of both the greatest counts.
+_EXTREMES = ("longest_ms", "shortest_ms")
 _COUNTED = (*_NODE, "request", "version")
 _FAILED = (*_NODE, "request", "code")
 _FOLDS: Final = ("_times", "_requests", "_errors")
@@ -50,7 +52,7 @@ class RequestCounts:
     """Takes in batches of requests, each request once."""
 
     length_us: int  #: of intervals
-    _times: Sums = field(default_factory=lambda: Sums((*_TIMED, "bucket"), _SUMS, ("longest_ms", "shortest_ms")))
+    _times: Sums = field(default_factory=lambda: Sums((*_TIMED, "bucket"), _SUMS, _EXTREMES))
     _requests: Sums = field(default_factory=lambda: Sums(_COUNTED, ("requests",)))
     _errors: Sums = field(default_factory=lambda: Sums(_FAILED, ("errors",)))
 
@@ -84,21 +86,15 @@ class RequestCounts:
             return seen
         version = pc.coalesce(seen["api_version"], pa.scalar(-1, pa.int32()))
         ones = pa.array([1] * seen.num_rows, pa.int64())
-        self._requests.add(
-            pa.table({**{name: seen[name] for name in (*_NODE, "request")}, "version": version, "requests": ones})
-        )
-        key = {name: seen[name] for name in (*_NODE, "request")}
+        key = seen.select([*_NODE, "request"])
+        self._requests.add(key.append_column("version", version).append_column("requests", ones))
         self._times.add(pa.concat_tables([_timed(key, name, seen[name], ones) for name in REQUEST_TIMES]))
         return seen
 
     def _failed(self, seen: pa.Table, codes: Any) -> None:
-        failed = pa.table(
-            {
-                **{name: seen[name] for name in (*_NODE, "request")},
-                "code": codes,
-                "errors": pa.array([1] * seen.num_rows, pa.int64()),
-            }
-        ).filter(pc.is_valid(codes))
+        ones = pa.array([1] * seen.num_rows, pa.int64())
+        key = seen.select([*_NODE, "request"])
+        failed = key.append_column("code", codes).append_column("errors", ones).filter(pc.is_valid(codes))
         if failed.num_rows:
             self._errors.add(failed)
 
@@ -143,15 +139,10 @@ class RequestCounts:
 
     def _of_times(self) -> Iterator[Row]:
         table = _with_fetch(self._times.result())
-        cells, histograms = cells_of(table, _TIMED, _SUMS, ("bucket",), "requests")
-        extremes = Sums(_TIMED, (), ("longest_ms", "shortest_ms"))
-        if table is not None:
-            extremes.add(table)
-        rows = extremes.result()
-        longest = {} if rows is None else {_cell(row): row for row in rows.to_pylist()}
+        cells, histograms = cells_of(table, _TIMED, _SUMS, ("bucket",), "requests", _EXTREMES)
         metrics = list(REQUEST_TIMES.values())
         for row, histogram in zip(cells, histograms["bucket"], strict=True):
-            most, least = longest[_cell(row)]["longest_ms"], -longest[_cell(row)]["shortest_ms"]
+            most, least = row["longest_ms"], -row["shortest_ms"]
             values = {
                 "event_count": row["requests"],
                 "mean_ms": round(row["sum_us"] / row["requests"] / 1000, 6),
@@ -184,12 +175,12 @@ def request_names(apis: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.take(pc.index_in(apis, value_set=pa.array(list(names), pa.string())).combine_chunks())
 
 
-def _timed(key: Mapping[str, Any], name: str, durations_ms: Any, ones: pa.Array) -> pa.Table:
+def _timed(key: pa.Table, name: str, durations_ms: Any, ones: pa.Array) -> pa.Table:
     number = list(REQUEST_TIMES).index(name)
     hundredths = pc.cast(pc.round(pc.multiply(durations_ms, 100.0)), pa.int64())
     return pa.table(
         {
-            **key,
+            **dict(zip(key.column_names, key.columns, strict=True)),
             "metric": pa.array([number] * len(ones), pa.int8()),
             # Zero is what most phases take: it has a bucket of its own, which a shortest duration would hide.
             "bucket": pc.if_else(pc.equal(durations_ms, 0.0), -1, buckets_of(durations_ms)).cast(pa.int32()),
@@ -212,10 +203,6 @@ def _items(lists: Any) -> tuple[pa.Array, Any]:
 
 def _place(row: Mapping[str, Any]) -> tuple[tuple[str, int], int]:
     return (row["cluster_id"], row["broker_id"]), row["interval"]
-
-
-def _cell(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _TIMED)
 
 
 def _deviation(count: int, total: int, squares: int) -> float:
