@@ -272,7 +272,7 @@ def partition_facts(
         isr=tuple(isr),
         eligible=tuple((metadata or {}).get("elr") or ()),
         leader=metadata["leader"] if metadata else next((e.leader for e in newest if e.leader is not None), None),
-        committed=max(committed, key=lambda mark: mark.offset or 0, default=None),
+        committed=max(committed, key=lambda mark: (mark.offset or 0, -mark.time_us), default=None),
     )
 
 

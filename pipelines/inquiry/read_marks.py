@@ -282,7 +282,8 @@ def isr_members(epochs: tuple[Tenure, ...], marks: list[Mark], isr: Iterable[int
         if (mark.kind, mark.epoch, mark.replica_id) == (WATERMARK, tenure.epoch, tenure.leader)
     ]
     if watermarks:
-        highest = max(watermarks, key=lambda mark: mark.offset or 0)
+        # Of lines that tell the same the first one shows it.
+        highest = max(watermarks, key=lambda mark: (mark.offset or 0, -mark.time_us))
         for member in isr:
             if member != highest.replica_id:
                 yield highest._replace(kind=APPENDED, replica_id=member)
