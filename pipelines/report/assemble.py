@@ -24,7 +24,6 @@ from pipelines.report.figures import (
     Rows,
     from_ticks,
     most_first,
-    only,
     share_of,
     to_ms,
 )
@@ -370,8 +369,7 @@ def _latency(rows: Collected) -> Latency:
 
 def _phase_times(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, PhaseTimes]:
     return {
-        name: PhaseTimes(mean=to_ms(row.get(f"mean_{name}")), p99=from_ticks(only(row.get(f"p99_{name}"))))
-        for name in names
+        name: PhaseTimes(mean=to_ms(row.get(f"mean_{name}")), p99=from_ticks(row.get(f"p99_{name}"))) for name in names
     }
 
 

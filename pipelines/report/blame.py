@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.report.figures import Collected, Rows, count_by, from_ticks, only, share_of
+from pipelines.report.figures import Collected, Rows, count_by, from_ticks, share_of
 from pipelines.report.measures import Blame
 from pipelines.report.tiers import Node
 from pipelines.timing.latency.blame import SINGLED_OUT_EXCESS
@@ -36,9 +36,9 @@ def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
             operations=operations,
             share=share_of(slow_wait, all_slow_wait) if all_slow_wait > 0 else share_of(wait, all_wait),
             wait_ms_total=round(wait, 3),
-            wait_ms_p99=from_ticks(only(quantiles.get(f"wait_{place}"))),
-            p99_ms_actual=from_ticks(only(quantiles.get("actual"))),
-            p99_ms_without=from_ticks(only(quantiles.get(f"without_{place}"))),
+            wait_ms_p99=from_ticks(quantiles.get(f"wait_{place}")),
+            p99_ms_actual=from_ticks(quantiles.get("actual")),
+            p99_ms_without=from_ticks(quantiles.get(f"without_{place}")),
             cluster_id=node[0],
             role=count_by(of_node, "role"),
             operations_slow=sum(row["slow"] for row in of_node),

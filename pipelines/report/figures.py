@@ -51,7 +51,7 @@ PHASES = {
     "send": "send_time_ms",
     "unaccounted": "unaccounted_ms",
 }
-#: Quantiles come from Spark in such ticks.
+#: Quantiles come in such ticks.
 TICKS_PER_MS = 100
 
 
@@ -110,11 +110,6 @@ def to_ms(value: float | None) -> float | None:
 
 def share_of(part: float, whole: float) -> float:
     return min(round(part / whole, 6), 1.0) if whole > 0 else 0.0
-
-
-def only(values: list[float] | None) -> float | None:
-    """A single quantile: Spark gives an array, or null where there was nothing."""
-    return values[0] if values else None
 
 
 def count_by(groups: Rows, key: str, of: Callable[[dict[str, Any]], bool] = lambda row: True) -> dict[str, int]:

@@ -97,12 +97,16 @@ def worst(report: Report) -> list[Chain]:
 
 def window(incident: Incident) -> str:
     """``2026-11-20 15:27:39 to 15:27:53``, ``2026-11-20 15:27:39 to the end of the logs``; UTC."""
-    start, end = _spoken(incident.start_time), incident.end_time
-    if end is None:
+    start, end = span(incident.start_time, incident.end_time)
+    if incident.end_time is None:
         return f"{start} to the end of the logs"
-    if _spoken(end) == start:
-        return start
-    return f"{start} to {_spoken(end)[11:] if end[:10] == start[:10] else _spoken(end)}"
+    return start if end == start[11:] else f"{start} to {end}"
+
+
+def span(start: str | None, end: str | None) -> tuple[str, str]:
+    """Two instants to the second, ``-`` for none; of the later one the time of day alone where both are of one day."""
+    since, until = ("-" if time is None else time[:19].replace("T", " ") for time in (start, end))
+    return since, until[11:] if since[:10] == until[:10] and until != "-" else until
 
 
 def bug(incident: Incident) -> str:
@@ -176,8 +180,4 @@ def headline(report: Report) -> Iterator[str]:
         yield f"Kafka {', '.join(versions[:3])}{' and more' if len(versions) > 3 else ''}"
     yield f"{count(len(report.brokers))} broker{'' if len(report.brokers) == 1 else 's'}"
     if first and last:
-        yield f"{_spoken(first)} to {_spoken(last)[11:] if first[:10] == last[:10] else _spoken(last)} UTC"
-
-
-def _spoken(time: str) -> str:
-    return time[:19].replace("T", " ")
+        yield f"{' to '.join(span(first, last))} UTC"

@@ -17,7 +17,6 @@ from pipelines.report.figures import (
     Rows,
     count_by,
     from_ticks,
-    only,
     share_of,
     to_ms,
 )
@@ -213,7 +212,7 @@ def timeline(rows: Collected) -> tuple[Interval, ...]:
             row,
             time=iso_utc(row["start_s"] * 1_000_000),
             interval_s=rows.interval_s,
-            total_ms_p99=from_ticks(only(row["total_p99"])),
+            total_ms_p99=from_ticks(row["total_p99"]),
         )
         for row in sorted(rows.timeline, key=lambda row: int(row["start_s"]))
     )

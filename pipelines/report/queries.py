@@ -132,9 +132,10 @@ def groups(operations: str) -> str:
 
 
 def quantile(value: str, *shares: float, among: str = "true") -> str:
-    """SQL of exact quantiles, in ticks of 0.01 ms, as `pipelines.report.figures.from_ticks` takes them."""
+    """SQL of an exact quantile, or of a list of several, in ticks of 0.01 ms: `pipelines.report.figures.from_ticks`."""
     ticks = f"round_even(({value}) * {TICKS_PER_MS}, 0)"
-    return f"quantile_cont({ticks}, [{', '.join(map(str, shares))}]) FILTER ({among})"
+    asked = ", ".join(map(str, shares))
+    return f"quantile_cont({ticks}, {f'[{asked}]' if len(shares) > 1 else asked}) FILTER ({among})"
 
 
 def quantiles(operations: str, blamed: Sequence[Node]) -> str:

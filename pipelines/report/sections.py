@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pipelines.base.plain import count, ms, number, plain, share
 from pipelines.base.values import UNKNOWN_BROKER
 from pipelines.report.correctness import NOT_APPLICABLE, place_of, rule_state
+from pipelines.report.happened import span
 from pipelines.report.lines import SHOWN_MAX, left_out, listed, table, wrapped
 from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
 from pipelines.report.model import CLEAN, Broker, Finding, Report
@@ -45,18 +46,12 @@ def _brokers(report: Report) -> Iterator[str]:
                 broker.tier,
                 count(broker.files),
                 count(broker.lines),
-                *_span(broker.first_time, broker.last_time),
+                *span(broker.first_time, broker.last_time),
             )
             for broker in report.brokers
         ],
         left={1, 2, 3, 6, 7},
     )
-
-
-def _span(start: str | None, end: str | None) -> tuple[str, str]:
-    """Two times to the second, UTC; of the second only the time of day where both are of one day."""
-    since, until = (None if time is None else time[:19].replace("T", " ") for time in (start, end))
-    return since or "-", until[11:] if since and until and since[:10] == until[:10] else until or "-"
 
 
 def _coverage(report: Report) -> Iterator[str]:
@@ -249,7 +244,7 @@ def _outages(report: Report) -> Iterator[str]:
         [
             (
                 incident.kind,
-                *_span(incident.start_time, incident.end_time),
+                *span(incident.start_time, incident.end_time),
                 ", ".join(map(str, incident.broker_ids)) or "-",
                 count(incident.partitions),
             )
