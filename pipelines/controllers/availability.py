@@ -41,10 +41,8 @@ MinIsrOf = Callable[[int, int, int | None], int | None]
 
 
 class Unavailability(NamedTuple):
-    """A row of gold `availability`; the shell adds the cluster. A clock is a broker's id."""
+    """A row of gold `availability`; the shell adds the partition. A clock is a broker's id."""
 
-    topic: str
-    partition: int
     state: str
     started_time_us: int
     started_clock: int
@@ -68,9 +66,7 @@ def _kind(state: PartitionEpoch, before: str | None, min_isr: int | None) -> str
     return UNDER_MIN_ISR if len(state.isr) < min_isr else None
 
 
-def _of_incarnation(
-    topic: str, partition: int, states: Iterable[PartitionEpoch], min_isr_of: MinIsrOf
-) -> list[Unavailability]:
+def _of_incarnation(states: Iterable[PartitionEpoch], min_isr_of: MinIsrOf) -> list[Unavailability]:
     """Windows that its states show; what one does not tell is as in the one before."""
     windows: list[Unavailability] = []
     current: Unavailability | None = None
@@ -87,8 +83,8 @@ def _of_incarnation(
                 windows.append(current._replace(ended_time_us=state.time_us, ended_clock=state.clock))
                 current = None
         if current is None and kind is not None:
-            place = (topic, partition, kind, state.time_us, state.clock)
-            current = Unavailability(*place, None, None, state.leader_epoch, state.isr, min_isr)
+            began = state.time_us, state.clock
+            current = Unavailability(kind, *began, None, None, state.leader_epoch, state.isr, min_isr)
         before = state
     return windows if current is None else [*windows, current]
 
@@ -135,7 +131,7 @@ def _later(row: LeadershipRow, opened: StateRow, last: StateRow) -> bool:
 def _offline(row: StateRow, up: tuple[int, int] | None, online: StateRow | None) -> Unavailability:
     ends = [end for end in (up, None if online is None else (online.time_us, online.broker_id)) if end is not None]
     until_us, clock = min(ends, default=(None, None), key=lambda end: end[0])
-    return Unavailability(row.topic, row.partition, WITHOUT_LEADER, row.time_us, row.broker_id, until_us, clock)
+    return Unavailability(WITHOUT_LEADER, row.time_us, row.broker_id, until_us, clock)
 
 
 def _joined(windows: Iterable[Unavailability]) -> list[Unavailability]:
@@ -165,7 +161,6 @@ def availability(
     rows: Sequence[LeadershipRow],
     states: Sequence[StateRow],
     min_isr_of: MinIsrOf,
-    place: tuple[str, int],
     kraft: bool,
     deleted_us: Sequence[int] = (),
     refused: Mapping[int, int] | None = None,
@@ -175,7 +170,6 @@ def availability(
     Args:
         rows: `silver.leader_and_isr` of the partition.
         states: `silver.partition_states` of the partition.
-        place: topic and partition.
         deleted_us: when its topic was deleted.
         refused: acks=all produces that were refused for want of in-sync replicas, by second.
     """
@@ -183,7 +177,7 @@ def availability(
     windows: list[Unavailability] = []
     for at, shown in enumerate(history.states.values()):
         until_us = firsts[at + 1] if at + 1 < len(firsts) else None
-        of_incarnation = _of_incarnation(*place, shown, min_isr_of)
+        of_incarnation = _of_incarnation(shown, min_isr_of)
         windows += [_ended(window, until_us, deleted_us) for window in of_incarnation]
     offline = [window for window in windows if window.state == WITHOUT_LEADER]
     if not kraft:

@@ -103,8 +103,6 @@ def replay_registrations(rows: Iterable[RegistrationRow]) -> ReplayedStates:
 
 def _transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Transition:
     return Transition(
-        topic="",
-        partition=-1,
         replica_id=row.subject_broker_id,
         machine=MACHINE,
         controller=row.broker_id if row.controller_id is None else row.controller_id,

@@ -63,8 +63,6 @@ class Failover(NamedTuple):
     Received, taken up and serving are on the new leader's clock, sent on the one that elected.
     """
 
-    topic: str
-    partition: int
     reason: str
     old_leader_epoch: int
     new_leader_epoch: int | None
@@ -101,7 +99,6 @@ def _span_us(begin: Moment | None, end: Moment | None, one_clock: bool) -> int |
 
 def failovers(
     history: PartitionHistory,
-    place: tuple[str, int],
     states: Sequence[StateRow] = (),
     events: Sequence[EventRow] = (),
     serving: Mapping[tuple[int, int], int] | None = None,
@@ -109,7 +106,6 @@ def failovers(
     """Handovers of one partition.
 
     Args:
-        place: topic and partition.
         states: `silver.partition_states` of the partition.
         events: `silver.controller_events` of the cluster: failures and returns of brokers, elections of controllers;
             those that name a partition or a topic, of this one only. And starts of brokers, of their lifecycles.
@@ -130,7 +126,7 @@ def failovers(
         if new is None and _ended_with_topic(failure, deleted_us):
             continue
         if change.happened(states, failure):
-            result.append(_row(place, change, failure, states, events, serving or {}))
+            result.append(_row(change, failure, states, events, serving or {}))
     return result
 
 
@@ -174,7 +170,6 @@ def _outcome(change: _Change, offline: Sequence[Moment], refused: Sequence[Momen
 
 
 def _row(
-    place: tuple[str, int],
     change: _Change,
     failure: Failure | None,
     states: Sequence[StateRow],
@@ -198,7 +193,6 @@ def _row(
     down = None if new is None or new.leader == old.leader else stepped_down(old, (*between, new), events)
     unclean = new is not None and is_unclean((old, *between), new, events)
     return Failover(
-        *place,
         reason=reason,
         old_leader_epoch=old.leader_epoch,
         new_leader_epoch=None if new is None else new.leader_epoch,

@@ -21,6 +21,7 @@ from pipelines.controllers.rows import (
     EVENT,
     ISR_CHANGE,
     LEADERSHIP,
+    OF_CLUSTER,
     PARTITION_STATE,
     RECORD,
     REFUSED,
@@ -88,22 +89,22 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     changes = once(rows[ISR_CHANGE])
     kraft = facts.kraft.get(cluster_id, False)
     history = history_of(states, leadership, records, changes, kraft)
-    handovers = failovers(history, key[1:], states, events, _serving(answered))
+    handovers = failovers(history, states, events, _serving(answered))
     chain = [_plausible(handover) for handover in handovers]
     windows = availability(
         history,
         leadership,
         states,
         lambda broker_id, time_us, count: facts.contexts.min_isr(cluster_id, topic, broker_id, time_us, count),
-        key[1:],
         kraft=kraft,
         deleted_us=[row.time_us for row in events if row.event == "topic_deleted"],
         refused=_refused(answered),
     )
+    place = _place(key)
     tables = {
-        c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, transitions),
-        c.FAILOVERS.name: [_failover(cluster_id, at, failover) for at, failover in enumerate(chain)],
-        c.AVAILABILITY.name: [_window(cluster_id, at, window) for at, window in enumerate(windows)],
+        c.CONTROLLER_TRANSITIONS.name: transition_rows(key, transitions),
+        c.FAILOVERS.name: [place | _failover(at, failover) for at, failover in enumerate(chain)],
+        c.AVAILABILITY.name: [place | _window(at, window) for at, window in enumerate(windows)],
         CASES: case_rows(cases, key),
     }
     failures = sum(failover.reason in _FAILURES for failover in chain)
@@ -125,7 +126,7 @@ def of_registrations(facts: ClusterFacts, cluster_id: str) -> Judged:
         shown = tuple(transition for transition in shown if transition.ref in of_copy)
     # Brokers of several clusters may go by one id there.
     cases = [] if cluster_id == UNKNOWN_CLUSTER else case_rows(replayed.cases, (cluster_id, None, None))
-    tables = {c.CONTROLLER_TRANSITIONS.name: transition_rows(cluster_id, shown), CASES: cases}
+    tables = {c.CONTROLLER_TRANSITIONS.name: transition_rows((cluster_id, *OF_CLUSTER), shown), CASES: cases}
     return Judged(tables, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
 
 
@@ -222,34 +223,37 @@ def case_rows(cases: Iterable[Case], place: tuple[str, str | None, int | None]) 
     return list(rows.values())
 
 
-def transition_rows(cluster_id: str, transitions: Iterable[Transition]) -> list[dict[str, Any]]:
-    """Rows of gold `controller_transitions` of one partition, numbered by machine as they come."""
+def _place(key: tuple[str, str, int]) -> dict[str, Any]:
+    return dict(zip(("cluster_id", "topic", "partition"), key, strict=True))
+
+
+def transition_rows(key: tuple[str, str, int], transitions: Iterable[Transition]) -> list[dict[str, Any]]:
+    """Rows of gold `controller_transitions` of one partition, numbered by machine as they come.
+
+    Args:
+        key: cluster, topic, partition; `OF_CLUSTER` where they are about brokers' registrations.
+    """
     counts: dict[str, int] = defaultdict(int)
     rows = []
     for transition in transitions:
         values = transition._asdict()
         del values["ref"]
-        values |= {"cluster_id": cluster_id, "sequence": counts[transition.machine], "time": values.pop("time_us")}
+        values |= _place(key) | {"sequence": counts[transition.machine], "time": values.pop("time_us")}
         counts[transition.machine] += 1
         rows.append(values)
     return rows
 
 
-def _failover(cluster_id: str, sequence: int, failover: Failover) -> dict[str, Any]:
-    values = {
-        **failover._asdict(),
-        "cluster_id": cluster_id,
-        "sequence": sequence,
-        "failed_broker_id": failover.old_leader,
-    }
+def _failover(sequence: int, failover: Failover) -> dict[str, Any]:
+    values = {**failover._asdict(), "sequence": sequence, "failed_broker_id": failover.old_leader}
     for name in ("detected", "elected", "sent", "received", "taken_up", "serving", "stepped_down"):
         moment = values.pop(name)
         values |= {f"{name}_time": moment and moment.time_us, f"{name}_clock": moment and moment.broker_id}
     return values | {f"{name}_ms": None if us is None else us / 1000 for name, us in failover.spans_us().items()}
 
 
-def _window(cluster_id: str, sequence: int, window: Unavailability) -> dict[str, Any]:
-    values = {"cluster_id": cluster_id, "sequence": sequence}
+def _window(sequence: int, window: Unavailability) -> dict[str, Any]:
+    values: dict[str, Any] = {"sequence": sequence}
     values |= {name.removesuffix("_us"): value for name, value in window._asdict().items()}
     ended = window.ended_time_us
     values["duration_ms"] = None if ended is None else (ended - window.started_time_us) / 1000

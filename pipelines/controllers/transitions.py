@@ -11,10 +11,8 @@ from pipelines.rules.rule import Ref as Evidence
 
 
 class Transition(NamedTuple):
-    """A row of gold `controller_transitions`; the shell adds the cluster."""
+    """A row of gold `controller_transitions`; the shell adds the partition."""
 
-    topic: str
-    partition: int
     machine: str
     controller: int
     time_us: int
@@ -79,8 +77,6 @@ def transition(
 ) -> Transition:
     """The transition of a partition, or with `more` of a replica, that a row shows."""
     return Transition(
-        topic=row.topic,
-        partition=row.partition,
         machine=machine,
         controller=row.broker_id,
         time_us=row.time_us,

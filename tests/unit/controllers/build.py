@@ -59,7 +59,7 @@ def handovers(
     changes: Sequence[LeadershipRow] = (),
 ) -> list[Failover]:
     """Fail-overs of the history that rows tell."""
-    return failovers(history_of(states, rows, records, changes), ("t", 0), states, events, serving)
+    return failovers(history_of(states, rows, records, changes), states, events, serving)
 
 
 def refs(case: Case) -> list[Ref]:

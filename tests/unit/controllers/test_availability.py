@@ -26,7 +26,7 @@ def windows(*rows: LeadershipRow | StateRow | RecordRow, kraft: bool = True, **m
     records = [row for row in rows if isinstance(row, RecordRow)]
     roles = [row for row in lines if row not in changes]
     history = history_of(states, roles, records, changes, kraft)
-    return availability(history, roles, states, place=("t", 0), **{"min_isr_of": two, "kraft": kraft, **more})
+    return availability(history, roles, states, **{"min_isr_of": two, "kraft": kraft, **more})
 
 
 def applied(second: int, partition_epoch: int, isr: tuple[int, ...], leader: int = 1, **values: Any) -> LeadershipRow:
