@@ -45,6 +45,8 @@ _OF_CHANGES = (
     *("cluster_id", "topic", "partition", "broker_id", "leader_epoch", "replica_id", "change", "change_time"),
     *("made_by", "class", "class_reason", "isr_after"),
 )
+#: Fields of an incident that are columns.
+_ALIKE = ("cluster_id", "incident_id", "kind", "severity", "sentence", "advice", "caused_by")
 _ASKED = (
     bronze.LOG_FILES,
     bronze.LOG_LINES,
@@ -142,20 +144,13 @@ def _rows(incidents: Sequence[Incident]) -> Iterable[dict[str, Any]]:
     for incident in incidents:
         harm[incident.cluster_id] += 1
         bug = incident.known_bug
-        yield {
-            "cluster_id": incident.cluster_id,
-            "incident_id": incident.incident_id,
+        yield {name: getattr(incident, name) for name in _ALIKE} | {
             "harm": harm[incident.cluster_id],
-            "kind": incident.kind,
-            "severity": incident.severity,
             "start_time": incident.start_us,
             "end_time": incident.end_us,
             "broker_ids": sorted(incident.broker_ids),
             "partitions": len(incident.partitions),
             "topic_partitions": sorted(incident.partitions)[:NAMED_MAX],
-            "sentence": incident.sentence,
-            "advice": incident.advice,
-            "caused_by": incident.caused_by,
             "known_bug": None if bug is None else bug.jira,
             "fixed_in": None if bug is None else bug.fixed_in or None,
             "figures": [
