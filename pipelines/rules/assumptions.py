@@ -53,25 +53,24 @@ def doubts(
         holes: what must have been logged, and was not read; one that nothing places is of every cluster.
     """
     judged = sorted(clusters)
-    read, steps, left_out, missing = list(files), list(clock_steps), list(quarantined), list(holes)
-
-    def files_of(cluster_id: str) -> list[LogFile]:
-        return [file for file in read if file.cluster_id == cluster_id or len(judged) == 1]
+    read = [(file.cluster_id, file) for file in files]
+    steps, left_out, missing = list(clock_steps), list(quarantined), list(holes)
 
     def of(cluster_id: str, rows: Iterable[One]) -> list[One]:
         return [row for row in rows if row[0] == cluster_id or len(judged) == 1]
 
-    return {
-        cluster_id: (
-            *_missing_brokers(files_of(cluster_id), dict(of(cluster_id, named.items()))),
-            *_unknown_versions(files_of(cluster_id), versions),
-            *_missing_files(files_of(cluster_id)),
-            *_steps(of(cluster_id, steps)),
-            *_left_out_files(path for _, path in of(cluster_id, left_out)),
-            *(hole.message for hole in missing if hole.cluster_id in (cluster_id, UNKNOWN_CLUSTER) or len(judged) == 1),
-        )
-        for cluster_id in judged
-    }
+    def doubts_of(cluster_id: str) -> Iterator[str]:
+        logs = [file for _, file in of(cluster_id, read)]
+        yield from _missing_brokers(logs, dict(of(cluster_id, named.items())))
+        yield from _unknown_versions(logs, versions)
+        yield from _missing_files(logs)
+        yield from _steps(of(cluster_id, steps))
+        paths = sorted(path for _, path in of(cluster_id, left_out))
+        if paths:
+            yield f"files are in quarantine and left out: {_listed(paths)}; see `highwater quality`"
+        yield from (hole.message for hole in missing if hole.cluster_id == UNKNOWN_CLUSTER or of(cluster_id, [hole]))
+
+    return {cluster_id: tuple(doubts_of(cluster_id)) for cluster_id in judged}
 
 
 def _missing_brokers(files: Iterable[LogFile], named: Mapping[str, Iterable[int]]) -> Iterator[str]:
@@ -153,11 +152,8 @@ def _silent_hours(matches: Iterable[tuple[LogFile, re.Match[str]]], neighbours: 
         and file.last_us is not None
         and file.first_us // HOUR_US == file.last_us // HOUR_US
     }
-    return [_hour(hour) for hour in sorted(told - hours.keys()) if min(hours) < hour < max(hours)]
-
-
-def _hour(hour: int) -> str:
-    return datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d-%H")
+    silent = [hour for hour in sorted(told - hours.keys()) if min(hours) < hour < max(hours)]
+    return [datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d-%H") for hour in silent]
 
 
 def _steps(clock_steps: Iterable[tuple[str, int, float]]) -> Iterator[str]:
@@ -166,9 +162,3 @@ def _steps(clock_steps: Iterable[tuple[str, int, float]]) -> Iterator[str]:
             f"the clock of broker {broker_id} of cluster {cluster_id} was set back by {seconds:.0f} s: the order of "
             "what it logged around then is not known"
         )
-
-
-def _left_out_files(quarantined: Iterable[str]) -> Iterator[str]:
-    paths = sorted(quarantined)
-    if paths:
-        yield f"files are in quarantine and left out: {_listed(paths)}; see `highwater quality`"

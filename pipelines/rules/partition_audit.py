@@ -84,11 +84,13 @@ class PartitionAudit:
         self._settings = settings
         self._rules = rules
         self._outcomes = {rule.rule_id: RuleOutcome(rule.rule_id) for rule in rules}
-        self._checkers: dict[str, Checker] | None = None
+        self._checkers: dict[str, Checker] = {}
+        self._has_begun = False
         self._of_kind: dict[str, list[str]] = defaultdict(list)
         self._rank = HISTORY_RANK
         self._last: Fact | None = None
-        self._answer_offset = -1
+        self._answer_offset = -1  # the highest of answers so far, and of those that an earlier run judged
+        self._judged_offset = -1
         self.odd: str | None = None
         self._earlier = None if frozen is None else FREEZER.thaw(frozen, ())
         self.held: list[Fact] = [] if self._earlier is None else self._earlier["held"]
@@ -144,11 +146,10 @@ class PartitionAudit:
         self._begin()
         for rule in self._rules:
             self._ask(rule.rule_id, None)
-        assert self._checkers is not None
         for rule_id, checker in self._checkers.items():
             self._outcomes[rule_id].checked = checker.checked
         if self._earlier is not None:
-            self._refuse(self.unsettled)
+            self._require_settled()
         if self._second is not None:
             self._compare(self._second.finish())
         return list(self._outcomes.values())
@@ -159,7 +160,7 @@ class PartitionAudit:
         if self.odd is not None:
             return f"it has facts of kind {self.odd}"
         failed = [outcome.rule_id for outcome in self._outcomes.values() if outcome.error is not None]
-        failed += [rule_id for rule_id, checker in (self._checkers or {}).items() if not checker.stands()]
+        failed += [rule_id for rule_id, checker in self._checkers.items() if not checker.stands()]
         return f"later facts may change what {failed[0]} judged" if failed else None
 
     def freeze(self, held: Sequence[Fact] = ()) -> bytes:
@@ -172,8 +173,7 @@ class PartitionAudit:
             CannotGoOn: the partition is judged whole.
         """
         self._begin()
-        self._refuse(self.unsettled)
-        assert self._checkers is not None
+        self._require_settled()
         self.history.chains.forget()
         facts = [fact for kind, facts in self.history.facts.items() for fact in facts]
         outcomes = {rule_id: (outcome.cases, dict(outcome.left_out)) for rule_id, outcome in self._outcomes.items()}
@@ -187,17 +187,15 @@ class PartitionAudit:
         }
         return FREEZER.freeze(document, ())
 
-    @staticmethod
-    def _refuse(why: str | None) -> None:
-        if why is not None:
+    def _require_settled(self) -> None:
+        if (why := self.unsettled) is not None:
             raise CannotGoOn(why)
 
     def _comes_next(self, fact: Fact) -> bool:
         """Whether a fact comes behind those of its kind, or of its connection, that an earlier run judged."""
         if fact.kind == a.FETCH:
             return self.history.chains.goes_on(fact)
-        assert self._earlier is not None
-        return fact.kind != a.ANSWER or fact.offset is None or fact.offset > self._earlier["answer_offset"]
+        return fact.kind != a.ANSWER or fact.offset is None or fact.offset > self._judged_offset
 
     def _trusted(self, fact: Fact) -> Fact:
         """A fetch without the leader epoch that it names, where its broker may not have compared the two: before 2.5
@@ -209,11 +207,12 @@ class PartitionAudit:
         return fact if compared else fact._replace(leader_epoch=None)
 
     def _begin(self) -> None:
-        if self._checkers is not None:
+        if self._has_begun:
             return
-        self._checkers = {}
+        self._has_begun = True
+        has_grown = any(map(_streams_use, self._lines))
         if self._earlier is not None:
-            self._add_lines(self._earlier["lines"])
+            self._add_lines(self._earlier["lines"], has_grown)
         if self._twice:
             self._judge_twice(lone_lines(self.history))
         self.history.close()
@@ -228,7 +227,7 @@ class PartitionAudit:
             for kind in rule.kinds:
                 self._of_kind[kind].append(rule.rule_id)
         if self._earlier is not None:
-            self._go_on(self._earlier)
+            self._go_on(self._earlier, has_grown)
 
     def _judge_twice(self, lone: LoneLines) -> None:
         if not lone.lines:
@@ -259,37 +258,33 @@ class PartitionAudit:
         message = f"{case.message} Open, as broker {line.broker_id} says, and nobody else, {what}."
         return replace(case, severity=OPEN, message=message, evidence=(Ref.of(line), *case.evidence)).settled()
 
-    def _add_lines(self, known: Sequence[Fact]) -> None:
+    def _add_lines(self, known: Sequence[Fact], has_grown: bool) -> None:
         for fact in sorted([*known, *self._lines], key=place):
             self.history.add(fact)
-        if any(_streams_use(fact) for fact in self._lines):
+        if has_grown:
             before = PartitionHistory(self._settings.version, self._settings.skew_max_us, self._settings.blur_us)
             for fact in known:
                 before.add(fact)
             if not self.history.extends(before):
                 raise CannotGoOn("later lines tell otherwise of what was judged")
 
-    def _go_on(self, earlier: Mapping[str, Any]) -> None:
-        assert self._checkers is not None
-        self._answer_offset = earlier["answer_offset"]
+    def _go_on(self, earlier: Mapping[str, Any], has_grown: bool) -> None:
+        self._answer_offset = self._judged_offset = earlier["answer_offset"]
         for rule_id, (cases, left_out) in earlier["outcomes"].items():
             self._outcomes[rule_id] = RuleOutcome(rule_id, 0, cases, Counter(left_out))
-        has_grown = any(_streams_use(fact) for fact in self._lines)
         for rule_id, checker in self._checkers.items():
             checker.go_on(earlier["checkers"][rule_id])
             if has_grown and checker.awaits_history:
                 raise CannotGoOn(f"{rule_id} awaited later lines")
-        self._refuse(self.unsettled)
+        self._require_settled()
 
     def _ask(self, rule_id: str, fact: Fact | None) -> None:
-        assert self._checkers is not None
         checker = self._checkers.get(rule_id)
         if checker is None:
             return
         outcome = self._outcomes[rule_id]
         try:
-            cases: Iterable[Case] = checker.finish() if fact is None else checker.observe(fact)
-            for case in cases:
+            for case in (checker.finish() if fact is None else checker.observe(fact)) or ():
                 outcome.cases.append(self._among_strangers(replace(case, rule_id=rule_id)).settled())
             if len(outcome.cases) >= 2 * CASES_MAX:
                 outcome.left_out.update(cut(outcome.cases, _place))
@@ -313,7 +308,7 @@ class PartitionAudit:
         outcome = self._outcomes[rule_id]
         outcome.error = f"{type(error).__name__}: {error}"
         outcome.cases, outcome.left_out = [], Counter()
-        checker = (self._checkers or {}).pop(rule_id, None)
+        checker = self._checkers.pop(rule_id, None)
         outcome.checked = checker.checked if checker is not None else 0
 
 

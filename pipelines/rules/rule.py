@@ -72,6 +72,11 @@ def witnesses_of(evidence: Iterable[Fact | Ref]) -> tuple[str, ...]:
     return tuple(sorted({name for ref in map(Ref.of, evidence) if (name := ref.witness) is not None}))
 
 
+def brokers_of(facts: Iterable[Fact]) -> tuple[int, ...]:
+    """Brokers whose lines facts are, each once, ascending."""
+    return tuple(sorted({fact.broker_id for fact in facts if fact.broker_id is not None}))
+
+
 @dataclass(frozen=True)
 class Case:
     """One finding of a rule in one partition."""
@@ -151,9 +156,9 @@ class Checker:
         """Whether what was judged is so with the history as it is now, and whatever facts come later."""
         return self.is_final
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
-        """Look at a fact of one of the rule's kinds."""
-        return ()
+    def observe(self, fact: Fact) -> Iterable[Case] | None:
+        """Look at a fact of one of the rule's kinds; None where it is only remembered."""
+        return None
 
     def finish(self) -> Iterable[Case]:
         """The facts of the partition are over."""
@@ -193,6 +198,10 @@ class Settings:
     #: whether the partition's log is compacted, or was; None if no line tells its cleanup.policy
     compacted: bool | None = None
     deletable: bool = True  #: whether topics can be deleted, and so be created anew (delete.topic.enable)
+
+    def version_of(self, fact: Fact) -> str | None:
+        """Kafka version of the broker whose line a fact is, as it wrote it."""
+        return None if fact.broker_id is None else self.version(fact.broker_id, fact.time_us)
 
 
 @dataclass(frozen=True)

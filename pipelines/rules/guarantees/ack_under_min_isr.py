@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.kafka.versions import rule_of
-from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker
+from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -22,8 +22,8 @@ class AckUnderMinIsr(Checker):
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.HIGH_WATERMARK:
             self._moved(fact)
-            return ()
-        return self._answered(fact)
+        else:
+            yield from self._answered(fact)
 
     def _answered(self, fact: Fact) -> Iterable[Case]:
         """A produce that was appended and answered without error while the ISR was too small, before and after."""
@@ -91,7 +91,7 @@ class AckUnderMinIsr(Checker):
                 offset_start=first.previous,
                 offset_end=last.high_watermark,
                 time_us=first.time_us,
-                brokers=() if first.broker_id is None else (first.broker_id,),
+                brokers=brokers_of((first,)),
                 known_bug=KAFKA_15583,
             )
 

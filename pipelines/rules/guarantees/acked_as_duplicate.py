@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker
+from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of
 from schemas.audit_facts import Fact
 
 #: Batches of one producer that a broker remembers (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``); more answers with one
@@ -110,6 +110,6 @@ def _case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:
         offset_start=duplicate.offset,
         offset_end=None if duplicate.offset is None else duplicate.offset + 1,
         time_us=duplicate.time_us,
-        brokers=tuple(fact.broker_id for fact in (original, duplicate) if fact.broker_id is not None),
+        brokers=brokers_of((original, duplicate)),
         cause="sequence_reused",
     )

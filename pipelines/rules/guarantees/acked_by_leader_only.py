@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.leader_epoch import Epoch, in_one_file
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -49,21 +49,21 @@ class AckedByLeaderOnly(Checker):
         for cuts in self._cuts.values():
             cuts.sort(key=lambda fact: fact.time_us)
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         if fact.name != "1" or fact.error_code or fact.broker_id is None or fact.offset is None:
-            return ()
+            return
         self.checked += 1
         answered_us = fact.latest_us or fact.time_us
         highest, last_us = self._answered.get(fact.broker_id, (fact.offset, answered_us))
         self._answered[fact.broker_id] = max(highest, fact.offset), max(last_us, answered_us)
         if fact.broker_id not in self._cuts:
-            return ()
+            return
         tenure = self._history.tenure(fact.broker_id, answered_us)
         cut = self._cut(fact.broker_id, answered_us, fact.offset)
         if cut is not None:
             self.is_final = False  # In which epoch it surely led, a later fetch may tell.
         if tenure is None or tenure.latest is None or cut is None:
-            return ()
+            return
         lost_by = self._history.lost_by(tenure.latest, fact.time_us, fact.offset + 1)
         if lost_by is not None:
             later, (_, start_fact) = lost_by
@@ -71,7 +71,6 @@ class AckedByLeaderOnly(Checker):
             lost = self._lost.setdefault(key, _Lost(tenure.epoch, later, start_fact, cut, fact, fact))
             lost.last = fact
             lost.answered += 1
-        return ()
 
     def _cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:
         """The first line after an instant of the broker's clock by which it cut off an offset."""
@@ -117,7 +116,7 @@ def _case(lost: _Lost) -> Case:
         offset_start=first.offset,
         offset_end=max(last.offset + 1, lost.cut.end_offset or 0),
         time_us=lost.cut.time_us,
-        brokers=tuple({fact.broker_id for fact in (first, lost.start_fact) if fact.broker_id is not None}),
+        brokers=brokers_of((first, lost.start_fact)),
         cause="acks_1",
         records=lost.answered,
     )

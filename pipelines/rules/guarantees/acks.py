@@ -22,12 +22,9 @@ class _OfAnswers(Checker):
             return None
         return self._history.isr_known.through(fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
 
-    def _version(self, fact: Fact) -> str | None:
-        return self._settings.version(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
-
     def _claim(self, fact: Fact, *, is_proven: bool) -> Severity:
         """What was due is predicted by the rules of a release: nothing is proven where it is not known which."""
-        return VIOLATION if is_proven and release_of(self._version(fact)) is not None else OPEN
+        return VIOLATION if is_proven and release_of(self._settings.version_of(fact)) is not None else OPEN
 
 
 class AckBeforeCommit(_OfAnswers):
@@ -78,7 +75,7 @@ class LateCompletion(_OfAnswers):
         )
 
     def _waits_for_min_isr(self, fact: Fact) -> bool:
-        return rule_of(self._version(fact), lambda rules: rules.high_watermark_needs_min_isr) is not False
+        return rule_of(self._settings.version_of(fact), lambda rules: rules.high_watermark_needs_min_isr) is not False
 
     def _min_isr(self, fact: Fact) -> int | None:
         if fact.broker_id is None:

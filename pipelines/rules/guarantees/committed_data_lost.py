@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, short_logs
 from pipelines.rules.proofs.replica_marks import Mark, Passed, Starts, passed
-from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, witnesses_of
+from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -96,13 +96,12 @@ class CommittedDataLost(Checker):
     #: The last batch of each replica's segments, in the order of offsets.
     _stored: dict[int, Fact] = field(default_factory=dict)
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         if fact.kind == a.BATCH:
             if fact.broker_id is not None:
                 self._stored[fact.broker_id] = fact
         else:
             self._answered(fact)
-        return ()
 
     def _answered(self, fact: Fact) -> None:
         self.checked += 1
@@ -262,7 +261,7 @@ def _case(loss: _Loss, cause: Cause) -> Case:
         offset_start=start,
         offset_end=end,
         time_us=loss.lost_by.first_us,
-        brokers=tuple({fact.broker_id for fact in facts if fact.broker_id is not None}),
+        brokers=brokers_of(facts),
         known_bug=cause.known_bug,
         cause=cause.name,
         records=loss.answered or None,
@@ -309,7 +308,7 @@ def _unknown(shorts: Sequence[ShortLog]) -> Case:
         offset_start=first.start,
         offset_end=max((short.end for short in shorts if short.end is not None), default=None),
         time_us=min(fact.time_us for fact in facts),
-        brokers=tuple({fact.broker_id for fact in facts if fact.broker_id is not None}),
+        brokers=brokers_of(facts),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker
+from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, brokers_of
 from schemas.audit_facts import Fact
 
 #: Requests that a case shows of each error.
@@ -41,15 +41,14 @@ class ErrorYetCommitted(Checker):
     _undecided: list[tuple[int, Fact]] = field(default_factory=list, metadata=KEPT)
     _goes_on: bool = False
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         if not fact.error_code or fact.offset is None or fact.broker_id is None:
-            return ()
+            return
         self._look_again()
         self.checked += 1
         tenure = self._history.tenure(fact.broker_id, fact.earliest_us or fact.time_us)
         if tenure is not None:
             self._judge(tenure.epoch, fact)
-        return ()
 
     def _judge(self, number: int, fact: Fact) -> None:
         assert fact.error_code is not None
@@ -119,6 +118,6 @@ class ErrorYetCommitted(Checker):
                 offset_start=low,
                 offset_end=high + 1,
                 time_us=facts[0].time_us,
-                brokers=tuple({fact.broker_id for fact in facts if fact.broker_id is not None}),
+                brokers=brokers_of(facts),
                 records=count,
             )

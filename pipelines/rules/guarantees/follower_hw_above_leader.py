@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.rule import OPEN, Case, Checker, Severity
+from pipelines.rules.rule import OPEN, Case, Checker, Severity, brokers_of
 from schemas.audit_facts import Fact
 
 #: Candidates of a broker that wait for a proof at most.
@@ -97,7 +97,6 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
     message = f"Follower {fact.broker_id} took a high watermark of {fact.high_watermark}, above {what}, {limit}"
     if severity == OPEN:
         message += "; open, as nothing shows that its log did not start there, or that the topic was not created anew"
-    leaders = [witness.broker_id for witness in candidate.proof if witness.broker_id is not None]
     return Case(
         severity,
         f"{message}.",
@@ -106,5 +105,5 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
         offset_start=limit,
         offset_end=fact.high_watermark,
         time_us=fact.time_us,
-        brokers=tuple({*leaders, *([fact.broker_id] if fact.broker_id is not None else [])}),
+        brokers=brokers_of((fact, *candidate.proof)),
     )

@@ -20,12 +20,11 @@ from schemas.audit_facts import Fact
 class HighWatermarkAboveIsr(Checker):
     _cases: Repeated = field(default_factory=lambda: Repeated("{} times in this epoch"))
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         if fact.kind == a.FETCH:
             self._fetched(fact)
         elif fact.name == "updated":
             self._updated(fact)
-        return ()
 
     def finish(self) -> Iterable[Case]:
         return self._cases.cases()

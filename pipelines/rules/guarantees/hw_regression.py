@@ -12,10 +12,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final
 
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Severity
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Severity, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -30,41 +31,29 @@ class PassedOffsets:
     """
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._facts: list[Fact] = []
+        self._stretches: list[tuple[int, int, Fact]] = []  # in the order of their starts
 
-    def add(self, fact: Fact) -> Fact | None:
-        """Pass from ``previous`` to ``high_watermark``; gives the fact of a stretch that had been passed already."""
-        assert fact.previous is not None
-        assert fact.high_watermark is not None
-        start, end = fact.previous, fact.high_watermark
+    def add(self, start: int, end: int, fact: Fact) -> Fact | None:
+        """Pass from an offset to a higher one; gives the fact of a stretch that had been passed already."""
         if start >= end:
             return None
-        at = bisect_right(self._starts, start)
-        if at and self._ends[at - 1] > start:
-            return self._facts[at - 1]
-        if at < len(self._starts) and self._starts[at] < end:
-            return self._facts[at]
-        joins_left = at > 0 and self._ends[at - 1] == start
-        joins_right = at < len(self._starts) and self._starts[at] == end
-        if joins_left:
-            self._ends[at - 1], self._facts[at - 1] = end, fact
-            if joins_right:
-                self._ends[at - 1] = self._ends[at]
-                self._drop(at)
-        elif joins_right:
-            self._starts[at] = start
+        stretches = self._stretches
+        first = last = bisect_right(stretches, start, key=itemgetter(0))
+        if first and stretches[first - 1][1] > start:
+            return stretches[first - 1][2]
+        if last < len(stretches) and stretches[last][0] < end:
+            return stretches[last][2]
+        if last < len(stretches) and stretches[last][0] == end:
+            _, end, shown = stretches[last]
+            last += 1
         else:
-            self._starts.insert(at, start)
-            self._ends.insert(at, end)
-            self._facts.insert(at, fact)
-            if len(self._starts) > STRETCHES_MAX:
-                self._drop(0)
+            shown = fact
+        if first and stretches[first - 1][1] == start:
+            first, start, shown = first - 1, stretches[first - 1][0], fact
+        stretches[first:last] = [(start, end, shown)]
+        if len(stretches) > STRETCHES_MAX:
+            del stretches[0]
         return None
-
-    def _drop(self, at: int) -> None:
-        del self._starts[at], self._ends[at], self._facts[at]
 
 
 @dataclass
@@ -116,7 +105,7 @@ class HighWatermarkRegression(Checker):
             return
         # A leader that restarts within its epoch (KRaft) begins again at the high watermark that it checkpointed.
         key = (fact.broker_id, self._history.own_lines.started_us(fact.broker_id, fact.time_us), tenure.epoch)
-        twice = self._passed.setdefault(key, PassedOffsets()).add(fact)
+        twice = self._passed.setdefault(key, PassedOffsets()).add(fact.previous, fact.high_watermark, fact)
         if twice is None:
             return
         if self._severity(tenure.fact, twice, fact) is not None:
@@ -183,5 +172,5 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
         offset_start=min(low, high),
         offset_end=max(low, high),
         time_us=fact.time_us,
-        brokers=(fact.broker_id,) if fact.broker_id is not None else (),
+        brokers=brokers_of((fact,)),
     )

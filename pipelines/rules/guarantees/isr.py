@@ -61,14 +61,13 @@ class IsrJoins(Checker):
             for join in sorted(joins, key=lambda join: join.after.time_us):
                 self._of_replica[leader, epoch, join.replica].append(join)
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         chain = self._history.chain
         if not chain.answered or fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
-            return ()
+            return
         self._lower_bound(fact, (fact.broker_id, fact.leader_epoch))
         if chain.accepted and chain.before is not None:
             self._position(fact, chain.before, (fact.broker_id, fact.leader_epoch, fact.replica_id))
-        return ()
 
     def _lower_bound(self, fact: Fact, key: _Key) -> None:
         """A lower bound of the high watermark for every ISR committed after this line."""

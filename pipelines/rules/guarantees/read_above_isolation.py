@@ -32,22 +32,21 @@ class _Found:
 class ReadAboveIsolation(Checker):
     _reads: dict[tuple[int, int, str], _Found] = field(default_factory=dict)
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         """A fetch at or past what its answer shows; ``previous`` is what a later answer of that epoch shows."""
         if fact.offset is None:
-            return ()
+            return
         self.checked += 1
         later = fact.previous
         if not fact.size_bytes or fact.error_code or later is None or fact.leader_epoch is None:
-            return ()
+            return
         shown = fact.end_offset if fact.name == a.READ_COMMITTED else fact.high_watermark
         if fact.broker_id is None or fact.offset < max(later, shown if shown is not None else later):
-            return ()
+            return
         reads = self._reads.setdefault((fact.broker_id, fact.leader_epoch, fact.name or ""), _Found([], later))
         reads.times += 1
         if len(reads.facts) < SHOWN:
             reads.facts.append(fact)
-        return ()
 
     def finish(self) -> Iterable[Case]:
         for (broker_id, epoch, isolation), reads in sorted(self._reads.items()):

@@ -15,7 +15,7 @@ from itertools import permutations
 
 from pipelines.rules.history import PartitionHistory
 from pipelines.rules.known_bugs import bugs_of
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Settings, Severity
+from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Settings, Severity, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -105,7 +105,7 @@ class ReplicaBytes(Checker):
             entries = self._epochs[without.broker_id]
             number = other.leader_epoch
             later = [entry for entry in entries if number is not None and (entry.leader_epoch or 0) > number]
-            version = self._settings.version(without.broker_id, a.NO_TIME_US) if without.broker_id is not None else None
+            version = self._settings.version_of(without)
             knows = any(entry.leader_epoch == number for entry in entries)
             if (
                 later
@@ -131,7 +131,7 @@ def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
         leader_epoch=fact.leader_epoch,
         offset_start=fact.offset,
         offset_end=fact.end_offset,
-        brokers=() if fact.broker_id is None else (fact.broker_id,),
+        brokers=brokers_of((fact,)),
         cause="corrupt",
     )
 
@@ -158,7 +158,7 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
         leader_epoch=max((fact.leader_epoch or 0) for fact in facts),
         offset_start=facts[0].offset,
         offset_end=max(fact.end_offset or 0 for fact in run[-1]),
-        brokers=tuple(fact.broker_id for fact in facts if fact.broker_id is not None),
+        brokers=brokers_of(facts),
         known_bug=KAFKA_6361 if unknown else None,
         cause="diverged",
         records=len(run),
@@ -211,7 +211,7 @@ def _epoch_case(number: int, entries: list[Fact], severity: Severity) -> Case:
         leader_epoch=number,
         offset_start=offsets[0],
         offset_end=offsets[-1],
-        brokers=tuple(entry.broker_id for entry in entries if entry.broker_id is not None),
+        brokers=brokers_of(entries),
     )
 
 
@@ -243,12 +243,11 @@ class Checkpoints(Checker):
         for broker_id in moved:
             del self._entries[broker_id]
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         if fact.broker_id in self._entries:
             last = self._last.get(fact.broker_id)
             if last is None or (fact.end_offset or 0) > (last.end_offset or 0):
                 self._last[fact.broker_id] = fact
-        return ()
 
     def finish(self) -> Iterable[Case]:
         for broker_id, entries in sorted(self._entries.items()):

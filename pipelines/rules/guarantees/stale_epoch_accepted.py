@@ -70,10 +70,10 @@ class StaleEpochAccepted(Checker):
     def __post_init__(self) -> None:
         self._epochs = OwnEpochs(self._history)
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         chain = self._history.chain
         if not chain.answered or fact.leader_epoch is None or fact.broker_id is None:
-            return ()
+            return
         self.checked += 1
         epoch, last_us = self._named.get(fact.broker_id, (fact.leader_epoch, fact.time_us))
         self._named[fact.broker_id] = max(epoch, fact.leader_epoch), max(last_us, fact.time_us)
@@ -86,7 +86,6 @@ class StaleEpochAccepted(Checker):
         lower = self._epochs.lowest_after(fact.broker_id, fact.time_us)
         if lower is not None and epoch_of(lower) < fact.leader_epoch:
             self._judge(fact, lower, (), one_run=False)
-        return ()
 
     def finish(self) -> Iterable[Case]:
         return self._cases.cases()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity
+from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -28,10 +28,9 @@ _SHOWN: Final = 3
 class TierSegmentLost(Checker):
     _reads: list[Fact] = field(default_factory=list)
 
-    def observe(self, fact: Fact) -> Iterable[Case]:
+    def observe(self, fact: Fact) -> None:
         """A read from the tier that was answered with records: of the partition, or of another one there."""
         self._reads.append(fact)
-        return ()
 
     def finish(self) -> Iterable[Case]:
         tier = self._history.facts[a.TIER]
@@ -84,7 +83,7 @@ class TierSegmentLost(Checker):
             offset_start=base,
             offset_end=base + 1 if end is None else end,
             time_us=failed[0].time_us,
-            brokers=tuple({fact.broker_id for fact in failed if fact.broker_id is not None}),
+            brokers=brokers_of(failed),
             records=None if end is None else end - base,
         )
 

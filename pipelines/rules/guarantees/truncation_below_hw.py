@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import rule_of
 from pipelines.rules.history import PartitionHistory
-from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Settings, Severity
+from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Settings, Severity, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -51,7 +51,7 @@ def _replayed(history: PartitionHistory, fact: Fact, known: list[int | None]) ->
             offset_start=fact.offset,
             offset_end=fact.high_watermark,
             time_us=fact.time_us,
-            brokers=() if fact.broker_id is None else (fact.broker_id,),
+            brokers=brokers_of((fact,)),
             known_bug=fact.client,
         )
     ]

@@ -194,9 +194,7 @@ def _loaded(
 
 def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
     """A follower of a release that cuts to its high watermark did so."""
-    if cut.name != "log" or cut.broker_id is None:
-        return False
-    version = settings.version(cut.broker_id, cut.time_us)
+    version = settings.version_of(cut) if cut.name == "log" else None
     return version is not None and rules_for(version).truncates_to_high_watermark
 
 
