@@ -49,8 +49,8 @@ class IsrJoins(Checker):
 
     #: By leader and epoch, the highest answer before its last line of an ISR, if any, and the highest of all.
     _highest: dict[_Key, tuple[Fact | None, Fact]] = field(default_factory=dict, metadata=KEPT)
-    _lines: dict[_Key, Fact] = field(init=False)
-    _joins: dict[_Key, list[Join]] = field(init=False)
+    _lines: dict[_Key, Fact] = field(init=False, metadata=KEPT)
+    _joins: dict[_Key, list[Join]] = field(init=False, metadata=KEPT)
     _of_replica: dict[tuple[int, int, int], list[Join]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
@@ -109,14 +109,11 @@ class IsrJoins(Checker):
             join.tried.add(stretch)
             self.awaits_history = True
 
-    def kept(self) -> dict[str, Any]:
-        joins = [(key, join) for key, joins in self._joins.items() for join in joins]
-        return super().kept() | {"joins": joins, "lines": self._lines}
-
     def go_on(self, kept: Mapping[str, Any]) -> None:
         """Later lines may show new joins: what fetches told before counts for those, too."""
-        lines, joins = kept["lines"], {_place(key, join): join for key, join in kept["joins"]}
-        super().go_on({name: value for name, value in kept.items() if name not in ("lines", "joins")})
+        lines = kept["_lines"]
+        joins = {_place(key, join): join for key, before in kept["_joins"].items() for join in before}
+        super().go_on({**kept, "_lines": self._lines, "_joins": self._joins})
         for key, now in self._joins.items():
             for join in now:
                 known = joins.pop(_place(key, join), None)
@@ -144,10 +141,7 @@ class IsrJoins(Checker):
         for (leader, epoch), joins in sorted(self._joins.items()):
             highest: Fact | None = None
             for join in joins:
-                if join.answered is not None and (
-                    highest is None or high_watermark_of(join.answered) > high_watermark_of(highest)
-                ):
-                    highest = join.answered
+                highest = _higher(highest, join.answered) if join.answered is not None else highest
                 yield from self._judge(leader, epoch, join, highest)
 
     def _judge(self, leader: int, epoch: int, join: Join, highest: Fact | None) -> Iterator[Case]:
@@ -222,7 +216,7 @@ def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Ke
                 joins[leader, epoch].append(Join(replica, before, after))
     for of_leader in joins.values():
         of_leader.sort(key=lambda join: (join.before.time_us, join.replica))
-    return joins
+    return dict(joins)
 
 
 #: The leader was stopped, the change was under way, or the controller made it: not the leader's rule.
