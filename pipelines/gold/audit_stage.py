@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from pipelines.lake.table_files import rows_table
 from pipelines.replay.carried import Plan
 from pipelines.rules.assumptions import doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
-from pipelines.rules.findings import OFF, Found, Known, Result, counted, findings_of, known_of, results_of, told_now
+from pipelines.rules.findings import OFF, Found, Known, counted, findings_of, known_of, results_of, told_now
 from pipelines.rules.holes import Hole
 from pipelines.rules.holes_stage import write_holes
 from pipelines.rules.incremental import AuditState
@@ -67,16 +67,17 @@ def audit(
     results = results_of(rules, findings, judged.checked, judged.errors, doubted, left_out)
     lines = lines_of(lake, new)
     ids = {finding.finding_id for finding in stay}
-    shown = [_shown(row) for row in known.evidence if row["finding_id"] in ids]
+    shown = [{**row, "time": _time(row["time"])} for row in known.evidence if row["finding_id"] in ids]
 
-    def write(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> None:
-        lake.replace(spec, rows_table(spec, rows), stamp=stamp)
+    def write(spec: TableSpec, rows: Iterable[Mapping[str, Any]]) -> None:
+        values = [tuple(row[name] for name in spec.column_names) for row in rows]
+        lake.replace(spec, rows_table(spec, values), stamp=stamp)
 
     concurrently(
         [
-            lambda: write(VIOLATIONS, [_violation(finding) for finding in findings]),
+            lambda: write(VIOLATIONS, [{**vars(finding), "time": _time(finding.time_us)} for finding in findings]),
             lambda: write(EVIDENCE, [*shown, *_evidence(new, lines)]),
-            lambda: write(RULE_RESULTS, [_result(result) for result in results]),
+            lambda: write(RULE_RESULTS, map(vars, results)),
         ]
     )
     return judged.left
@@ -90,11 +91,6 @@ def _known(lake: Lake) -> Known:
     known = latest((row["cluster_id"], row["known_time"]) for row in ledger)
     findings, evidence = (small_rows(lake, spec, *spec.column_names) for spec in (VIOLATIONS, EVIDENCE))
     return known_of(lake.closed, known, findings, evidence)
-
-
-def _shown(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    values = {**row, "time": _time(row["time"])}
-    return tuple(values[name] for name in EVIDENCE.column_names)
 
 
 def _doubts(
@@ -128,24 +124,13 @@ def _time(time_us: int | None) -> datetime | None:
     return datetime.fromtimestamp(time_us // 1_000_000, UTC).replace(microsecond=time_us % 1_000_000)
 
 
-def _violation(finding: Found) -> tuple[Any, ...]:
-    values = {name: getattr(finding, name, None) for name in VIOLATIONS.column_names}
-    values |= {"time": _time(finding.time_us), "brokers": list(finding.brokers)}
-    return tuple(values[name] for name in VIOLATIONS.column_names)
-
-
-def _result(result: Result) -> tuple[Any, ...]:
-    return tuple(getattr(result, name) for name in RULE_RESULTS.column_names)
-
-
-def _evidence(findings: Sequence[Found], lines: Lines) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = []
+def _evidence(findings: Sequence[Found], lines: Lines) -> Iterator[Mapping[str, Any]]:
     for finding in findings:
         # A request can be evidence by its line and by what gold says of it.
         unique = {(line.file_id, line.byte_offset): (ref, line) for ref, line in reversed(lines.of(finding))}
         ordered = sorted(unique.values(), key=lambda item: (item[0].time_us, item[1].file, item[1].byte_offset))
         for position, (ref, line) in enumerate(ordered):
-            values = {
+            yield {
                 **line._asdict(),
                 "cluster_id": finding.cluster_id,
                 "finding_id": finding.finding_id,
@@ -153,5 +138,3 @@ def _evidence(findings: Sequence[Found], lines: Lines) -> list[tuple[Any, ...]]:
                 "time": _time(ref.time_us),
                 "broker_id": ref.broker_id,
             }
-            rows.append(tuple(values[name] for name in EVIDENCE.column_names))
-    return rows
