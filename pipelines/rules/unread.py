@@ -45,29 +45,18 @@ def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[
     for row in rows:
         problem = row["problem"]
         if problem and is_lost(problem) and newest.get(row["path"], "") <= row["run_id"]:
-            until_us = _next_us(row, rows)
             owner = row["cluster_id"] or UNKNOWN_CLUSTER, row["broker_id"], row["kind"]
-            holes.append(_not_read(*owner, row["path"], problem, row["last_time"], until_us))
+            message = f"{row['path']} was not read: {problem}"
+            holes.append(Hole(*owner, NOT_READ, row["last_time"], _next_us(row, rows), None, message))
     owners = _owners(rows)
     for row in unread:
         # A bundle among the logs of a broker has logs of that broker; of a folder nothing tells whose they are.
         folder = str(PurePath(row["path"].partition(MEMBER)[0]).parent)
         cluster_id, broker_id = owners.get(folder) or _only_cluster(rows)
         kind = kind_of_name(row["path"])[0] or OTHER
-        holes.append(_not_read(cluster_id, broker_id, kind, row["path"], row["problem"], None, row["modified_time"]))
+        message = f"{row['path']} was not read: {row['problem']}"
+        holes.append(Hole(cluster_id, broker_id, kind, NOT_READ, None, row["modified_time"], None, message))
     return holes
-
-
-def _not_read(
-    cluster_id: str,
-    broker_id: int | None,
-    kind: str,
-    path: str,
-    problem: str,
-    since_us: int | None,
-    until_us: int | None,
-) -> Hole:
-    return Hole(cluster_id, broker_id, kind, NOT_READ, since_us, until_us, None, f"{path} was not read: {problem}")
 
 
 def _next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> int | None:
