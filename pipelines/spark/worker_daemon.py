@@ -1,11 +1,12 @@
 """Spark's daemon of Python workers, but for two things: it has loaded what tasks need before it forks a worker, and
 garbage is collected after a task, not within, and what a worker has loaded is not searched again.
 
-Loading the kernel takes a second of each worker's first task. Spark puts its archive of PySpark first on the path,
-and each process would compile its modules anew, in half a second: what is installed comes first. pyarrow loads pandas
-to ask whether a list is one of its columns, in 0.4 s: no task has any. Rows and states form no cycle, so counting
-references frees them: searching them takes a tenth of a fold, a sixth of parsing. A worker itself collects after each
-task, which would look at every object of PySpark and pyarrow: 45 ms, several times what a task of a small audit does.
+Loading the kernel takes a second of each worker's first task. Spark puts its archive of PySpark first on the path:
+each process would compile its modules anew, in half a second, and each task look through the archive again. pyarrow
+and PySpark load pandas to ask whether a value is pandas', in 0.4 s of each worker: no task has such values. Rows and
+states form no cycles, so counting references frees them: searching them takes a tenth of a fold, a sixth of parsing.
+A worker itself collects after each task, which would look at every object of PySpark and pyarrow: 45 ms, several
+times what a task of a small audit does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import gc
 import sys
 from importlib import import_module
 from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from socket import socket
 from typing import Final
 
@@ -23,8 +25,9 @@ _ROOMS: Final = (__package__ or "").rpartition(".")[0]
 #: What nearly every task needs.
 PRELOADED: Final = (
     *(f"{_ROOMS}.{module}" for module in ("bronze.passes", "grammars.facts", "lake.folds", "lake.table_files")),
-    *(f"{_ROOMS}.{module}" for module in ("replay.stage", "rules.stage")),
+    *(f"{_ROOMS}.{module}" for module in ("replay.stage", "rules.stage", "rules.registry", "controllers.stage")),
     "pyarrow.dataset",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
     "pyspark.sql.streaming.stateful_processor_util",
 )
 
@@ -38,18 +41,27 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def _leave_out_pandas() -> None:
-    """Have pyarrow ask now, and only now, whether pandas is there; a task that needs it can load it."""
+    """Have pyarrow and PySpark ask now, and only now, whether pandas is there; a task that needs it can load it."""
     finder = _WithoutPandas()
     sys.meta_path.insert(0, finder)
     pa.array([None])
+    import_module("pyspark.testing.utils")
     sys.meta_path.remove(finder)
+
+
+def _leave_out_archives() -> None:
+    """Take Spark's archives from the path, unless PySpark is nowhere else."""
+    archives = [place for place in sys.path if place.endswith(".zip")]
+    sys.path[:] = [place for place in sys.path if place not in archives]
+    if find_spec("pyspark") is None:
+        sys.path[:0] = archives
 
 
 def main() -> None:
     """Run the daemon, until Spark closes its input."""
     gc.disable()
-    sys.path.sort(key=lambda place: place.endswith(".zip"))
-    from pyspark import daemon  # as it is found now
+    _leave_out_archives()
+    from pyspark import daemon
 
     _leave_out_pandas()
     for name in PRELOADED:
