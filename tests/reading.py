@@ -15,7 +15,7 @@ from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import FileSpan
 from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import UNPARSED, Parsed
+from pipelines.grammars.record import UNPARSED, Fact, Parsed
 from pipelines.storage.store import open_file
 
 MIB = 1 << 20
@@ -99,3 +99,16 @@ def reasons(records: Iterable[ReadRecord]) -> Counter[tuple[str | None, str]]:
     return Counter(
         (record.parsed.reason, record.parsed.template) for record in records if record.parsed.outcome == UNPARSED
     )
+
+
+def columns_of(fact: Fact) -> dict[str, Any]:
+    """Columns of a fact by their names, and so what stands in its lists."""
+    row = by_name(fact.row)
+    return {
+        name: [by_name(entry) for entry in value] if isinstance(value, list) else value for name, value in row.items()
+    }
+
+
+def by_name(row: Any) -> Any:
+    """A named tuple as a dict; anything else as it is."""
+    return row._asdict() if hasattr(row, "_asdict") else row

@@ -17,7 +17,7 @@ these names by `text_bodies`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -229,7 +229,11 @@ def read_body(api: str, side: int, version: int, body: Raw) -> Body:
     Raises:
         msgspec.DecodeError: it does not consist of the fields of its version.
     """
-    return _in_either_spelling(_decoders(api, side, version), lambda decoder: decoder.decode(body))
+    decoders = _decoders(api, side, version)
+    try:
+        return decoders[0].decode(body)
+    except ValidationError:
+        return _in_other_spelling(decoders, body)
 
 
 def body_of_any_version(api: str, side: int, fields: Json) -> Body:
@@ -242,19 +246,17 @@ def structs_of(api: str, side: int, version: int) -> list[type[Struct]]:
     return [decoder.type for decoder in _decoders(api, side, version)]
 
 
-def _in_either_spelling(decoders: list[Decoder[Any]], read: Callable[[Decoder[Any]], Any]) -> Any:
-    """What is read under the names that were right last, else under the others, which then come first."""
-    try:
-        return read(decoders[0])
-    except ValidationError:
-        try:
-            body = read(decoders[-1])
-        except ValidationError:
-            body = None
-        if body is None:
-            raise
-    decoders.reverse()
-    return body
+def _in_other_spelling(decoders: list[Decoder[Any]], body: Raw) -> Any:
+    """What is read under the names that were not right last; they come first from now on.
+
+    Raises:
+        msgspec.DecodeError: it is not read under these either; what was wrong under the names that were right last.
+    """
+    with suppress(ValidationError):
+        read = decoders[-1].decode(body)
+        decoders.reverse()
+        return read
+    return decoders[0].decode(body)
 
 
 @lru_cache(maxsize=1_000)

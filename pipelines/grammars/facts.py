@@ -166,9 +166,11 @@ def _as_batches(tables: Mapping[str, list[_Numbered]], sources: pa.RecordBatch) 
 
 def _columns(facts: list[_Numbered], schema: pa.Schema) -> list[pa.Array]:
     """Columns that say what a fact is, of a table's schema."""
-    schema = pa.schema(list(schema)[len(silver.SOURCE_NAMES) :])
-    columns: list[pa.Array] = pa.RecordBatch.from_pylist([row for _, _, row in facts], schema=schema).columns
-    for name, column in zip(schema.names, columns, strict=True):
+    fields = list(schema)[len(silver.SOURCE_NAMES) :]
+    names = [field.name for field in fields]
+    rows = [row if isinstance(row, tuple) else tuple(map(row.get, names)) for _, _, row in facts]
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), fields, strict=True)]
+    for name, column in zip(names, columns, strict=True):
         _require_range(name, column)
     return columns
 

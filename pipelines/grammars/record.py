@@ -29,9 +29,9 @@ class Fact(NamedTuple):
     """One row for a silver table."""
 
     table: str  #: name of the table in ``schemas.silver``
-    #: its columns after `schemas.silver.SOURCE`; a column left out is null. Timestamps are integers, microseconds
-    #: since the epoch; arrays of structs are lists of dicts
-    row: dict[str, Any]
+    #: its columns after `schemas.silver.SOURCE`, by name or all in order (`schemas.silver.source.row_type`); what is
+    #: left out is null. Timestamps are integers, microseconds since the epoch; arrays of structs are lists of such rows
+    row: Any
 
 
 class Parsed(NamedTuple):

@@ -14,17 +14,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 
 from msgspec import ValidationError
 
 from pipelines.base.json_text import loads
-from pipelines.grammars.body_shapes import READ_APIS, Body, Json
+from pipelines.grammars.body_shapes import READ_APIS, Body
 from pipelines.grammars.coordinator_bodies import COLUMNS
 from pipelines.grammars.record import BAD_VALUE, KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
 from pipelines.grammars.request_bodies import PARTITIONS, error_codes, topic_names
 from pipelines.grammars.request_line import Line, read_json
 from pipelines.grammars.request_text import UnreadableText, read_completed
+from schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES
+from schemas.silver.requests import REQUEST_HEADER
+from schemas.silver.source import entry_columns, fact_columns, row_type
 
 #: Reason of a line with a number that Kafka cannot have logged.
 OUT_OF_RANGE: Final = "out_of_range"
@@ -56,10 +60,23 @@ _TIMES: Final = (
     *("total_time_ms", "request_queue_time_ms", "local_time_ms", "remote_time_ms", "throttle_time_ms"),
     *("response_queue_time_ms", "send_time_ms"),
 )
+_times: Final = attrgetter(*_TIMES)
 #: No request takes longer: what bounds its wait, and its client's patience, is 32 bits of milliseconds.
 DURATION_MS_MAX: Final = 2**31 - 1
 #: Threads race for the instants of one request; 1.2 ms is the most that was seen.
 _RACE_MS: Final = 1_000
+
+#: Columns of a row, and what stands in its lists.
+Header: Final = row_type("Header", REQUEST_HEADER)
+ProduceRequest: Final = row_type("ProduceRequest", fact_columns(PRODUCE_REQUESTS))
+ProducedPartition: Final = row_type("ProducedPartition", entry_columns(PRODUCE_REQUESTS, "partitions"))
+FetchRequest: Final = row_type("FetchRequest", fact_columns(FETCH_REQUESTS))
+AskedPartition: Final = row_type("AskedPartition", entry_columns(FETCH_REQUESTS, "partitions"))
+ForgottenPartition: Final = row_type("ForgottenPartition", entry_columns(FETCH_REQUESTS, "forgotten"))
+AnsweredPartition: Final = row_type("AnsweredPartition", entry_columns(FETCH_REQUESTS, "responses"))
+ReplicaFetch: Final = row_type("ReplicaFetch", fact_columns(REPLICA_FETCHES))
+_NOT_ASKED: Final = (None,) * 4
+_NOT_ANSWERED: Final = (None,) * 5
 
 
 class OutOfRange(ValueError):
@@ -88,7 +105,7 @@ def parse_request(record: Record) -> Parsed:
     try:
         line, printed = loads(text, read_json) if is_json else read_completed(text)
         header = _header(line, record.time_us)
-        api = header["api"]
+        api = header.api
         build = _BUILDERS.get(api)
         facts = tuple(build(line, header) if build else _other(line, header, printed))
         return Parsed(f"request.{api.lower()}", TYPED, facts)
@@ -106,40 +123,42 @@ def _micros(milliseconds: float) -> int:
     return round(milliseconds * 1000)
 
 
-def _header(line: Line, time_us: int) -> Json:
-    """Columns of every request.
+def _header(line: Line, time_us: int) -> Any:
+    """Columns of every request, a `Header`.
 
     Raises:
         OutOfRange: a time is negative or longer than any (``RequestChannel`` cuts off at 0; timeouts and waits are 32
             bits of milliseconds), or those that pass until a request is done are longer than all of it.
     """
     head = line.request_header
-    times = {name: getattr(line, name) for name in _TIMES}
-    for name, milliseconds in times.items():
-        if not 0 <= milliseconds <= DURATION_MS_MAX:
-            raise OutOfRange(f"{name} {milliseconds:g}")
+    times = _times(line)
+    if min(times) < 0 or max(times) > DURATION_MS_MAX:
+        name, milliseconds = next(
+            (name, time) for name, time in zip(_TIMES, times, strict=True) if not 0 <= time <= DURATION_MS_MAX
+        )
+        raise OutOfRange(f"{name} {milliseconds:g}")
     if line.request_queue_time_ms + line.local_time_ms + line.remote_time_ms > line.total_time_ms + _RACE_MS:
         raise OutOfRange(f"total_time_ms {line.total_time_ms:g} is less than its parts")
     arrival = time_us - _micros(line.total_time_ms)
     dequeued = arrival + _micros(line.request_queue_time_ms)
     handled = dequeued + _micros(line.local_time_ms)
-    return {
-        "api": head.request_api_key_name,
-        "api_version": head.request_api_version,
-        "correlation_id": head.correlation_id,
-        "client_id": head.client_id,
-        "connection": line.connection,
-        "listener": line.listener,
-        "principal": line.principal,
-        "arrival_time": arrival,
-        "dequeued_time": dequeued,
-        "handled_time": handled,
-        "completed_time": handled + _micros(line.remote_time_ms),
-        **times,
-    }
+    return Header(
+        head.request_api_key_name,
+        head.request_api_version,
+        head.correlation_id,
+        head.client_id,
+        line.connection,
+        line.listener,
+        line.principal,
+        arrival,
+        dequeued,
+        handled,
+        handled + _micros(line.remote_time_ms),
+        *times,
+    )
 
 
-def _produce(line: Line, header: Json) -> Iterable[Fact]:
+def _produce(line: Line, header: Any) -> Iterable[Fact]:
     request, response = line.request, line.response
     answers: dict[tuple[str, int], Body] = {}
     if response is not None:
@@ -159,29 +178,21 @@ def _produce(line: Line, header: Json) -> Iterable[Fact]:
         for data in topic.partitionData:
             answer = answers.get((topic.name or topic.topicId, data.index))
             partitions.append(
-                {
-                    "topic": name or f"id:{topic_id}",
-                    "partition": data.index,
-                    "size_bytes": data.recordsSizeInBytes,
-                    "error_code": answer.errorCode if answer else None,
-                    "base_offset": answer.baseOffset if answer else None,
-                    "log_append_time_ms": answer.logAppendTimeMs if answer else None,
-                    "log_start_offset": answer.logStartOffset if answer else None,
-                }
+                ProducedPartition(
+                    name or f"id:{topic_id}",
+                    data.index,
+                    data.recordsSizeInBytes,
+                    answer.errorCode if answer else None,
+                    answer.baseOffset if answer else None,
+                    answer.logAppendTimeMs if answer else None,
+                    answer.logStartOffset if answer else None,
+                )
             )
-    yield Fact(
-        "produce_requests",
-        {
-            **header,
-            "acks": request.acks,
-            "timeout_ms": request.timeoutMs,
-            "transactional_id": request.transactionalId,
-            "partitions": partitions,
-        },
-    )
+    row = ProduceRequest(*header, request.acks, request.timeoutMs, request.transactionalId, partitions)
+    yield Fact("produce_requests", row)
 
 
-def _fetch(line: Line, header: Json) -> Iterable[Fact]:
+def _fetch(line: Line, header: Any) -> Iterable[Fact]:
     request, response = line.request, line.response
     # Since version 15 (KIP-903) the replica id stands in replicaState; consumers leave both out.
     replica_id = request.replicaId if request.replicaState is None else request.replicaState.replicaId
@@ -190,68 +201,68 @@ def _fetch(line: Line, header: Json) -> Iterable[Fact]:
     for topic in request.topics:
         name, topic_id = topic_names(topic.topic, topic.topicId)
         partitions += [
-            {
-                "topic": name,
-                "topic_id": topic_id,
-                "partition": entry.partition,
-                "current_leader_epoch": entry.currentLeaderEpoch,
-                "fetch_offset": entry.fetchOffset,
-                "last_fetched_epoch": entry.lastFetchedEpoch,
-                "log_start_offset": entry.logStartOffset,
-                "max_bytes": entry.partitionMaxBytes,
-            }
+            AskedPartition(
+                name,
+                topic_id,
+                entry.partition,
+                entry.currentLeaderEpoch,
+                entry.fetchOffset,
+                entry.lastFetchedEpoch,
+                entry.logStartOffset,
+                entry.partitionMaxBytes,
+            )
             for entry in topic.partitions
         ]
     forgotten = []
     for topic in request.forgottenTopicsData or ():
         name, topic_id = topic_names(topic.topic, topic.topicId)
-        forgotten += [{"topic": name, "topic_id": topic_id, "partition": partition} for partition in topic.partitions]
+        forgotten += [ForgottenPartition(name, topic_id, partition) for partition in topic.partitions]
     responses = []
     for topic in response.responses if response is not None else ():
         name, topic_id = topic_names(topic.topic, topic.topicId)
         responses += [_fetched(name, topic_id, entry) for entry in topic.partitions]
     yield Fact(
         "fetch_requests",
-        {
-            **header,
-            "replica_id": replica_id,
-            "max_wait_ms": request.maxWaitMs,
-            "min_bytes": request.minBytes,
-            "max_bytes": request.maxBytes,
-            "isolation_level": request.isolationLevel,
-            "session_id": request.sessionId,
-            "session_epoch": request.sessionEpoch,
-            "rack_id": request.rackId or None,
-            "response_session_id": response.sessionId if response is not None else None,
-            "error_code": response.errorCode if response is not None else None,
-            "partitions": partitions,
-            "forgotten": forgotten,
-            "responses": responses,
-        },
+        FetchRequest(
+            *header,
+            replica_id,
+            request.maxWaitMs,
+            request.minBytes,
+            request.maxBytes,
+            request.isolationLevel,
+            request.sessionId,
+            request.sessionEpoch,
+            request.rackId or None,
+            response.sessionId if response is not None else None,
+            response.errorCode if response is not None else None,
+            partitions,
+            forgotten,
+            responses,
+        ),
     )
     if replica_id >= 0:
         yield from _replica_fetches(header, request, response, replica_id, partitions, responses)
 
 
-def _fetched(name: str | None, topic_id: str | None, entry: Body) -> Json:
+def _fetched(name: str | None, topic_id: str | None, entry: Body) -> Any:
     diverging = entry.divergingEpoch
-    return {
-        "topic": name,
-        "topic_id": topic_id,
-        "partition": entry.partitionIndex,
-        "error_code": entry.errorCode,
-        "high_watermark": entry.highWatermark,
-        "last_stable_offset": entry.lastStableOffset,
-        "log_start_offset": entry.logStartOffset,
-        "size_bytes": entry.recordsSizeInBytes,
-        "preferred_read_replica": entry.preferredReadReplica,
-        "diverging_epoch": diverging.epoch if diverging else None,
-        "diverging_end_offset": diverging.endOffset if diverging else None,
-    }
+    return AnsweredPartition(
+        name,
+        topic_id,
+        entry.partitionIndex,
+        entry.errorCode,
+        entry.highWatermark,
+        entry.lastStableOffset,
+        entry.logStartOffset,
+        entry.recordsSizeInBytes,
+        entry.preferredReadReplica,
+        diverging.epoch if diverging else None,
+        diverging.endOffset if diverging else None,
+    )
 
 
 def _replica_fetches(
-    header: Json, request: Body, response: Body | None, replica_id: int, partitions: list[Json], responses: list[Json]
+    header: Any, request: Body, response: Body | None, replica_id: int, partitions: list[Any], responses: list[Any]
 ) -> Iterable[Fact]:
     """One row per partition that the follower's request or the leader's response lists.
 
@@ -259,61 +270,59 @@ def _replica_fetches(
     response lists got records at the offset that the session already knew. Before 1.0 the log has no response, and
     no row an error code.
     """
-    sent_time = header["completed_time"] + _micros(
-        header["throttle_time_ms"] + header["response_queue_time_ms"] + header["send_time_ms"]
+    fetch = (
+        (response.sessionId if response is not None else None) or request.sessionId,
+        request.sessionEpoch,
+        header.correlation_id,
+        header.connection,
+        header.arrival_time,
+        header.dequeued_time,
+        header.handled_time,
+        header.completed_time,
+        header.completed_time + _micros(header.throttle_time_ms + header.response_queue_time_ms + header.send_time_ms),
     )
-    common = {
-        "source": "request",
-        "replica_id": replica_id,
-        "session_id": (response.sessionId if response is not None else None) or request.sessionId,
-        "session_epoch": request.sessionEpoch,
-        "correlation_id": header["correlation_id"],
-        "connection": header["connection"],
-        "arrival_time": header["arrival_time"],
-        "dequeued_time": header["dequeued_time"],
-        "handled_time": header["handled_time"],
-        "completed_time": header["completed_time"],
-        "sent_time": sent_time,
-    }
-    answers = {(answer["topic_id"] or answer["topic"], answer["partition"]): answer for answer in responses}
+    answers = {(answer.topic_id or answer.topic, answer.partition): answer for answer in responses}
     failed = (response.errorCode or 0) if response is not None else None
-    if failed and any(answer["error_code"] != failed for answer in responses):
+    if failed and any(answer.error_code != failed for answer in responses):
         raise ValueError("a fetch that failed answers its partitions with the same error")
-    for asked in partitions:
-        answer = answers.pop((asked["topic_id"] or asked["topic"], asked["partition"]), None)
-        yield Fact("replica_fetches", {**common, **_position(asked, answer, failed)})
-    for answer in answers.values():
-        yield Fact("replica_fetches", {**common, **_position(None, answer, failed)})
+    listed = [(asked, answers.pop((asked.topic_id or asked.topic, asked.partition), None)) for asked in partitions]
+    listed += [(None, answer) for answer in answers.values()]
+    for asked, answer in listed:
+        named = asked or answer
+        row = ReplicaFetch(
+            named.topic,
+            named.partition,
+            named.topic_id,
+            "request",
+            replica_id,
+            *(_NOT_ASKED if asked is None else _position(asked)),
+            *fetch,
+            # A top-level error (session not found, ...) leaves every partition unread.
+            failed or (answer.error_code if answer else None) or failed,
+            *(_NOT_ANSWERED if answer is None else _answer(answer)),
+        )
+        yield Fact("replica_fetches", row)
 
 
-def _position(asked: Json | None, answer: Json | None, failed: int | None) -> Json:
-    named = asked or answer or {}
-    row: Json = {
-        "topic": named["topic"],
-        "topic_id": named["topic_id"],
-        "partition": named["partition"],
-        # A top-level error (session not found, ...) leaves every partition unread.
-        "response_error_code": failed or (answer or {}).get("error_code") or failed,
-    }
-    if asked is not None:
-        row["fetch_offset"] = asked["fetch_offset"]
-        row["leader_epoch"] = asked["current_leader_epoch"]
-        row["last_fetched_epoch"] = asked["last_fetched_epoch"]
-        row["log_start_offset"] = asked["log_start_offset"]
-    if answer is not None:
-        row["response_high_watermark"] = answer["high_watermark"]
-        row["response_bytes"] = answer["size_bytes"]
-        stable_offset = answer["last_stable_offset"]
-        row["response_last_stable_offset"] = None if stable_offset == -1 else stable_offset
-        row["diverging_epoch"] = answer["diverging_epoch"]
-        row["diverging_end_offset"] = answer["diverging_end_offset"]
-    return row
+def _position(asked: Any) -> tuple[int | None, ...]:
+    return asked.fetch_offset, asked.current_leader_epoch, asked.last_fetched_epoch, asked.log_start_offset
 
 
-def _other(line: Line, header: Json, printed: str) -> Iterable[Fact]:
-    api, request, response = header["api"], line.request, line.response
+def _answer(answer: Any) -> tuple[int | None, ...]:
+    stable_offset = None if answer.last_stable_offset == -1 else answer.last_stable_offset
+    return (
+        answer.high_watermark,
+        stable_offset,
+        answer.size_bytes,
+        answer.diverging_epoch,
+        answer.diverging_end_offset,
+    )
+
+
+def _other(line: Line, header: Any, printed: str) -> Iterable[Fact]:
+    api, request, response = header.api, line.request, line.response
     row = {
-        **header,
+        **header._asdict(),
         "is_forwarded": line.is_forwarded,
         "error_codes": sorted(set(error_codes(response))) if response is not None and api in READ_APIS else None,
         "partitions": list(PARTITIONS[api](request, response)) if api in PARTITIONS else [],
@@ -328,4 +337,4 @@ def _other(line: Line, header: Json, printed: str) -> Iterable[Fact]:
                 yield Fact("topics", {"topic": topic.name, "topic_id": topic.topicId})
 
 
-_BUILDERS: Final[dict[str, Callable[[Line, Json], Iterable[Fact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}
+_BUILDERS: Final[dict[str, Callable[[Line, Any], Iterable[Fact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import StructField
+from collections import namedtuple
+from collections.abc import Iterable
+from typing import Any, cast
+
+from pyspark.sql.types import ArrayType, StructField, StructType
 
 from schemas import columns as c
 from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
@@ -40,3 +44,19 @@ def silver_table(name: str, comment: str, *columns: StructField, is_traffic: boo
         ordered_by="time",
         dated_by=("time",) if is_traffic else (),
     )
+
+
+def fact_columns(spec: TableSpec) -> tuple[StructField, ...]:
+    """Columns of a table of facts that its grammar fills."""
+    return spec.columns[len(SOURCE) :]
+
+
+def entry_columns(spec: TableSpec, name: str) -> tuple[StructField, ...]:
+    """Fields of what stands in a list of a table."""
+    entries = cast(ArrayType, spec.schema[name].dataType).elementType
+    return tuple(cast(StructType, entries))
+
+
+def row_type(name: str, columns: Iterable[StructField]) -> Any:
+    """A named tuple of values in the order of columns: made and read faster than a dict by their names."""
+    return namedtuple(name, [column.name for column in columns])

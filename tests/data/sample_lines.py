@@ -16,6 +16,7 @@ import orjson
 from pipelines.grammars.record import Record
 from pipelines.grammars.text_log import parse_text
 from tests.bench.coverage import find_logs, read_records
+from tests.reading import columns_of
 
 SAMPLE = Path(__file__).parent / "text_lines.jsonl.gz"
 _MAX_LENGTH = 900
@@ -37,7 +38,7 @@ def lines_of(corpus: Path, seen: set[tuple[object, ...]]) -> list[dict[str, str]
             parsed = parse_text(record)
             if not parsed.facts or len(record.message) > _MAX_LENGTH or len(parsed.facts) > _MAX_FACTS:
                 continue
-            columns = {name for fact in parsed.facts for name, value in fact.row.items() if value is not None}
+            columns = {name for fact in parsed.facts for name, value in columns_of(fact).items() if value is not None}
             shape = (
                 parsed.template,
                 record.logger,

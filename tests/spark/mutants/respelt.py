@@ -17,6 +17,7 @@ import pyarrow as pa
 from pipelines.grammars.facts import parse_record
 from pipelines.grammars.record import Fact, Parsed
 from schemas import silver
+from tests.reading import columns_of
 from tests.spark.mutants.slices import SLICES, Record, Records
 
 Respell = Callable[[str, Random], str]
@@ -113,15 +114,15 @@ def template_of(record: Record) -> str:
 def facts_of(record: Record) -> list[tuple[str, dict[str, object]]]:
     """What a line says, without the text that facts quote; a row that does not fit its table is none."""
     return [
-        (fact.table, {name: value for name, value in fact.row.items() if name not in _QUOTED})
+        (fact.table, {name: value for name, value in columns_of(fact).items() if name not in _QUOTED})
         for fact in _parsed(record).facts
-        if fact.table != "unparsed_lines" and _fits(fact.table, fact.row) and _means_something(fact)
+        if fact.table != "unparsed_lines" and _fits(fact.table, columns_of(fact)) and _means_something(fact)
     ]
 
 
 def _means_something(fact: Fact) -> bool:
     """The value of a setting is free text: only as a number does a rule go by it."""
-    return fact.table != "broker_configs" or bool(_NUMBER.fullmatch(str(fact.row["value"])))
+    return fact.table != "broker_configs" or bool(_NUMBER.fullmatch(str(columns_of(fact)["value"])))
 
 
 def _fits(table: str, row: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ from pipelines.bronze.layout import Parser
 from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.grammars.facts import parse_record
 from pipelines.grammars.record import Parsed
+from tests.reading import columns_of
 
 CORPORA = Path(__file__).resolve().parents[4] / "shared" / "corpora"
 KINDS = ("server", "state-change", "controller", "kafka-request", "log-cleaner")
@@ -149,7 +150,7 @@ def _texts(path: Path) -> Iterator[tuple[int, int, bytes]]:
 def _tells(parsed: Parsed) -> bool:
     """Whether a record becomes facts that the audit reads: the others make no difference to it."""
     return any(
-        fact.table not in _UNREAD and (fact.table not in _READ or fact.row["source"] in _READ[fact.table])
+        fact.table not in _UNREAD and (fact.table not in _READ or columns_of(fact)["source"] in _READ[fact.table])
         for fact in parsed.facts
     )
 

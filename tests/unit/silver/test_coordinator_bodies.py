@@ -10,6 +10,7 @@ import pytest
 from pipelines.grammars.record import TYPED
 from pipelines.grammars.request_line import API_NAMES
 from pipelines.grammars.request_log import parse_request
+from tests.reading import columns_of
 from tests.unit.silver import coordinator_lines as json_lines
 from tests.unit.silver import request_text_lines as text_lines
 from tests.unit.silver.test_request_log import only, record
@@ -37,7 +38,7 @@ def with_bodies(line: str, api: str, version: int, request: Any, response: Any) 
     changed |= {"request": request, "response": response}
     result = parse_request(read._replace(message="Completed request:" + orjson.dumps(changed).decode()))
     assert result.outcome == TYPED, result.problem
-    return result.facts[0].row
+    return columns_of(result.facts[0])
 
 
 TRANSACTION_39 = {"transactional_id": "tx-kraft39-faults", "producer_id": 0}

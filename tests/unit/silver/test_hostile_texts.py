@@ -21,6 +21,7 @@ from pipelines.grammars.facts import parse_record
 from pipelines.grammars.record import UNPARSED, Fact, Record
 from pipelines.grammars.request_log import parse_request
 from tests.examples import examples
+from tests.reading import columns_of
 from tests.unit.forging import CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values
 from tests.unit.silver import request_lines, request_text_lines
 from tests.unit.silver.test_request_log import record
@@ -30,6 +31,7 @@ KAFKA = layout_of_name(patterns.KAFKA)
 JSON = layout_of_name(
     '{"timestamp":"%d{yyyy-MM-dd\'T\'HH:mm:ss.SSSXXX}","level":"%p","loggerName":"%c","message":"%m"}'
 )
+
 #: What a request says that its client chose, and what holds all of it.
 CHOSEN = frozenset({"client_id", "group_id", "member_id", "transactional_id", "body"})
 
@@ -90,7 +92,9 @@ def facts(line: str) -> tuple[Fact, ...] | None:
 
 
 def honest(given: tuple[Fact, ...]) -> list[tuple[str, dict[str, Any]]]:
-    return [(fact.table, {name: value for name, value in fact.row.items() if name not in CHOSEN}) for fact in given]
+    return [
+        (fact.table, {name: value for name, value in columns_of(fact).items() if name not in CHOSEN}) for fact in given
+    ]
 
 
 JSON_LINES = [line for name, line in vars(request_lines).items() if name.isupper() and "Completed request:{" in line]
@@ -107,7 +111,7 @@ def test_a_client_id_in_json_changes_nothing_else(line: str, value: str, is_asci
     assert before is not None
     assert read is not None
     assert honest(read) == honest(before)
-    assert {fact.row["client_id"] for fact in read if "client_id" in fact.row} <= {value}
+    assert {columns_of(fact)["client_id"] for fact in read if "client_id" in columns_of(fact)} <= {value}
 
 
 @examples(900)
@@ -153,7 +157,7 @@ def test_a_fetchs_client_cannot_say_why_it_was_answered() -> None:
     fetch = f"DelayedFetch(params=FetchParams(replicaId=2, clientMetadata=Optional[clientId={evil}]))"
     message = f"Satisfying fetch {fetch} since it is fetching later segments of partition orders-1."
     parsed = parse_record("server", 1, "DEBUG", "kafka.server.DelayedFetch", None, message)
-    assert not any(fact.row.get("topic") == "ledger" for fact in parsed.facts)
+    assert not any(columns_of(fact).get("topic") == "ledger" for fact in parsed.facts)
 
 
 def test_a_groups_id_is_no_partition() -> None:

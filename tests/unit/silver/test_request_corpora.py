@@ -14,6 +14,7 @@ import pytest
 from pipelines.grammars.coordinator_bodies import COLUMNS
 from pipelines.grammars.record import KNOWN, TYPED, Record
 from pipelines.grammars.request_log import parse_request
+from tests.reading import columns_of
 from tests.unit.silver.printed import as_text
 from tests.unit.silver.test_request_forms import rows
 from tests.unit.silver.test_request_log import record
@@ -100,7 +101,7 @@ def test_requests_to_coordinators_say_whose_they_are(corpus: str):
     seen: Counter[str] = Counter()
     for read in records(corpus, rf'["=](?:{"|".join(COLUMNS)})["}},]'):
         (fact,) = parse_request(read).facts
-        row = fact.row
+        row = columns_of(fact)
         api = row["api"]
         seen[api] += 1
         assert row.get("group_id") or row.get("transactional_id")

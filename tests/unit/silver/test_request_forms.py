@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.grammars.record import TYPED, Record
 from pipelines.grammars.request_log import parse_request
+from tests.reading import columns_of
 from tests.unit.silver import coordinator_lines, request_lines
 from tests.unit.silver.printed import as_text
 from tests.unit.silver.test_request_log import record
@@ -25,10 +26,10 @@ def rows(read: Record) -> list[tuple[str, dict[str, Any]]]:
     result = parse_request(read)
     assert result.outcome == TYPED, result.problem
     one_form_only = {"body", "is_forwarded"} | ({"transactional_id"} if result.template == "request.produce" else set())
-    if any(fact.row.get("api") == "METADATA" for fact in result.facts):
+    if any(columns_of(fact).get("api") == "METADATA" for fact in result.facts):
         one_form_only.add("error_codes")  # its body is read for the topic ids in it, which no text form has
     return [
-        (fact.table, {name: value for name, value in fact.row.items() if name not in one_form_only})
+        (fact.table, {name: value for name, value in columns_of(fact).items() if name not in one_form_only})
         for fact in result.facts
         if fact.table != "topics"
     ]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
 from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME, SOURCE_NAMES
+from tests.reading import columns_of
 from tests.unit.silver import request_lines as lines
 
 _LINE = re.compile(r"\[(.{19}),(\d{3})\] (\w+) (.*) \((.*?)\)", re.DOTALL)
@@ -31,7 +32,7 @@ def parsed(line: str) -> Parsed:
 
 
 def only(line: str, table: str) -> dict[str, Any]:
-    rows = [fact.row for fact in parsed(line).facts if fact.table == table]
+    rows = [columns_of(fact) for fact in parsed(line).facts if fact.table == table]
     assert len(rows) == 1
     return rows[0]
 
@@ -45,9 +46,9 @@ def test_a_row_has_columns_of_its_table_only_and_none_required_is_missing(line: 
     assert result.outcome == TYPED
     for fact in result.facts:
         declared = [column for column in BY_NAME[fact.table].columns if column.name not in SOURCE_NAMES]
-        assert fact.row.keys() <= {column.name for column in declared}
+        assert columns_of(fact).keys() <= {column.name for column in declared}
         needed = {column.name for column in declared if not column.nullable} - {"topic"}
-        assert all(fact.row.get(name) is not None for name in needed)
+        assert all(columns_of(fact).get(name) is not None for name in needed)
 
 
 def test_instants_are_computed_back_from_the_line():
@@ -79,7 +80,7 @@ def test_fetch_of_28_answers_under_other_names():
     row = only(lines.FETCH_28, "fetch_requests")
     assert row["replica_id"] == 1
     assert 187 in [answer["size_bytes"] for answer in row["responses"]]
-    follower = [fact.row for fact in parsed(lines.FETCH_28).facts if fact.table == "replica_fetches"]
+    follower = [columns_of(fact) for fact in parsed(lines.FETCH_28).facts if fact.table == "replica_fetches"]
     asked = {(part["topic"], part["partition"]) for part in row["partitions"]}
     answered = {(part["topic"], part["partition"]) for part in row["responses"]}
     assert {(part["topic"], part["partition"]) for part in follower} == asked | answered
@@ -91,19 +92,23 @@ def test_fetch_with_topic_ids_and_nested_replica_state():
     assert row["replica_id"] == 3
     assert all(part["topic"] is None and part["topic_id"] for part in row["partitions"])
     for fact in parsed(lines.FETCH_39).facts[1:]:
-        listed = any(part["partition"] == fact.row["partition"] for part in row["partitions"])
-        assert ("fetch_offset" in fact.row) == listed
+        listed = any(part["partition"] == columns_of(fact)["partition"] for part in row["partitions"])
+        assert (columns_of(fact)["fetch_offset"] is not None) == listed
 
 
 def test_a_partition_that_only_the_response_lists_has_no_offset():
     facts = parsed(lines.FETCH_39).facts
-    asked = {(part["topic_id"], part["partition"]) for part in facts[0].row["partitions"]}
-    silent = [fact.row for fact in facts[1:] if (fact.row["topic_id"], fact.row["partition"]) not in asked]
+    asked = {(part["topic_id"], part["partition"]) for part in columns_of(facts[0])["partitions"]}
+    silent = [
+        columns_of(fact)
+        for fact in facts[1:]
+        if (columns_of(fact)["topic_id"], columns_of(fact)["partition"]) not in asked
+    ]
     assert all(row.get("fetch_offset") is None and row["response_bytes"] is not None for row in silent)
 
 
 def test_diverging_epoch():
-    rows = [fact.row for fact in parsed(lines.DIVERGING).facts if fact.table == "replica_fetches"]
+    rows = [columns_of(fact) for fact in parsed(lines.DIVERGING).facts if fact.table == "replica_fetches"]
     assert any(row.get("diverging_end_offset") is not None for row in rows)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pipelines.grammars.record import TYPED, UNPARSED, Parsed, Record
 from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME, SOURCE_NAMES
+from tests.reading import columns_of
 from tests.unit.silver import request_text_lines as lines
 from tests.unit.silver.test_request_log import only, parsed, record
 
@@ -45,7 +46,7 @@ def parse(text: str) -> Parsed:
 def row(text: str, table: str = "requests") -> dict[str, Any]:
     result = parse(text)
     assert result.outcome == TYPED, result
-    rows = [fact.row for fact in result.facts if fact.table == table]
+    rows = [columns_of(fact) for fact in result.facts if fact.table == table]
     assert len(rows) == 1
     return rows[0]
 
@@ -62,9 +63,9 @@ def test_a_real_line_has_columns_of_its_table_only_and_none_required_is_missing(
     assert (result.outcome, result.reason) == (TYPED, None)
     for fact in result.facts:
         declared = [column for column in BY_NAME[fact.table].columns if column.name not in SOURCE_NAMES]
-        assert fact.row.keys() <= {column.name for column in declared}
+        assert columns_of(fact).keys() <= {column.name for column in declared}
         needed = {column.name for column in declared if not column.nullable} - {"topic"}
-        assert all(fact.row.get(column) is not None for column in needed)
+        assert all(columns_of(fact).get(column) is not None for column in needed)
 
 
 def test_the_header_of_27():
@@ -119,7 +120,7 @@ def test_fetch_of_27_with_records_from_a_file_and_none():
 def test_fetch_of_27_forgets_partitions():
     found = only(lines.FETCH_ERROR_27, "fetch_requests")
     assert found["forgotten"] == [{"topic": "__consumer_offsets", "topic_id": None, "partition": 2}]
-    (answer,) = [fact.row for fact in parsed(lines.FETCH_ERROR_27).facts if fact.table == "replica_fetches"]
+    (answer,) = [columns_of(fact) for fact in parsed(lines.FETCH_ERROR_27).facts if fact.table == "replica_fetches"]
     assert (answer["topic"], answer["partition"], answer["response_error_code"]) == ("payments", 0, 74)
     assert answer.get("fetch_offset") is None
 
@@ -132,7 +133,7 @@ def test_fetch_of_11_forgets_partitions_under_a_misspelt_name():
 
 def test_fetch_of_010_tells_offsets_and_nothing_of_the_answer():
     result = parsed(lines.FETCH_MANY_010)
-    fetch, *positions = [fact.row for fact in result.facts]
+    fetch, *positions = [columns_of(fact) for fact in result.facts]
     assert (fetch["error_code"], fetch["responses"], fetch["session_id"]) == (None, [], None)
     assert len(positions) == len(fetch["partitions"]) > 1
     assert all(position["response_error_code"] is None for position in positions)
@@ -248,7 +249,7 @@ DESCRIBED += "MinBytes: 1 bytes"
 )
 def test_fetch_as_a_class_describes_it(version: int, rest: str, end: str):
     result = parse(DESCRIBED.format(version) + rest + (end or END_09))
-    fetch, *positions = [fact.row for fact in result.facts]
+    fetch, *positions = [columns_of(fact) for fact in result.facts]
     assert (fetch["client_id"], fetch["api_version"], fetch["replica_id"]) == ("c; x", version, 2)
     found = [(position["topic"], position["partition"], position["fetch_offset"]) for position in positions]
     assert found == [("t", 0, 7), ("t.u", 1, 8)]
@@ -318,9 +319,9 @@ def test_a_line_cut_anywhere_is_unparsed_or_lacks_the_end_of_what_stands_last(na
         if result.outcome == UNPARSED:
             continue
         for fact, true in zip(result.facts, expected.facts, strict=True):
-            wrong = {column for column, value in true.row.items() if fact.row[column] != value}
+            wrong = {column for column, value in columns_of(true).items() if columns_of(fact)[column] != value}
             assert wrong <= {"listener", "principal"}
-            assert all((true.row[column] or "").startswith(fact.row[column] or "") for column in wrong)
+            assert all((columns_of(true)[column] or "").startswith(columns_of(fact)[column] or "") for column in wrong)
 
 
 @given(st.sampled_from(sorted(REAL)), st.data())
@@ -371,12 +372,14 @@ def test_what_a_client_calls_itself_changes_nothing_else(
     result = parse_request(whole._replace(message=head + before + hostile + rest))
     if result.outcome == UNPARSED:
         return
-    expected = [dict(fact.row) for fact in parse_request(whole).facts]
+    expected = [dict(columns_of(fact)) for fact in parse_request(whole).facts]
     if column == "rack_id":
         expected[0][column] = hostile or None
     elif column is not None:
         expected[0][column] = None if hostile == "null" and column != "group_id" else hostile
-    assert [{**fact.row, "body": None} for fact in result.facts] == [{**true, "body": None} for true in expected]
+    assert [{**columns_of(fact), "body": None} for fact in result.facts] == [
+        {**true, "body": None} for true in expected
+    ]
 
 
 @pytest.mark.parametrize("text", ["my, app", "a=b;c", "group (eu)", "x -- y", " from connection ", "späte Gruppe"])
@@ -384,4 +387,4 @@ def test_odd_names_are_read(text: str):
     message = record(lines.HEARTBEAT_27).message.replace("{group_id=g1", "{group_id=" + text)
     message = message.replace("clientId=c1", "clientId=" + text)
     (fact,) = parse_request(record(lines.HEARTBEAT_27)._replace(message=message)).facts
-    assert (fact.row["group_id"], fact.row["client_id"]) == (text, text)
+    assert (columns_of(fact)["group_id"], columns_of(fact)["client_id"]) == (text, text)

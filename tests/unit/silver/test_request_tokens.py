@@ -21,6 +21,7 @@ from pipelines.grammars.body_shapes import Body, body_of_any_version
 from pipelines.grammars.record import TYPED, UNPARSED, Parsed, Record
 from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME
+from tests.reading import columns_of
 from tests.unit.silver import coordinator_lines, request_lines, request_text_lines
 from tests.unit.silver.test_request_log import record
 
@@ -77,7 +78,7 @@ def mutants(message: str, tokens_max: int) -> Iterator[tuple[int, int, str]]:
 def leaves(parsed: Parsed) -> Leaves:
     counted: Leaves = Counter()
     for fact in parsed.facts:
-        _count(fact.table, fact.row, counted)
+        _count(fact.table, columns_of(fact), counted)
     return counted
 
 
@@ -144,7 +145,7 @@ def unfit(parsed: Parsed) -> bool:
     for fact in parsed.facts:
         schema = BY_NAME[fact.table].arrow_schema
         try:
-            pa.RecordBatch.from_pylist([fact.row], schema=schema)
+            pa.RecordBatch.from_pylist([columns_of(fact)], schema=schema)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             return True
     return False

@@ -16,6 +16,7 @@ import pytest
 from pipelines.grammars import printed, text_log, values
 from pipelines.grammars.record import KNOWN, TYPED, Fact, Parsed, Record
 from pipelines.grammars.text_log import parse_text
+from tests.reading import columns_of
 from tests.unit.silver.token_edits import Edit, edits, named_values, wrong
 
 SAMPLE = Path(__file__).parents[2] / "data" / "text_lines.jsonl.gz"
@@ -35,7 +36,9 @@ def _is_another_value(edit: Edit, before: tuple[Fact, ...], after: Parsed) -> bo
         return True  # two names become one: a-0,b-1 is a list, a-0b-1 partition 1 of the topic a-0b
     if edit.before in ("-", ".") and edit.after == edit.before * 2:
         return True  # a topic's name may end with either
-    if [(fact.table, fact.row.keys()) for fact in before] != [(fact.table, fact.row.keys()) for fact in after.facts]:
+    if [(fact.table, columns_of(fact).keys()) for fact in before] != [
+        (fact.table, columns_of(fact).keys()) for fact in after.facts
+    ]:
         return False
     columns = {name for old, new in zip(before, after.facts, strict=True) for name in _differing(old, new)}
     # The leader's own end offset is that of the replica that the prefix names; -1 is unfenced, 1 fenced.
@@ -44,7 +47,7 @@ def _is_another_value(edit: Edit, before: tuple[Fact, ...], after: Parsed) -> bo
 
 
 def _differing(old: Fact, new: Fact) -> Iterator[str]:
-    yield from (name for name, value in old.row.items() if value != new.row[name])
+    yield from (name for name, value in columns_of(old).items() if value != columns_of(new)[name])
 
 
 def problems(record: Record) -> list[str]:
@@ -58,7 +61,9 @@ def problems(record: Record) -> list[str]:
         problem = wrong(edit, before, after)
         if problem is None and after.facts == before and edit.is_another_number:
             columns = [column for column, start, stop in named if start <= edit.start < stop]
-            problem = next((f"{column} not told" for column in columns if before[0].row.get(column) is not None), None)
+            problem = next(
+                (f"{column} not told" for column in columns if columns_of(before[0]).get(column) is not None), None
+            )
         if problem is not None and not _is_another_value(edit, before, after):
             seen.append(f"{problem}: {edit.of(text)}")
     return seen

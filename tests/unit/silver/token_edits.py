@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pipelines.grammars.record import Fact, Parsed
+from tests.reading import columns_of
 
 _TOKEN = re.compile(r"[A-Za-z_]+|\d+|\s|.", re.ASCII | re.DOTALL)
 
@@ -19,6 +20,7 @@ _NAMED = re.compile(
     r"(\w*[\[(][\d, ]*[\])]|\d+(?:,\d+)*)",
     re.ASCII,
 )
+
 _COLUMNS = {
     "isr": "isr",
     "ISR": "isr",
@@ -72,13 +74,13 @@ def wrong(edit: Edit, before: tuple[Fact, ...], after: Parsed) -> str | None:
     if [fact.table for fact in before] != [fact.table for fact in after.facts]:
         return "other facts"
     for old, new in zip(before, after.facts, strict=True):
-        if old.row.keys() != new.row.keys():
+        if columns_of(old).keys() != columns_of(new).keys():
             return "other columns"
-        if _partition_follows(edit, old.row, new.row):
+        if _partition_follows(edit, columns_of(old), columns_of(new)):
             continue
-        for column, value in old.row.items():
-            if column not in FREE_TEXT and not _follows(edit, value, new.row[column]):
-                return f"{column}: {value!r} became {new.row[column]!r}"
+        for column, value in columns_of(old).items():
+            if column not in FREE_TEXT and not _follows(edit, value, columns_of(new)[column]):
+                return f"{column}: {value!r} became {columns_of(new)[column]!r}"
     return None
 
 
