@@ -29,8 +29,8 @@ from pipelines.inquiry.render import as_json, as_text, cells
 from pipelines.inquiry.request import CANDIDATES_MAX, by_id, by_number, request_rows
 from pipelines.inquiry.whatif import variants
 from pipelines.inquiry.write import write_rows
+from pipelines.lake.commits import versions_of_run
 from pipelines.lake.reader import LakeReader
-from pipelines.lake.runs import versions_of_run
 from pipelines.report import small_tables
 from pipelines.report.assemble import incident_of
 from pipelines.storage.place import Place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,7 +30,6 @@ from pipelines.gold import gold
 from pipelines.lake.catalog_tables import register_in, require_schema
 from pipelines.lake.clusters import cluster_named
 from pipelines.lake.contents import removed_if_unread
-from pipelines.lake.delta_log import read_log
 from pipelines.lake.lake import Lake
 from pipelines.lake.tables import make_lake
 from pipelines.lake.writer import writer_of
@@ -199,8 +198,8 @@ def open_lake(
 ) -> Iterator[Lake]:
     """The lake of a verb.
 
-    One that writes is waited for before Spark starts, and is then as this version declares it. For one that only looks
-    Spark starts only where no other reader knows which rows a table has.
+    One that writes is waited for before Spark starts, and is then as this version declares it. One that only looks
+    does without Spark.
 
     Args:
         logs: logs that go into it; then the lake need not be there.
@@ -214,14 +213,13 @@ def open_lake(
     if logs is not None:
         folders(ingest)
         files = discover(logs, ingest.include, ingest.exclude).files
-    tables = {} if logs is not None else tables_in(run.lake)
+    else:
+        tables_in(run.lake)
     faults = machine_faults(run.lake, scratch_folders(run.config.session))
     if logs is None and not writes:
-        with faults, ExitStack() as session:
+        with faults:
             require_up_to_date(run.lake)
-            is_plain = all(read_log(path).is_plain for path in tables.values())
-            spark = None if is_plain else session.enter_context(spark_session(run.config, run.console, verb, run.lake))
-            yield Lake(spark, run.lake)
+            yield Lake(None, run.lake)
         return
     with unmade(run.lake):
         make_lake(run.lake)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 import orjson
 
@@ -13,7 +14,8 @@ from pipelines.base.console import Console
 from pipelines.base.errors import InputError
 from pipelines.base.plain import byte_size
 from pipelines.base.values import instant, iso_utc
-from pipelines.lake.delta_log import TableLog, read_log, type_name
+from pipelines.lake.commits import commits_back
+from pipelines.lake.delta_log import read_log, type_name
 from pipelines.lake.reader import LakeReader
 from pipelines.storage.place import Place
 from schemas.views import ViewSpec, table_alias, views_over
@@ -38,7 +40,7 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
         _list_state(console, root, paths, as_json)
         return ExitCode.CLEAN
     if name is None:
-        _list_tables(console, {full_name: read_log(path) for full_name, path in paths.items()}, as_json)
+        _list_tables(console, paths, as_json)
         return ExitCode.CLEAN
     chosen = [full_name for full_name in paths if name in (full_name, table_alias(full_name), full_name.split(".")[1])]
     views = [view for view in views_over(paths) if view.name == name]
@@ -60,40 +62,47 @@ def _unknown(root: Place, name: str, paths: Mapping[str, Place]) -> InputError:
     return InputError(root, f"holds no table or view {name}", f"{guess}see `highwater tables` for all")
 
 
-def _list_tables(console: Console, logs: dict[str, TableLog], as_json: bool) -> None:
+def _list_tables(console: Console, paths: Mapping[str, Place], as_json: bool) -> None:
+    tables = [_table(name, path) for name, path in paths.items()]
     if as_json:
-        tables = [
-            {
-                "table": name,
-                "rows": log.rows,
-                "version": log.version,
-                "files": len(log.files),
-                "size_bytes": log.size_bytes,
-                "written_time": _time(log),
-                "stamp": log.stamp,
-            }
-            for name, log in logs.items()
-        ]
         console.result(orjson.dumps(tables, option=orjson.OPT_INDENT_2).decode())
         return
     console.result("Views, what people ask (columns: `highwater tables NAME`; rows: `highwater sql`)")
-    console.table(("view", "a row is"), [(view.name, _one_row(view.comment)) for view in views_over(logs)])
-    internal = [name for name in logs if name.startswith(_INTERNAL)]
+    console.table(("view", "a row is"), [(view.name, _one_row(view.comment)) for view in views_over(paths)])
+    internal = [table for table in tables if table["table"].startswith(_INTERNAL)]
     console.result('Tables: in SQL with "_" for "."')
-    _list_logs(console, {name: log for name, log in logs.items() if name not in internal})
+    _list_sizes(console, [table for table in tables if table not in internal])
     if internal:
         console.result("Internal, not for analysis: what a run leaves to the next (`highwater tables state`)")
-        _list_logs(console, {name: logs[name] for name in internal})
+        _list_sizes(console, internal)
 
 
-def _list_logs(console: Console, logs: Mapping[str, TableLog]) -> None:
-    console.table(
-        ("table", "rows", "size", "last written"),
-        [
-            (name, "-" if log.rows is None else log.rows, byte_size(log.size_bytes), (_time(log) or "-")[:_TIME_CHARS])
-            for name, log in logs.items()
-        ],
-    )
+def _table(name: str, path: Place) -> dict[str, Any]:
+    log, commits = read_log(path), commits_back(path)
+    last = next(commits)
+    stamps = (commit.stamp for commit in (last, *commits) if commit.stamp is not None)
+    return {
+        "table": name,
+        "rows": log.rows,
+        "version": log.version,
+        "files": len(log.files),
+        "size_bytes": log.size_bytes,
+        "written_time": None if last.time_ms is None else iso_utc(last.time_ms * 1000),
+        "stamp": next(stamps, None),
+    }
+
+
+def _list_sizes(console: Console, tables: Iterable[Mapping[str, Any]]) -> None:
+    rows = [
+        (
+            table["table"],
+            "-" if table["rows"] is None else table["rows"],
+            byte_size(table["size_bytes"]),
+            (table["written_time"] or "-")[:_TIME_CHARS],
+        )
+        for table in tables
+    ]
+    console.table(("table", "rows", "size", "last written"), rows)
 
 
 def _one_row(comment: str) -> str:
@@ -123,10 +132,10 @@ FROM state_folds WHERE run_number = $run GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 def _list_state(console: Console, root: Place, paths: dict[str, Place], as_json: bool) -> None:
     """What is carried to the next run, and up to where the last replay is final, by broker."""
     # Declarations of tables import PySpark's types, which the rest of the verb does without.
-    from pipelines.lake.small_tables import SmallTables
+    from pipelines.lake.stored_tables import StoredTables
     from pipelines.replay.runs import runs_of
 
-    last = next(iter(runs_of(SmallTables(root))), None)
+    last = next(iter(runs_of(StoredTables(root))), None)
     carried = LakeReader(root, paths).rows(_CARRIED, run=last.folds_run if last else 0)
     for row in carried:
         row["last"] = None if row["last"] is None else instant(row["last"]).isoformat(timespec="milliseconds")
@@ -153,10 +162,6 @@ def _list_state(console: Console, root: Place, paths: dict[str, Place], as_json:
     console.result("Where the next run goes on")
     columns = ("cluster", "broker", "partitions from", "fetches from", "requests from")
     console.table(columns, [tuple(seal.values()) for seal in seals])
-
-
-def _time(log: TableLog) -> str | None:
-    return None if log.written_ms is None else iso_utc(log.written_ms * 1000)
 
 
 def _list_columns(console: Console, full_name: str, path: Place, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from pipelines.bronze.streams import file_of
-from pipelines.lake.small_tables import SmallTables
+from pipelines.lake.stored_tables import StoredTables
 from pipelines.storage.place import Place, place_of
 from pipelines.storage.store import store_of
 from schemas.bronze import LOG_FILES
@@ -21,7 +21,7 @@ def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
     """Text in files that the lake does not know by their name and size; of a run in batches, in one of them."""
     known = {
         (path, row["size_bytes"])
-        for row in SmallTables(lake).rows(LOG_FILES, "path", "size_bytes").to_pylist()
+        for row in StoredTables(lake).rows(LOG_FILES, "path", "size_bytes").to_pylist()
         for path in (row["path"], file_of(row["path"]))
     }
     bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
@@ -32,8 +32,8 @@ def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
 
 def waiting_bytes(lake: Place) -> int:
     """Text in files that the lake has and no replay has read."""
-    replayed = {file_id for row in SmallTables(lake).rows(RUNS, "file_ids").to_pylist() for file_id in row["file_ids"]}
-    rows = SmallTables(lake).rows(LOG_FILES, "file_id", "path", "size_bytes").to_pylist()
+    replayed = {file_id for row in StoredTables(lake).rows(RUNS, "file_ids").to_pylist() for file_id in row["file_ids"]}
+    rows = StoredTables(lake).rows(LOG_FILES, "file_id", "path", "size_bytes").to_pylist()
     return sum(_text_bytes(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
 
 

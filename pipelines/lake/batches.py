@@ -32,11 +32,5 @@ def batches_of(
     Args:
         files: those that are read; all that may have such rows if None.
     """
-    if files is None:
-        files = lake.files(spec, where) if lake.has_rows(spec) else []
-    if files is None:
-        # Only Delta can read them: the one case in which this costs a query.
-        yield from lake.rows(spec, *columns, where=where).to_batches()
-        return
-    for piece in chain.from_iterable(map(pieces_of, files)):
+    for piece in chain.from_iterable(map(pieces_of, lake.files(spec, where) if files is None else files)):
         yield from read_pieces(spec, piece, columns, where)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pipelines.base.errors import HighwaterError, InputError
-from pipelines.lake.delta_log import LAYERS, actions_of, commits_of, read_log, table_version
+from pipelines.lake.commits import commits_back
+from pipelines.lake.delta_log import LAYERS, read_log, table_version
 from pipelines.lake.lock import LOCK_NAME
 from pipelines.lake.program import FOLDER, is_noted
 from pipelines.storage.place import STAGING, Place, Uri, resolved
@@ -187,7 +188,5 @@ def require_own(root: Place) -> None:
 
 
 def _is_made_here(table: Place) -> bool:
-    commits = commits_of(table / "_delta_log")
-    infos = (action.get("commitInfo", {}) for action in actions_of(commits[min(commits)]))
-    # The first name is that of versions up to 0.5, which wrote commits themselves.
-    return any("highwater" in (info.get("engineInfo"), info.get("clientVersion")) for info in infos)
+    *_, first = commits_back(table)
+    return "highwater" in first.programs

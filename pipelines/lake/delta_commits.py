@@ -27,11 +27,14 @@ from pipelines.lake.delta_log import (
     FEATURES,
     WRITER,
     DataFile,
-    read_log,
+    log_of,
+    opened,
+    storage_options,
+    table_uri,
     table_version,
 )
 from pipelines.lake.table_files import AddedFile
-from pipelines.storage.place import Place, Uri
+from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 
 #: Called before each commit; raises where this process may not write the lake any more.
@@ -69,11 +72,11 @@ def create(folder: Place, declared: Declared, fence: Fence) -> None:
     store_of(folder).make_folder(folder / "_delta_log")
     try:
         DeltaTable.create(
-            _uri(folder),
+            table_uri(folder),
             Schema.from_json(declared.schema),
             description=declared.comment,
             configuration=declared.properties,
-            storage_options=_options(folder),
+            storage_options=storage_options(folder),
             commit_properties=CommitProperties(custom_metadata=PROGRAM),
             raise_if_key_not_exists=False,
         )
@@ -110,7 +113,7 @@ def replace(
         LakeError: another process has written the table meanwhile.
     """
     table = _writable(folder)
-    gone = [file for file in read_log(folder, table.version()).files if file.path not in staying]
+    gone = [file for file in log_of(table, folder).files if file.path not in staying]
     # As Delta says that some rows were replaced, and not all.
     parameters = {"mode": "Overwrite"} | ({"predicate": "of some rows"} if staying else {})
     return _commit(table, folder, files, gone, parameters, stamp, fence)
@@ -132,7 +135,7 @@ def drop(folder: Place, staying: Collection[str], files: Sequence[AddedFile], fe
         LakeError: another process has written the table meanwhile.
     """
     table = _writable(folder)
-    gone = [file for file in read_log(folder, table.version()).files if file.path not in staying]
+    gone = [file for file in log_of(table, folder).files if file.path not in staying]
     _commit(table, folder, files, gone, {"mode": "Overwrite", "predicate": "expired"}, None, fence)
 
 
@@ -157,7 +160,7 @@ def replace_fed(
     """
     table = _writable(folder)
     version, now_ms = table.version(), time.time_ns() // 1_000_000
-    gone = [file for file in read_log(folder, version).files if file.path not in staying]
+    gone = [file for file in log_of(table, folder).files if file.path not in staying]
     actions = [*({"remove": _removal(file, now_ms)} for file in gone), *(file.action() for file in files), *changes]
     _commit_by_hand(folder, version, "MERGE", {}, actions, stamp, fence)
     return version + 1
@@ -178,6 +181,15 @@ def compact(folder: Place, target_bytes: int, fence: Fence) -> None:
             commit_properties=_properties({}, None),
             post_commithook_properties=_HOOKS,
         )
+
+
+def unneeded_files(folder: Place, retention_hours: int) -> set[str]:
+    """Files below a table's folder, but for its log, that no version needs of which the latest is so old.
+
+    Args:
+        retention_hours: of files that were removed, or, where no commit names them, written.
+    """
+    return set(opened(folder).vacuum(retention_hours, enforce_retention_duration=False, full=True))
 
 
 def _commit(
@@ -247,7 +259,7 @@ def alter(
     if CLUSTERING in (table.protocol().writer_features or ()):
         actions.append({"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": True}})
     if rows_too:
-        actions += ({"remove": _removal(file, now_ms)} for file in read_log(folder, version).files)
+        actions += ({"remove": _removal(file, now_ms)} for file in log_of(table, folder).files)
     _commit_by_hand(folder, version, "UPGRADE SCHEMA", {"changes": why}, actions, stamp, fence)
 
 
@@ -325,22 +337,3 @@ def _writable(folder: Place) -> DeltaTable:
             folder, problem, "take them off with Delta (ALTER TABLE DROP FEATURE), or remove the table"
         )
     return table
-
-
-def opened(folder: Place) -> DeltaTable:
-    """A table as the library has it, at its latest version."""
-    return DeltaTable(_uri(folder), storage_options=_options(folder))
-
-
-def _uri(folder: Place) -> str:
-    # Unlike a place, a URI is escaped.
-    return quote(str(folder), safe="/:@") if isinstance(folder, Uri) else str(folder)
-
-
-def _options(folder: Place) -> dict[str, str] | None:
-    if not isinstance(folder, Uri):
-        return None
-    # Only where there is a URI is its library imported.
-    from pipelines.storage.objects import client_settings
-
-    return client_settings(folder.scheme)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from pipelines.lake.delta_log import CHECKPOINT_EVERY, CLUSTERING, CONSTRAINT
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
+from pipelines.lake.delta_log import CHECKPOINT_EVERY, CONSTRAINT
 from schemas.table import TableSpec
 
 #: What is said of a table that is clustered no longer.
@@ -34,8 +31,6 @@ _LAYOUT_PROPERTIES = frozenset(
         "delta.tuneFileSizesForRewrites",
     }
 )
-#: Those that who reads may meet besides: columns that others have renamed or dropped.
-READ_PROPERTIES = _LAYOUT_PROPERTIES | {"delta.columnMapping.mode", "delta.columnMapping.maxColumnId"}
 #: Metadata of columns that says nothing but what they are.
 _INERT_METADATA = frozenset({"comment"})
 _SHOWN_CHARS = 80
@@ -80,31 +75,6 @@ def _relaxed(data_type: DataType, nested: bool) -> DataType:
     return data_type
 
 
-class Made(NamedTuple):
-    """How a table was made."""
-
-    schema: StructType
-    properties: dict[str, str]
-    is_clustered: bool
-
-
-def first_declaration(path: Place) -> Made | None:
-    """What the commit says that made a table; None if that commit was cleaned up."""
-    commit = path / "_delta_log" / f"{0:020}.json"
-    try:
-        content = store_of(commit).read(commit)
-    except FileNotFoundError:
-        return None
-    said: dict[str, Any] = {}
-    for line in content.splitlines():
-        said.update(json.loads(line))
-    if "metaData" not in said:
-        return None
-    schema = StructType.fromJson(json.loads(said["metaData"]["schemaString"]))
-    is_clustered = CLUSTERING in (said.get("protocol", {}).get("writerFeatures") or ())
-    return Made(schema, said["metaData"]["configuration"], is_clustered)
-
-
 def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mapping[str, str]) -> list[str]:
     """What of a table no declaration has and Delta would evaluate or heed, in words.
 
@@ -122,13 +92,13 @@ def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mappin
     return [
         *(f"constraint {_shown(name[len(CONSTRAINT) :])}" for name in sorted(constraints)),
         *(f"column metadata {_shown(name)}" for name in sorted(_column_metadata(schema) - _INERT_METADATA)),
-        *odd_properties(properties, _LAYOUT_PROPERTIES),
+        *odd_properties(properties),
     ]
 
 
-def odd_properties(properties: Mapping[str, str], known: Collection[str] = READ_PROPERTIES) -> list[str]:
+def odd_properties(properties: Mapping[str, str]) -> list[str]:
     """Properties of Delta's but for constraints and those that are known, in words: by them it may load classes."""
-    odd = (name for name in properties if name.lower().startswith("delta.") and name not in known)
+    odd = (name for name in properties if name.lower().startswith("delta.") and name not in _LAYOUT_PROPERTIES)
     return [f"property {_shown(name)}" for name in sorted(odd) if not name.lower().startswith(CONSTRAINT)]
 
 
@@ -144,9 +114,9 @@ def _shown(name: str) -> str:
     return ascii(name[:_SHOWN_CHARS])[1:-1]
 
 
-def is_same(spec: TableSpec, schema: StructType | None, properties: dict[str, str]) -> bool:
+def is_same(spec: TableSpec, schema: StructType, properties: dict[str, str]) -> bool:
     """Whether columns and constraints are as declared. Comments and tuning may differ: rows stay what they are."""
-    if schema is None or _bare(schema) != _bare(stored_schema(spec)):
+    if _bare(schema) != _bare(stored_schema(spec)):
         return False
     return _constraints(properties) == _constraints(table_properties(spec))
 

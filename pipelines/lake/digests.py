@@ -44,7 +44,7 @@ def digested(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list
 
 
 def _from_digests(lake: Lake, reading: Reading, shape: StructType) -> Reading:
-    files = lake.files(reading.spec) if lake.has_rows(reading.spec) else []
+    files = lake.files(reading.spec)
     if not files:
         return reading
     by_name = {file.place.name: file for file in files}
@@ -104,10 +104,10 @@ def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
     Args:
         specs: tables that digests are kept of.
     """
-    files = lake.files(DIGESTS) if lake.has_rows(DIGESTS) else []
+    files = lake.files(DIGESTS)
     if not files:
         return
-    live = [file.place.name for spec in specs if lake.has_rows(spec) for file in lake.files(spec) or ()]
+    live = [file.place.name for spec in specs for file in lake.files(spec)]
     where = _of_this_code() & pc.field("file").isin(live)
     of_all = lake.rows(DIGESTS, "file", "code")
     if 2 * of_all.filter(where).num_rows >= of_all.num_rows:

@@ -43,26 +43,20 @@ def reader_of(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Need
     for spec, _ in too_large:
         reader.show(spec.full_name, spec.arrow_schema.empty_table())
     for spec, where in tables:
-        files = lake.files(spec, where) if lake.has_rows(spec) else None
-        if files is None:
-            # There are none, or only Delta can read them.
-            reader.show(spec.full_name, lake.rows(spec, *spec.column_names, where=where))
-        else:
-            reader.show(spec.full_name, [file.place for file in files])
+        files = [file.place for file in lake.files(spec, where)]
+        reader.show(spec.full_name, files or spec.arrow_schema.empty_table())
     return reader
 
 
 def is_searchable(lake: Lake, spec: TableSpec) -> bool:
     """Whether the driver may look through a table for a few rows: it has rows, and is no larger than that."""
-    files = lake.files(spec) if lake.has_rows(spec) else None
-    return files is not None and sum(file.size_bytes for file in files) <= SEARCHED_MAX
+    return lake.has_rows(spec) and sum(file.size_bytes for file in lake.files(spec)) <= SEARCHED_MAX
 
 
 def rows_at(lake: Lake, spec: TableSpec, version: int) -> pa.Table | None:
     """All rows of a small table as they were at a Delta version; None where its files are no longer there."""
     try:
-        log = read_log(lake.path(spec), version)
-        files = [lake.path(spec) / file.path for file in log.files]
-        return read_files(spec, files, spec.column_names) if log.is_plain else None
+        files = [lake.path(spec) / file.path for file in read_log(lake.path(spec), version).files]
+        return read_files(spec, files, spec.column_names)
     except (InputError, FileNotFoundError):
         return None

@@ -30,20 +30,6 @@ _REMEDY = (
     "only queries are; see `highwater sql` for the names, `highwater tables NAME` for the columns of one, and --spark "
     "for functions of Spark"
 )
-#: Arrow's types by Spark's names.
-_TYPES = {
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-}
 
 
 class LakeReader:
@@ -73,7 +59,7 @@ class LakeReader:
         """Rows of a query; times are microseconds since the epoch, ``$name`` stands for a parameter.
 
         Raises:
-            InputError: the lake has no such table, or only Delta can read its files.
+            InputError: the lake has no such table, or it cannot be read.
         """
         for layer, name in _TABLE.findall(statement):
             self._make_view(f"{layer}.{name}")
@@ -132,8 +118,6 @@ class LakeReader:
             raise InputError(self.root, f"holds no table {full_name}", "run `highwater audit` on it first")
         path = self._tables[full_name]
         log = read_log(path, self._versions.get(full_name))
-        if not log.is_plain:
-            raise InputError(path, "hides rows, or renames columns, in its log", "ask it with `highwater sql --spark`")
         if not all(store_of(path).is_file(path / file.path) for file in log.files):
             remedy = "ask for a later run" if self._versions else "restore them, or make the lake anew"
             raise InputError(path, f"has no longer all files of its version {log.version}", remedy)
@@ -153,37 +137,17 @@ class LakeReader:
 
     def _show(self, full_name: str, log: TableLog, files: Sequence[Place]) -> None:
         # Names of columns are those of a log, which others may have written: DuckDB itself quotes what it is handed.
-        name, fields = full_name.replace(".", "_"), log.schema["fields"]
+        name, no_rows = full_name.replace(".", "_"), log.columns.empty_table()
         if files and not isinstance(files[0], Uri):
             rows = self.connection.read_parquet([str(file) for file in files], union_by_name=True)
         else:
             # DuckDB's own readers of stores are extensions that it fetches, and take credentials in their own way.
-            self.connection.register(f"{name}_files", scanned(files) if files else _no_rows(fields))
+            self.connection.register(f"{name}_files", scanned(files) if files else no_rows)
             rows = self.connection.view(f"{name}_files")
-        if not {field["name"] for field in fields} <= set(rows.columns):
+        if not {*no_rows.column_names} <= {*rows.columns}:
             # Columns that a later version added, and no file has yet, are null.
             rows.create_view(f"{name}_stored")
-            self.connection.register(f"{name}_declared", _no_rows(fields))
+            self.connection.register(f"{name}_declared", no_rows)
             rows = self.connection.sql(f"SELECT * FROM {name}_stored UNION ALL BY NAME SELECT * FROM {name}_declared")
-        rows.select(*(duckdb.ColumnExpression(field["name"]) for field in fields)).create_view(name, replace=False)
+        rows.select(*map(duckdb.ColumnExpression, no_rows.column_names)).create_view(name, replace=False)
         self._views.add(full_name)
-
-
-def _no_rows(fields: Sequence[Mapping[str, Any]]) -> pa.Table:
-    return pa.schema([(field["name"], _type(field["type"])) for field in fields]).empty_table()
-
-
-def _type(data_type: Any) -> pa.DataType:
-    """A type in Spark's JSON as Arrow has it.
-
-    Raises:
-        InputError: it is none that a table of a lake has.
-    """
-    if isinstance(data_type, str) and data_type in _TYPES:
-        return _TYPES[data_type]
-    if isinstance(data_type, Mapping) and data_type.get("type") == "array":
-        return pa.list_(_type(data_type["elementType"]))
-    if isinstance(data_type, Mapping) and data_type.get("type") == "struct":
-        return pa.struct([(field["name"], _type(field["type"])) for field in data_type["fields"]])
-    remedy = "remove the table: the next `highwater replay` makes it anew"
-    raise InputError("the lake", f"has a column of a type that none is declared of ({ascii(data_type)[:80]})", remedy)

@@ -8,7 +8,6 @@ number of tables: a task reads the columns that it needs, as Arrow has them, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -78,16 +77,31 @@ def parts_in_tasks(lake: Lake, parts: Sequence[Part], columns: StructType) -> Da
     if not there:
         return None
     works = [part.work for part in parts]
-    listed = [_files(lake, reading) for _, reading in there]
-    # What only Delta can read comes through it.
-    frames = [
-        _of_rows(lake, reading, columns, works[number])
-        for (number, reading), files in zip(there, listed, strict=True)
-        if files is None
+    sized = [
+        ((number, piece), piece.size_bytes)
+        for number, (_, reading) in enumerate(there)
+        for piece in pieces_to_read(reading.spec, _files(lake, reading), reading.where)
     ]
-    if any(listed) or not frames:
-        frames.append(_of_files(lake, there, [files or () for files in listed], works, columns))
-    return reduce(DataFrame.unionByName, frames)
+    # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
+    tasks = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
+
+    def part_of(item: tuple[int, Piece]) -> int:
+        return there[item[0]][0]
+
+    plan = [[(part, tuple(items)) for part, items in groupby(sorted(task, key=part_of), key=part_of)] for task in tasks]
+
+    def rows_of_pieces(items: Sequence[tuple[int, Piece]]) -> Iterator[pa.RecordBatch]:
+        for number, piece in items:
+            spec, names, rows_of, where, *_ = there[number][1]
+            for rows in read_pieces(spec, piece, names, where):
+                yield from rows_of(rows)
+
+    def make(of_part: tuple[int, tuple[tuple[int, Piece], ...]]) -> Iterator[pa.RecordBatch]:
+        part, items = of_part
+        rows, work = rows_of_pieces(items), works[part]
+        return rows if work is None else work(rows)
+
+    return in_tasks(lake.spark, plan, make, columns)
 
 
 def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> list[AddedFile]:
@@ -105,9 +119,8 @@ def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> 
 def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     """Rows that the driver can hold. It reads a small table itself, in less time than tasks take to begin."""
     (reading,) = digested(lake, [reading], shape)
-    files = _files(lake, reading) if reading.files or lake.has_rows(reading.spec) else ()
-    pieces = pieces_to_read(reading.spec, files or (), reading.where)
-    if files is None or sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
+    pieces = pieces_to_read(reading.spec, _files(lake, reading), reading.where)
+    if sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
         rows = read_in_tasks(lake, [reading], shape)
         assert rows is not None
         return rows.toArrow()
@@ -116,55 +129,8 @@ def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     return pa.Table.from_batches(batches, to_arrow_schema(shape, timezone="UTC"))
 
 
-def _files(lake: Lake, reading: Reading) -> Sequence[Stored] | None:
+def _files(lake: Lake, reading: Reading) -> Sequence[Stored]:
     return lake.files(reading.spec, reading.where) if reading.files is None else reading.files
-
-
-def _of_files(
-    lake: Lake,
-    readings: Sequence[tuple[int, Reading]],
-    files: Sequence[Sequence[Stored]],
-    works: Sequence[Work | None],
-    columns: StructType,
-) -> DataFrame:
-    sized = [
-        ((number, piece), piece.size_bytes)
-        for number, ((_, reading), of_table) in enumerate(zip(readings, files, strict=True))
-        for piece in pieces_to_read(reading.spec, of_table, reading.where)
-    ]
-    # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
-    tasks = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
-
-    def part_of(item: tuple[int, Piece]) -> int:
-        return readings[item[0]][0]
-
-    plan = [[(part, tuple(items)) for part, items in groupby(sorted(task, key=part_of), key=part_of)] for task in tasks]
-
-    def rows_of_pieces(items: Sequence[tuple[int, Piece]]) -> Iterator[pa.RecordBatch]:
-        for number, piece in items:
-            spec, names, rows_of, where, *_ = readings[number][1]
-            for rows in read_pieces(spec, piece, names, where):
-                yield from rows_of(rows)
-
-    def make(of_part: tuple[int, tuple[tuple[int, Piece], ...]]) -> Iterator[pa.RecordBatch]:
-        part, items = of_part
-        rows, work = rows_of_pieces(items), works[part]
-        return rows if work is None else work(rows)
-
-    return in_tasks(lake.spark, plan, make, columns)
-
-
-def _of_rows(lake: Lake, reading: Reading, shape: StructType, then: Work | None) -> DataFrame:
-    spec, columns, rows_of, where, *_ = reading
-
-    def selected(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from rows_of(batch if where is None else batch.filter(where))
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return selected(batches) if then is None else then(selected(batches))
-
-    return lake.read(spec).select(*columns).mapInArrow(work, shape)
 
 
 def as_they_are(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

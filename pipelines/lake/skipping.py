@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import and_
@@ -35,40 +35,34 @@ def files_within(schema: pa.Schema, files: Sequence[DataFile], where: pc.Express
     form, nowhere = ds.ParquetFileFormat(), LocalFileSystem()
     numbers = {str(number): file for number, file in enumerate(files)}
     fragments = [
-        form.make_fragment(number, nowhere, partition_expression=_holds(schema, file.stats))
+        form.make_fragment(number, nowhere, partition_expression=_holds(schema, file))
         for number, file in numbers.items()
     ]
     dataset = ds.FileSystemDataset(fragments, schema, form)
     return [numbers[fragment.path] for fragment in dataset.get_fragments(where)]
 
 
-def _holds(schema: pa.Schema, stats: Mapping[str, Any] | None) -> pc.Expression:
+def _holds(schema: pa.Schema, file: DataFile) -> pc.Expression:
     """What is true of each row of a file with these statistics (Delta's PROTOCOL.md, per-file statistics)."""
-    return reduce(and_, _of_columns(schema, stats or {}), pc.scalar(True))
+    return reduce(and_, _of_columns(schema, file), pc.scalar(True))
 
 
-def _of_columns(schema: pa.Schema, stats: Mapping[str, Any]) -> Iterator[pc.Expression]:
-    lowest, highest, nulls = (stats.get(name) or {} for name in ("minValues", "maxValues", "nullCount"))
+def _of_columns(schema: pa.Schema, file: DataFile) -> Iterator[pc.Expression]:
     for name in schema.names:
-        column, field = pc.field(name), schema.field(name)
+        column, kind, nulls = pc.field(name), schema.field(name).type, file.nulls.get(name)
         bounds = []
-        if (least := _scalar(field.type, lowest.get(name))) is not None:
+        if (least := _scalar(kind, file.lowest.get(name))) is not None:
             bounds.append(column >= least)
-        if (greatest := _scalar(field.type, highest.get(name), up=True)) is not None:
+        if (greatest := _scalar(kind, file.highest.get(name), _CUT)) is not None:
             bounds.append(column <= greatest)
-        if name in nulls and nulls[name] == stats.get("numRecords"):
+        if nulls is not None and nulls == file.rows:
             yield column.is_null()
         elif bounds:
             span = reduce(and_, bounds)
-            yield span if nulls.get(name) == 0 else span | column.is_null()
+            yield span if nulls == 0 else span | column.is_null()
 
 
-def _scalar(kind: pa.DataType, value: Any, up: bool = False) -> pa.Scalar | None:
-    if value is None:
-        return None
-    if pa.types.is_timestamp(kind) and isinstance(value, str | datetime):
-        time = datetime.fromisoformat(value) if isinstance(value, str) else value
-        # What has no zone says nothing that could be relied on.
-        return None if time.tzinfo is None else pa.scalar(time + _CUT * up, kind)
-    plain = pa.types.is_integer(kind) or pa.types.is_string(kind)
-    return pa.scalar(value, kind) if plain and isinstance(value, int | str) else None
+def _scalar(kind: pa.DataType, value: Any, cut: timedelta = timedelta(0)) -> pa.Scalar | None:
+    if isinstance(value, datetime):
+        return pa.scalar(value + cut, kind)
+    return pa.scalar(value, kind) if isinstance(value, int | str) else None

@@ -8,11 +8,10 @@ from pyspark.sql.types import StructType
 
 from pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
 from pipelines.lake.delta_commits import Declared, Fence, alter, create, no_fence, set_property
-from pipelines.lake.delta_log import REMOVED_KEPT, TableLog, read_log
+from pipelines.lake.delta_log import REMOVED_KEPT, TableLog, hides_rows, read_log
 from pipelines.lake.delta_table import (
     Widening,
     difference,
-    first_declaration,
     foreign_parts,
     is_same,
     missing_properties,
@@ -46,8 +45,7 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> Non
 def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
     """Have a table of an older version look as it is declared, as far as its rows stay as they are.
 
-    Columns that may be null are added, properties set, constraints set that all rows satisfy, in one commit. The table
-    is compared by its first commit, and by its whole log only if that differs.
+    Columns that may be null are added, properties set, constraints set that all rows satisfy, in one commit.
 
     Returns:
         What was done to columns and constraints, in words; None if nothing was.
@@ -72,14 +70,15 @@ def lacks(folder: Place, spec: TableSpec) -> str | None:
     return None if how is None else how.what or None
 
 
-def require_readable(folder: Place, version: int | None = None) -> None:
+def require_readable(folder: Place) -> None:
     """Refuse a table that Delta or DuckDB would read elsewhere, or by what a property names.
 
     Raises:
         InputError: its log is damaged.
         ForeignTable: it names files elsewhere, or has properties that no version declared.
     """
-    if what := odd_properties(read_log(folder, version).properties):
+    what = odd_properties(read_log(folder).properties)
+    if what := [*what, *(["deletion vectors"] if hides_rows(folder) else ())]:
         raise _foreign(folder, what, "read")
 
 
@@ -124,12 +123,9 @@ def _declared(spec: TableSpec) -> Declared:
 
 def _how(folder: Place, spec: TableSpec) -> Widening | None:
     """How a table becomes as declared; None if it is."""
-    made = first_declaration(folder)
-    if made is not None and _is_declared(spec, *made):
-        return None
     now = read_log(folder)
     schema, properties = StructType.fromJson(dict(now.schema)), dict(now.properties)
-    if _is_declared(spec, schema, properties, now.is_clustered):
+    if not now.is_clustered and is_same(spec, schema, properties) and not missing_properties(spec, properties):
         return None
     how = widening(spec, schema, properties, now.is_clustered)
     if how is None or not _holds(folder, spec, now, how):
@@ -141,16 +137,10 @@ def _how(folder: Place, spec: TableSpec) -> Widening | None:
     return how
 
 
-def _is_declared(spec: TableSpec, schema: StructType, properties: dict[str, str], is_clustered: bool) -> bool:
-    return not is_clustered and is_same(spec, schema, properties) and not missing_properties(spec, properties)
-
-
 def _holds(folder: Place, spec: TableSpec, log: TableLog, how: Widening) -> bool:
     """Whether all rows satisfy what is asked of them anew."""
     if not how.required and not how.is_checked_anew:
         return True
-    if not log.is_plain:
-        return False
     for file in log.files:
         rows = read_files(spec, [folder / file.path], spec.column_names)
         if any(rows.column(name).null_count for name in how.required):

@@ -27,8 +27,8 @@ from pipelines.spark.tasks import in_tasks
 from schemas.table import TableSpec
 
 Chosen = Mapping[str, Sequence[tuple[Expectation, Severity]]]
-#: Parquet files by table; None where only Delta can read them.
-Files = Mapping[str, Sequence[Stored] | None]
+#: Parquet files by table.
+Files = Mapping[str, Sequence[Stored]]
 #: A table, and Parquet files of it that are measured together. Plain, so that tasks need not load this module.
 Unit = tuple[str, tuple[Stored, ...]]
 _MEASURED = shape({"measured": "string"})
@@ -78,15 +78,12 @@ def screen(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) ->
     """
     suites = {name: [item for item, _ in chosen[name]] for name in files}
     wanted = pc.field("file_id").isin(list(file_ids))
-    units: list[Unit] = [(name, (file,)) for name, listed in files.items() for file in listed or ()]
+    units: list[Unit] = [(name, (file,)) for name, listed in files.items() for file in listed]
     measured = _measured(lake.spark, units, suites, wanted)
     if torn := _torn(measured):
-        units = [(name, tuple(files[name] or ())) for name in sorted(torn)]
+        units = [(name, tuple(files[name])) for name in sorted(torn)]
         measured = [item for item in measured if item.table not in torn]
         measured += _measured(lake.spark, units, suites, wanted)
-    for name in (name for name, listed in files.items() if listed is None):
-        rows = lake.rows(BY_TABLE[name], *columns_read(BY_TABLE[name], suites[name]), where=wanted)
-        measured += measure(BY_TABLE[name], rows, suites[name])
     return measured
 
 

@@ -50,17 +50,10 @@ def pseudonyms(lake: Lake, key: bytes) -> Pseudonyms:
 
 def _distinct(lake: Lake, spec: TableSpec) -> Iterator[tuple[str, set[str]]]:
     """The values of columns that hold names, within lists and structs too."""
-    files = lake.files(spec)
-    if files is None:
-        # Only Delta can read them.
-        table = lake.rows(spec, *spec.column_names)
-        for column, name in zip(table.columns, table.column_names, strict=True):
-            yield from _values(column.combine_chunks(), name)
-        return
     # Importing it takes a quarter of a second.
     import pyarrow.parquet as pq
 
-    for file in files:
+    for file in lake.files(spec):
         with pq.ParquetFile(store_of(file.place).arrow_source(file.place)) as source:
             paths = [source.schema.column(number).path for number in range(len(source.schema))]
             for path in paths:

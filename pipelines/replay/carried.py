@@ -206,7 +206,7 @@ def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> CarriedFolds | None:
     if not folds:
         return None
     where = among(folds)
-    return CarriedFolds(tuple(lake.files(FOLDS, where) or ()), where)
+    return CarriedFolds(tuple(lake.files(FOLDS, where)), where)
 
 
 def write_folds(lake: Lake, plan: Plan, replayed: Replayed, stamp: str) -> None:

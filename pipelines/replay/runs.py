@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import dicts
 from pipelines.kafka.seals import LATE, Broker, Run, Seal, runs_to_keep
-from pipelines.lake.small_tables import Tables
+from pipelines.lake.stored_tables import StoredTables
 from pipelines.replay import fetch_sessions, isr_evidence, partition_fold
 from schemas.state import EXPIRIES, FOLDS, RUNS
 
@@ -27,7 +27,7 @@ _OF_BROKER = ("cluster_id", "broker_id", "reason", "from_time", "premises", "fil
 _SEALS = ("sealed_time", "sessions_time", "waiting_time")
 
 
-def runs_of(lake: Tables) -> list[Run]:
+def runs_of(lake: StoredTables) -> list[Run]:
     """The runs that count, the newest first."""
     rows = dicts(lake.rows(RUNS, *_OF_RUN, *_OF_BROKER, *_SEALS).sort_by([("run_number", "descending")]))
     return [_run(list(of_run)) for _, of_run in groupby(rows, lambda row: row["run_number"])]
@@ -59,7 +59,7 @@ def folds_shape() -> str:
     return sha256("\n".join(freezer.shape() for freezer in freezers).encode()).hexdigest()[:16]
 
 
-def pinned_runs(lake: Tables, cluster_ids: Iterable[str]) -> dict[str, int]:
+def pinned_runs(lake: StoredTables, cluster_ids: Iterable[str]) -> dict[str, int]:
     """By cluster of which days were dropped, the number of the run that its replay begins with; 0: none is known."""
     rows = lake.rows(EXPIRIES, "expired_time", "cluster_id", "run_number").sort_by("expired_time")
     newest = dict(zip(rows["cluster_id"].to_pylist(), rows["run_number"].to_pylist(), strict=True))
@@ -83,7 +83,7 @@ def pinned_seals(runs: Iterable[Run], pinned: Mapping[str, int]) -> dict[Broker,
     }
 
 
-def with_folds(lake: Tables) -> set[int]:
+def with_folds(lake: StoredTables) -> set[int]:
     """Runs whose folds are there."""
     return set(lake.rows(FOLDS, "run_number")["run_number"].unique().to_pylist())
 

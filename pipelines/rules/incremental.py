@@ -131,14 +131,14 @@ def since_of(
         and not (broker in left.ended and broker in todo.new_files)
         and left.closed.get(broker[0], 0) == lake.closed.of(broker[0])
     }
-    if left.fingerprint != fingerprint or state is None or not windows or _has_named(state, of_run, premises):
+    if left.fingerprint != fingerprint or not windows or _has_named(state, of_run, premises):
         return None
     added: dict[str, tuple[Stored, ...]] = {}
     for spec in tables:
         if spec.layer != "silver" or spec in _OF_FILES or not lake.has_rows(spec):
             continue
         files = lake.added_since(spec, left.versions.get(spec.name, 0))
-        if files is None or lake.files(spec) is None:
+        if files is None:
             return None
         added[spec.name] = files
     return Resume(number, tuple(state), windows, tuple(sorted(todo.starts.keys() - windows.keys())), added)
@@ -207,7 +207,7 @@ def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Resume) -> lis
     spec = new.spec
     added, where = since.added[spec.name], _behind(spec, since)
     known = {file.place for file in added}
-    old = tuple(file for file in lake.files(spec, where) or () if file.place not in known)
+    old = tuple(file for file in lake.files(spec, where) if file.place not in known)
     return [new._replace(files=added), behind._replace(files=old, where=where)]
 
 

@@ -32,25 +32,18 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import is_in, look_up
+from pipelines.base.arrow_rows import dicts, is_in, look_up
 from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.lake.changes import deletions
 from pipelines.lake.clusters import ClusterFile, ClusterInstants, cluster_named
 from pipelines.lake.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.lake.delta_commits import Fence, append, drop, replace_fed
+from pipelines.lake.stored_tables import StoredTables
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import create_table
-from pipelines.storage.place import Place, resolved
-from pipelines.upkeep.expiry_anchors import (
-    Anchor,
-    Anchors,
-    Row,
-    folder_of,
-    paths_of,
-    rows_of,
-    version_of,
-)
+from pipelines.storage.place import Place, relative
+from pipelines.upkeep.expiry_anchors import Anchor, Anchors, Row
 from schemas import silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
@@ -133,15 +126,15 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
         InputError: the lake holds no audit, or no cluster of this name; or of no cluster days can be dropped, as its
             files are not all replayed, or no anchor is as old as the cut.
     """
-    root = resolved(root)
+    lake = StoredTables(root)
     names = ("file_id", "cluster_id", "broker_id", "logged_cluster_id", "record_count", "first_time", "last_time")
     files: dict[str, list[Row]] = defaultdict(list)
-    for row in rows_of(root, LOG_FILES, *names):
+    for row in dicts(lake.rows(LOG_FILES, *names)):
         files[row["cluster_id"] or UNKNOWN_CLUSTER].append(row)
-    of_runs = Anchors(root)
+    of_runs = Anchors(lake)
     if name is not None:
         there = (ClusterFile(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
-        chosen = cluster_named(root, there, name)
+        chosen = cluster_named(lake.root, there, name)
         files = defaultdict(list, {chosen: files[chosen]})
     cuts = _cuts(keep, now)
     old = {cluster_id: rows for cluster_id, rows in files.items() if _begins_before(rows, cuts.closed_us)}
@@ -156,8 +149,8 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
             refused[cluster_id] = problem
     if not anchors:
         raise next(iter(refused.values()))
-    stays = _stays_of(root, cuts, anchors, [row for cluster_id in anchors for row in old[cluster_id]])
-    return Plan(cuts, anchors, refused, tuple(each for each in stays if version_of(root, each.spec)))
+    stays = _stays_of(lake, cuts, anchors, [row for cluster_id in anchors for row in old[cluster_id]])
+    return Plan(cuts, anchors, refused, tuple(each for each in stays if lake.has_rows(each.spec)))
 
 
 def _cuts(keep: Keep, now: datetime) -> Cuts:
@@ -171,7 +164,9 @@ def _begins_before(files: Sequence[Row], cut_us: int) -> bool:
     return any(row["first_time"] is not None and row["first_time"] < cut_us for row in files)
 
 
-def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]) -> Iterator[Retained]:
+def _stays_of(
+    lake: StoredTables, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]
+) -> Iterator[Retained]:
     """Which rows of each table stay.
 
     Args:
@@ -194,7 +189,7 @@ def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Seq
         for spec in (spec for spec in TABLES if spec.layer == "gold" and spec.dated_by):
             old = reduce(or_, (pc.field(name) < instant(cuts.gold_us) for name in spec.dated_by))
             yield Retained(spec, from_on(spec, instants), columns_of_date(spec), of_clusters & old)
-        findings = rows_of(root, VIOLATIONS, "finding_id", "cluster_id", "time")
+        findings = dicts(lake.rows(VIOLATIONS, "finding_id", "cluster_id", "time"))
         ids = [
             row["finding_id"]
             for row in findings
@@ -206,31 +201,31 @@ def _stays_of(root: Place, cuts: Cuts, anchors: Mapping[str, Anchor], files: Seq
 
 def counted(root: Place, plan: Plan) -> list[tuple[str, int]]:
     """Rows that go, by table; nothing is written."""
-    root = resolved(root)
+    lake = StoredTables(root)
     counts = []
     for spec, wanted, names, among in plan.stays:
-        count = rows_left_out(folder_of(root, spec), spec, paths_of(root, spec, among), wanted, names)
+        count = rows_left_out(lake.path(spec), spec, _paths(lake, spec, among), wanted, names)
         counts += [(spec.full_name, count)] if count else []
     return counts
 
 
 def expire(root: Place, plan: Plan, now: datetime, fence: Fence) -> list[tuple[str, int]]:
     """Close days and drop rows; gives how many rows went, by table. Safe to repeat."""
-    root = resolved(root)
-    _note(root, plan, now, fence)
+    lake = StoredTables(root)
+    _note(lake, plan, now, fence)
     counts = []
     for stays in plan.stays:
-        count = _drop(root, stays, fence)
+        count = _drop(lake, stays, fence)
         counts += [(stays.spec.full_name, count)] if count else []
     return counts
 
 
-def _note(root: Place, plan: Plan, now: datetime, fence: Fence) -> None:
+def _note(lake: StoredTables, plan: Plan, now: datetime, fence: Fence) -> None:
     """Add to the ledger that days are closed, of each cluster of which that is not what it says already."""
     cuts = plan.cuts
     bounds = (cuts.closed_us, cuts.bronze_us, cuts.silver_us, cuts.gold_us)
     names = ("closed_time", "bronze_time", "silver_time", "gold_time", "run_number")
-    newest = {cluster_id: tuple(row[name] for name in names) for cluster_id, row in _newest(root).items()}
+    newest = {cluster_id: tuple(row[name] for name in names) for cluster_id, row in _newest(lake).items()}
     rows = [
         (
             now,
@@ -242,23 +237,23 @@ def _note(root: Place, plan: Plan, now: datetime, fence: Fence) -> None:
     ]
     if not rows:
         return
-    folder = folder_of(root, EXPIRIES)
-    if version_of(root, EXPIRIES) is None:
+    folder = lake.path(EXPIRIES)
+    if not lake.exists(EXPIRIES):
         create_table(folder, EXPIRIES, fence)
     append(folder, write_rows(folder, EXPIRIES, rows_table(EXPIRIES, rows)), f"{cuts.closed_us}", fence)
 
 
-def _newest(root: Place) -> dict[str | None, Row]:
+def _newest(lake: StoredTables) -> dict[str | None, Row]:
     """The ledger's last word of each cluster; None: of those that it does not name."""
-    rows = sorted(rows_of(root, EXPIRIES, *EXPIRIES.column_names), key=lambda row: row["expired_time"])
+    rows = sorted(dicts(lake.rows(EXPIRIES, *EXPIRIES.column_names)), key=lambda row: row["expired_time"])
     return {row["cluster_id"]: row for row in rows}
 
 
-def _drop(root: Place, stays: Retained, fence: Fence) -> int:
+def _drop(lake: StoredTables, stays: Retained, fence: Fence) -> int:
     spec, wanted, names, among = stays
-    folder, searched = folder_of(root, spec), paths_of(root, spec, among)
+    folder, searched = lake.path(spec), _paths(lake, spec, among)
     part = part_of(folder, spec, searched, wanted, names)
-    there, written = {*paths_of(root, spec)}, part.written
+    there, written = {*_paths(lake, spec)}, part.written
     gone = {*searched}.difference(part.whole)
     if part.mixed and spec.feeds_changes:
         # By itself: where a commit names changed rows, readers of the feed look at these alone.
@@ -269,6 +264,10 @@ def _drop(root: Place, stays: Retained, fence: Fence) -> int:
     if gone:
         drop(folder, there - gone, written, fence)
     return part.rows_left_out
+
+
+def _paths(lake: StoredTables, spec: TableSpec, where: pc.Expression | None = None) -> list[str]:
+    return [relative(file.place, lake.path(spec)) for file in lake.files(spec, where)]
 
 
 def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:

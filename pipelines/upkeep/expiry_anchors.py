@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import pyarrow.compute as pc
-
 from pipelines.base.arrow_rows import dicts
 from pipelines.base.errors import InputError
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
 from pipelines.base.values import instant
 from pipelines.kafka.seals import Broker, runs_that_hold
-from pipelines.lake.delta_log import read_log, table_version
-from pipelines.lake.skipping import files_within
-from pipelines.lake.small_tables import SmallTables
+from pipelines.lake.stored_tables import StoredTables
 from pipelines.replay.connections import GONE_US
 from pipelines.replay.runs import runs_of, with_folds
-from pipelines.storage.place import Place
 from schemas.quality import QUARANTINED_FILES
-from schemas.table import TableSpec
 
 _REPLAY_FIRST: Final = "run `highwater parse` and `highwater replay` on it, then expire again"
 
@@ -43,9 +37,8 @@ class Anchors:
         InputError: nothing of the lake was ever replayed, or all of it has to be.
     """
 
-    def __init__(self, root: Place) -> None:
-        self._root = root
-        lake = SmallTables(root)
+    def __init__(self, lake: StoredTables) -> None:
+        self._root = root = lake.root
         self._runs = runs_of(lake)
         if not self._runs:
             raise InputError(root, "holds no audit", "ingest, parse and replay logs into it first")
@@ -53,7 +46,7 @@ class Anchors:
             raise InputError(root, "holds tables that have to be made anew", _REPLAY_FIRST)
         self._with_folds = with_folds(lake)
         self._settled = {file_id for run in self._runs for file_id in run.file_ids}
-        self._settled |= {row["file_id"] for row in rows_of(root, QUARANTINED_FILES, "file_id")}
+        self._settled |= {row["file_id"] for row in dicts(lake.rows(QUARANTINED_FILES, "file_id"))}
 
     def of(self, cluster_id: str, files: Sequence[Row], closed_us: int) -> Anchor:
         """The newest run of a cluster that left folds of which all is final before the cut.
@@ -86,23 +79,3 @@ class Anchors:
             if broker[0] == cluster_id
         }
         return Anchor(run.run_id, run.number, needed, known_us)
-
-
-def folder_of(root: Place, spec: TableSpec) -> Place:
-    """Folder of a table."""
-    return root / spec.layer / spec.name
-
-
-def version_of(root: Place, spec: TableSpec) -> int | None:
-    """Delta version of a table; None if there is none."""
-    return table_version(folder_of(root, spec))
-
-
-def paths_of(root: Place, spec: TableSpec, where: pc.Expression | None = None) -> list[str]:
-    """Files of a table, but for those of which statistics say that no row satisfies a condition."""
-    return [file.path for file in files_within(spec.arrow_schema, read_log(folder_of(root, spec)).files, where)]
-
-
-def rows_of(root: Place, spec: TableSpec, *names: str) -> list[dict[str, Any]]:
-    """Rows of a small table; instants in microseconds. None where there is no table."""
-    return dicts(SmallTables(root).rows(spec, *names))

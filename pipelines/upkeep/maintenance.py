@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipelines.lake.delta_commits import unneeded_files
 from pipelines.lake.delta_log import TableLog, read_log
 from pipelines.storage.place import Place, relative
 from pipelines.storage.store import store_of
@@ -65,19 +66,14 @@ def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> U
         now_ms: Unix time, milliseconds.
     """
     log, store = read_log(path), store_of(path)
-    before_ms = now_ms - retention_hours * _HOUR_MS
-    needed = {file.path for file in log.files}
-    needed |= {name for name, removed_ms in log.removed.items() if removed_ms >= before_ms}
-    unneeded = [
-        file for file in _data_files(path) if relative(file, path) not in needed and store.modified_ms(file) < before_ms
-    ]
+    unneeded = unneeded_files(path, retention_hours)
     leftover_ms = now_ms - max(retention_hours, RETENTION_HOURS_MIN) * _HOUR_MS
     return Upkeep(
         full_name=full_name,
         path=path,
         log=log,
         small_files=sum(file.size_bytes < SMALL_BYTES for file in log.files),
-        unneeded=tuple(unneeded),
+        unneeded=tuple(file for file in _data_files(path) if relative(file, path) in unneeded),
         leftovers=tuple(file for file in _leftovers(path) if store.modified_ms(file) < leftover_ms),
         lengthen=retention_hours > log.removed_kept_hours,
     )

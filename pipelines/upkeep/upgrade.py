@@ -26,13 +26,13 @@ import pyarrow as pa
 from pipelines.base.errors import InputError, SchemaMismatch
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
 from pipelines.base.fingerprint import code_version
+from pipelines.lake.commits import stamps_of
 from pipelines.lake.contents import find_tables, require_no_links, require_own
 from pipelines.lake.delta_commits import Fence, append
 from pipelines.lake.delta_log import table_version
 from pipelines.lake.delta_table import UNCLUSTERED
 from pipelines.lake.program import declared_by, note_program, require_no_newer
-from pipelines.lake.small_tables import SmallTables
-from pipelines.lake.stamps import stamps_of
+from pipelines.lake.stored_tables import StoredTables
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import bring_up, create_table, lacks, make_anew
 from pipelines.replay.runs import runs_of
@@ -183,7 +183,7 @@ def _note(root: Place, steps: Sequence[Step], fence: Fence) -> None:
 def _begin_anew(root: Place, fence: Fence) -> None:
     """Tell the ledger that no run may go on from those before: by a run of no log."""
     folder = _folder(root, RUNS)
-    last = next(iter(runs_of(SmallTables(root))), None)
+    last = next(iter(runs_of(StoredTables(root))), None)
     if last is None or last.components == MADE_ANEW:
         return
     row = {"run_number": last.number + 1, "run_id": "", "replayed_time": datetime.now(UTC), "components": MADE_ANEW}

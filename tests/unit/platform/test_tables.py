@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from jobs import cli
@@ -24,8 +23,9 @@ from pipelines.base.answers import as_columns, as_csv, as_json
 from pipelines.base.console import CaptureConsole, RichConsole
 from pipelines.base.errors import InputError
 from pipelines.base.plain import byte_size
+from pipelines.lake.commits import commits_back, stamps_of
 from pipelines.lake.contents import find_tables
-from pipelines.lake.delta_log import read_log, table_version, type_name
+from pipelines.lake.delta_log import opened, read_log, table_version, type_name
 from pipelines.lake.duckdb_views import duckdb_script
 from pipelines.lake.table_docs import tables_markdown
 from pipelines.lake.tables import create_table
@@ -46,9 +46,10 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-def _add(path: str, rows: int | None = 3, size: int = 100, **more: Any) -> dict[str, Any]:
+def _add(path: str, rows: int | None = 3, size: int = 100) -> dict[str, Any]:
     stats = {"stats": json.dumps({"numRecords": rows})} if rows is not None else {}
-    return {"add": {"path": path, "size": size, **stats, **more}}
+    told = {"partitionValues": {}, "modificationTime": CREATED_MS, "dataChange": True}
+    return {"add": {"path": path, "size": size, **told, **stats}}
 
 
 def _commit(table: Path, version: int, *actions: dict[str, Any], **info: Any) -> None:
@@ -60,24 +61,23 @@ def _commit(table: Path, version: int, *actions: dict[str, Any], **info: Any) ->
 def test_a_table_is_what_its_commits_add_up_to(lake: Path) -> None:
     runs = lake / "gold" / "runs"
     _commit(runs, 1, _add("a%20b.parquet"), _add("c.parquet", 4), userMetadata="run-1")
-    removed = {"remove": {"path": "c.parquet", "deletionTimestamp": 5}}
-    _commit(runs, 2, removed, _add("d.parquet", 5, deletionVector=_vector(2)), operation="OPTIMIZE")
-    log = read_log(runs)
-    assert (log.version, log.rows, log.size_bytes, log.written_ms, log.stamp) == (2, 6, 200, CREATED_MS + 2, "run-1")
+    removed = {"remove": {"path": "c.parquet", "deletionTimestamp": 5, "dataChange": True}}
+    _commit(runs, 2, removed, _add("d.parquet", 5), operation="OPTIMIZE")
+    log, (last, *_) = read_log(runs), commits_back(runs)
+    assert (log.version, log.rows, log.size_bytes, last.time_ms, last.stamp) == (2, 8, 200, CREATED_MS + 2, None)
     assert [file.path for file in log.files] == ["a b.parquet", "d.parquet"]
-    assert log.removed == {"c.parquet": 5}
-    assert not read_log(lake / "bronze" / "log_files").is_clustered
+    assert not log.is_clustered
 
 
-def test_a_new_deletion_vector_replaces_the_old_one_in_any_order(lake: Path) -> None:
-    runs = lake / "gold" / "runs"
-    _commit(runs, 1, _add("a.parquet", 5))
-    _commit(runs, 2, _add("a.parquet", 5, deletionVector=_vector(2)), {"remove": {"path": "a.parquet"}})
-    assert (read_log(runs).rows, len(read_log(runs).files)) == (3, 1)
-
-
-def _vector(rows: int) -> dict[str, Any]:
-    return {"storageType": "u", "pathOrInlineDv": f"vector-{rows}", "offset": 1, "cardinality": rows}
+def test_a_table_that_hides_rows_or_renames_columns_is_refused(lake: Path) -> None:
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    for table, protocol, told in (
+        ("gold/runs", {"minReaderVersion": 3, "minWriterVersion": 7, **features}, "deletionVectors"),
+        ("bronze/log_files", {"minReaderVersion": 2, "minWriterVersion": 5}, "columns with other names"),
+    ):
+        _commit(lake / table, 1, {"protocol": protocol})
+        with pytest.raises(InputError, match=rf"has features that a lake's tables do not have \({told}"):
+            read_log(lake / table)
 
 
 def test_rows_are_not_guessed(lake: Path) -> None:
@@ -103,36 +103,14 @@ def test_the_list_is_narrow_where_stamps_are_long(lake: Path) -> None:
 
 def test_a_checkpoint_stands_for_the_commits_before_it(lake: Path) -> None:
     runs = lake / "gold" / "runs"
-    first = runs / "_delta_log" / f"{0:020}.json"
-    metadata = next(json.loads(line) for line in first.read_text().splitlines() if "metaData" in line)
-    _checkpoint(runs, 4, [metadata, _add("a.parquet", 7)])
-    first.unlink()
-    _commit(runs, 4, userMetadata="run-4")
-    _commit(runs, 5, _add("b.parquet", 1))
-    assert (read_log(runs).rows, read_log(runs).version, read_log(runs).stamp) == (8, 5, "run-4")
-    _commit(runs, 7)
-    with pytest.raises(InputError, match="has commits missing"):
+    _commit(runs, 1, _add("a.parquet", 7))
+    opened(runs).create_checkpoint()
+    (runs / "_delta_log" / f"{0:020}.json").unlink()
+    _commit(runs, 2, _add("b.parquet", 1), userMetadata="run-2")
+    assert (read_log(runs).rows, read_log(runs).version, [*stamps_of(runs)]) == (8, 2, [(2, "run-2")])
+    _commit(runs, 4)
+    with pytest.raises(InputError, match="cannot be read .*restore it, or remove the table"):
         read_log(runs)
-
-
-def _checkpoint(table: Path, version: int, actions: list[dict[str, Any]]) -> None:
-    for action in actions:
-        if "metaData" in action:
-            action["metaData"]["configuration"] = list(action["metaData"]["configuration"].items())
-    kinds = pa.map_(pa.string(), pa.string())
-    fields = {"add": ("path", "size", "stats"), "metaData": ("schemaString", "configuration")}
-    types = {"size": pa.int64(), "configuration": kinds}
-    schema = pa.schema(
-        [
-            (name, pa.struct([(field, types.get(field, pa.string())) for field in parts]))
-            for name, parts in fields.items()
-        ]
-    )
-    rows = [
-        {name: action.get(name) and {f: action[name][f] for f in fields[name]} for name in fields} for action in actions
-    ]
-    file = table / "_delta_log" / f"{version:020}.checkpoint.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema), file)
 
 
 def test_what_is_no_table_is_told(lake: Path, tmp_path: Path) -> None:
@@ -250,7 +228,14 @@ def test_only_what_nobody_can_need_is_removed(lake: Path) -> None:
     runs, now_ms, hour_ms = lake / "gold" / "runs", time.time_ns() // 1_000_000, 3_600_000
     _commit(runs, 1, *(_add(f"{name}.parquet") for name in ("live", "removed", "long-removed")))
     gone = {"removed": now_ms - 30 * hour_ms, "long-removed": now_ms - 50 * hour_ms}
-    _commit(runs, 2, *({"remove": {"path": f"{name}.parquet", "deletionTimestamp": at}} for name, at in gone.items()))
+    _commit(
+        runs,
+        2,
+        *(
+            {"remove": {"path": f"{name}.parquet", "deletionTimestamp": at, "dataChange": True}}
+            for name, at in gone.items()
+        ),
+    )
     (runs / "_change_data").mkdir()
     for name in ("live", "removed", "long-removed", "killed", "fresh", "_change_data/old"):
         (runs / f"{name}.parquet").write_bytes(b"x")

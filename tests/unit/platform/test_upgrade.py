@@ -19,11 +19,11 @@ from pipelines.base.fingerprint import TABLES as MADE_ANEW
 from pipelines.base.fingerprint import code_version
 from pipelines.kafka.seals import Run
 from pipelines.lake import program as lake_program
+from pipelines.lake.commits import stamps_of
 from pipelines.lake.delta_commits import append, no_fence
 from pipelines.lake.delta_log import read_log, table_version
 from pipelines.lake.parquet import read_files
-from pipelines.lake.small_tables import SmallTables
-from pipelines.lake.stamps import stamps_of
+from pipelines.lake.stored_tables import StoredTables
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import create_table
 from pipelines.replay.runs import runs_of
@@ -94,7 +94,7 @@ def last_stamp(root: Path, spec: TableSpec) -> str | None:
 
 
 def last_run(root: Path) -> Run:
-    return runs_of(SmallTables(root))[0]
+    return runs_of(StoredTables(root))[0]
 
 
 def without_last(spec: TableSpec) -> TableSpec:
@@ -311,7 +311,7 @@ def test_a_lake_of_0_5_begins_anew(tmp_path: Path) -> None:
     done = upgrade.upgrade(tmp_path, no_fence)
     assert any(line.startswith("state.audited: made anew from silver, since it") for line in done)
     assert "state.runs: new table" in done
-    assert runs_of(SmallTables(tmp_path)) == []
+    assert runs_of(StoredTables(tmp_path)) == []
 
 
 def test_who_only_reads_says_what_brings_a_lake_up(tmp_path: Path) -> None:

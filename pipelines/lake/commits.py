@@ -1,0 +1,161 @@
+"""What commits of a table say: whose they are (a batch, or an audit, leaves its stamp), and which files they added."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import takewhile
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from pipelines.base.errors import InputError
+from pipelines.lake.delta_log import commits_of, path_within
+from pipelines.storage.place import Place, Uri
+from pipelines.storage.store import store_of
+
+#: Stamp of lines that an older version of the program ingested: it names no batch.
+_CONTENTS: Final = re.compile(r"[0-9a-f]{64}")
+#: Every audit writes it, with its id as the commit's stamp.
+WRITTEN_BY_ALL: Final = "gold.rule_results"
+
+
+class Commit(NamedTuple):
+    """One commit of a table."""
+
+    version: int
+    time_ms: int | None  #: when it was made, Unix time in milliseconds
+    stamp: str | None  #: its ``userMetadata``
+    programs: tuple[str | None, ...]  #: who made it: ``engineInfo``, highwater's up to 0.5, and ``clientVersion``
+    added: Mapping[str, int]  #: files whose rows no version before it had: path in the table, size in bytes
+    removed: frozenset[str]  #: files that later versions do not have
+    removes_rows: bool  #: some of them not because they were compacted
+
+
+def commits_back(table: Place) -> Iterator[Commit]:
+    """The commits that a table's log still has, the newest first.
+
+    Raises:
+        InputError: one is none of Delta's.
+        ForeignTable: one names files elsewhere.
+    """
+    for version, file in sorted(commits_of(table / "_delta_log").items(), reverse=True):
+        yield _commit(table, version, file)
+
+
+def _commit(table: Place, version: int, file: Place) -> Commit:
+    said: dict[str, Any] = {}
+    added: dict[str, int] = {}
+    removed: set[str] = set()
+    removes_rows = False
+    for line in _content(file).splitlines():
+        kind, action = _action(line, file)
+        if kind == "commitInfo":
+            said |= action
+        elif kind == "add" and action.get("dataChange", True):
+            added[path_within(action["path"], table)] = action["size"]
+        elif kind == "remove":
+            removed.add(path_within(action["path"], table))
+            removes_rows = removes_rows or action.get("dataChange", True)
+    stamp, programs = said.get("userMetadata"), (said.get("engineInfo"), said.get("clientVersion"))
+    stamp = None if stamp is None else str(stamp)
+    return Commit(version, said.get("timestamp"), stamp, programs, added, frozenset(removed), removes_rows)
+
+
+def _action(line: bytes, file: Place) -> tuple[str, dict[str, Any]]:
+    try:
+        ((kind, action),) = orjson.loads(line).items()
+        return kind, dict(action)
+    except (AttributeError, TypeError, ValueError):
+        raise InputError(file, "is no commit of Delta", "restore it, or remove the table") from None
+
+
+def _content(file: Place) -> bytes:
+    return _content_in_store(file) if isinstance(file, Uri) else store_of(file).read(file)
+
+
+@lru_cache(maxsize=4096)
+def _content_in_store(file: Uri) -> bytes:
+    """A commit is never written anew, and asking a store takes tens of milliseconds."""
+    return store_of(file).read(file)
+
+
+def stamps_of(table: Place) -> Iterator[tuple[int, str]]:
+    """Stamps of the commits that have one, the newest first, each with its Delta version."""
+    return ((commit.version, commit.stamp) for commit in commits_back(table) if commit.stamp is not None)
+
+
+def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str, int]] | None:
+    """Path in the table and size in bytes of the files that commits added since the newest settled one.
+
+    Args:
+        settled: says of the batch that a commit's stamp names whether the caller is done with it, and so with all
+            commits before it.
+
+    Returns:
+        None where the log does not tell: files have been rewritten since, or it no longer goes back so far.
+    """
+    added: list[tuple[str, int]] = []
+    gathered: set[str] = set()
+    is_rewritten = False
+    for commit in commits_back(table):
+        if commit.stamp is not None:
+            batch_id, *_ = commit.stamp.split(" ")
+            if _CONTENTS.fullmatch(batch_id):
+                return None
+            if settled(batch_id):
+                return added
+        is_rewritten = is_rewritten or commit.removes_rows
+        # What has been gathered in another file since was added before.
+        gathered |= commit.removed
+        if commit.added and (is_rewritten or not gathered.isdisjoint(commit.added)):
+            return None
+        added += commit.added.items()
+        if commit.version == 0:
+            return added
+    return None
+
+
+def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
+    """Path in the table and size in bytes of the files that commits after a version added.
+
+    Returns:
+        None where the log does not tell: rows were removed since, files that were added have been rewritten, or it no
+        longer goes back so far.
+    """
+    later = [*takewhile(lambda commit: commit.version > version, commits_back(table))]
+    later.reverse()
+    if [commit.version for commit in later] != [*range(version + 1, version + 1 + len(later))]:
+        return None
+    added: dict[str, int] = {}
+    for commit in later:
+        if commit.removes_rows or not commit.removed.isdisjoint(added):
+            return None
+        added |= commit.added
+    return list(added.items())
+
+
+def versions_of_run(root: Place, tables: Mapping[str, Place], run_id: str) -> dict[str, int]:
+    """The version of each table at the end of an audit, which is named by the beginning of its id.
+
+    A table that it did not write has the version that it had then.
+
+    Raises:
+        InputError: there is no such audit, or several.
+    """
+    known = {name: list(commits_back(path)) for name, path in tables.items()}
+    stamps = list(dict.fromkeys(commit.stamp for commit in known.get(WRITTEN_BY_ALL, ()) if commit.stamp is not None))
+    fitting = [stamp for stamp in stamps if stamp.startswith(run_id)]
+    if len(fitting) != 1:
+        problem = f"has {len(fitting) or 'no'} audit{'s' if len(fitting) > 1 else ''} whose id begins with {run_id}"
+        raise InputError(root, problem, f"name one of {', '.join(stamp[:12] for stamp in stamps) or 'another lake'}")
+    of_run = [commit for of_table in known.values() for commit in of_table if commit.stamp == fitting[0]]
+    end_ms = max(commit.time_ms or 0 for commit in of_run)
+    versions = {}
+    for name, of_table in known.items():
+        written = [commit.version for commit in of_table if commit.stamp == fitting[0]]
+        before = [commit.version for commit in of_table if (commit.time_ms or 0) <= end_ms]
+        if written or before:
+            versions[name] = max(written or before)
+    return versions
