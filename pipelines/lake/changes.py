@@ -6,7 +6,7 @@ all of the old rows for deleted and all of the new ones for inserted (PROTOCOL.m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.lake.dated import Wanted
-from pipelines.lake.delta_log import DataFile, read_log
+from pipelines.lake.delta_log import DataFile
 from pipelines.lake.parquet import Piece, columns_schema, read_pieces
 from pipelines.lake.table_files import AddedFile
 from pipelines.lake.table_queries import answer
@@ -32,25 +32,28 @@ def changes_of(
     folder: Place,
     spec: TableSpec,
     files: Sequence[AddedFile],
-    staying: Collection[str],
+    gone: Sequence[DataFile],
     stays: Wanted | None = None,
 ) -> pa.Table | None:
     """Rows in which new files differ from those that they replace; None where all are new, or they are large.
 
     Args:
-        staying: files of the table that are not replaced, by their paths in its folder.
-        stays: rows of the others that are in new files as they are, beside these files; None: none is.
+        gone: files of the table that are replaced.
+        stays: rows of those that are in other new files as they are; None: none is.
     """
-    old = [file for file in read_log(folder).files if file.path not in staying]
-    size_bytes = sum(file.size_bytes for file in (*files, *(() if stays else old)))
-    if not old or size_bytes > COMPARED_BYTES:
+    size_bytes = sum(file.size_bytes for file in files) + (0 if stays else sum(file.size_bytes for file in gone))
+    if not gone or size_bytes > COMPARED_BYTES:
         return None
-    gone = (batch.filter(pc.invert(stays(batch))) if stays else batch for batch in _batches(folder, spec, old))
-    return changed_rows(spec, gone, _batches(folder, spec, files))
+    old = _batches(folder, spec, [file.path for file in gone], stays)
+    return changed_rows(spec, old, _batches(folder, spec, [file.path for file in files]))
 
 
-def _batches(folder: Place, spec: TableSpec, files: Sequence[AddedFile | DataFile]) -> Iterator[pa.RecordBatch]:
-    return (batch for file in files for batch in read_pieces(spec, Piece(folder / file.path, 0), spec.column_names))
+def _batches(
+    folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Rows of files, but for those that stay."""
+    batches = (batch for path in paths for batch in read_pieces(spec, Piece(folder / path, 0), spec.column_names))
+    return batches if stays is None else (batch.filter(pc.invert(stays.of(batch))) for batch in batches)
 
 
 def changed_rows(spec: TableSpec, old: Iterable[pa.RecordBatch], new: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -98,16 +101,14 @@ def change_action(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordB
     return {"cdc": {"path": path, "partitionValues": {}, "size": store.size_bytes(file), "dataChange": False}}
 
 
-def deletions(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted) -> dict[str, Any]:
-    """The action for rows of files that are deleted, while those that are wanted stay."""
-    batches = (batch for path in paths for batch in read_pieces(spec, Piece(folder / path, 0), spec.column_names))
-    gone = (batch.filter(pc.invert(wanted(batch))) for batch in batches)
+def deletions(folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted) -> dict[str, Any]:
+    """The action for rows of files that are deleted, while some stay."""
     schema = _fed_schema(spec)
-    return change_action(folder, schema, (_deleted(rows).cast(schema) for rows in gone))
 
+    def deleted(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.append_column(CHANGE_TYPE, pa.array(["delete"] * rows.num_rows, pa.string())).cast(schema)
 
-def _deleted(rows: pa.RecordBatch) -> pa.RecordBatch:
-    return rows.append_column(CHANGE_TYPE, pa.array(["delete"] * rows.num_rows, pa.string()))
+    return change_action(folder, schema, map(deleted, _batches(folder, spec, paths, stays)))
 
 
 def _fed_schema(spec: TableSpec) -> pa.Schema:

@@ -100,11 +100,16 @@ def replace(
     stamp: str | None,
     fence: Fence = no_fence,
     staying: Collection[str] = (),
+    changes: Sequence[Mapping[str, Any]] = (),
 ) -> int:
     """Make a table consist of files; none: of no rows.
 
     Args:
         staying: files of the table that stay, by their paths in its folder.
+        changes: actions that name files of changed rows (`pipelines.lake.changes`), of a table whose change feed is to
+            have these, and not all old rows as deleted and all new ones as inserted. Such a commit is written by hand:
+            the library has none of files that names those of changes, and its own merge writes files with Arrow's type
+            `string_view`, which Arrow's readers do not filter.
 
     Returns:
         The table's Delta version then.
@@ -114,6 +119,11 @@ def replace(
     """
     table = _writable(folder)
     gone = [file for file in log_of(table, folder).files if file.path not in staying]
+    if changes:
+        now_ms = time.time_ns() // 1_000_000
+        actions = [*({"remove": _removal(file, now_ms)} for file in gone), *(file.action() for file in files), *changes]
+        _commit_by_hand(folder, table.version(), "MERGE", {}, actions, stamp, fence)
+        return table.version() + 1
     # As Delta says that some rows were replaced, and not all.
     parameters = {"mode": "Overwrite"} | ({"predicate": "of some rows"} if staying else {})
     return _commit(table, folder, files, gone, parameters, stamp, fence)
@@ -123,47 +133,6 @@ def stay(folder: Place, stamp: str | None, fence: Fence = no_fence) -> int:
     """Say by a commit that a table was looked at and is as it was; gives its Delta version then."""
     parameters = {"mode": "Overwrite", "predicate": "of changed rows"}
     return _commit(_writable(folder), folder, (), (), parameters, stamp, fence)
-
-
-def drop(folder: Place, staying: Collection[str], files: Sequence[AddedFile], fence: Fence) -> None:
-    """Drop rows of a table: it consists of files that it has, and of some that were written of the rest of others.
-
-    Args:
-        staying: files of the table that stay, by their paths in its folder.
-
-    Raises:
-        LakeError: another process has written the table meanwhile.
-    """
-    table = _writable(folder)
-    gone = [file for file in log_of(table, folder).files if file.path not in staying]
-    _commit(table, folder, files, gone, {"mode": "Overwrite", "predicate": "expired"}, None, fence)
-
-
-def replace_fed(
-    folder: Place,
-    files: Sequence[AddedFile],
-    changes: Sequence[Mapping[str, Any]],
-    stamp: str | None,
-    fence: Fence,
-    staying: Collection[str],
-) -> int:
-    """As `replace`, of a table whose change feed is to have some rows, and not all old as deleted and new as inserted.
-
-    Written by hand: the library has no commit of files that names those of changes, and its own merge writes files with
-    Arrow's type `string_view`, which Arrow's readers do not filter.
-
-    Args:
-        changes: actions that name files of changed rows (`pipelines.lake.changes`).
-
-    Raises:
-        LakeError: another process has written the table meanwhile.
-    """
-    table = _writable(folder)
-    version, now_ms = table.version(), time.time_ns() // 1_000_000
-    gone = [file for file in log_of(table, folder).files if file.path not in staying]
-    actions = [*({"remove": _removal(file, now_ms)} for file in gone), *(file.action() for file in files), *changes]
-    _commit_by_hand(folder, version, "MERGE", {}, actions, stamp, fence)
-    return version + 1
 
 
 def compact(folder: Place, target_bytes: int, fence: Fence) -> None:

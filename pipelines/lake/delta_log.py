@@ -132,33 +132,28 @@ def read_log(path: Place, version: int | None = None) -> TableLog:
 
     Raises:
         InputError: as `opened`; or readers need features for it that a lake's tables do not have.
-        ForeignTable: it names files elsewhere.
+        ForeignTable: it names files elsewhere, or hides rows of some.
     """
     return log_of(opened(path, version), path)
-
-
-def hides_rows(path: Place) -> bool:
-    """Whether a deletion vector hides rows of a table, or names a file that is none."""
-    try:
-        return next(opened(path).deletion_vectors(), None) is not None
-    except DeltaError:
-        return True
 
 
 class OpenLogs:
     """Logs that are asked again and again: of each is read what has come since the last time."""
 
     def __init__(self) -> None:
-        self._tables: dict[Place, DeltaTable] = {}
+        self._opened: dict[Place, tuple[DeltaTable, TableLog]] = {}
 
     def log(self, path: Place) -> TableLog:
         """As `read_log`."""
-        table = self._tables.get(path)
-        if table is None:
-            table = self._tables[path] = opened(path)
-        else:
+        if path in self._opened:
+            table, log = self._opened[path]
             table.update_incremental()
-        return log_of(table, path)
+            log = log if log.version == table.version() else log_of(table, path)
+        else:
+            table = opened(path)
+            log = log_of(table, path)
+        self._opened[path] = table, log
+        return log
 
 
 def log_of(table: DeltaTable, path: Place) -> TableLog:
@@ -173,8 +168,11 @@ def log_of(table: DeltaTable, path: Place) -> TableLog:
         raise InputError(path, f"has features that a lake's tables do not have ({features})", _LEAVE)
     try:
         added = pa.table(table.get_add_actions()).sort_by([("modification_time", "ascending"), ("path", "ascending")])
+        hides_rows = next(table.deletion_vectors(), None) is not None
     except DeltaError as error:
         raise _damaged(path, error) from None
+    if hides_rows:
+        raise ForeignTable(path, "has deletion vectors, which no table of a lake has", _LEAVE)
     files = tuple(_file(action, path) for action in added.to_pylist())
     _require_files_here(path, [file.path for file in files])
     return TableLog(

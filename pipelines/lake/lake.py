@@ -29,21 +29,11 @@ from pyspark.sql.types import StructType
 from pipelines.base.errors import InputError, LakeError
 from pipelines.base.threads import concurrently
 from pipelines.lake import delta_commits
-from pipelines.lake.changes import COMPARED_BYTES, change_action, changes_of
+from pipelines.lake.changes import change_action, changes_of
 from pipelines.lake.constraints import constraints_kept
-from pipelines.lake.dated import (
-    Wanted,
-    before,
-    but_for,
-    but_for_closed,
-    either,
-    from_on,
-    has_closed_days,
-    part_of,
-    rows_in,
-)
-from pipelines.lake.merging import Since, but_for_keys, common_keys, differing, from_instants
-from pipelines.lake.parquet import Piece, pieces_to_read
+from pipelines.lake.dated import Wanted, before, but_for, has_closed_days, part_of, rows_in
+from pipelines.lake.merging import Since, but_for_keys, from_instants
+from pipelines.lake.parquet import read_files
 from pipelines.lake.skipping import files_within
 from pipelines.lake.stored_tables import StoredTables
 from pipelines.lake.table_files import ADDED_SCHEMA, AddedFile, declared, files_writer, rows_writer, write_rows
@@ -157,41 +147,38 @@ class Lake(StoredTables):
         if files and self.stamp(spec) != stamp:
             delta_commits.append(self.path(spec), files, stamp, self._fence)
 
-    def replace(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str | None = None) -> int:
+    def replace(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str | None = None) -> None:
         """Make the table consist of rows; the same call twice leaves the same rows.
 
         Args:
             stamp: kept with the commit (its ``userMetadata``) for `stamp` to read: whose rows these are.
 
-        Returns:
-            The table's Delta version then.
-
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        return self.replace_files(spec, self.write_rows(spec, rows), stamp)
+        self.replace_files(spec, self.write_rows(spec, rows), stamp)
 
-    def replace_part(self, spec: TableSpec, files: Sequence[AddedFile], part: pc.Expression, stamp: str | None) -> int:
+    def replace_part(self, spec: TableSpec, files: Sequence[AddedFile], part: pc.Expression, stamp: str | None) -> None:
         """Make the rows that satisfy a condition consist of files that are in the table's folder, but for closed days.
 
-        Files that hold other rows, too, are written anew by the driver. Gives the table's Delta version then.
+        Files that hold other rows, too, are written anew by the driver.
 
         Raises:
             LakeError: a row of the files does not satisfy the condition.
         """
-        rest = but_for(part)
-        outside = rows_in(self._existing(spec), spec, [file.path for file in files], rest, spec.column_names)
+        rest = but_for(part, spec.column_names)
+        outside = rows_in(self._existing(spec), spec, [file.path for file in files], rest)
         if outside:
             raise LakeError(f"{spec.full_name}: {outside} rows are not of the part that they were to replace")
-        return self._replace_some(spec, files, part, rest, stamp)
+        self._replace(spec, files, stamp, rest, part)
 
-    def empty(self, spec: TableSpec, stamp: str | None = None) -> int:
-        """Make the table hold no row; a commit even where it held none, for its stamp. Gives its Delta version then."""
-        return self.replace_files(spec, [], stamp)
+    def empty(self, spec: TableSpec, stamp: str | None = None) -> None:
+        """Make the table hold no row; a commit even where it held none, for its stamp."""
+        self.replace_files(spec, [], stamp)
 
-    def stay(self, spec: TableSpec, stamp: str) -> int:
-        """Say by a commit that a table was looked at and is as it was; gives its Delta version then."""
-        return delta_commits.stay(self._existing(spec), stamp, self._fence)
+    def stay(self, spec: TableSpec, stamp: str) -> None:
+        """Say by a commit that a table was looked at and is as it was."""
+        delta_commits.stay(self._existing(spec), stamp, self._fence)
 
     def append_made(
         self,
@@ -288,57 +275,56 @@ class Lake(StoredTables):
 
     def replace_files(
         self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str] = ()
-    ) -> int:
-        """Make a table consist of files that are in its folder, but for closed days; gives its Delta version then.
+    ) -> None:
+        """Make a table consist of files that are in its folder, but for closed days.
 
         Args:
             staying: files that it has and that stay, by their paths.
         """
-        if has_closed_days(spec, self.closed):
-            files, staying = but_for_closed(self._existing(spec), spec, files, self.closed)
-        return self._commit_replaced(spec, files, stamp, staying)
+        self._replace(spec, files, stamp, staying=staying)
 
-    def _replace_some(
-        self,
-        spec: TableSpec,
-        files: Sequence[AddedFile],
-        searched: pc.Expression | None,
-        stays: Wanted,
-        stamp: str | None,
-    ) -> int:
-        """Add files, and keep of the table's own rows those that stay, all that are not searched, and closed days."""
-        folder, closed = self._existing(spec), self.closed
-        there = self.log(spec).files
-        if has_closed_days(spec, self.closed):
-            by_path = {file.path: file for file in files}
-            of_open = part_of(folder, spec, list(by_path), from_on(spec, closed), spec.column_names)
-            files = [*(by_path[path] for path in of_open.whole), *of_open.written]
-            stays = either(stays, before(spec, closed))
-        touched = {file.path for file in files_within(spec.arrow_schema, there, searched)}
-        rest = part_of(folder, spec, sorted(touched), stays, spec.column_names, searched)
-        staying = {*(file.path for file in there if file.path not in touched), *rest.whole}
-        return self._commit_replaced(spec, files, stamp, staying, rest.written, stays)
-
-    def _commit_replaced(
+    def _replace(
         self,
         spec: TableSpec,
         files: Sequence[AddedFile],
         stamp: str | None,
-        staying: Collection[str],
-        written_anew: Sequence[AddedFile] = (),
         stays: Wanted | None = None,
-    ) -> int:
-        folder = self._existing(spec)
-        changes = changes_of(folder, spec, files, staying, stays) if spec.feeds_changes else None
-        files = [*files, *written_anew]
-        if changes is not None and not changes.num_rows:
+        searched: pc.Expression | None = None,
+        staying: Collection[str] = (),
+    ) -> None:
+        """Make a table consist of files, of its own rows of closed days, and of others that stay.
+
+        Args:
+            stays: of its own rows; None: none does.
+            searched: all rows but these stay.
+            staying: files that it has and that stay, by their paths.
+        """
+        folder, there = self._existing(spec), self.log(spec).files
+        if has_closed_days(spec, self.closed):
+            closed = before(spec, self.closed)
+            new = {file.path: file for file in files}
+            of_open = part_of(folder, spec, list(new), closed.inverted())
+            files = [*(new[path] for path in of_open.whole), *of_open.written]
+            stays = closed if stays is None else stays.beside(closed)
+        written: Sequence[AddedFile] = ()
+        if stays is not None:
+            within = [file.path for file in files_within(spec.arrow_schema, there, searched)]
+            touched = [path for path in within if path not in staying]
+            rest = part_of(folder, spec, touched, stays, searched)
+            staying = {file.path for file in there}.difference(touched).union(rest.whole)
+            written = rest.written
+        gone = [file for file in there if file.path not in staying]
+        changes = changes_of(folder, spec, files, gone, stays) if spec.feeds_changes else None
+        files = [*files, *written]
+        if changes is None:
+            delta_commits.replace(folder, files, stamp, self._fence, staying)
+        elif changes.num_rows:
+            fed = [change_action(folder, changes.schema, changes.to_batches())]
+            delta_commits.replace(folder, files, stamp, self._fence, staying, fed)
+        else:
             for file in files:
                 store_of(folder).remove(folder / file.path)
-            return delta_commits.stay(folder, stamp, self._fence)
-        if changes is None:
-            return delta_commits.replace(folder, files, stamp, self._fence, staying)
-        fed = [change_action(folder, changes.schema, changes.to_batches())]
-        return delta_commits.replace_fed(folder, files, fed, stamp, self._fence, staying)
+            delta_commits.stay(folder, stamp, self._fence)
 
     def remove(self, spec: TableSpec, column: str, values: Sequence[str]) -> None:
         """Remove the rows with one of these values in a column; where none has, nothing is committed."""
@@ -346,14 +332,14 @@ class Lake(StoredTables):
             return
         require_declared(self.path(spec), spec)
         part, there = pc.field(column).isin(list(values)), self.log(spec).files
-        touched = {file.path for file in files_within(spec.arrow_schema, there, part)}
-        rest = part_of(self.path(spec), spec, sorted(touched), but_for(part), (column,), part)
+        touched = [file.path for file in files_within(spec.arrow_schema, there, part)]
+        rest = part_of(self.path(spec), spec, touched, but_for(part, [column]), part)
         if rest.rows_left_out:
-            staying = {*(file.path for file in there if file.path not in touched), *rest.whole}
-            delta_commits.drop(self.path(spec), staying, rest.written, self._fence)
+            staying = {file.path for file in there}.difference(touched).union(rest.whole)
+            delta_commits.replace(self.path(spec), rest.written, None, self._fence, staying)
 
-    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since, stamp: str | None = None) -> int:
-        """Make the rows with the keys of rows what those say; others stay, and rows that are so already do not change.
+    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since, stamp: str | None = None) -> None:
+        """Make the rows with the keys of rows what those say; others stay, and what is so already is no change.
 
         Which rows they replace is found without a query.
 
@@ -362,23 +348,13 @@ class Lake(StoredTables):
             since: by column, the instant, in UTC, at which the rows begin: older ones need not be looked at.
             stamp: as of `replace`.
 
-        Returns:
-            The table's Delta version then.
-
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
         require_declared(self._existing(spec), spec)
-        searched = from_instants(since)
-        pieces = pieces_to_read(spec, self.files(spec, searched), searched)
-        if isinstance(rows, pa.Table) and sum(piece.size_bytes for piece in pieces) <= COMPARED_BYTES:
-            keys = differing(spec, pieces, rows, since)
-            files = self.write_rows(spec, keys)
-        else:
-            files = self.write_rows(spec, rows)
-            written = [Piece(self.path(spec) / file.path, file.size_bytes) for file in files]
-            keys = common_keys(spec, pieces, written, searched)
-        return self._replace_some(spec, files, searched, but_for_keys(spec, keys, since), stamp)
+        files = self.write_rows(spec, rows)
+        keys = read_files(spec, [self.path(spec) / file.path for file in files], spec.keys)
+        self._replace(spec, files, stamp, but_for_keys(keys, since), from_instants(since))
 
     def gather(self, spec: TableSpec) -> None:
         """Have a table's small files in few, if there are many: each is opened by whoever reads of the table.

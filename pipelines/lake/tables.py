@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
 from pipelines.lake.delta_commits import Declared, Fence, alter, create, no_fence, set_property
-from pipelines.lake.delta_log import REMOVED_KEPT, TableLog, hides_rows, read_log
+from pipelines.lake.delta_log import REMOVED_KEPT, TableLog, read_log
 from pipelines.lake.delta_table import (
     Widening,
     difference,
@@ -77,8 +77,7 @@ def require_readable(folder: Place) -> None:
         InputError: its log is damaged.
         ForeignTable: it names files elsewhere, or has properties that no version declared.
     """
-    what = odd_properties(read_log(folder).properties)
-    if what := [*what, *(["deletion vectors"] if hides_rows(folder) else ())]:
+    if what := odd_properties(read_log(folder).properties):
         raise _foreign(folder, what, "read")
 
 

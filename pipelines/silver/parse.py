@@ -18,7 +18,7 @@ from pipelines.base.fingerprint import grammar_fingerprint
 from pipelines.bronze.quarantine import custody
 from pipelines.grammars.clock import CLOCK_COLUMNS, by_group, set_backs
 from pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
-from pipelines.lake.dated import part_of
+from pipelines.lake.dated import Wanted, part_of
 from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import Stored
 from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
@@ -106,7 +106,7 @@ def _empty_outdated(lake: Lake, grammar: str) -> bool:
 def _empty_but_for(lake: Lake, spec: TableSpec, file_ids: list[str], stamp: str) -> None:
     """Take all rows out of a table but those of some files."""
     paths = [file.path for file in lake.log(spec).files] if file_ids else []
-    part = part_of(lake.path(spec), spec, paths, partial(_is_of, file_ids=file_ids), ("file_id",))
+    part = part_of(lake.path(spec), spec, paths, Wanted(("file_id",), partial(_is_of, file_ids=file_ids)))
     lake.replace_files(spec, part.written, stamp, part.whole)
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from typing import Final, NamedTuple
 
@@ -37,8 +37,8 @@ from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.lake.changes import deletions
 from pipelines.lake.clusters import ClusterFile, ClusterInstants, cluster_named
-from pipelines.lake.dated import Wanted, columns_of_date, from_on, part_of, rows_left_out
-from pipelines.lake.delta_commits import Fence, append, drop, replace_fed
+from pipelines.lake.dated import Wanted, before, part_of, rows_in
+from pipelines.lake.delta_commits import Fence, append, replace
 from pipelines.lake.stored_tables import StoredTables
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import create_table
@@ -78,7 +78,6 @@ class Retained(NamedTuple):
 
     spec: TableSpec
     wanted: Wanted
-    columns: tuple[str, ...]  #: those that `wanted` looks at
     #: which rows may go, for files without such a row, which are not opened; None: any
     among: pc.Expression | None = None
 
@@ -176,19 +175,18 @@ def _stays_of(
     if cuts.bronze_us is not None:
         bounds = _bounds(files, anchors, cuts.bronze_us)
         gone = [row["file_id"] for row in files if _is_over(row, bounds)]
-        yield Retained(LOG_LINES, partial(_is_none_of, ids=gone), ("file_id",))
+        yield Retained(LOG_LINES, Wanted(("file_id",), lambda rows: pc.invert(is_in(rows.column("file_id"), gone))))
     if cuts.silver_us is not None:
         bounds = _bounds(files, anchors, cuts.silver_us)
         for spec in (spec for spec in silver.TABLES if spec.dated_by):
-            rare = _RARE.get(spec.full_name, ())
-            wanted = partial(_stays, bounds=bounds, is_rare=_IS_RARE.get(spec.full_name))
+            young, rare = _young(bounds), _RARE.get(spec.full_name)
             among = of_clusters & (pc.field("time") < instant(cuts.silver_us))
-            yield Retained(spec, wanted, ("cluster_id", "broker_id", "time", *rare), among)
+            yield Retained(spec, young if rare is None else young.beside(rare), among)
     if cuts.gold_us is not None:
         instants = ClusterInstants(dict.fromkeys(anchors, cuts.gold_us))
         for spec in (spec for spec in TABLES if spec.layer == "gold" and spec.dated_by):
             old = reduce(or_, (pc.field(name) < instant(cuts.gold_us) for name in spec.dated_by))
-            yield Retained(spec, from_on(spec, instants), columns_of_date(spec), of_clusters & old)
+            yield Retained(spec, before(spec, instants).inverted(), of_clusters & old)
         findings = dicts(lake.rows(VIOLATIONS, "finding_id", "cluster_id", "time"))
         ids = [
             row["finding_id"]
@@ -196,15 +194,15 @@ def _stays_of(
             if row["cluster_id"] not in anchors or row["time"] is None or row["time"] >= cuts.gold_us
         ]
         for spec in (VIOLATIONS, EVIDENCE):
-            yield Retained(spec, partial(_is_one_of, ids=ids), ("finding_id",))
+            yield Retained(spec, Wanted(("finding_id",), lambda rows: is_in(rows.column("finding_id"), ids)))
 
 
 def counted(root: Place, plan: Plan) -> list[tuple[str, int]]:
     """Rows that go, by table; nothing is written."""
     lake = StoredTables(root)
     counts = []
-    for spec, wanted, names, among in plan.stays:
-        count = rows_left_out(lake.path(spec), spec, _paths(lake, spec, among), wanted, names)
+    for spec, wanted, among in plan.stays:
+        count = rows_in(lake.path(spec), spec, _paths(lake, spec, among), wanted.inverted())
         counts += [(spec.full_name, count)] if count else []
     return counts
 
@@ -250,19 +248,19 @@ def _newest(lake: StoredTables) -> dict[str | None, Row]:
 
 
 def _drop(lake: StoredTables, stays: Retained, fence: Fence) -> int:
-    spec, wanted, names, among = stays
+    spec, wanted, among = stays
     folder, searched = lake.path(spec), _paths(lake, spec, among)
-    part = part_of(folder, spec, searched, wanted, names)
+    part = part_of(folder, spec, searched, wanted)
     there, written = {*_paths(lake, spec)}, part.written
     gone = {*searched}.difference(part.whole)
     if part.mixed and spec.feeds_changes:
         # By itself: where a commit names changed rows, readers of the feed look at these alone.
         changes = [deletions(folder, spec, part.mixed, wanted)]
-        replace_fed(folder, written, changes, None, fence, there.difference(part.mixed))
+        replace(folder, written, None, fence, there.difference(part.mixed), changes)
         there.update(file.path for file in written)
         there, gone, written = there.difference(part.mixed), gone.difference(part.mixed), ()
     if gone:
-        drop(folder, there - gone, written, fence)
+        replace(folder, written, None, fence, there - gone)
     return part.rows_left_out
 
 
@@ -291,35 +289,21 @@ def _is_over(row: Row, bounds: Mapping[str, int]) -> bool:
     return last_us is not None and last_us < bounds[f"{row['cluster_id'] or UNKNOWN_CLUSTER}|{broker_id}"]
 
 
-def _stays(rows: pa.RecordBatch, bounds: Mapping[str, int], is_rare: Wanted | None) -> pa.Array:
-    broker = pc.fill_null(rows.column("broker_id"), -1).cast(pa.string())
-    bound = look_up(bounds, pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|"), pa.int64())
-    young = pc.fill_null(pc.greater_equal(rows.column("time").cast(pa.int64()), bound), True)
-    return young if is_rare is None else pc.or_(young, is_rare(rows))
+def _young(bounds: Mapping[str, int]) -> Wanted:
+    """Rows from the bound of their broker on."""
 
+    def are_young(rows: pa.RecordBatch) -> pa.Array:
+        broker = pc.fill_null(rows.column("broker_id"), -1).cast(pa.string())
+        bound = look_up(bounds, pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|"), pa.int64())
+        return pc.fill_null(pc.greater_equal(rows.column("time").cast(pa.int64()), bound), True)
 
-def _names_a_transaction(rows: pa.RecordBatch) -> pa.Array:
-    return pc.is_valid(rows.column("transactional_id"))
-
-
-def _is_of_a_restart(rows: pa.RecordBatch) -> pa.Array:
-    return pc.is_in(rows.column("source"), pa.array(_RARE_WATERMARKS))
+    return Wanted(("cluster_id", "broker_id", "time"), are_young)
 
 
 #: Rows of traffic that stay whatever their age: what premises rest on, and what followers truncate by.
-_RARE: Final[Mapping[str, tuple[str, ...]]] = {
-    silver.REQUESTS.full_name: ("transactional_id",),
-    silver.HIGH_WATERMARKS.full_name: ("source",),
+_RARE: Final[Mapping[str, Wanted]] = {
+    silver.REQUESTS.full_name: Wanted(("transactional_id",), lambda rows: pc.is_valid(rows.column("transactional_id"))),
+    silver.HIGH_WATERMARKS.full_name: Wanted(
+        ("source",), lambda rows: pc.is_in(rows.column("source"), pa.array(_RARE_WATERMARKS))
+    ),
 }
-_IS_RARE: Final[Mapping[str, Wanted]] = {
-    silver.REQUESTS.full_name: _names_a_transaction,
-    silver.HIGH_WATERMARKS.full_name: _is_of_a_restart,
-}
-
-
-def _is_none_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
-    return pc.invert(is_in(rows.column("file_id"), ids))
-
-
-def _is_one_of(rows: pa.RecordBatch, ids: Sequence[str]) -> pa.Array:
-    return is_in(rows.column("finding_id"), ids)

@@ -18,10 +18,12 @@ from pyspark.testing import assertDataFrameEqual
 
 from pipelines.base.errors import InputError, LakeError, SchemaMismatch
 from pipelines.base.threads import concurrently
+from pipelines.lake.delta_commits import no_fence
 from pipelines.lake.delta_log import read_log, type_name
 from pipelines.lake.delta_table import stored_schema, table_properties
 from pipelines.lake.lake import Lake
 from pipelines.lake.table_files import rows_table
+from pipelines.lake.tables import bring_up
 from pipelines.spark.spark_jobs import step
 from schemas import bronze, silver
 from schemas.catalog import TABLES
@@ -60,6 +62,10 @@ def rows(spark: SparkSession) -> Rows:
     return make
 
 
+def as_delta_reads(lake: Lake, spec: TableSpec, **options: str) -> DataFrame:
+    return lake.spark.read.format("delta").options(**options).load(str(lake.path(spec)))
+
+
 def _offsets(lake: Lake) -> list[int]:
     return sorted(row.offset for row in lake.read(SPEC).collect())
 
@@ -67,7 +73,7 @@ def _offsets(lake: Lake) -> list[int]:
 def test_a_table_is_made_in_one_commit_as_declared(lake: Lake) -> None:
     assert lake.create([SPEC]) == [SPEC]
     assert lake.versions() == {"silver.samples": 0}
-    schema = lake.read(SPEC).schema
+    schema = as_delta_reads(lake, SPEC).schema
     assert [field.name for field in schema.fields if not field.nullable] == ["topic", "offset"]
     assert schema["offset"].metadata["comment"] == "Offset"
     log = (lake.path(SPEC) / "_delta_log" / f"{0:020}.json").read_text(encoding="utf-8")
@@ -90,7 +96,7 @@ def test_every_declared_table_can_be_created(lake: Lake) -> None:
     assert lake.create(specs) == []
     assert set(lake.versions().values()) == {0}
     for spec in specs:
-        assert lake.read(spec).schema == stored_schema(spec)
+        assert as_delta_reads(lake, spec).schema == stored_schema(spec)
 
 
 #: A table of each kind: of a layer, with checks or without.
@@ -164,7 +170,7 @@ def test_replacing_a_part_leaves_the_rest_and_can_be_repeated(lake: Lake, rows: 
         assert _offsets(lake) == [3, 4, 5]
     lake.replace(SPEC, rows([9]))
     assert _offsets(lake) == [9]
-    assert lake.spark.read.format("delta").load(str(lake.path(SPEC))).schema == stored_schema(SPEC)
+    assert as_delta_reads(lake, SPEC).schema == stored_schema(SPEC)
 
 
 def test_a_table_of_no_rows_says_whose_they_are(lake: Lake, rows: Rows) -> None:
@@ -254,7 +260,7 @@ OTHERS = {
 def test_a_table_whose_rows_would_have_to_change_is_refused(lake: Lake, rows: Rows, other: str) -> None:
     lake.replace(SPEC, rows([0]).withColumn("broker_id", lit(None).cast("int")))
     with pytest.raises(SchemaMismatch, match=r"silver\.samples.*--lake"):
-        lake.create([OTHERS[other]])
+        bring_up(lake.path(SPEC), OTHERS[other], no_fence)
     assert lake.versions() == {"silver.samples": 1}
 
 
@@ -266,7 +272,7 @@ def test_a_table_becomes_what_another_declaration_says_of_its_rows(lake: Lake, r
         columns=(first, column("leader", INT, "Leader"), *rest[:1], required("broker_id", INT, "Broker"), *rest[2:]),
         checks={"offset_positive": "offset >= 1"},
     )
-    assert lake.create([other]) == []
+    bring_up(lake.path(SPEC), other, no_fence)
     path = str(lake.path(SPEC))
     assert spark.read.format("delta").load(path).schema == stored_schema(other)
     for read in (lake.read(other), spark.read.format("delta").load(path)):
@@ -282,13 +288,15 @@ def test_a_table_becomes_what_another_declaration_says_of_its_rows(lake: Lake, r
 
 def test_words_may_change(lake: Lake) -> None:
     lake.create([SPEC])
-    assert lake.create([dataclasses.replace(SPEC, comment="Another comment.", properties={})]) == []
+    other = dataclasses.replace(SPEC, comment="Another comment.", properties={})
+    assert bring_up(lake.path(SPEC), other, no_fence) is None
 
 
 def test_a_table_that_was_altered_to_fit_is_taken(lake: Lake, spark: SparkSession) -> None:
     lake.create([SPEC])
     spark.sql(f"ALTER TABLE delta.`{lake.path(SPEC)}` ADD COLUMN (leader INT)")
-    assert lake.create([dataclasses.replace(SPEC, columns=(*SPEC.columns, column("leader", INT, "Leader")))]) == []
+    other = dataclasses.replace(SPEC, columns=(*SPEC.columns, column("leader", INT, "Leader")))
+    assert bring_up(lake.path(SPEC), other, no_fence) is None
 
 
 def test_rows_of_another_shape_are_refused(lake: Lake, rows: Rows) -> None:
@@ -306,7 +314,7 @@ def test_the_order_of_columns_does_not_matter(lake: Lake, rows: Rows) -> None:
 def test_an_older_version_can_be_read(lake: Lake, rows: Rows) -> None:
     lake.append_once(SPEC, rows([1]), "app 1")
     lake.replace(SPEC, rows([2]))
-    assert [row.offset for row in lake.read(SPEC, version=1).collect()] == [1]
+    assert [row.offset for row in as_delta_reads(lake, SPEC, versionAsOf="1").collect()] == [1]
 
 
 def test_reading_what_is_not_there(lake: Lake) -> None:
@@ -323,38 +331,32 @@ def test_a_file_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_what_is_read_is_what_delta_reads(spark: SparkSession, rows: Rows, tmp_path: Path) -> None:
-    """With few files and with many, with rows that a vector hides, and in a folder whose name is a pattern."""
+    """With few files and with many, and in a folder whose name is a pattern."""
     lake = Lake(spark, tmp_path / "a [b] {c}*")
     lake.replace(SPEC, rows(range(10)))
     for number in range(10, 13):
         lake.append_once(SPEC, rows([number]).coalesce(1), str(number))
-    assert _delta_is_asked(lake) is False
     assert _offsets(lake) == _offsets_by_delta(lake) == list(range(13))
     replace_part(lake, rows([100]), pc.field("offset") >= 12)
     assert _offsets(lake) == _offsets_by_delta(lake) == [*range(12), 100]
 
     lake.append_once(SPEC, rows(range(200, 233)).repartition(33, "offset"), "many")
     lake.append_once(SPEC, rows(range(300, 333)).repartition(33, "offset"), "more")
-    assert _delta_is_asked(lake) is True
     assert _offsets(lake) == _offsets_by_delta(lake)
 
-    other = Lake(spark, tmp_path / "hidden")
-    other.replace(SPEC, rows(range(10)).coalesce(1))
-    name = sql_name(other.path(SPEC))
+
+def test_a_table_of_which_rows_are_hidden_is_refused(lake: Lake, spark: SparkSession, rows: Rows) -> None:
+    lake.replace(SPEC, rows(range(10)).coalesce(1))
+    name = sql_name(lake.path(SPEC))
     off = "'delta.enableChangeDataFeed' = 'false', 'delta.enableDeletionVectors' = 'true'"
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({off})")
     spark.sql(f"DELETE FROM {name} WHERE offset = 3")
-    assert _delta_is_asked(other) is True
-    assert _offsets(other) == _offsets_by_delta(other) == [0, 1, 2, *range(4, 10)]
-
-
-def _delta_is_asked(lake: Lake) -> bool:
-    leaf = lake.read(SPEC)._jdf.queryExecution().analyzed().collectLeaves().head()
-    return str(leaf.relation().location().getClass().getSimpleName()) != "InMemoryFileIndex"
+    with pytest.raises(InputError, match=r"has features that a lake's tables do not have .*DROP FEATURE"):
+        lake.read(SPEC)
 
 
 def _offsets_by_delta(lake: Lake) -> list[int]:
-    return sorted(row.offset for row in lake.spark.read.format("delta").load(str(lake.path(SPEC))).collect())
+    return sorted(row.offset for row in as_delta_reads(lake, SPEC).collect())
 
 
 def test_the_log_alone_tells_what_spark_counts(lake: Lake, rows: Rows) -> None:
@@ -365,27 +367,11 @@ def test_the_log_alone_tells_what_spark_counts(lake: Lake, rows: Rows) -> None:
     lake.append_once(SPEC, rows([11, 12]), "app 1")
     log = read_log(lake.path(SPEC))
     assert log.rows == lake.read(SPEC).count() == 10
-    assert (log.version, log.stamp) == (4, "app 1")
+    assert (log.version, lake.stamp(SPEC)) == (4, "app 1")
     assert log.size_bytes == sum((lake.path(SPEC) / file.path).stat().st_size for file in log.files)
     told = lake.spark.read.format("delta").load(str(lake.path(SPEC)))
     assert StructType.fromJson(dict(log.schema)) == told.schema
     assert [type_name(field["type"]) for field in log.schema["fields"]] == [kind for _, kind in told.dtypes]
-
-
-def test_the_log_is_followed_through_checkpoints_and_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "lake" / "silver" / "deleted from"
-    spark.sql(
-        f"CREATE TABLE {sql_name(path)} (id BIGINT, part STRING) USING delta PARTITIONED BY (part) TBLPROPERTIES "
-        "('delta.enableDeletionVectors' = 'true', 'delta.checkpointInterval' = '3')"
-    )
-    spark.range(100).withColumn("part", lit("a b")).coalesce(1).write.format("delta").mode("append").save(str(path))
-    for identity in (3, 5, 7):
-        spark.sql(f"DELETE FROM {sql_name(path)} WHERE id = {identity}")
-    for commit in (path / "_delta_log").glob("*[012].json"):
-        commit.unlink()  # as Delta's own clean-up does once there is a checkpoint
-    log = read_log(path)
-    assert (log.rows, log.version, len(log.files)) == (97, 4, 1)
-    assert (path / log.files[0].path).is_file()
 
 
 def test_gold_tables_feed_their_changes(lake: Lake, spark: SparkSession) -> None:
@@ -404,12 +390,12 @@ def test_a_lake_from_before_the_change_feed_is_taken_and_gets_it(lake: Lake, row
     older = dataclasses.replace(SPEC, properties={})
     lake.create([older])
     lake.replace(older, rows([1]), stamp="run-1")
-    assert lake.create([SPEC]) == []
+    bring_up(lake.path(SPEC), SPEC, no_fence)
     assert read_log(lake.path(SPEC)).properties["delta.enableChangeDataFeed"] == "true"
     assert (lake.stamp(SPEC), _offsets(lake)) == ("run-1", [1])
     version = lake.versions()
-    assert lake.create([SPEC]) == []
-    assert lake.create([older]) == []
+    for spec in (SPEC, older):
+        bring_up(lake.path(SPEC), spec, no_fence)
     assert lake.versions() == version
 
 

@@ -81,12 +81,13 @@ def test_small_files_are_compacted_once(small_files: Lake) -> None:
     assert said.splitlines()[1].split("\t") == ["state.positions", "8", "1", "0", "0 B"]
     log = read_log(lake.path(SPEC))
     assert (len(log.files), log.version) == (1, version + 1)
-    assert (log.stamp, lake.stamp(SPEC)) == ("run-1", "run-1")
+    assert lake.stamp(SPEC) == "run-1"
     assert _rows(lake) == rows
     feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version + 1)
     assert feed.load(str(lake.path(SPEC))).isEmpty()
     # Versions within the retention are still there.
-    assert lake.read(SPEC, version=version).count() == SMALL_FILES_MIN
+    then = lake.spark.read.format("delta").option("versionAsOf", version).load(str(lake.path(SPEC)))
+    assert then.count() == SMALL_FILES_MIN
 
     console = _maintain(lake)
     assert console.texts("table") == []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.lake.dated import part_of
+from pipelines.lake.dated import Wanted, part_of
 from pipelines.lake.parquet import read_files
 from pipelines.lake.tables import create_table
 from schemas.table import LONG, TIMESTAMP, TableSpec, column
@@ -47,8 +47,8 @@ def test_what_is_not_searched_stays(
         return pc.invert(pa.array(gone, pa.bool_()))
 
     searched = pc.field("time") >= pa.scalar(at(since), pa.timestamp("us", "UTC"))
-    part = part_of(folder, SPEC, paths, wanted, SPEC.column_names, searched)
-    oracle = part_of(folder, SPEC, paths, wanted, SPEC.column_names)
+    rows = Wanted(SPEC.column_names, wanted)
+    part, oracle = (part_of(folder, SPEC, paths, rows, where) for where in (searched, None))
     assert (part.whole, part.mixed, part.rows_left_out) == (oracle.whole, oracle.mixed, oracle.rows_left_out)
     read = [
         read_files(SPEC, [folder / file.path for file in which.written], SPEC.column_names) for which in (part, oracle)

@@ -8,7 +8,6 @@ from functools import reduce
 from operator import and_, or_
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,10 +91,3 @@ def test_files_of_other_times_and_brokers_are_left_out(tmp_path: Path):
 def test_a_file_without_statistics_is_always_read():
     bare = [DataFile("part-0", 1, None), DataFile("part-1", 1, 1)]
     assert files_within(SPEC.arrow_schema, bare, pc.field("time") >= MOMENT) == bare
-
-
-def test_instants_that_name_no_zone_bound_nothing():
-    stats = {"numRecords": 1, "minValues": {"time": "2020-01-01T00:00:00.000"}, "nullCount": {"time": 0}}
-    stats["maxValues"] = stats["minValues"]
-    bare = [DataFile("part-0", 1, 1, stats=stats)]
-    assert files_within(pa.schema(SPEC.arrow_schema), bare, pc.field("time") >= MOMENT) == bare

@@ -109,7 +109,7 @@ def test_a_checkpoint_stands_for_the_commits_before_it(lake: Path) -> None:
     _commit(runs, 2, _add("b.parquet", 1), userMetadata="run-2")
     assert (read_log(runs).rows, read_log(runs).version, [*stamps_of(runs)]) == (8, 2, [(2, "run-2")])
     _commit(runs, 4)
-    with pytest.raises(InputError, match="cannot be read .*restore it, or remove the table"):
+    with pytest.raises(InputError, match=r"cannot be read .*restore it, or remove the table"):
         read_log(runs)
 
 
