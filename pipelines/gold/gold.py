@@ -13,7 +13,6 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from pipelines.base.config import Config
 from pipelines.base.errors import LakeError
@@ -30,8 +29,8 @@ from pipelines.kafka.seals import Broker, Seal, Start
 from pipelines.lake.digests import drop_outdated
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
-from pipelines.lake.staged import Beside, Staged, as_declared, remove_staging
-from pipelines.metrics.stage import metrics_since_us, write_broker_metrics
+from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
+from pipelines.lake.staged import Beside, Staged, remove_staging
 from pipelines.replay.carried import Plan, plan, write_folds
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
@@ -189,55 +188,33 @@ def _operations(
             lake.empty(spec, run_id)
         return {}, lambda: None, [], None
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
-    made_anew = (gold.DELAYED_OPERATIONS, SHARE_OPERATIONS, ISR_TIMELINE) if todo.whole else (ISR_TIMELINE,)
-    made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, made_anew, metrics_us))
+    into = (gold.DELAYED_OPERATIONS, SHARE_OPERATIONS, ISR_TIMELINE)
+    made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, into, metrics_us))
     files = made.operations.files(gold.DELAYED_OPERATIONS.name)
-    late = settled(lake, made.operations, limits, premises.contexts)
-    since = None
+    if (late := settled(lake, made.operations, limits, premises.contexts)) is not None:
+        files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
+    of_shares, isr = made.operations.files(SHARE_OPERATIONS.name), made.partitions.files(ISR_TIMELINE.name)
     for spec in FOLLOWER_TABLES:
         lake.replace_files(spec, made.ground.tables.files(spec.name), run_id)
+    since = None
     if todo.whole:
-        if late is not None:
-            files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
         lake.replace_files(gold.DELAYED_OPERATIONS, files, run_id)
-        lake.replace_files(SHARE_OPERATIONS, made.operations.files(SHARE_OPERATIONS.name), run_id)
-        lake.replace_files(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), run_id)
+        lake.replace_files(SHARE_OPERATIONS, of_shares, run_id)
+        lake.replace_files(ISR_TIMELINE, isr, run_id)
     else:
-        _merge_shares(lake, made.operations, run_id)
         since = made.operations.least("arrival_time", gold.DELAYED_OPERATIONS.name, UNDECIDED)
-        if since is None:
-            lake.stay(gold.DELAYED_OPERATIONS, run_id)
-        else:
-            rows = _to_merge(made.operations, late)
-            lake.merge(gold.DELAYED_OPERATIONS, rows, {"arrival_time": since}, run_id)
-        lake.replace_part(ISR_TIMELINE, made.partitions.files(ISR_TIMELINE.name), _undecided(todo), run_id)
+        lake.merge_files(gold.DELAYED_OPERATIONS, files, "arrival_time", run_id)
+        lake.merge_files(SHARE_OPERATIONS, of_shares, "arrival_time", run_id)
+        lake.replace_part(ISR_TIMELINE, isr, _undecided(todo), run_id)
 
     blame = replica_blame(lake, config.latency, since, run_id)
     return made.seals, partial(write_folds, lake, todo, made, run_id), [blame], made.ground.tables
-
-
-def _merge_shares(lake: Lake, operations: Staged, run_id: str) -> None:
-    since = operations.least("arrival_time", SHARE_OPERATIONS.name)
-    if since is None:
-        lake.stay(SHARE_OPERATIONS, run_id)
-    else:
-        rows = as_declared(SHARE_OPERATIONS, operations.rows(SHARE_OPERATIONS.name))
-        lake.merge(SHARE_OPERATIONS, rows, {"arrival_time": since}, run_id)
 
 
 def _provisional_us(todo: Plan) -> int:
     """The earliest instant of which new files may tell something new; 0: all is made anew."""
     anew = (start.seal for broker, start in todo.starts.items() if broker in todo.new_files or start.is_first)
     return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
-
-
-def _to_merge(operations: Staged, late: DataFrame | None) -> DataFrame:
-    """Rows of ``gold.delayed_operations``."""
-    spec = gold.DELAYED_OPERATIONS
-    rows = operations.rows(spec.name)
-    if late is not None:
-        rows = rows.unionByName(late)
-    return as_declared(spec, rows)
 
 
 def _undecided(todo: Plan) -> pc.Expression:
@@ -288,16 +265,4 @@ def _phases(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
 
 def _merge_phases(lake: Lake, file_ids: Set[str], run_id: str) -> None:
     """Add the phases of the requests in some files."""
-    _merge(lake, gold.REQUEST_PHASES, once(_phases_of_files(lake, file_ids)), "line_time", run_id)
-
-
-def _merge(lake: Lake, spec: TableSpec, rows: DataFrame, by: str, run_id: str) -> None:
-    """Merge rows into a table, of which nothing before the first of them is looked at."""
-    rows = rows.persist()
-    # Without a bound each hour's merge would look through the whole of the largest gold table.
-    first_us = rows.agg(F.unix_micros(F.min(by))).collect()[0][0]
-    if first_us is None:
-        lake.stay(spec, run_id)
-    else:
-        lake.merge(spec, rows, {by: instant(first_us)}, run_id)
-    rows.unpersist()
+    lake.merge(gold.REQUEST_PHASES, once(_phases_of_files(lake, file_ids)), "line_time", run_id)

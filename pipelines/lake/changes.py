@@ -13,9 +13,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake.dated import Wanted
 from pipelines.lake.delta_log import DataFile
 from pipelines.lake.parquet import Piece, columns_schema, read_pieces
+from pipelines.lake.row_parts import Wanted
 from pipelines.lake.table_files import AddedFile
 from pipelines.lake.table_queries import answer
 from pipelines.storage.place import Place

@@ -31,12 +31,11 @@ from pipelines.base.threads import concurrently
 from pipelines.lake import delta_commits
 from pipelines.lake.changes import change_action, changes_of
 from pipelines.lake.constraints import constraints_kept
-from pipelines.lake.dated import Wanted, before, but_for, has_closed_days, part_of, rows_in
-from pipelines.lake.merging import Since, but_for_keys, from_instants
 from pipelines.lake.parquet import read_files
+from pipelines.lake.row_parts import Wanted, before, but_for, but_for_keys, has_closed_days, part_of, rows_in
 from pipelines.lake.skipping import files_within
 from pipelines.lake.stored_tables import StoredTables
-from pipelines.lake.table_files import ADDED_SCHEMA, AddedFile, declared, files_writer, rows_writer, write_rows
+from pipelines.lake.table_files import ADDED_SCHEMA, AddedFile, declared, files_writer, least, rows_writer, write_rows
 from pipelines.lake.tables import create_table, hadoop_path, make_lake, require_declared
 from pipelines.spark.spark_jobs import described, with_settings
 from pipelines.spark.tasks import Work, in_tasks
@@ -105,15 +104,8 @@ class Lake(StoredTables):
         if not self.exists(spec):
             raise InputError(self.root, f"holds no table {spec.full_name}", "ingest and parse logs into it first")
         # Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
-        return self._parquet(spec, [file.place for file in self.files(spec)])
-
-    def rows_of_files(self, spec: TableSpec, files: Sequence[AddedFile]) -> DataFrame:
-        """The rows of files that tasks have written."""
-        return self._parquet(spec, [self.path(spec) / file.path for file in files])
-
-    def _parquet(self, spec: TableSpec, files: Iterable[Place]) -> DataFrame:
         # Spark takes paths for patterns.
-        paths = [_PATTERN.sub(r"\\\g<0>", hadoop_path(path)) for path in files]
+        paths = [_PATTERN.sub(r"\\\g<0>", hadoop_path(file.place)) for file in self.files(spec)]
         if not paths:
             return self.spark.createDataFrame([], spec.worker_schema)
         return self.spark.read.schema(spec.worker_schema).parquet(*paths)
@@ -338,23 +330,35 @@ class Lake(StoredTables):
             staying = {file.path for file in there}.difference(touched).union(rest.whole)
             delta_commits.replace(self.path(spec), rest.written, None, self._fence, staying)
 
-    def merge(self, spec: TableSpec, rows: DataFrame | pa.Table, since: Since, stamp: str | None = None) -> None:
-        """Make the rows with the keys of rows what those say; others stay, and what is so already is no change.
-
-        Which rows they replace is found without a query.
-
-        Args:
-            rows: with distinct keys.
-            since: by column, the instant, in UTC, at which the rows begin: older ones need not be looked at.
-            stamp: as of `replace`.
+    def merge(
+        self, spec: TableSpec, rows: DataFrame | pa.Table, by: str | None = None, stamp: str | None = None
+    ) -> None:
+        """As `merge_files`, of rows that are written first.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        require_declared(self._existing(spec), spec)
-        files = self.write_rows(spec, rows)
-        keys = read_files(spec, [self.path(spec) / file.path for file in files], spec.keys)
-        self._replace(spec, files, stamp, but_for_keys(keys, since), from_instants(since))
+        self.merge_files(spec, self.write_rows(spec, rows), by, stamp)
+
+    def merge_files(self, spec: TableSpec, files: Sequence[AddedFile], by: str | None, stamp: str | None) -> None:
+        """Make the rows with the keys of files in the table's folder what those say; what is so already is no change.
+
+        Which rows they replace is found without a query. Others stay; where there are no files, a commit says so.
+
+        Args:
+            files: with distinct keys.
+            by: column of an instant that statistics are kept of: older rows than all of the new ones are not looked at.
+            stamp: as of `replace`.
+        """
+        folder = self._existing(spec)
+        require_declared(folder, spec)
+        if not files:
+            delta_commits.stay(folder, stamp, self._fence)
+            return
+        keys = read_files(spec, [folder / file.path for file in files], spec.keys)
+        since = None if by is None else least(files, by)
+        searched = None if by is None else pc.field(by) >= pa.scalar(since, pa.timestamp("us", "UTC"))
+        self._replace(spec, files, stamp, but_for_keys(keys, by, since), searched)
 
     def gather(self, spec: TableSpec) -> None:
         """Have a table's small files in few, if there are many: each is opened by whoever reads of the table.

@@ -12,16 +12,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-import orjson
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Blobs, Lake
 from pipelines.lake.parquet import Stored, read_files
 from pipelines.lake.readings import Reading, RowsOf
-from pipelines.lake.table_files import AddedFile
+from pipelines.lake.table_files import AddedFile, least
 from pipelines.storage.place import STAGING, Place
 from pipelines.storage.store import store_of
 from schemas.table import TableSpec
@@ -45,9 +43,7 @@ class Staged:
         Args:
             tables: all that have rows if not given.
         """
-        files = [file for file in self._files if not tables or file.table in tables]
-        instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
-        return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
+        return least([file for file in self._files if not tables or file.table in tables], column)
 
     def table(self, table: str, *columns: str) -> pa.Table:
         """Columns of the rows of a table that the driver can hold, read without a query."""
@@ -64,15 +60,6 @@ class Staged:
         spec = self._specs[table]
         files = tuple(Stored(self._lake.path(spec) / file.path, file.size_bytes) for file in self.files(table))
         return Reading(spec, spec.column_names, rows_of, files=files)
-
-    def rows(self, table: str) -> DataFrame:
-        """Rows of a table."""
-        return self._lake.rows_of_files(self._specs[table], self.files(table))
-
-
-def as_declared(spec: TableSpec, rows: DataFrame) -> DataFrame:
-    """Rows whose arrays hold no null, for Delta's own writer: for all that Spark knows, those that it read may."""
-    return rows.select(*spec.column_names).mapInArrow(lambda batches: batches, spec.worker_schema)
 
 
 class Staging:

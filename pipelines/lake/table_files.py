@@ -79,6 +79,12 @@ class AddedFile(NamedTuple):
         }
 
 
+def least(files: Sequence[AddedFile], column: str) -> datetime | None:
+    """An instant that none in a column lies before, and hardly any long after; None where there is none."""
+    instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
+    return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
+
+
 def rows_table(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Rows that the driver made, with values in the order of the table's columns."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)

@@ -18,10 +18,10 @@ from pipelines.base.fingerprint import grammar_fingerprint
 from pipelines.bronze.quarantine import custody
 from pipelines.grammars.clock import CLOCK_COLUMNS, by_group, set_backs
 from pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
-from pipelines.lake.dated import Wanted, part_of
 from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import Stored
 from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from pipelines.lake.row_parts import Wanted, part_of
 from pipelines.spark.tasks import Work
 from schemas import bronze, silver
 from schemas.quality import QUALITY_RESULTS

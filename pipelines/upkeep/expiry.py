@@ -37,8 +37,8 @@ from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.lake.changes import deletions
 from pipelines.lake.clusters import ClusterFile, ClusterInstants, cluster_named
-from pipelines.lake.dated import Wanted, before, part_of, rows_in
 from pipelines.lake.delta_commits import Fence, append, replace
+from pipelines.lake.row_parts import Wanted, before, part_of, rows_in
 from pipelines.lake.stored_tables import StoredTables
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import create_table

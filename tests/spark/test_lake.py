@@ -144,7 +144,7 @@ def test_check_constraints_hold_from_the_first_write_on(lake: Lake, rows: Rows) 
         lake.append_once(SPEC, rows([-1]), "batch")
     for merged_as in MERGED_AS.values():
         with pytest.raises(LakeError, match=r"^silver\.samples: CHECK constraint offset_not_negative.* offset -1$"):
-            lake.merge(SPEC, merged_as(rows([-1])), {})
+            lake.merge(SPEC, merged_as(rows([-1])))
     assert lake.versions() == {"silver.samples": 0}
 
 
@@ -155,7 +155,7 @@ def test_null_is_refused_where_declared(lake: Lake, spark: SparkSession) -> None
     with pytest.raises(LakeError, match=r"^silver\.samples: Column 'topic' is declared non-nullable"):
         lake.append_once(SPEC, df, "batch")
     with pytest.raises(LakeError, match=r"^silver\.samples: Column 'topic' is declared non-nullable"):
-        lake.merge(SPEC, df, {})
+        lake.merge(SPEC, df)
     assert _offsets(lake) == []
 
 
@@ -193,7 +193,7 @@ def test_a_stamp_is_that_of_the_latest_commit_that_has_one(lake: Lake, rows: Row
     assert lake.stamp(SPEC) == "run-1"
     replace_part(lake, rows([2]), pc.field("topic") == "t", "run-2")
     assert lake.stamp(SPEC) == "run-2"
-    lake.merge(SPEC, rows([3]), {})
+    lake.merge(SPEC, rows([3]))
     assert lake.stamp(SPEC) == "run-2"
     assert list(lake.stamps(SPEC)) == [(2, "run-2"), (1, "run-1")]
 
@@ -209,8 +209,8 @@ def test_replacing_a_part_refuses_rows_of_another(lake: Lake, rows: Rows) -> Non
 def test_a_merge_changes_what_differs_and_nothing_else(lake: Lake, rows: Rows, way: str) -> None:
     merged_as = MERGED_AS[way]
     for _ in range(2):
-        lake.merge(SPEC, merged_as(rows([1, 2])), {})
-    lake.merge(SPEC, merged_as(rows([2, 3], broker_id=9)), {}, "run-1")
+        lake.merge(SPEC, merged_as(rows([1, 2])))
+    lake.merge(SPEC, merged_as(rows([2, 3], broker_id=9)), None, "run-1")
     assert lake.stamp(SPEC) == "run-1"
     assert {(row.offset, row.broker_id) for row in lake.read(SPEC).collect()} == {(1, 1), (2, 9), (3, 9)}
     feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
@@ -234,8 +234,7 @@ def test_a_merge_looks_at_no_older_rows(lake: Lake, spark: SparkSession, are_of_
     lake.append_once(spec, pa.concat_tables([at(2, 2, 1), at(3, 9, 1)]), "both")
     old = read_log(lake.path(spec)).files[0].path
     new = pa.concat_tables([at(2, 9, 7), at(3, 9, 7)])
-    since = {"time": datetime(2026, 1, 1, 5, tzinfo=UTC)}
-    lake.merge(spec, spark.createDataFrame(new.to_pylist(), stored_schema(spec)) if are_of_tasks else new, since)
+    lake.merge(spec, spark.createDataFrame(new.to_pylist(), stored_schema(spec)) if are_of_tasks else new, "time")
     assert old in {file.path for file in read_log(lake.path(spec)).files}
     found = sorted((row.offset, row.broker_id) for row in lake.read(spec).collect())
     assert found == [(1, 1), (2, 1), (2, 7), (3, 7)]

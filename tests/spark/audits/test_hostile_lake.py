@@ -102,7 +102,7 @@ def test_what_nobody_declared_is_not_evaluated(spark: SparkSession, kind: str, l
         with_metadata(lake / spec.layer / spec.name, change)
     attacked = Lake(spark, lake)
     with pytest.raises(ForeignTable, match=told):
-        attacked.merge(RULE_RESULTS, RULE_RESULTS.arrow_schema.empty_table(), {})
+        attacked.merge(RULE_RESULTS, RULE_RESULTS.arrow_schema.empty_table())
     with pytest.raises(ForeignTable, match=told):
         attacked.remove(RULE_RESULTS, "rule_id", ["x"])
     assert not is_evaluated(spark)

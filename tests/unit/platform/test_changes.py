@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ SPEC = TableSpec(
         column("brokers", INTS, ""),
     ),
     keys=("place",),
+    bounded_by=("at",),
     feeds_changes=True,
 )
 Row = tuple[str, int | None, tuple[int, ...] | None]
@@ -122,10 +122,9 @@ def test_lists_of_findings_are_compared() -> None:
 
 def test_a_merge_feeds_what_differs(tmp_path: Path) -> None:
     lake = Lake(None, tmp_path)  # type: ignore[arg-type]
-    lake.merge(SPEC, rows(("a", 5, None), ("b", 5, (1,)), ("c", 0, ())), {}, "one")
-    since = {"at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=3)}
+    lake.merge(SPEC, rows(("a", 5_000, None), ("b", 5_000, (1,)), ("c", 0, ())), None, "one")
     # Of c the table has an older row, which is not looked at.
-    lake.merge(SPEC, rows(("a", 5, None), ("b", 7, (1,)), ("c", 6, ()), ("d", 6, ())), since, "two")
+    lake.merge(SPEC, rows(("a", 5_000, None), ("b", 7_000, (1,)), ("c", 6_000, ()), ("d", 6_000, ())), "at", "two")
     assert lake.stamp(SPEC) == "two"
     assert fed(lake, 2) == [
         ("b", "update_postimage", 2),

@@ -19,11 +19,11 @@ from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
 from pipelines.lake.clusters import ClusterInstants
-from pipelines.lake.dated import before, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.lake.delta_commits import append, no_fence
 from pipelines.lake.delta_log import read_log, table_version
 from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import read_files
+from pipelines.lake.row_parts import before, columns_of_date, from_on, part_of, rows_left_out
 from pipelines.lake.table_files import write_rows
 from pipelines.lake.tables import create_table
 from pipelines.replay.connections import GONE_US

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.lake.merging import but_for_keys, from_instants
+from pipelines.lake.row_parts import but_for_keys
 from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(
@@ -45,13 +45,9 @@ def by_key(rows: pa.Table) -> dict[Any, Any]:
 
 @given(old=ROWS, new=ROWS, hour=st.integers(0, 4))
 def test_rows_are_as_in_a_dictionary(old: Any, new: Any, hour: int) -> None:
-    since = {"time": BEGUN + timedelta(hours=hour)} if hour < 4 else {}
-    looked_at = {key for key, value in old.items() if not since or value[0] >= since["time"]}
-    stays = but_for_keys(table(new).select(SPEC.keys), since)
+    since = BEGUN + timedelta(hours=hour) if hour < 4 else None
+    looked_at = {key for key, value in old.items() if since is None or value[0] >= since}
+    stays = but_for_keys(table(new).select(SPEC.keys), None if since is None else "time", since)
     left = [batch.filter(stays.of(batch)) for batch in table(old).to_batches(max_chunksize=2)]
     expected = {key: value for key, value in old.items() if key not in looked_at or key not in new}
     assert by_key(pa.Table.from_batches(left, SPEC.arrow_schema)) == expected
-
-
-def test_without_a_bound_all_rows_are_looked_at() -> None:
-    assert from_instants({}) is None

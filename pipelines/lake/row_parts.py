@@ -8,6 +8,7 @@ instant of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pipelines.base.arrow_rows import look_up
 from pipelines.lake.clusters import ClusterInstants
 from pipelines.lake.parquet import Piece, Stored, pieces_of, pieces_where, read_pieces, rows_of_file
 from pipelines.lake.table_files import AddedFile, TableWriter, declared
+from pipelines.lake.table_queries import answer
 from pipelines.storage.place import Place
 from schemas.table import TableSpec
 
@@ -109,8 +111,28 @@ def but_for(part: pc.Expression, columns: Sequence[str]) -> Wanted:
     """
 
     def are_out(rows: pa.RecordBatch) -> pa.Array:
-        numbers = pa.array(range(rows.num_rows), pa.int64())
-        within = rows.append_column("_number", numbers).filter(part)
-        return pc.invert(pc.is_in(numbers, value_set=within.column("_number")))
+        within = rows.append_column("_number", _numbers(rows)).filter(part)
+        return pc.invert(pc.is_in(_numbers(rows), value_set=within.column("_number")))
 
     return Wanted(tuple(columns), are_out)
+
+
+def but_for_keys(keys: pa.Table, by: str | None = None, since: datetime | None = None) -> Wanted:
+    """Rows of a table whose keys are not among some; DuckDB finds them in the driver's process, without a query.
+
+    Args:
+        by: column of an instant; rows of before `since` stay whatever their keys.
+    """
+    same = [f'old."{key}" IS NOT DISTINCT FROM new."{key}"' for key in keys.column_names]
+    begun = [] if by is None else [f"old.\"{by}\" >= TIMESTAMPTZ '{since:%Y-%m-%d %H:%M:%S.%f}+00'"]
+    query = f"SELECT old._number FROM old SEMI JOIN new ON {' AND '.join([*same, *begun])}"
+
+    def are_out(rows: pa.RecordBatch) -> pa.Array:
+        old = pa.Table.from_batches([rows.append_column("_number", _numbers(rows))])
+        return pc.invert(pc.is_in(_numbers(rows), value_set=answer(query, old=old, new=keys).column("_number")))
+
+    return Wanted(tuple(dict.fromkeys((*keys.column_names, *([] if by is None else [by])))), are_out)
+
+
+def _numbers(rows: pa.RecordBatch) -> pa.Array:
+    return pa.array(range(rows.num_rows), pa.int64())

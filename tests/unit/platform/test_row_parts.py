@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.lake.dated import Wanted, part_of
 from pipelines.lake.parquet import read_files
+from pipelines.lake.row_parts import Wanted, part_of
 from pipelines.lake.tables import create_table
 from schemas.table import LONG, TIMESTAMP, TableSpec, column
 
