@@ -134,10 +134,8 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
 
     def checks() -> None:
         blobs = checked_blobs(lake, premises) if config.replay.evidence_tier_max == "T3" else None
-        if blobs is None:
-            lake.empty(PURGATORY_CHECKS, run_id)
-        else:
-            lake.replace_blobs(blobs, [PURGATORY_CHECKS], run_id)
+        files = [] if blobs is None else lake.write_blobs(blobs, [PURGATORY_CHECKS])
+        lake.replace_files(PURGATORY_CHECKS, files, run_id)
 
     in_process = local_cores(lake.spark.sparkContext.master) is not None
     with lake.settings(ONE_TASK_A_TABLE if in_process else {}), replay:

@@ -7,8 +7,8 @@ repeat:
 - `Lake.replace`, `Lake.replace_part`: a whole table, or the part of it that a condition names, is what the rows say;
 - `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
 
-Rows come as a DataFrame, as an Arrow table that the driver made, or as blobs of many tables (`Lake.append_blobs`,
-`Lake.replace_blobs`). Files are written by the tasks of one query, or by the driver, which alone commits. Closed days
+Rows come as a DataFrame, as an Arrow table that the driver made, or as blobs of many tables (`Lake.append_blobs`).
+Files are written by the tasks of one query, or by the driver, which alone commits. Closed days
 of gold (`pipelines.upkeep.expiry`) stay whatever is written.
 """
 
@@ -131,13 +131,13 @@ class Lake(StoredTables):
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
         """
-        if self.stamp(spec) != stamp and (files := self.write_rows(spec, rows)):
-            delta_commits.append(self.path(spec), files, stamp, self._fence)
+        if self.stamp(spec) != stamp:
+            self.append_files(spec, self.write_rows(spec, rows), stamp)
 
     def append_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str) -> None:
-        """As `append_once`, of files that are in the table's folder."""
+        """As `append_once`, of files that are in the table's folder, which is made if need be."""
         if files and self.stamp(spec) != stamp:
-            delta_commits.append(self.path(spec), files, stamp, self._fence)
+            delta_commits.append(self._existing(spec), files, stamp, self._fence)
 
     def replace(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str | None = None) -> None:
         """Make the table consist of rows; the same call twice leaves the same rows.
@@ -188,7 +188,7 @@ class Lake(StoredTables):
             self._existing(spec)
             write = rows_writer(self.root, spec, lambda batches: batches)
             added = in_tasks(self.spark, plan, work, ADDED, write)
-            delta_commits.append(self.path(spec), self.files_in(added, spec.full_name), stamp, self._fence)
+            self.append_files(spec, self.files_in(added, spec.full_name), stamp)
 
     def append_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], stamp: str, rows: Work | None = None) -> None:
         """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
@@ -200,28 +200,10 @@ class Lake(StoredTables):
         Raises:
             LakeError: a row breaks a constraint; nothing is written.
         """
-        for spec, files in self._blob_files(blobs, [spec for spec in specs if self.stamp(spec) != stamp], rows):
-            if files:
-                delta_commits.append(self.path(spec), files, stamp, self._fence)
-
-    def replace_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], stamp: str) -> None:
-        """Make several tables consist of the rows in blobs, in one query; those without rows are empty then.
-
-        Raises:
-            LakeError: a row breaks a constraint; nothing is written.
-        """
-        for spec, files in self._blob_files(blobs, specs):
-            self.replace_files(spec, files, stamp)
-
-    def _blob_files(
-        self, blobs: Blobs, specs: Sequence[TableSpec], rows: Work | None = None
-    ) -> list[tuple[TableSpec, list[AddedFile]]]:
-        if not specs:
-            return []
+        specs = [spec for spec in specs if self.stamp(spec) != stamp]
+        files = self.write_blobs(blobs, specs, rows) if specs else []
         for spec in specs:
-            self._existing(spec)
-        files = self.write_blobs(blobs, specs, rows)
-        return [(spec, [file for file in files if file.table == spec.name]) for spec in specs]
+            self.append_files(spec, [file for file in files if file.table == spec.name], stamp)
 
     def write_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], rows: Work | None = None) -> list[AddedFile]:
         """Write the rows in blobs as files of these tables, in one query; no version of a table has them yet.
@@ -320,15 +302,10 @@ class Lake(StoredTables):
 
     def remove(self, spec: TableSpec, column: str, values: Sequence[str]) -> None:
         """Remove the rows with one of these values in a column; where none has, nothing is committed."""
-        if not self.has_rows(spec):
-            return
-        require_declared(self.path(spec), spec)
-        part, there = pc.field(column).isin(list(values)), self.log(spec).files
-        touched = [file.path for file in files_within(spec.arrow_schema, there, part)]
-        rest = part_of(self.path(spec), spec, touched, but_for(part, [column]), part)
-        if rest.rows_left_out:
-            staying = {file.path for file in there}.difference(touched).union(rest.whole)
-            delta_commits.replace(self.path(spec), rest.written, None, self._fence, staying)
+        part = pc.field(column).isin(list(values))
+        if self.rows(spec, column, where=part).num_rows:
+            require_declared(self.path(spec), spec)
+            self._replace(spec, [], None, but_for(part, [column]), part)
 
     def merge(
         self, spec: TableSpec, rows: DataFrame | pa.Table, by: str | None = None, stamp: str | None = None

@@ -122,7 +122,7 @@ def checked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> La
     blobs = checked_blobs(lake, replace(collect_premises(lake, 0), contexts=contexts))
     assert blobs is not None
     lake.create([PURGATORY_CHECKS])
-    lake.replace_blobs(blobs, [PURGATORY_CHECKS], "run")
+    lake.replace_files(PURGATORY_CHECKS, lake.write_blobs(blobs, [PURGATORY_CHECKS]), "run")
     return lake
 
 

@@ -44,9 +44,8 @@ WRITES = {
     "replace",
     "replace_files",
     "replace_part",
-    "replace_blobs",
 }
-WRITES |= {"merge", "empty", "write_rows", "write_blobs"}
+WRITES |= {"merge", "merge_files", "empty", "write_rows", "write_blobs"}
 
 
 class Named(NamedTuple):

@@ -23,7 +23,7 @@ from pipelines.lake.delta_commits import append, no_fence
 from pipelines.lake.delta_log import read_log, table_version
 from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import read_files
-from pipelines.lake.row_parts import before, columns_of_date, from_on, part_of, rows_left_out
+from pipelines.lake.row_parts import before, part_of, rows_in
 from pipelines.lake.table_files import write_rows
 from pipelines.lake.tables import create_table
 from pipelines.replay.connections import GONE_US
@@ -311,12 +311,12 @@ def test_each_row_is_before_the_instant_of_its_cluster_or_from_it_on(
         append(folder, write_rows(folder, DATED, table), None)
     paths = [file.path for file in read_log(folder).files]
     kept: list[Span] = []
-    for wanted in (before(DATED, instants), from_on(DATED, instants)):
-        part = part_of(folder, DATED, paths, wanted, columns_of_date(DATED))
+    for wanted in (before(DATED, instants), before(DATED, instants).inverted()):
+        part = part_of(folder, DATED, paths, wanted)
         assert set(part.whole) <= set(paths)
         there = [*part.whole, *(file.path for file in part.written)]
         rows = _spans(folder, there)
-        assert part.rows_left_out == rows_left_out(folder, DATED, paths, wanted, columns_of_date(DATED))
+        assert part.rows_left_out == rows_in(folder, DATED, paths, wanted.inverted())
         assert part.rows_left_out == sum(map(len, files)) - len(rows)
         is_old = wanted.func.__name__ == "_is_before"
         for cluster_id, *span in rows:
