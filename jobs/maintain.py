@@ -12,9 +12,9 @@ from pipelines.base.console import Console
 from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.plain import byte_size
 from pipelines.lake.contents import contents_of, find_tables, link_in, require_own
-from pipelines.lake.delta_commits import Fence, compact
+from pipelines.lake.delta_commits import Fence, compact, remember_removed
 from pipelines.lake.delta_log import read_log
-from pipelines.lake.tables import remember_removed, require_declared
+from pipelines.lake.tables import require_declared
 from pipelines.lake.writer import writer_of
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of

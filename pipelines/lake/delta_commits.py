@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 import orjson
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.table import ProtocolVersions
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.base.errors import LakeError, SchemaMismatch
@@ -25,6 +24,7 @@ from pipelines.lake.delta_log import (
     CLUSTERING,
     CONSTRAINT,
     FEATURES,
+    REMOVED_KEPT,
     WRITER,
     DataFile,
     log_of,
@@ -33,15 +33,15 @@ from pipelines.lake.delta_log import (
     table_uri,
     table_version,
 )
+from pipelines.lake.delta_table import stored_schema, table_properties
 from pipelines.lake.table_files import AddedFile
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
+from schemas.table import TableSpec
 
 #: Called before each commit; raises where this process may not write the lake any more.
 Fence = Callable[[], None]
 
-#: From this version of writers on a protocol lists its features.
-_LISTING_FEATURES = 7
 #: What a commit says that the library would say of itself.
 PROGRAM = {"clientVersion": "highwater"}
 #: Logs stay: stamps and states of earlier runs are looked up in them.
@@ -54,15 +54,7 @@ def no_fence() -> None:
     """Let every commit through: on a local disk the kernel's lock is held as long as the process lives."""
 
 
-class Declared(NamedTuple):
-    """What a table is declared to be."""
-
-    schema: str  #: Spark's JSON
-    comment: str
-    properties: Mapping[str, str]  #: of Delta's, constraints among them
-
-
-def create(folder: Place, declared: Declared, fence: Fence) -> None:
+def create(folder: Place, spec: TableSpec, fence: Fence) -> None:
     """Put version 0 in place; another process may be the one that makes the table.
 
     Raises:
@@ -73,9 +65,9 @@ def create(folder: Place, declared: Declared, fence: Fence) -> None:
     try:
         DeltaTable.create(
             table_uri(folder),
-            Schema.from_json(declared.schema),
-            description=declared.comment,
-            configuration=declared.properties,
+            Schema.from_json(stored_schema(spec).json()),
+            description=spec.comment,
+            configuration=table_properties(spec),
             storage_options=storage_options(folder),
             commit_properties=CommitProperties(custom_metadata=PROGRAM),
             raise_if_key_not_exists=False,
@@ -199,9 +191,9 @@ def _one_writer(folder: Place) -> Iterator[None]:
 
 
 def alter(
-    folder: Place, declared: Declared, why: str, fence: Fence, rows_too: bool = False, stamp: str | None = None
+    folder: Place, spec: TableSpec, why: str, fence: Fence, rows_too: bool = False, stamp: str | None = None
 ) -> None:
-    """Give a table other columns, constraints and properties, and no clustering, in one commit, written by hand.
+    """Give a table columns, constraints and properties as declared, and no clustering, in one commit, written by hand.
 
     The library has a commit for each, and none for a table that is clustered.
 
@@ -211,20 +203,24 @@ def alter(
 
     Raises:
         LakeError: another process has written the table meanwhile.
+        SchemaMismatch: another program has given it features.
     """
-    table, now_ms = opened(folder), time.time_ns() // 1_000_000
+    table, now_ms = _writable(folder, may_be_clustered=True), time.time_ns() // 1_000_000
     there, version = table.metadata(), table.version()
     properties = {name: text for name, text in there.configuration.items() if CONSTRAINT not in name}
     metadata = {
         "id": str(there.id),
-        "description": declared.comment,
+        "description": spec.comment,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": declared.schema,
+        "schemaString": stored_schema(spec).json(),
         "partitionColumns": there.partition_columns,
-        "configuration": properties | dict(declared.properties),
+        "configuration": properties | table_properties(spec),
         "createdTime": there.created_time,
     }
-    actions: list[Mapping[str, Any]] = [{"protocol": _protocol(table.protocol())}, {"metaData": metadata}]
+    actions: list[Mapping[str, Any]] = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": WRITER}},
+        {"metaData": metadata},
+    ]
     if CLUSTERING in (table.protocol().writer_features or ()):
         actions.append({"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": True}})
     if rows_too:
@@ -263,32 +259,19 @@ def _commit_by_hand(
         opened(folder).create_checkpoint()
 
 
-def _protocol(there: ProtocolVersions) -> dict[str, Any]:
-    """The least protocol that has what a table has, but for clustering, and what a declaration needs."""
-    features = {*(there.writer_features or ())} - {CLUSTERING, "domainMetadata"}
-    if there.reader_features or not features <= FEATURES:
-        return {
-            "minReaderVersion": there.min_reader_version,
-            "minWriterVersion": there.min_writer_version,
-            **({"readerFeatures": there.reader_features} if there.reader_features else {}),
-            "writerFeatures": sorted(features | FEATURES),
-        }
-    lists_features = there.min_writer_version >= _LISTING_FEATURES
-    writer = WRITER if lists_features else max(WRITER, there.min_writer_version)
-    return {"minReaderVersion": there.min_reader_version, "minWriterVersion": writer}
-
-
-def set_property(folder: Place, name: str, text: str, fence: Fence) -> None:
-    """Set a property of Delta's."""
+def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
+    """Have Delta remember removed files for so long: nobody can keep what the log has forgotten."""
     table = _writable(folder)
     fence()
     with _one_writer(folder):
         table.alter.set_table_properties(
-            {name: text}, commit_properties=_properties({}, None), post_commithook_properties=_HOOKS
+            {REMOVED_KEPT: f"interval {hours} hours"},
+            commit_properties=_properties({}, None),
+            post_commithook_properties=_HOOKS,
         )
 
 
-def _writable(folder: Place) -> DeltaTable:
+def _writable(folder: Place, may_be_clustered: bool = False) -> DeltaTable:
     """A table that the library can write, reached without a link.
 
     Raises:
@@ -297,11 +280,11 @@ def _writable(folder: Place) -> DeltaTable:
     store_of(folder).make_folder(folder / "_delta_log")
     table = opened(folder)
     features = {*(table.protocol().writer_features or ())}
-    if CLUSTERING in features:
+    if CLUSTERING in features and not may_be_clustered:
         remedy = "run `highwater replay` on the lake, which brings it up to this version"
         raise SchemaMismatch(folder, "is clustered, as versions up to 0.5 made tables", remedy)
-    if features - FEATURES:
-        problem = f"has features that a lake's tables do not have ({', '.join(sorted(features - FEATURES))})"
+    if odd := sorted(features - FEATURES - {CLUSTERING, "domainMetadata"}):
+        problem = f"has features that a lake's tables do not have ({', '.join(odd)})"
         raise SchemaMismatch(
             folder, problem, "take them off with Delta (ALTER TABLE DROP FEATURE), or remove the table"
         )

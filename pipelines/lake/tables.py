@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql.types import StructType
 
 from pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
-from pipelines.lake.delta_commits import Declared, Fence, alter, create, no_fence, set_property
-from pipelines.lake.delta_log import REMOVED_KEPT, TableLog, read_log
+from pipelines.lake.delta_commits import Fence, alter, create, no_fence
+from pipelines.lake.delta_log import TableLog, read_log
 from pipelines.lake.delta_table import (
     Widening,
     difference,
@@ -16,8 +16,6 @@ from pipelines.lake.delta_table import (
     is_same,
     missing_properties,
     odd_properties,
-    stored_schema,
-    table_properties,
     widening,
 )
 from pipelines.lake.parquet import read_files
@@ -34,7 +32,7 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> Non
         InputError: the folder cannot be written.
     """
     try:
-        create(folder, _declared(spec), fence)
+        create(folder, spec, fence)
     except OSError as error:
         remedy = "make it writable and make room, or choose another folder with --lake"
         # The library tells what it did from the outside in, the system's own words last.
@@ -56,7 +54,7 @@ def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
     how = _how(folder, spec)
     if how is None:
         return None
-    alter(folder, _declared(spec), how.what or "properties", fence)
+    alter(folder, spec, how.what or "properties", fence)
     return how.what or None
 
 
@@ -106,18 +104,9 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
         raise SchemaMismatch(folder, problem, "run `highwater replay` on the lake, which brings it up to this version")
 
 
-def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
-    """Have Delta remember removed files for so long: nobody can keep what the log has forgotten."""
-    set_property(folder, REMOVED_KEPT, f"interval {hours} hours", fence)
-
-
 def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
     """Have a table be as declared, and without rows, in one commit."""
-    alter(folder, _declared(spec), why, fence, rows_too=True, stamp=stamp)
-
-
-def _declared(spec: TableSpec) -> Declared:
-    return Declared(stored_schema(spec).json(), spec.comment, table_properties(spec))
+    alter(folder, spec, why, fence, rows_too=True, stamp=stamp)
 
 
 def _how(folder: Place, spec: TableSpec) -> Widening | None:
