@@ -29,8 +29,8 @@ from pipelines.kafka.seals import Broker, Seal, Start
 from pipelines.lake.digests import drop_outdated
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
-from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
 from pipelines.lake.staged import Beside, Staged, remove_staging
+from pipelines.metrics.stage import metrics_since_us, write_broker_metrics
 from pipelines.replay.carried import Plan, plan, write_folds
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES

@@ -3,13 +3,13 @@
 A table lives at ``<root>/<layer>/<name>`` and looks as its `TableSpec` says. Three kinds of writes, all safe to
 repeat:
 
-- `Lake.append_once`: the batch that was added last is not added again;
+- `Lake.append_files`: the batch that was added last is not added again;
 - `Lake.replace`, `Lake.replace_part`: a whole table, or the part of it that a condition names, is what the rows say;
 - `Lake.merge`: the rows with these keys are what the rows say; those that are so already are no change to the feed.
 
-Rows come as a DataFrame, as an Arrow table that the driver made, or as blobs of many tables (`Lake.append_blobs`).
-Files are written by the tasks of one query, or by the driver, which alone commits. Closed days
-of gold (`pipelines.upkeep.expiry`) stay whatever is written.
+Rows come as files that tasks have written (`pipelines.lake.staged`), as a DataFrame, as an Arrow table that the driver
+made, or as blobs of many tables (`Lake.append_blobs`); the driver alone commits. Closed days of gold
+(`pipelines.upkeep.expiry`) stay whatever is written.
 """
 
 from __future__ import annotations

@@ -311,14 +311,14 @@ def test_each_row_is_before_the_instant_of_its_cluster_or_from_it_on(
         append(folder, write_rows(folder, DATED, table), None)
     paths = [file.path for file in read_log(folder).files]
     kept: list[Span] = []
-    for wanted in (before(DATED, instants), before(DATED, instants).inverted()):
+    old = before(DATED, instants)
+    for wanted, is_old in ((old, True), (old.inverted(), False)):
         part = part_of(folder, DATED, paths, wanted)
         assert set(part.whole) <= set(paths)
         there = [*part.whole, *(file.path for file in part.written)]
         rows = _spans(folder, there)
         assert part.rows_left_out == rows_in(folder, DATED, paths, wanted.inverted())
         assert part.rows_left_out == sum(map(len, files)) - len(rows)
-        is_old = wanted.func.__name__ == "_is_before"
         for cluster_id, *span in rows:
             date = max((us for us in span if us is not None), default=None)
             assert (date is not None and date < instants.of(cluster_id)) == is_old
