@@ -145,12 +145,12 @@ class OpenLogs:
 
     def log(self, path: Place) -> TableLog:
         """As `read_log`."""
-        if path in self._opened:
-            table, log = self._opened[path]
+        table, log = self._opened.get(path) or (opened(path), None)
+        try:
             table.update_incremental()
-            log = log if log.version == table.version() else log_of(table, path)
-        else:
-            table = opened(path)
+        except DeltaError as error:
+            raise _damaged(path, error) from None
+        if log is None or log.version != table.version():
             log = log_of(table, path)
         self._opened[path] = table, log
         return log
