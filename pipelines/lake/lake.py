@@ -303,8 +303,10 @@ class Lake(StoredTables):
     def remove(self, spec: TableSpec, column: str, values: Sequence[str]) -> None:
         """Remove the rows with one of these values in a column; where none has, nothing is committed."""
         part = pc.field(column).isin(list(values))
+        if not self.has_rows(spec):
+            return
+        require_declared(self.path(spec), spec)
         if self.rows(spec, column, where=part).num_rows:
-            require_declared(self.path(spec), spec)
             self._replace(spec, [], None, but_for(part, [column]), part)
 
     def merge(
