@@ -104,7 +104,13 @@ def _write(reader: LakeReader, full_name: str, path: Path, target: Path, where: 
         "format": {"provider": "parquet", "options": {}},
         "id": full_name,
     }
-    added = {"path": file.name, "size": file.stat().st_size, "dataChange": True, "modificationTime": 0}
+    added = {
+        "path": file.name,
+        "size": file.stat().st_size,
+        "partitionValues": {},
+        "dataChange": True,
+        "modificationTime": 0,
+    }
     actions = [{"metaData": metadata}, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"add": added}]
     log = folder / "_delta_log" / f"{0:020}.json"
     log.write_text("".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions), encoding="utf-8")

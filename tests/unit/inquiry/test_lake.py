@@ -311,7 +311,9 @@ def lake_of_two_runs(tmp_path: Path) -> Path:
             {"commitInfo": {"timestamp": stamp, "userMetadata": run}} for stamp, run in ((1000, "aaa1"), (2000, "bbb2"))
         ]
         kept = [action for action in actions if "commitInfo" not in action]
-        removed = [{"remove": {"path": action["add"]["path"]}} for action in kept if "add" in action]
+        removed = [
+            {"remove": {"path": action["add"]["path"], "dataChange": True}} for action in kept if "add" in action
+        ]
         first.write_text("\n".join(map(json.dumps, [said[0], *kept])), encoding="utf-8")
         (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, [said[1], *removed])), encoding="utf-8")
     # It was there before both.
