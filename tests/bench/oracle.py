@@ -13,11 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from os.path import commonpath, relpath
 from pathlib import Path
+
+from deltalake import DeltaTable
 
 from schemas.catalog import TABLES
 from tests.bench.contents import content_of, row_texts
@@ -32,6 +36,8 @@ LAYERS = ("silver", "gold")
 #: What tells of the run, or of when it was made.
 LEFT_OUT = ("gold.runs",)
 PIECES = 3
+#: The id of a file.
+_FILE = re.compile(rb"(?<=\"file_id\":\")[0-9a-f]+(?=\")")
 
 #: By table its rows and their hash; by way of auditing; by input.
 Contents = dict[str, str]
@@ -44,11 +50,19 @@ def folder_of(name: str) -> Path:
 
 
 def contents_of(lake: Path) -> Contents:
-    """Rows and hash of each table of gold and silver."""
+    """Rows and hash of each table of gold and silver.
+
+    The id of a file of a data directory is of its path, which is that of a folder of the day: such files are told by
+    where they lay below the folder that holds all of them.
+    """
+    files = DeltaTable(lake / "bronze/data_files").to_pyarrow_table(columns=["file_id", "path"]).to_pylist()
+    top = commonpath([file["path"] for file in files]) if files else ""
+    places = {file["file_id"].encode(): relpath(file["path"], top).encode() for file in files}
     contents = {}
     for spec in TABLES:
         if spec.layer in LAYERS and spec.full_name not in LEFT_OUT:
-            content = content_of(row_texts(lake, spec))
+            rows = (_FILE.sub(lambda id_: places.get(id_[0], id_[0]), row) for row in row_texts(lake, spec))
+            content = content_of(rows)
             contents[spec.full_name] = f"{content.rows} {content.digest}"
     return contents
 
