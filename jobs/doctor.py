@@ -49,7 +49,7 @@ FREE_BYTES_MIN = 1 << 30
 BESIDE_HEAP_BYTES = 1 << 30
 
 
-class Finding(NamedTuple):
+class CheckResult(NamedTuple):
     """What one check found."""
 
     subject: str  #: what was looked at
@@ -78,10 +78,10 @@ def doctor(conf: Path | None, console: Console, lake: Place, fetches: bool = Fal
     return ExitCode.CLEAN if all(finding.remedy is None for finding in findings) else ExitCode.USAGE
 
 
-def check_all(conf: Path | None, lake: Place) -> list[Finding]:
+def check_all(conf: Path | None, lake: Place) -> list[CheckResult]:
     """All findings, in the order in which a user would mend them."""
     config, of_configuration = _configuration(conf)
-    checks: list[Callable[[], list[Finding]]] = [
+    checks: list[Callable[[], list[CheckResult]]] = [
         _python,
         _java,
         _packages,
@@ -94,70 +94,70 @@ def check_all(conf: Path | None, lake: Place) -> list[Finding]:
     return of_configuration + [finding for check in checks for finding in check()]
 
 
-def _configuration(conf: Path | None) -> tuple[Config, list[Finding]]:
+def _configuration(conf: Path | None) -> tuple[Config, list[CheckResult]]:
     """The configuration, or the defaults where it is wrong, so that the other checks still run."""
     try:
-        return load_config(conf), [Finding("configuration", str(conf or "defaults"))]
+        return load_config(conf), [CheckResult("configuration", str(conf or "defaults"))]
     except ConfigError as error:
-        return load_config(), [Finding("configuration", str(error), "correct the file")]
+        return load_config(), [CheckResult("configuration", str(error), "correct the file")]
 
 
-def _python() -> list[Finding]:
+def _python() -> list[CheckResult]:
     state = f"{sys.version.split()[0]} ({sys.executable})"
-    return [Finding("python", state, None if sys.version_info >= (3, 11) else "install Python 3.11 or later")]
+    return [CheckResult("python", state, None if sys.version_info >= (3, 11) else "install Python 3.11 or later")]
 
 
-def _java() -> list[Finding]:
+def _java() -> list[CheckResult]:
     problem = java_problem()
     if problem is not None:
-        return [Finding("java", problem, java_remedy())]
+        return [CheckResult("java", problem, java_remedy())]
     java = find_java()
-    return [Finding("java", f"{java_release(java) if java else None} ({java})")]
+    return [CheckResult("java", f"{java_release(java) if java else None} ({java})")]
 
 
-def _packages() -> list[Finding]:
+def _packages() -> list[CheckResult]:
     findings = []
     for name, start in PACKAGES.items():
         try:
             installed = version(name)
         except PackageNotFoundError:
-            findings.append(Finding(name, "is not installed", SETUP))
+            findings.append(CheckResult(name, "is not installed", SETUP))
             continue
         fits = installed.startswith(start)
-        findings.append(Finding(name, installed, None if fits else f"install {name} {start}x: {SETUP}"))
+        findings.append(CheckResult(name, installed, None if fits else f"install {name} {start}x: {SETUP}"))
     return findings
 
 
-def _jars() -> list[Finding]:
+def _jars() -> list[CheckResult]:
     try:
         jars, package = delta_jars(), delta_package()
     except PackageNotFoundError:
         return []  # already told
     if jars:
-        return [Finding("delta jars", f"{len(jars)} for {package} ({jars_dir()})")]
+        return [CheckResult("delta jars", f"{len(jars)} for {package} ({jars_dir()})")]
     remedy = f"run `highwater doctor --fetch` on line, or set {JARS_VARIABLE} to a folder that has them"
-    return [Finding("delta jars", f"{package} is not in {jars_dir()}", remedy)]
+    return [CheckResult("delta jars", f"{package} is not in {jars_dir()}", remedy)]
 
 
-def _worker_python() -> list[Finding]:
+def _worker_python() -> list[CheckResult]:
     """Workers of a local session run this very Python; ask it for what they import."""
     command = [sys.executable, "-c", f"import orjson, pandas, pyarrow, pyspark, {worker_daemon.__name__}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.SubprocessError) as error:
-        return [Finding("workers' python", f"{sys.executable} does not run: {error}", SETUP)]
+        return [CheckResult("workers' python", f"{sys.executable} does not run: {error}", SETUP)]
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no message"]
-        return [Finding("workers' python", f"{sys.executable}: {lines[-1]}", SETUP)]
-    return [Finding("workers' python", sys.executable)]
+        return [CheckResult("workers' python", f"{sys.executable}: {lines[-1]}", SETUP)]
+    return [CheckResult("workers' python", sys.executable)]
 
 
-def _lake(lake: Place) -> list[Finding]:
+def _lake(lake: Place) -> list[CheckResult]:
     """Whether the lake's folder, or the one it would be made in, can be written and has room."""
     if isinstance(lake, Uri):
         return _lake_in_store(lake)
     if lake.exists() and not lake.is_dir():
-        return [Finding("lake", f"{lake} is a file", "choose another --lake")]
+        return [CheckResult("lake", f"{lake} is a file", "choose another --lake")]
     folder = lake.resolve()
     while not folder.exists():
         folder = folder.parent
@@ -165,48 +165,48 @@ def _lake(lake: Place) -> list[Finding]:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        return [Finding("lake", f"{folder} cannot be written: {error.strerror}", "choose another --lake")]
+        return [CheckResult("lake", f"{folder} cannot be written: {error.strerror}", "choose another --lake")]
     free = shutil.disk_usage(folder).free
     roomy = free >= FREE_BYTES_MIN
     remedy = None if roomy else f"make room: at least {_gib(FREE_BYTES_MIN)}, better twice the size of the logs"
-    return [Finding("lake", f"{lake}: can be written, {_gib(free)} free", remedy)]
+    return [CheckResult("lake", f"{lake}: can be written, {_gib(free)} free", remedy)]
 
 
-def _upgrade(lake: Place) -> list[Finding]:
+def _upgrade(lake: Place) -> list[CheckResult]:
     """What the next verb that writes changes in a lake of another version."""
     try:
-        return [Finding("upgrade", f"{what}: by the next run") for what in planned(lake)]
+        return [CheckResult("upgrade", f"{what}: by the next run") for what in planned(lake)]
     except InputError as refused:
-        return [Finding("upgrade", f"{refused.file} {refused.problem}", refused.remedy)]
+        return [CheckResult("upgrade", f"{refused.file} {refused.problem}", refused.remedy)]
     except OSError:
         return []  # told with the lake
 
 
-def _lake_in_store(lake: Uri) -> list[Finding]:
+def _lake_in_store(lake: Uri) -> list[CheckResult]:
     """Whether the store can be written with what the environment says, and Spark has the jars for it."""
     findings = []
     try:
         store_of(lake).try_writing(lake)
-        findings.append(Finding("lake", f"{lake}: can be written"))
+        findings.append(CheckResult("lake", f"{lake}: can be written"))
     except OSError as error:
         remedy = "check its name, and the credentials and the endpoint in the environment (docs/operations.md)"
-        findings.append(Finding("lake", f"{lake} cannot be written: {error.strerror}", remedy))
+        findings.append(CheckResult("lake", f"{lake} cannot be written: {error.strerror}", remedy))
     try:
         jars = connector_jars(lake, {})
-        findings.append(Finding("jars of the store", f"{len(jars)} for {lake.scheme}://"))
+        findings.append(CheckResult("jars of the store", f"{len(jars)} for {lake.scheme}://"))
     except EnvironmentProblem as problem:
-        findings.append(Finding("jars of the store", problem.problem, problem.remedy))
+        findings.append(CheckResult("jars of the store", problem.problem, problem.remedy))
     return findings
 
 
-def _memory(driver_memory: str) -> list[Finding]:
+def _memory(driver_memory: str) -> list[CheckResult]:
     needed = int(driver_memory[:-1]) * (1 << (30 if driver_memory.endswith("g") else 20)) + BESIDE_HEAP_BYTES
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
-        return [Finding("memory", "unknown on this system")]
+        return [CheckResult("memory", "unknown on this system")]
     remedy = None if total >= needed else f"lower session.driver_memory ({driver_memory}) in the file of --conf"
-    return [Finding("memory", f"{_gib(total)}, {_gib(needed)} wanted", remedy)]
+    return [CheckResult("memory", f"{_gib(total)}, {_gib(needed)} wanted", remedy)]
 
 
 def _gib(size_bytes: int) -> str:

@@ -13,7 +13,7 @@ from pipelines.lake.contents import require_own
 from pipelines.lake.writer import writer_of
 from pipelines.storage.machine_faults import machine_faults
 from pipelines.storage.place import Place
-from pipelines.upkeep.expiry import Plan, counted, keep_of, plan_expiry
+from pipelines.upkeep.expiry import ExpiryPlan, counted, keep_of, plan_expiry
 from pipelines.upkeep.expiry import expire as drop_days
 from pipelines.upkeep.upgrade import require_up_to_date, upgrade
 
@@ -55,7 +55,7 @@ def _by_layer(config: Config) -> dict[str, str | None]:
     return {"bronze": retention.bronze_keep, "silver": retention.silver_keep, "gold": retention.gold_keep}
 
 
-def _tell(console: Console, plan: Plan | None, counts: list[tuple[str, int]], verb: str) -> None:
+def _tell(console: Console, plan: ExpiryPlan | None, counts: list[tuple[str, int]], verb: str) -> None:
     if plan is None:
         console.note("  nothing to do: nothing is so old")
         return

@@ -10,7 +10,7 @@ import click
 
 from jobs.exit_codes import ExitCode
 from jobs.help import Verb, Verbs
-from jobs.options import Moment, options
+from jobs.options import TimeParam, options
 from pipelines.base.config import load_config
 from pipelines.base.console import RichConsole
 from pipelines.storage.place import Place, place_of
@@ -74,7 +74,7 @@ def trace_finding(finding_id: str, is_whole: bool, **given: Any) -> ExitCode:
 
 @click.command(cls=Verb)
 @click.argument("place", metavar="[TOPIC-PARTITION]", required=False)
-@click.option("--at", type=Moment(), help="Use only lines before this time (ISO 8601, UTC).")
+@click.option("--at", type=TimeParam(), help="Use only lines before this time (ISO 8601, UTC).")
 @options("lake", "cluster", "answer format")
 def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
     """What each replica holds, and what is lost if it is elected; by default of partitions without a leader."""
@@ -141,7 +141,7 @@ def _span(text: str, lake: Place) -> Any:
     since, dots, until = interval.partition("..")
     if not dots or "/" in interval:
         return Span(text, place_of(text), None, None)
-    start, end = (Moment().convert(bound, None, None) if bound else None for bound in (since, until))
+    start, end = (TimeParam().convert(bound, None, None) if bound else None for bound in (since, until))
     if start is not None and end is not None and start >= end:
         raise click.UsageError(f"{text}: the end must come after the beginning")
     return Span(text, place, start, end)

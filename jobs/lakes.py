@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.errors import InputError
 from pipelines.base.values import iso_utc
-from pipelines.lake.clusters import ClusterFile, ClusterInstants, clusters_of
+from pipelines.lake.clusters import ClusterInstants, FileCluster, clusters_of
 from pipelines.lake.contents import find_tables
 from pipelines.lake.lake import Lake
 from pipelines.lake.program import require_no_newer
@@ -51,10 +51,10 @@ def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) ->
             yield str(root), f"{closing}: {kept}; {asked}"
 
 
-def cluster_files(lake: Lake) -> list[ClusterFile]:
+def cluster_files(lake: Lake) -> list[FileCluster]:
     """The log files of a lake, as far as they tell its clusters."""
     names = ("cluster_id", "broker_id", "logged_cluster_id")
-    return [ClusterFile(*map(row.get, names)) for row in lake.rows(LOG_FILES, *names).to_pylist()]
+    return [FileCluster(*map(row.get, names)) for row in lake.rows(LOG_FILES, *names).to_pylist()]
 
 
 def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.exit_codes import ExitCode
 from jobs.question import Question
 from pipelines.base.errors import InputError
-from pipelines.lake.clusters import ClusterFile, cluster_named
+from pipelines.lake.clusters import FileCluster, cluster_named
 from pipelines.metrics.export import Row, csv_files, openmetrics_lines
 from pipelines.report.write import made_folder
 from pipelines.storage.place import Place, resolved
@@ -26,7 +26,7 @@ def export(question: Question, out: Place) -> ExitCode:
     root = question.lake
     rows: list[Row] = list(question.reader.rows("SELECT * FROM gold_broker_metrics"))
     if question.cluster is not None:
-        files_of = [ClusterFile(row["cluster_id"], row["broker_id"]) for row in rows]
+        files_of = [FileCluster(row["cluster_id"], row["broker_id"]) for row in rows]
         chosen = cluster_named(root, files_of, question.cluster)
         rows = [row for row in rows if row["cluster_id"] == chosen]
     since_us, until_us = question.window

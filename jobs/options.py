@@ -14,7 +14,7 @@ from pipelines.base.errors import ConfigError
 from pipelines.storage.place import Place, place_of
 
 
-class Moment(click.ParamType[datetime]):
+class TimeParam(click.ParamType[datetime]):
     """A time in ISO 8601; one without a zone is UTC, as everything else."""
 
     name = "time"
@@ -149,10 +149,10 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         help="With --redact: the same key gives the same pseudonyms; without one it is random.",
     ),
     "from": click.option(
-        "--from", "time_from", type=Moment(), callback=_in_order, help="From this time on (ISO 8601, UTC)."
+        "--from", "time_from", type=TimeParam(), callback=_in_order, help="From this time on (ISO 8601, UTC)."
     ),
     "until": click.option(
-        "--until", "time_until", type=Moment(), callback=_in_order, help="Up to this time, exclusive."
+        "--until", "time_until", type=TimeParam(), callback=_in_order, help="Up to this time, exclusive."
     ),
     "no span": click.option(*("--from", "--until"), expose_value=False, hidden=True, callback=_whole),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),

@@ -20,7 +20,7 @@ from schemas.table import TableSpec
 
 
 @dataclass(frozen=True)
-class Step:
+class FlowStep:
     """One step of a run."""
 
     verb: str  #: of ``highwater``, which does it; ``audit`` does all of ingest to report
@@ -67,27 +67,27 @@ _REQUESTS = "silver.produce_requests silver.fetch_requests silver.requests"
 
 # ------------------------------------------------------------------ files become records, records become facts
 
-LOGS = Step(
+LOGS = FlowStep(
     *("ingest", "logs", "Log files become records, each with its file and byte offset; a content is stored once."),
     stage="bronze.ingest.ingest_batches",
     worker="bronze.rows.rows",
     gives="bronze.log_files bronze.log_lines bronze.unread_files state.inventory",
 )
-DATA = Step(
+DATA = FlowStep(
     *("ingest", "data", "Checkpoints, segments and the metadata log of data directories become rows."),
     stage="bronze.data_files.ingest_data",
     worker="bronze.data_dir_reader.FileReader",
     reads="bronze.log_files",
     gives=f"bronze.data_files {_DATA_DIR}",
 )
-FACTS = Step(
+FACTS = FlowStep(
     *("parse", "facts", "A grammar reads a record wholly, into the table of its kind, or says why it cannot."),
     stage="silver.parse.parse",
     worker="grammars.facts.parse_lines",
     reads="bronze.log_files bronze.log_lines",
     gives=_SILVER,
 )
-QUALITY = Step(
+QUALITY = FlowStep(
     *("quality", "quality", "Each new batch is asked what its tables promise; what breaks it is put in quarantine."),
     stage="quality.stage.check",
     worker="quality.suites.chosen",
@@ -97,7 +97,7 @@ QUALITY = Step(
 
 # --------------------------------------------------------------------- what the replay begins with
 
-CONFIGS = Step(
+CONFIGS = FlowStep(
     *("replay", "configs", "Settings of brokers and topics, line by line."),
     stage="cluster.stage.config_fold",
     worker="cluster.configs.lines",
@@ -105,7 +105,7 @@ CONFIGS = Step(
     by="file_id byte_offset scope entity",
     gives="configs.lines",
 )
-PREMISES = Step(
+PREMISES = FlowStep(
     *("replay", "premises", "What the whole audit rests on: versions, settings, lives of brokers, names of topics."),
     stage="cluster.stage.collect_premises",
     worker="cluster.premises.premises_of",
@@ -114,7 +114,7 @@ PREMISES = Step(
     "silver.leader_and_isr silver.line_counts",
     by="kind",
 )
-SILENCES = Step(
+SILENCES = FlowStep(
     *("replay", "silences", "Which connection was silent before new files went on with it."),
     stage="replay.carried.silence_starts",
     worker="replay.silences.SilenceWorker",
@@ -122,7 +122,7 @@ SILENCES = Step(
     by=_CONNECTION,
     gives="silences.silences",
 )
-WINDOW = Step(
+WINDOW = FlowStep(
     *("replay", "window", "From which seal each broker's replay goes on, and up to where it will be final."),
     stage="replay.carried.plan",
     worker="replay.carried.starts",
@@ -131,7 +131,7 @@ WINDOW = Step(
 
 # ------------------------------------------------------------- the replay: what happened, partition by partition
 
-CONNECTIONS = Step(
+CONNECTIONS = FlowStep(
     *("replay", "connections", "Fetches of a connection in their order: what a follower had when it asked."),
     stage="replay.timeline.connection_fold",
     worker="replay.connections.ConnectionWorker",
@@ -140,7 +140,7 @@ CONNECTIONS = Step(
     gives="connections.fetches connections.watches connections.chain_ends connections.answers connections.gaps "
     "connections.resumed connections.last_fetches connections.silences connections.logged",
 )
-LEADERSHIPS = Step(
+LEADERSHIPS = FlowStep(
     *("replay", "leaderships", "What a broker's own lines say of the partitions that it leads, and of their ISRs."),
     stage="replay.timeline.leadership_fold",
     worker="replay.broker_lines.BrokerWorker",
@@ -148,7 +148,7 @@ LEADERSHIPS = Step(
     by=_BROKER,
     gives="leaderships.events leaderships.steps",
 )
-APART = Step(
+APART = FlowStep(
     *("replay", "apart", "How far the clocks of followers that serve consumers are from those of their leaders."),
     stage="replay.timeline.clocks_apart",
     worker="replay.follower_clocks.apart_by_partition",
@@ -156,7 +156,7 @@ APART = Step(
     by=f"{_PARTITION} broker_id",
     gives="apart.apart",
 )
-PARTITIONS = Step(
+PARTITIONS = FlowStep(
     *(
         "replay",
         "partitions",
@@ -171,7 +171,7 @@ PARTITIONS = Step(
     gives="gold.isr_timeline partitions.outcomes partitions.wakes partitions.session_wakes partitions.folds "
     "partitions.open",
 )
-PRODUCES = Step(
+PRODUCES = FlowStep(
     *("replay", "produces", "All partitions of a request together: when its produce was satisfied, and answered."),
     stage="replay.stage.produce_fold",
     worker="replay.produce_worker.ProduceWorker",
@@ -179,7 +179,7 @@ PRODUCES = Step(
     by=f"{_BROKER} operation_id",
     gives="gold.delayed_operations produces.undecided_operations",
 )
-FETCHES = Step(
+FETCHES = FlowStep(
     *("replay", "fetches", "Fetches of a session, and what woke each: which waited, for what, and until when."),
     stage="replay.stage.session_fold",
     worker="replay.session_worker.SessionWorker",
@@ -187,7 +187,7 @@ FETCHES = Step(
     by=_CONNECTION,
     gives="gold.delayed_operations fetches.undecided_operations fetches.folds",
 )
-LATE = Step(
+LATE = FlowStep(
     *("replay", "late", "Operations that are late by themselves, held against what their broker did meanwhile."),
     stage="replay.late_stage.settled",
     worker="replay.late.settler",
@@ -196,7 +196,7 @@ LATE = Step(
     by=_BROKER,
     gives="gold.delayed_operations",
 )
-SHARES = Step(
+SHARES = FlowStep(
     *("replay", "shares", "Requests of members of share groups (KIP-932)."),
     stage="replay.share_stage.share_fold",
     worker="replay.share_worker.ShareWorker",
@@ -204,7 +204,7 @@ SHARES = Step(
     by=_BROKER,
     gives="gold.share_operations",
 )
-FOLLOWERS = Step(
+FOLLOWERS = FlowStep(
     *("replay", "followers", "Did each follower truncate where its version says, and what did its fetcher do."),
     stage="replay.followers_stage.follower_fold",
     worker="replay.follower_worker.follower_worker",
@@ -213,7 +213,7 @@ FOLLOWERS = Step(
     by=_PARTITION,
     gives="gold.replica_truncations gold.fetcher_timeline",
 )
-CHECKS = Step(
+CHECKS = FlowStep(
     *("replay", "checks", "The broker's own account of its produce purgatory (T3), held against the rule."),
     stage="replay.checks_stage.checked_blobs",
     worker="replay.purgatory.checks.PurgatoryChecker",
@@ -222,14 +222,14 @@ CHECKS = Step(
     by=f"{_PARTITION} broker_id",
     gives="gold.purgatory_checks",
 )
-PHASES = Step(
+PHASES = FlowStep(
     *("replay", "phases", "Where the time of each request went."),
     stage="timing.latency.stage.request_phases",
     worker="timing.latency.phases.phases",
     reads=_REQUESTS,
     gives="gold.request_phases",
 )
-BLAME = Step(
+BLAME = FlowStep(
     *("replay", "blame", "Which replica operations waited for, by interval."),
     stage="timing.latency.stage.replica_blame",
     worker="timing.latency.blame.BlameWorker",
@@ -237,7 +237,7 @@ BLAME = Step(
     by="cluster_id kind interval_us",
     gives="gold.replica_blame",
 )
-FOLDS = Step(
+FOLDS = FlowStep(
     *("replay", "folds", "What the next run goes on from."),
     stage="replay.carried.write_folds",
     worker="replay.carried_rows.carried_rows",
@@ -248,7 +248,7 @@ FOLDS = Step(
 
 # ------------------------------------------------------------- rules, and what is told of all of it
 
-CONTROLLERS = Step(
+CONTROLLERS = FlowStep(
     *("replay", "controllers", "Legal transitions, fail-overs, procedures of controllers, partitions without leader."),
     stage="controllers.stage.replay_of_controllers",
     worker="controllers.worker.replayer",
@@ -259,7 +259,7 @@ CONTROLLERS = Step(
     gives="gold.controller_transitions gold.failovers gold.controller_procedures gold.availability "
     "controllers.procedures rules.cases rules.results",
 )
-RULES = Step(
+RULES = FlowStep(
     *("replay", "rules", "Every rule over the facts of a partition, in their order."),
     stage="rules.stage.find_cases",
     worker="rules.worker.auditor",
@@ -271,14 +271,14 @@ RULES = Step(
     by=_PARTITION,
     gives="state.audited rules.cases rules.results rules.left_out rules.named rules.again",
 )
-HOLES = Step(
+HOLES = FlowStep(
     *("replay", "holes", "What is missing from the logs, and how many records each template read."),
     stage="rules.holes_stage.write_holes",
     worker="rules.holes.holes_of_requests",
     reads="bronze.log_files bronze.log_lines bronze.unread_files silver.line_counts silver.unparsed_lines",
     gives="gold.holes gold.coverage",
 )
-FINDINGS = Step(
+FINDINGS = FlowStep(
     *("replay", "findings", "Cases of one cause become a finding with its lines; each rule gets its result."),
     stage="gold.audit_stage.audit",
     worker="rules.findings.findings_of",
@@ -286,14 +286,14 @@ FINDINGS = Step(
     f"silver.produce_requests silver.requests {_DATA_DIR} gold.violations gold.evidence state.expiries",
     gives="gold.violations gold.evidence gold.rule_results",
 )
-CLOCKS = Step(
+CLOCKS = FlowStep(
     *("replay", "clocks", "Bounds of how far the clocks of two brokers are apart."),
     stage="timing.clocks.stage.write_clock_bounds",
     worker="timing.clocks.links.links",
     reads="silver.leader_and_isr silver.replica_fetches silver.controller_events",
     gives="gold.clock_bounds",
 )
-METRICS = Step(
+METRICS = FlowStep(
     *("replay", "metrics", "What each broker would have exposed through JMX, by interval."),
     stage="metrics.stage.write_broker_metrics",
     worker="metrics.rows.rows_of",
@@ -302,7 +302,7 @@ METRICS = Step(
     "gold.delayed_operations gold.isr_timeline gold.availability gold.failovers gold.controller_procedures",
     gives="gold.broker_metrics",
 )
-INCIDENTS = Step(
+INCIDENTS = FlowStep(
     *("replay", "incidents", "What happened, in words: findings, fail-overs, waits and deaths that belong together."),
     stage="incidents.stage.write_incidents",
     worker="incidents.story.incidents_of",
@@ -311,7 +311,7 @@ INCIDENTS = Step(
     "gold.isr_timeline gold.share_operations gold.availability gold.failovers gold.violations gold.evidence",
     gives="gold.incidents gold.incident_lines",
 )
-LEDGER = Step(
+LEDGER = FlowStep(
     *("replay", "ledger", "The last commit of a run, which makes it count: seals, and what it went on from."),
     stage="gold.ledger.note_run",
     worker="base.fingerprint.components_changed",

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipelines.base.arrow_rows import dicts
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, boots_apart
-from pipelines.incidents.incident import Incident
+from pipelines.incidents.incident import LoggedIncident
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.story import incidents_of
 from pipelines.incidents.words import at
@@ -122,12 +122,12 @@ def _with(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str
     return sorted((dict.fromkeys(names) | row for row in rows), key=lambda row: row["time"])
 
 
-def text_of(incidents: Sequence[Incident]) -> str:
+def text_of(incidents: Sequence[LoggedIncident]) -> str:
     """The most harmful first; effects are indented below their cause."""
     return "\n".join(_lines(incidents))
 
 
-def _lines(incidents: Sequence[Incident]) -> Iterator[str]:
+def _lines(incidents: Sequence[LoggedIncident]) -> Iterator[str]:
     ids = {incident.incident_id for incident in incidents}
     for incident in incidents:
         indent = "    " if incident.caused_by in ids else ""

@@ -15,7 +15,7 @@ from pipelines.bronze.profile import Profile, profile
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import FileSpan
 from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import UNPARSED, Fact, Parsed
+from pipelines.grammars.record import UNPARSED, LineFact, Parsed
 from pipelines.storage.store import open_file
 
 MIB = 1 << 20
@@ -101,7 +101,7 @@ def reasons(records: Iterable[ReadRecord]) -> Counter[tuple[str | None, str]]:
     )
 
 
-def columns_of(fact: Fact) -> dict[str, Any]:
+def columns_of(fact: LineFact) -> dict[str, Any]:
     """Columns of a fact by their names, and so what stands in its lists."""
     row = by_name(fact.row)
     return {

@@ -24,7 +24,7 @@ from pipelines.data_dir.owner import Owner
 from pipelines.data_dir.properties import META_PROPERTIES, meta_properties, partition_metadata
 from pipelines.data_dir.rows import batch_row, checkpoint_row, metadata_row
 from pipelines.data_dir.segments import SegmentReader
-from pipelines.data_dir.text import Entry
+from pipelines.data_dir.text import CheckpointEntry
 from pipelines.storage.store import open_file
 from schemas.data_files import DATA_FILES
 from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS, TABLES
@@ -219,7 +219,7 @@ class FileReader:
         self._tables.add(UNREADABLE, (path, _reason(error)))
 
 
-def entries(kind: str, blocks: Iterable[bytes]) -> Iterator[Entry]:
+def entries(kind: str, blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
     """Entries of a text file of this kind."""
     plain = kind.removesuffix(_LEFTOVER)
     if plain in OFFSET_CHECKPOINTS:

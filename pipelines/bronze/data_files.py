@@ -26,7 +26,7 @@ from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_o
 from pipelines.bronze.source import Source
 from pipelines.bronze.text_sizes import size_bytes
 from pipelines.data_dir.discover import DataFile, discover_data
-from pipelines.data_dir.owner import LogFile, Owner, owner
+from pipelines.data_dir.owner import OwnedLog, Owner, owner
 from pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
 from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
@@ -129,7 +129,7 @@ def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folder
     """Owners of data directories."""
     by_data_dir = {data_dir: _properties(data_dir) for data_dir in {file.data_dir for file in files}}
     registered = lake.rows(LOG_FILES, "path", "cluster_id", "broker_id", "logged_cluster_id").to_pylist()
-    logs = [LogFile(row["path"], row["cluster_id"], row["broker_id"]) for row in registered]
+    logs = [OwnedLog(row["path"], row["cluster_id"], row["broker_id"]) for row in registered]
     stored = [ClusterFile(row["path"], row["cluster_id"], row["logged_cluster_id"]) for row in registered]
     # A cluster whose logs have a name has it here, too.
     names = {file.logged_cluster_id: file.cluster_id for file in stored if file.logged_cluster_id is not None}

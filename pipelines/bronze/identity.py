@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import PurePath
 
-from pipelines.bronze.layout import Head
+from pipelines.bronze.layout import RecordHead
 from pipelines.bronze.streams import source_of
 from pipelines.kafka.releases import is_named_at_start
 
@@ -106,7 +106,7 @@ class Hints:
     #: kinds of file that the loggers stand for, `CLIENT` and `SHARED`
     kinds: Counter[str] = field(default_factory=Counter)
 
-    def observe(self, head: Head) -> int | None:
+    def observe(self, head: RecordHead) -> int | None:
         """Take in one record; gives `own_broker` of it."""
         message = head.message
         kind = kind_of_logger(head.logger or "")
@@ -164,7 +164,7 @@ class Hints:
             self.modes["zookeeper"] += 1000
 
 
-def own_broker(head: Head) -> int | None:
+def own_broker(head: RecordHead) -> int | None:
     """The broker that a record says wrote it; None of one that does not."""
     message, kind = head.message, kind_of_logger(head.logger or "")
     if kind == "kafka-request":

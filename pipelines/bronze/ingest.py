@@ -59,7 +59,7 @@ from pipelines.bronze.passes import (
     span_of,
 )
 from pipelines.bronze.profile import Profile, known_files
-from pipelines.bronze.register import Broker, Rows, brokers, file_row, identify, in_their_pass, of_sources
+from pipelines.bronze.register import LoggedBroker, Rows, brokers, file_row, identify, in_their_pass, of_sources
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
 from pipelines.bronze.streams import id_of, source_of
 from pipelines.bronze.unread_files import lost_files
@@ -94,7 +94,7 @@ class IngestSummary:
     records: int  #: their records
     #: path and what is wrong with it and what to do, sorted; of files that are not stored, with the last batch
     problems: tuple[tuple[str, str], ...]
-    brokers: tuple[Broker, ...]  #: brokers of all files found, sorted
+    brokers: tuple[LoggedBroker, ...]  #: brokers of all files found, sorted
 
 
 def ingest_batches(

@@ -23,7 +23,7 @@ CACHE_MAX = 10_000
 ISO_TIME = rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 
 
-class Head(NamedTuple):
+class RecordHead(NamedTuple):
     """A record taken apart."""
 
     time_us: int  #: microseconds since the epoch
@@ -32,7 +32,7 @@ class Head(NamedTuple):
     message: bytes  #: the rest; continuation lines follow newlines
 
 
-Parser = Callable[[bytes], Head | None]
+Parser = Callable[[bytes], RecordHead | None]
 #: A line without what a wrapper puts around it (`pipelines.bronze.wrappers`): the stream it belongs to, its text, and
 #: whether the text goes on in that stream's next line.
 Unwrapped = tuple[bytes, bytes, bool]
@@ -55,7 +55,7 @@ class Layout:
     is_broken: bool = False
 
     def parser(self, zone: tzinfo) -> Parser:
-        """A parser of this layout's records: whole text in, `Head` or None if it does not fit."""
+        """A parser of this layout's records: whole text in, `RecordHead` or None if it does not fit."""
         return self.make(Clock(zone))
 
 

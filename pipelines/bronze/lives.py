@@ -19,7 +19,7 @@ _STARTS = re.compile(
 )
 
 
-class Life(NamedTuple):
+class FileLife(NamedTuple):
     """From where in a file a broker wrote it."""
 
     offset: int  #: of its first record, in bytes
@@ -30,7 +30,7 @@ class LifeWatch:
     """Takes in records in the order of the file, with the broker that a record says wrote it."""
 
     def __init__(self) -> None:
-        self._lives: list[Life] = [Life(0, None)]
+        self._lives: list[FileLife] = [FileLife(0, None)]
         self._is_mixed = False
         self._offset = 0
 
@@ -42,13 +42,13 @@ class LifeWatch:
         self._offset = offset
         current = self._lives[-1]
         if current.broker_id is not None and _STARTS.match(message):
-            self._lives.append(Life(offset, broker_id))
+            self._lives.append(FileLife(offset, broker_id))
         elif current.broker_id is None:
             self._lives[-1] = current._replace(broker_id=broker_id)
         elif broker_id not in (None, current.broker_id):
             self._is_mixed = True
 
-    def lives(self) -> tuple[Life, ...]:
+    def lives(self) -> tuple[FileLife, ...]:
         """The lives of several brokers, one after the other; none of a file of one broker, or of several at a time."""
         lives = _merged(self._lives)
         brokers = [life.broker_id for life in lives]
@@ -56,9 +56,9 @@ class LifeWatch:
         return tuple(lives) if is_told else ()
 
 
-def _merged(lives: Iterable[Life]) -> list[Life]:
+def _merged(lives: Iterable[FileLife]) -> list[FileLife]:
     """Without starts that change nothing; the first life begins with the file."""
-    merged: list[Life] = []
+    merged: list[FileLife] = []
     for life in lives:
         if not merged or life.broker_id not in (None, merged[-1].broker_id):
             merged.append(life)

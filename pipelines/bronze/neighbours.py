@@ -18,7 +18,7 @@ from pathlib import PurePath
 from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.bronze.broker_names import BrokerName, broker_name, brokers_of_names
 from pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
-from pipelines.bronze.lives import Life
+from pipelines.bronze.lives import FileLife
 
 CONTENT = "content"
 LISTENER = "listener"
@@ -31,7 +31,7 @@ _CLUSTER_UNTOLD = (
 
 
 @dataclass(frozen=True)
-class Evidence:
+class FileEvidence:
     """What is known of one file before its neighbours are asked."""
 
     path: str  #: where it is
@@ -49,7 +49,7 @@ class Evidence:
     brokers: tuple[int, ...] = ()  #: those whose lines it holds, if of several
     is_named: bool = False  #: its cluster is told by the configuration, which speaks of this folder and of no other
 
-    def in_cluster(self, name: str) -> Evidence:
+    def in_cluster(self, name: str) -> FileEvidence:
         """The evidence of a file in a folder that has a name; an empty one changes nothing."""
         return replace(self, cluster=name, is_named=True) if name else self
 
@@ -68,21 +68,21 @@ class Identity:
     broker_ids: tuple[int, ...] = ()
 
 
-def evidence(path: str, kind: str, hints: Hints, first_us: int | None, lives: Sequence[Life] = ()) -> Evidence:
+def evidence(path: str, kind: str, hints: Hints, first_us: int | None, lives: Sequence[FileLife] = ()) -> FileEvidence:
     """What a file's own lines tell; those of a client tell nothing of a broker.
 
     Args:
         lives: brokers that wrote it one after the other, if several did.
     """
     if hints.is_clients:
-        return Evidence(path, kind)
+        return FileEvidence(path, kind)
     broker, problem = (None, None) if lives else decide(hints.brokers)
     cluster = hints.clusters.most_common(1)[0] if hints.clusters else None
     agreed = cluster is not None and cluster[1] >= AGREEMENT * sum(hints.clusters.values())
     if cluster is not None and not agreed:
         names = " and ".join(sorted(hints.clusters))
         problem = problem or f"lines of clusters {names} are mixed: give each cluster its own file"
-    return Evidence(
+    return FileEvidence(
         path=path,
         kind=kind,
         broker=broker,
@@ -99,7 +99,7 @@ def evidence(path: str, kind: str, hints: Hints, first_us: int | None, lives: Se
     )
 
 
-def resolve(files: Sequence[Evidence]) -> dict[str, Identity]:
+def resolve(files: Sequence[FileEvidence]) -> dict[str, Identity]:
     """Identities of the new files, by path; the others only give evidence."""
     known = _with_clusters(files)
     known = _with_listeners(known)
@@ -123,7 +123,7 @@ def folders(path: str) -> Iterator[str]:
     return (str(parent) for parent in PurePath(path).parents)
 
 
-def _with_clusters(files: Sequence[Evidence]) -> list[Evidence]:
+def _with_clusters(files: Sequence[FileEvidence]) -> list[FileEvidence]:
     below: dict[str, set[str]] = defaultdict(set)
     for file in files:
         for folder in folders(file.path) if file.cluster and not file.is_named else ():
@@ -137,7 +137,7 @@ def _with_clusters(files: Sequence[Evidence]) -> list[Evidence]:
     return found
 
 
-def _with_listeners(files: Sequence[Evidence]) -> list[Evidence]:
+def _with_listeners(files: Sequence[FileEvidence]) -> list[FileEvidence]:
     below: dict[tuple[str, str], set[tuple[str | None, int]]] = defaultdict(set)
     for file in files:
         if file.broker is not None:
@@ -147,7 +147,7 @@ def _with_listeners(files: Sequence[Evidence]) -> list[Evidence]:
     return [_by_listener(file, below) if file.broker is None and file.locals else file for file in files]
 
 
-def _by_listener(file: Evidence, below: dict[tuple[str, str], set[tuple[str | None, int]]]) -> Evidence:
+def _by_listener(file: FileEvidence, below: dict[tuple[str, str], set[tuple[str | None, int]]]) -> FileEvidence:
     for folder in folders(file.path):
         hits = {
             (cluster, broker)
@@ -163,7 +163,7 @@ def _by_listener(file: Evidence, below: dict[tuple[str, str], set[tuple[str | No
     return file
 
 
-def _with_folders(files: Sequence[Evidence]) -> list[Evidence]:
+def _with_folders(files: Sequence[FileEvidence]) -> list[FileEvidence]:
     brokers: dict[str, dict[BrokerName | None, set[int]]] = defaultdict(lambda: defaultdict(set))
     prefixed: dict[tuple[str, str], set[int]] = defaultdict(set)
     prefixes: dict[str, set[str]] = defaultdict(set)
@@ -179,7 +179,7 @@ def _with_folders(files: Sequence[Evidence]) -> list[Evidence]:
         there = brokers.get(folder, {})
         return {broker for other, ids in there.items() if None in (name, other) or name == other for broker in ids}
 
-    def told(file: Evidence) -> int | None:
+    def told(file: FileEvidence) -> int | None:
         folder, prefix = PurePath(file.path).parent, kind_of_name(file.path)[1]
         near = prefixed.get((str(folder), prefix), set()) if prefix else set()
         # Names such as broker1-server.log tell brokers apart within a folder: then no other prefix can answer.
@@ -191,7 +191,7 @@ def _with_folders(files: Sequence[Evidence]) -> list[Evidence]:
     return _with_brokers(files, told, FOLDER)
 
 
-def _with_names(files: Sequence[Evidence]) -> list[Evidence]:
+def _with_names(files: Sequence[FileEvidence]) -> list[FileEvidence]:
     below: dict[str, set[tuple[BrokerName, int]]] = defaultdict(set)
     for file in files:
         name = broker_name(file.path)
@@ -199,7 +199,7 @@ def _with_names(files: Sequence[Evidence]) -> list[Evidence]:
             for folder in folders(file.path):
                 below[folder].add((name, file.broker))
 
-    def named(file: Evidence) -> int | None:
+    def named(file: FileEvidence) -> int | None:
         name = broker_name(file.path)
         if name is None:
             return None
@@ -212,8 +212,8 @@ def _with_names(files: Sequence[Evidence]) -> list[Evidence]:
 
 
 def _with_brokers(
-    files: Sequence[Evidence], broker_of: Callable[[Evidence], int | None], source: str
-) -> list[Evidence]:
+    files: Sequence[FileEvidence], broker_of: Callable[[FileEvidence], int | None], source: str
+) -> list[FileEvidence]:
     """The files, with brokers where nothing tells who wrote one, and a broker may have."""
     known = []
     for file in files:
@@ -226,7 +226,7 @@ def _with_brokers(
 class _Starts:
     """Versions and modes that a broker's other files tell: it logs them when it starts, which may be files ago."""
 
-    def __init__(self, files: Iterable[Evidence]) -> None:
+    def __init__(self, files: Iterable[FileEvidence]) -> None:
         self._versions: dict[tuple[str | None, int], list[tuple[int, str]]] = defaultdict(list)
         self._modes: dict[tuple[str | None, int], set[str]] = defaultdict(set)
         for file in files:
@@ -237,7 +237,7 @@ class _Starts:
             if file.mode:
                 self._modes[file.cluster, file.broker].add(file.mode)
 
-    def version(self, file: Evidence) -> str | None:
+    def version(self, file: FileEvidence) -> str | None:
         """The version told last before the file begins, else the first one told after it."""
         if file.version or file.broker is None:
             return file.version
@@ -245,14 +245,14 @@ class _Starts:
         before = [version for time_us, version in told if time_us <= (file.first_us or 0)]
         return before[-1] if before else told[0][1] if told else None
 
-    def mode(self, file: Evidence) -> str | None:
+    def mode(self, file: FileEvidence) -> str | None:
         if file.mode or file.broker is None:
             return file.mode
         modes = self._modes[file.cluster, file.broker]
         return next(iter(modes)) if len(modes) == 1 else None
 
 
-def _identity(file: Evidence, starts: _Starts, several: bool) -> Identity:
+def _identity(file: FileEvidence, starts: _Starts, several: bool) -> Identity:
     problem = file.problem
     if problem is None and file.broker is None and not file.brokers and file.kind != OTHER:
         problem = "no line tells which broker wrote it: put that broker's server.log into the same folder"

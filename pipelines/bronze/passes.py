@@ -21,7 +21,7 @@ from pipelines.bronze.bundles import is_bundle, members
 from pipelines.bronze.discover import is_log
 from pipelines.bronze.folders import NO_FOLDERS, Folders
 from pipelines.bronze.identity import OTHER, Hints
-from pipelines.bronze.lives import Life
+from pipelines.bronze.lives import FileLife
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, profile, stored_sha256
 from pipelines.bronze.ranges import ByteRange
@@ -65,7 +65,7 @@ class Unread:
 
 
 #: What a task tells the driver of a file: as text, since nothing that is read is unpickled.
-ITEMS = Freezer(Profile, Unread, Hints, Passage, ByteRange, Life)
+ITEMS = Freezer(Profile, Unread, Hints, Passage, ByteRange, FileLife)
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:

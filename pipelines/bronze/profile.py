@@ -13,7 +13,7 @@ from pipelines.bronze.broken_lines import cut_lines, wrapped_lines
 from pipelines.bronze.identity import OTHER, Hints, kind_of
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.infer import sees_kafka
-from pipelines.bronze.lives import Life
+from pipelines.bronze.lives import FileLife
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
 from pipelines.bronze.reader import records
 from pipelines.bronze.record_watch import Sources
@@ -65,7 +65,7 @@ class Profile:
     ranges: tuple[ByteRange, ...] = ()  #: parts that can be read by themselves; none of a file that is read as a whole
     #: how fine its times are: whole seconds, milliseconds or finer; None where no record has a time
     resolution_us: int | None = None
-    lives: tuple[Life, ...] = ()  #: brokers that wrote it one after the other, if several did
+    lives: tuple[FileLife, ...] = ()  #: brokers that wrote it one after the other, if several did
     strays: tuple[int, ...] = ()  #: bytes at which records begin whose times are far from those around them
     source: str = ""  #: whose lines these are of a file in which those of several are mixed; empty: all of them
 

@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
 from pipelines.bronze.namesakes import BrokerLog, told_apart
-from pipelines.bronze.neighbours import CONTENT, LISTENER, Evidence, Identity, evidence, named, resolve
+from pipelines.bronze.neighbours import CONTENT, LISTENER, FileEvidence, Identity, evidence, named, resolve
 from pipelines.bronze.passes import Unread
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
@@ -23,7 +23,7 @@ Rows = Sequence[Row]
 
 
 @dataclass(frozen=True)
-class Broker:
+class LoggedBroker:
     """A broker that files were found of."""
 
     cluster_id: str
@@ -101,7 +101,7 @@ def of_sources(items: Iterable[Unread], register: Rows) -> Iterator[Unread]:
             yield from (replace(item, path=path_of(item.path, source)) for source in sorted(mixed))
 
 
-def _evidence(item: Profile) -> Evidence:
+def _evidence(item: Profile) -> FileEvidence:
     return evidence(item.path, item.kind, item.hints, item.first_us, item.lives)
 
 
@@ -134,10 +134,10 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
     return told_apart([*logs, *before])
 
 
-def _stored_evidence(row: Row, path: str, said: Folders) -> Evidence:
+def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
     """Evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
     told = row["broker_id_source"] in (CONTENT, LISTENER)
-    return Evidence(
+    return FileEvidence(
         path=path,
         kind=row["kind"],
         broker=row["broker_id"] if told else None,
@@ -151,7 +151,7 @@ def _stored_evidence(row: Row, path: str, said: Folders) -> Evidence:
     ).in_cluster(said.of(path).cluster)
 
 
-def _changes(files: Sequence[Evidence], register: Rows) -> list[tuple[str, str]]:
+def _changes(files: Sequence[FileEvidence], register: Rows) -> list[tuple[str, str]]:
     """Files of the lake without an owner whose owner the new files tell."""
     lost = {row["path"] for row in register if row["broker_id"] is None and row["layout"] is not None}
     asked = [replace(file, new=not file.new and file.path in lost) for file in files]
@@ -229,7 +229,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
     }
 
 
-def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Rows) -> tuple[Broker, ...]:
+def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Rows) -> tuple[LoggedBroker, ...]:
     """Brokers of the new and the known files; of several versions the highest as text."""
     row_of = _rows_by_content(register)
     found = [
@@ -246,4 +246,4 @@ def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: R
         if broker is not None:
             old_version, old_mode = told.get((cluster, broker), (None, None))
             told[cluster, broker] = (version or old_version, mode or old_mode)
-    return tuple(Broker(cluster, broker, *what) for (cluster, broker), what in sorted(told.items()))
+    return tuple(LoggedBroker(cluster, broker, *what) for (cluster, broker), what in sorted(told.items()))

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from pipelines.bronze.identity import own_broker
-from pipelines.bronze.layout import Clock, Head, Layout
+from pipelines.bronze.layout import Clock, Layout, RecordHead
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.ranges import ByteRange, RangeReader
 from pipelines.bronze.source import Readable, Source
@@ -59,7 +59,7 @@ class FileSpan:
         end = self.log.content_bytes if self.part is None else self.part.end
         return end - self.start[0]
 
-    def broker_of(self, offset: int, head: Head | None) -> int | None:
+    def broker_of(self, offset: int, head: RecordHead | None) -> int | None:
         """The broker that wrote the record at an offset, in a file of several."""
         if lives := self.log.lives:
             return lives[bisect_right(lives, offset, key=lambda life: life.offset) - 1].broker_id

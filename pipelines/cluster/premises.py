@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from pipelines.base.instants import SECOND_US
 from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
 from pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
-from pipelines.kafka.controller_rows import EventRow, Ref
+from pipelines.kafka.controller_rows import EventRow, LineRef
 from pipelines.kafka.future_logs import FutureLogLine, FutureLogs, future_logs_of
 from pipelines.kafka.releases import is_named_at_start
 from pipelines.kafka.replayed import is_past, start_ups
@@ -92,13 +92,13 @@ class LogFile(NamedTuple):
     kafka_version: str | None = None  #: that its broker logged; None where no line tells it
 
 
-class Life(NamedTuple):
+class LifecycleRow(NamedTuple):
     """A row of `silver.broker_lifecycle`: a start, a stop, or a line that tells version, mode or a clock set back."""
 
     cluster_id: str
     broker_id: Int
     time_us: Long
-    ref: Ref
+    ref: LineRef
     event: str
     mode: str | None
     kafka_version: str | None
@@ -142,7 +142,7 @@ class Premises:
     files: tuple[LogFile, ...] = ()  #: every log file that was read
     #: by (cluster, topic id), of all ids that a line names
     topic_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    lives: tuple[Life, ...] = ()  #: in the order of time
+    lives: tuple[LifecycleRow, ...] = ()  #: in the order of time
     #: of `EVENTS` without those of one partition and those of the past, each with its cluster
     events: tuple[tuple[str, EventRow], ...] = ()
     #: of the metadata log, about nodes or about who is the active controller: rows of `silver.metadata_records`,
@@ -219,7 +219,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     threads: dict[str, dict[tuple[int, str], int]] = defaultdict(dict)
     for row in by_kind[THREAD]:
         threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
-    lives = tuple(row_of(Life, row) for row in sorted(by_kind[LIFE], key=_place))
+    lives = tuple(row_of(LifecycleRow, row) for row in sorted(by_kind[LIFE], key=_place))
     files = tuple(file for row in by_kind[FILE] for file in _files(row, row["file_id"] in parsed))
     contexts = _contexts(lives, by_kind[CONFIG], files, settle_us)
     starts = start_ups((life.cluster_id, life.broker_id, life.time_us, life.event) for life in lives)
@@ -320,7 +320,7 @@ def coarse_spans(files: Iterable[LogFile]) -> Spans:
 
 
 def _contexts(
-    lives: Sequence[Life], configs: Iterable[Mapping[str, Any]], files: Iterable[LogFile], settle_us: int
+    lives: Sequence[LifecycleRow], configs: Iterable[Mapping[str, Any]], files: Iterable[LogFile], settle_us: int
 ) -> Contexts:
     placed: list[tuple[tuple[int, str, int], Broker, ConfigLine]] = []
     for life in lives:
@@ -337,7 +337,7 @@ def _contexts(
     return contexts_of(_versions(lives, files), lines, settle_us)
 
 
-def _versions(lives: Iterable[Life], files: Iterable[LogFile]) -> dict[Broker, History]:
+def _versions(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, History]:
     """The versions that each broker's starts tell.
 
     A line that names a version may be a client's, within the broker or beside it: the broker's is followed by the line

@@ -19,7 +19,7 @@ from schemas.fields import spark_types
 #: Columns of all kinds but for configuration.
 SHAPE: Final = {
     "kind": "string",
-    **spark_types(p.Life),
+    **spark_types(p.LifecycleRow),
     **spark_types(EventRow),
     **spark_types(p.FetchRun),
     "log_dir": "string",

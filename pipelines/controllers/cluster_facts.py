@@ -12,7 +12,7 @@ from pipelines.cluster.premises import LEADER_CHANGE, STARTING, Premises
 from pipelines.controllers.rows import once
 from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
 from pipelines.kafka.context import Contexts
-from pipelines.kafka.controller_rows import EventRow, Ref, RegistrationRow
+from pipelines.kafka.controller_rows import EventRow, LineRef, RegistrationRow
 from pipelines.kafka.releases import release_of
 
 _KRAFT_ONLY: Final = frozenset(("broker_fenced", "broker_unfenced"))
@@ -130,7 +130,7 @@ def registration_rows(
             before = row
             if change is None or row["source"] != "log" or row["time_us"] is None:
                 continue
-            ref = Ref(row["file_id"], row["byte_offset"], row["record_no"])
+            ref = LineRef(row["file_id"], row["byte_offset"], row["record_no"])
             writer = active.get((cluster_id, row["controller_epoch"]))
             step = RegistrationRow(row["time_us"], broker_id, ref, node_id, change, row["node_epoch"], offset, writer)
             steps[cluster_id].append(step)

@@ -57,7 +57,7 @@ _SPANS: Final = {
 }
 
 
-class Failover(NamedTuple):
+class FailoverRow(NamedTuple):
     """A row of gold `failovers`, whose instants are times and clocks there; a clock is a broker's id.
 
     Received, taken up and serving are on the new leader's clock, sent on the one that elected.
@@ -102,7 +102,7 @@ def failovers(
     states: Sequence[StateRow] = (),
     events: Sequence[EventRow] = (),
     serving: Mapping[tuple[int, int], int] | None = None,
-) -> list[Failover]:
+) -> list[FailoverRow]:
     """Handovers of one partition.
 
     Args:
@@ -112,7 +112,7 @@ def failovers(
         serving: when a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
     """
     chain = [leadership for leadership in history.epochs if leadership.leader is not None]
-    result: list[Failover] = []
+    result: list[FailoverRow] = []
     for at, old in enumerate(chain):
         if old.leader is None or old.leader == NO_LEADER:
             continue
@@ -175,7 +175,7 @@ def _row(
     states: Sequence[StateRow],
     events: Sequence[EventRow],
     serving: Mapping[tuple[int, int], int],
-) -> Failover:
+) -> FailoverRow:
     old, between, new, _ = change
     assert old.leader is not None
     reason = reason_of(old, between, new, failure)
@@ -192,7 +192,7 @@ def _row(
             served = Moment(served_us, new.leader, NOWHERE)
     down = None if new is None or new.leader == old.leader else stepped_down(old, (*between, new), events)
     unclean = new is not None and is_unclean((old, *between), new, events)
-    return Failover(
+    return FailoverRow(
         reason=reason,
         old_leader_epoch=old.leader_epoch,
         new_leader_epoch=None if new is None else new.leader_epoch,

@@ -14,7 +14,7 @@ from pipelines.controllers import replica_machine as r
 from pipelines.controllers.availability import Unavailability, availability
 from pipelines.controllers.broker_registration import registrations, replay_registrations
 from pipelines.controllers.cluster_facts import ClusterFacts
-from pipelines.controllers.failover import Failover, failovers
+from pipelines.controllers.failover import FailoverRow, failovers
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
 from pipelines.controllers.rows import (
     ANSWERED,
@@ -26,7 +26,7 @@ from pipelines.controllers.rows import (
     RECORD,
     REFUSED,
     REPLICA_STATE,
-    Answered,
+    AnsweredRequests,
     Group,
     once,
 )
@@ -52,14 +52,14 @@ from schemas import controllers as c
 _FAILURES: Final = frozenset(("failed", "fenced", "controlled_shutdown", "found_by_new_controller"))
 
 
-class Judged(NamedTuple):
+class JudgedPartition(NamedTuple):
     """What there is to say of one partition, or of the registrations of one cluster."""
 
     rows: dict[str, list[dict[str, Any]]]  #: of tables of gold, and of the rules' cases, by name
     checked: dict[str, int]  #: facts judged, by rule
 
 
-def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) -> Judged:
+def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) -> JudgedPartition:
     """Replay a partition.
 
     Args:
@@ -108,10 +108,10 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
         CASES: case_rows(cases, key),
     }
     failures = sum(failover.reason in _FAILURES for failover in chain)
-    return Judged(tables, {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures})
+    return JudgedPartition(tables, {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures})
 
 
-def of_registrations(facts: ClusterFacts, cluster_id: str) -> Judged:
+def of_registrations(facts: ClusterFacts, cluster_id: str) -> JudgedPartition:
     """Steps of a cluster's registrations: of decoded records one copy's, where there are any, else of all lines."""
     records = facts.registrations.get(cluster_id, [])
     rows = records or registrations(facts.events.get(cluster_id, []))
@@ -127,7 +127,7 @@ def of_registrations(facts: ClusterFacts, cluster_id: str) -> Judged:
     # Brokers of several clusters may go by one id there.
     cases = [] if cluster_id == UNKNOWN_CLUSTER else case_rows(replayed.cases, (cluster_id, None, None))
     tables = {c.CONTROLLER_TRANSITIONS.name: transition_rows((cluster_id, *OF_CLUSTER), shown), CASES: cases}
-    return Judged(tables, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
+    return JudgedPartition(tables, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
 
 
 def _copies(records: Iterable[RecordRow]) -> dict[int, list[RecordRow]]:
@@ -179,7 +179,7 @@ def _exact(facts: ClusterFacts, cluster_id: str, rows: Iterable[LeadershipRow]) 
     return [row for row in rows if is_exact(row)] if coarse else list(rows)
 
 
-def _serving(answered: Iterable[Answered]) -> dict[tuple[int, int], int]:
+def _serving(answered: Iterable[AnsweredRequests]) -> dict[tuple[int, int], int]:
     first: dict[tuple[int, int], int] = {}
     for answer in answered:
         if answer.error_code == 0 and answer.leader_epoch is not None:
@@ -188,7 +188,7 @@ def _serving(answered: Iterable[Answered]) -> dict[tuple[int, int], int]:
     return first
 
 
-def _refused(answered: Iterable[Answered]) -> dict[int, int]:
+def _refused(answered: Iterable[AnsweredRequests]) -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
     for answer in answered:
         if answer.error_code in REFUSED and answer.second is not None:
@@ -196,7 +196,7 @@ def _refused(answered: Iterable[Answered]) -> dict[int, int]:
     return counts
 
 
-def _plausible(failover: Failover) -> Failover:
+def _plausible(failover: FailoverRow) -> FailoverRow:
     """An answer before the epoch was taken up is one of an earlier incarnation of the topic: epochs begin anew.
 
     Lines of handovers may be off by a tick.
@@ -244,7 +244,7 @@ def transition_rows(key: tuple[str, str, int], transitions: Iterable[Transition]
     return rows
 
 
-def _failover(sequence: int, failover: Failover) -> dict[str, Any]:
+def _failover(sequence: int, failover: FailoverRow) -> dict[str, Any]:
     values = {**failover._asdict(), "sequence": sequence, "failed_broker_id": failover.old_leader}
     for name in ("detected", "elected", "sent", "received", "taken_up", "serving", "stepped_down"):
         moment = values.pop(name)

@@ -20,7 +20,16 @@ from pipelines.base.blobs import Batches
 from pipelines.base.groups import Columns
 from pipelines.base.instants import SECOND_US
 from pipelines.cluster.premises import EVENTS
-from pipelines.kafka.controller_rows import ASKED, COMMITTED, NOWHERE, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.kafka.controller_rows import (
+    ASKED,
+    COMMITTED,
+    NOWHERE,
+    EventRow,
+    LeadershipRow,
+    LineRef,
+    RecordRow,
+    StateRow,
+)
 from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
 from schemas.fields import Int, Long, spark_types
 from schemas.topics import METADATA_TOPIC
@@ -39,7 +48,7 @@ CLUSTER: Final = "cluster"
 ANSWERED: Final = "answered"
 
 
-class Answered(NamedTuple):
+class AnsweredRequests(NamedTuple):
     """What a leader answered of a partition to produces or fetches, by leader epoch and error: no row per request.
 
     `second` is that of the answers, and null where it does not matter: of those without error the first one counts.
@@ -47,17 +56,17 @@ class Answered(NamedTuple):
 
     time_us: Long
     broker_id: Int
-    ref: Ref
+    ref: LineRef
     leader_epoch: Int | None
     error_code: Int
     second: Long | None
     requests: Long
 
 
-Row = StateRow | LeadershipRow | EventRow | RecordRow | Answered
+Row = StateRow | LeadershipRow | EventRow | RecordRow | AnsweredRequests
 #: Rows of a group by kind.
 Group = defaultdict[str, list[Any]]
-_AnyRow = TypeVar("_AnyRow", StateRow, LeadershipRow, EventRow, RecordRow, Answered)
+_AnyRow = TypeVar("_AnyRow", StateRow, LeadershipRow, EventRow, RecordRow, AnsweredRequests)
 #: Values by (cluster, number).
 Numbered = Mapping[tuple[str, int], int]
 
@@ -70,7 +79,7 @@ KINDS: Final[Mapping[str, type[Row]]] = {
     LIFECYCLE: EventRow,
     RECORD: RecordRow,
     CLUSTER: EventRow,
-    ANSWERED: Answered,
+    ANSWERED: AnsweredRequests,
 }
 #: Columns of all kinds, with their types in Spark; a kind has those of its row's names.
 ROW_TYPES: Final[Mapping[str, str]] = {
@@ -97,7 +106,7 @@ def rows_of(columns: Columns) -> Iterable[tuple[str, Row]]:
     """Rows with their kinds, from values of ``kind`` and `ROW_TYPES`, whose lists are tuples."""
     for kind, *values in zip(*columns, strict=True):
         make: Any = KINDS[kind]
-        yield kind, make(*values[:2], Ref(*values[2:5]), *_REST[kind](values))
+        yield kind, make(*values[:2], LineRef(*values[2:5]), *_REST[kind](values))
 
 
 def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:

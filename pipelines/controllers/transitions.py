@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, AnyRow, PartitionRow, Ref
+from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, AnyRow, LineRef, PartitionRow
 from pipelines.rules.rule import VIOLATION, Case
 from pipelines.rules.rule import Ref as Evidence
 
@@ -22,7 +22,7 @@ class Transition(NamedTuple):
     #: allowed, first_of_controller (nothing to compare with), after_gap (lines between are missing), refused (the
     #: controller itself refused the pair), failed, repeated, never_allowed, contradicts
     why: str
-    ref: Ref
+    ref: LineRef
     replica_id: int | None = None
     controller_epoch: int | None = None
     succeeded: bool = True

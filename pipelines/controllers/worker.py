@@ -15,7 +15,7 @@ from pipelines.base.groups import groups
 from pipelines.controllers import rows as r
 from pipelines.controllers.cluster_facts import ClusterFacts
 from pipelines.controllers.kraft_procedures import kraft_procedures
-from pipelines.controllers.partition_work import Judged, of_partition, of_registrations
+from pipelines.controllers.partition_work import JudgedPartition, of_partition, of_registrations
 from pipelines.controllers.procedure_steps import ProcedureStep
 from pipelines.controllers.procedures import zk_procedures
 from pipelines.controllers.rows import KEY, OF_CLUSTER
@@ -69,7 +69,7 @@ def replayer(facts: ClusterFacts) -> Callable[[Batches], Batches]:
     return replay
 
 
-def _of_cluster(facts: ClusterFacts, cluster_id: str, group: r.Group) -> Judged:
+def _of_cluster(facts: ClusterFacts, cluster_id: str, group: r.Group) -> JudgedPartition:
     """Registrations, and procedures but for elections, which are made of all partitions' failovers."""
     judged = of_registrations(facts, cluster_id)
     events, leadership, lifecycle = (r.once(group[kind]) for kind in (r.EVENT, r.LEADERSHIP, r.LIFECYCLE))

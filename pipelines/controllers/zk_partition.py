@@ -28,7 +28,7 @@ from pipelines.kafka.controller_rows import (
     ONE_INCARNATION_US,
     ONLINE,
     LeadershipRow,
-    Ref,
+    LineRef,
     StateRow,
 )
 from pipelines.rules.rule import Case
@@ -68,7 +68,7 @@ def went_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
     return None
 
 
-def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[Ref]) -> tuple[Case, ...]:
+def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) -> tuple[Case, ...]:
     """Contradictions among the controllers' own rows (role ``controller``) of one partition.
 
     Lines without a controller epoch are left out: those of the leader selectors up to 1.0 say what will be tried, and

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from pipelines.data_dir.text import INT_MAX, LONG_MAX, Entry, Line, joined, lines, whole_number
+from pipelines.data_dir.text import INT_MAX, LONG_MAX, CheckpointEntry, TextLine, joined, lines, whole_number
 
 REPLICATION_OFFSET = "replication-offset-checkpoint"
 RECOVERY_POINT_OFFSET = "recovery-point-offset-checkpoint"
@@ -28,12 +28,12 @@ VERSION = 0
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-def offset_checkpoint(blocks: Iterable[bytes]) -> Iterator[Entry]:
+def offset_checkpoint(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
     """Entries of a checkpoint of offsets by partition."""
     return _entries(blocks, _offset_entry)
 
 
-def leader_epoch_checkpoint(blocks: Iterable[bytes]) -> Iterator[Entry]:
+def leader_epoch_checkpoint(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
     """Entries of a ``leader-epoch-checkpoint``.
 
     Epochs ascend strictly. Start offsets may repeat: up to 2.0 a leader noted its epoch even if it appended nothing.
@@ -41,7 +41,9 @@ def leader_epoch_checkpoint(blocks: Iterable[bytes]) -> Iterator[Entry]:
     return _entries(blocks, _EpochEntries())
 
 
-def _entries(blocks: Iterable[bytes], parse: Callable[[Line], tuple[Entry, Hashable]]) -> Iterator[Entry]:
+def _entries(
+    blocks: Iterable[bytes], parse: Callable[[TextLine], tuple[CheckpointEntry, Hashable]]
+) -> Iterator[CheckpointEntry]:
     """
     Args:
         parse: gives an entry of a line, and what identifies it.
@@ -58,7 +60,7 @@ def _entries(blocks: Iterable[bytes], parse: Callable[[Line], tuple[Entry, Hasha
             number, problem = _header(line, "version" if not header else "number of entries")
             header.append(number)
             if problem or cut:
-                yield Entry(line.line_no, line.byte_offset, line.text, problem=joined([problem, cut]))
+                yield CheckpointEntry(line.line_no, line.byte_offset, line.text, problem=joined([problem, cut]))
             continue
         entry, identity = parse(line)
         count += 1
@@ -69,14 +71,14 @@ def _entries(blocks: Iterable[bytes], parse: Callable[[Line], tuple[Entry, Hasha
             seen[identity] = line.line_no
         yield entry._replace(problem=joined([line.problem or entry.problem, twice, cut]))
     if len(header) == 1:
-        yield Entry(last_line + 1, end, "", problem="the number of entries is missing: the file is cut")
+        yield CheckpointEntry(last_line + 1, end, "", problem="the number of entries is missing: the file is cut")
     elif header and header[1] is not None and header[1] != count:
         why = "the file is cut" if count < header[1] or torn else "lines were added"
         problem = f"{header[1]} entries expected and {count} found: {why}"
-        yield Entry(last_line + 1, end, "", problem=problem)
+        yield CheckpointEntry(last_line + 1, end, "", problem=problem)
 
 
-def _header(line: Line, what: str) -> tuple[int | None, str | None]:
+def _header(line: TextLine, what: str) -> tuple[int | None, str | None]:
     number = whole_number(line.text, INT_MAX)
     if line.problem is not None:
         return None, line.problem
@@ -87,8 +89,8 @@ def _header(line: Line, what: str) -> tuple[int | None, str | None]:
     return number, None
 
 
-def _offset_entry(line: Line) -> tuple[Entry, Hashable]:
-    entry = Entry(line.line_no, line.byte_offset, line.text)
+def _offset_entry(line: TextLine) -> tuple[CheckpointEntry, Hashable]:
+    entry = CheckpointEntry(line.line_no, line.byte_offset, line.text)
     words = line.text.split()
     if len(words) != 3:
         return entry._replace(problem=f"{len(words)} words where topic, partition and offset belong"), None
@@ -111,8 +113,8 @@ class _EpochEntries:
         self._epoch = -1
         self._offset = -1
 
-    def __call__(self, line: Line) -> tuple[Entry, Hashable]:
-        entry = Entry(line.line_no, line.byte_offset, line.text)
+    def __call__(self, line: TextLine) -> tuple[CheckpointEntry, Hashable]:
+        entry = CheckpointEntry(line.line_no, line.byte_offset, line.text)
         words = line.text.split()
         if len(words) != 2:
             return entry._replace(problem=f"{len(words)} words where epoch and start offset belong"), None

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from pipelines.data_dir import metadata_records as mr
 from pipelines.data_dir.metadata_replay import Change, Replay
 from pipelines.data_dir.records import Malformed, records
-from pipelines.data_dir.segments import Batch, SegmentReader
+from pipelines.data_dir.segments import SegmentBatch, SegmentReader
 
 LOG, SNAPSHOT, BOOTSTRAP = "log", "snapshot", "bootstrap"
 #: Changes of a metadata transaction that are kept until it ends; no release writes as many.
@@ -22,7 +22,7 @@ _HELD_MAX = 1_000_000
 _IDLE = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")
 
 
-class Step(NamedTuple):
+class MetadataChange(NamedTuple):
     """A change with its place."""
 
     source: str  #: `LOG`, `SNAPSHOT` or `BOOTSTRAP`
@@ -67,7 +67,7 @@ class MetadataLog:
         self._from_snapshot = min((end for end in ends if end >= start), default=None) if start > 0 else None
         self._replay = Replay()
         self._loaded: Replay | None = None
-        self._held: list[Step] | None = None
+        self._held: list[MetadataChange] | None = None
         self.batches = 0
         self.problems: list[str] = []
 
@@ -77,7 +77,7 @@ class MetadataLog:
         order = {BOOTSTRAP: 0, SNAPSHOT: 1, LOG: 2}
         return sorted(files, key=lambda file: (order[file.source], file.base_offset))
 
-    def read(self, file: MetadataFile, reader: SegmentReader) -> Iterator[Step]:
+    def read(self, file: MetadataFile, reader: SegmentReader) -> Iterator[MetadataChange]:
         """The changes in a file; `problems` and the reader's attributes are complete after that."""
         self.batches, self.problems = 0, []
         replay = self._replay if file.source == LOG else Replay()
@@ -91,7 +91,7 @@ class MetadataLog:
             for decoded, offset, time_ms in self._decoded(batch):
                 if file.source == LOG:
                     replay = self._reach(offset)
-                place = Step(
+                place = MetadataChange(
                     source=file.source,
                     byte_offset=batch.byte_offset,
                     record_no=record_no,
@@ -108,7 +108,7 @@ class MetadataLog:
         if file.source == SNAPSHOT and file.base_offset == self._from_snapshot:
             self._loaded = replay
 
-    def _decoded(self, batch: Batch) -> Iterator[tuple[mr.Decoded, int, int | None]]:
+    def _decoded(self, batch: SegmentBatch) -> Iterator[tuple[mr.Decoded, int, int | None]]:
         decode: Callable[..., mr.Decoded] = mr.decode_control if batch.is_control else mr.decode
         try:
             for record in records(batch):
@@ -124,7 +124,7 @@ class MetadataLog:
             self._replay, self._loaded = self._loaded, None
         return self._replay
 
-    def _steps(self, replay: Replay, decoded: mr.Decoded, place: Step) -> Iterator[Step]:
+    def _steps(self, replay: Replay, decoded: mr.Decoded, place: MetadataChange) -> Iterator[MetadataChange]:
         if decoded.name in _IDLE and not decoded.problem:
             return
         steps = [place._replace(change=change) for change in replay.apply(decoded)]

@@ -38,7 +38,7 @@ NAMES = {key: f"{name}Record" for key, name in enumerate(_RECORDS.split()) if na
 NO_LEADER_CHANGE: Final = -2
 
 
-class RegisterBroker(NamedTuple):
+class RegisterBrokerRecord(NamedTuple):
     broker_id: int
     broker_epoch: int
     incarnation_id: str
@@ -46,7 +46,7 @@ class RegisterBroker(NamedTuple):
     in_controlled_shutdown: bool
 
 
-class UnregisterBroker(NamedTuple):
+class UnregisterBrokerRecord(NamedTuple):
     broker_id: int
     broker_epoch: int
 
@@ -60,16 +60,16 @@ class BrokerChange(NamedTuple):
     in_controlled_shutdown: bool | None
 
 
-class Topic(NamedTuple):
+class TopicRecord(NamedTuple):
     name: str
     topic_id: str
 
 
-class RemoveTopic(NamedTuple):
+class RemoveTopicRecord(NamedTuple):
     topic_id: str
 
 
-class ClearElr(NamedTuple):
+class ClearElrRecord(NamedTuple):
     """All topics if the name is empty."""
 
     topic: str
@@ -91,13 +91,13 @@ class Registration(NamedTuple):
     directories: tuple[str, ...] | None  #: ids of log directories, one per replica; None where no record said
 
 
-class Partition(NamedTuple):
+class PartitionRecord(NamedTuple):
     partition: int
     topic_id: str
     registration: Registration
 
 
-class PartitionChange(NamedTuple):
+class PartitionChangeRecord(NamedTuple):
     """None, or `NO_LEADER_CHANGE`, where nothing changes."""
 
     partition: int
@@ -113,7 +113,7 @@ class PartitionChange(NamedTuple):
     directories: tuple[str, ...] | None = None
 
 
-class Config(NamedTuple):
+class ConfigRecord(NamedTuple):
     """A value of None takes the setting back."""
 
     resource_type: int
@@ -122,7 +122,7 @@ class Config(NamedTuple):
     value: str | None
 
 
-class FeatureLevel(NamedTuple):
+class FeatureLevelRecord(NamedTuple):
     name: str
     level: int
 
@@ -140,16 +140,16 @@ class LeaderChange(NamedTuple):
 
 
 Message = (
-    RegisterBroker
-    | UnregisterBroker
+    RegisterBrokerRecord
+    | UnregisterBrokerRecord
     | BrokerChange
-    | Topic
-    | RemoveTopic
-    | ClearElr
-    | Partition
-    | PartitionChange
-    | Config
-    | FeatureLevel
+    | TopicRecord
+    | RemoveTopicRecord
+    | ClearElrRecord
+    | PartitionRecord
+    | PartitionChangeRecord
+    | ConfigRecord
+    | FeatureLevelRecord
     | Transaction
     | LeaderChange
 )
@@ -217,7 +217,7 @@ def _register_broker(reader: Reader, version: int) -> Message:
     fenced = reader.boolean()
     in_shutdown = reader.boolean() if version >= 1 else False
     reader.tagged()
-    return RegisterBroker(broker, epoch, incarnation, fenced, in_shutdown)
+    return RegisterBrokerRecord(broker, epoch, incarnation, fenced, in_shutdown)
 
 
 def _flat(build: Callable[[Reader], Message]) -> Callable[[Reader, int], Message]:
@@ -239,13 +239,13 @@ def _partition(reader: Reader, version: int) -> Message:
     tags = reader.tagged()
     elr, last_known_elr, recovery_state = _ints(tags, 1) or (), _ints(tags, 2) or (), _int8(tags, 0) or 0
     epochs, lists = (leader_epoch, partition_epoch), (isr, replicas, removing, adding, elr, last_known_elr)
-    return Partition(partition, topic_id, Registration(leader, *epochs, *lists, recovery_state, directories))
+    return PartitionRecord(partition, topic_id, Registration(leader, *epochs, *lists, recovery_state, directories))
 
 
 def _partition_change(reader: Reader, version: int) -> Message:
     partition, topic_id = reader.int32(), reader.uuid()
     tags = reader.tagged()
-    return PartitionChange(
+    return PartitionChangeRecord(
         partition=partition,
         topic_id=topic_id,
         isr=_ints(tags, 0),
@@ -290,18 +290,21 @@ def _ints(tags: dict[int, bytes], tag: int) -> tuple[int, ...] | None:
 #: Highest version known, and how it is read.
 _DECODERS: dict[int, tuple[int, Callable[[Reader, int], Message]]] = {
     0: (4, _register_broker),
-    1: (0, _flat(lambda reader: UnregisterBroker(reader.int32(), reader.int64()))),
-    2: (0, _flat(lambda reader: Topic(reader.string(), reader.uuid()))),
+    1: (0, _flat(lambda reader: UnregisterBrokerRecord(reader.int32(), reader.int64()))),
+    2: (0, _flat(lambda reader: TopicRecord(reader.string(), reader.uuid()))),
     3: (2, _partition),
-    4: (0, _flat(lambda reader: Config(reader.int8(), reader.string(), reader.string(), reader.nullable_string()))),
+    4: (
+        0,
+        _flat(lambda reader: ConfigRecord(reader.int8(), reader.string(), reader.string(), reader.nullable_string())),
+    ),
     5: (2, _partition_change),
     7: (0, _flat(lambda reader: BrokerChange(reader.int32(), reader.int64(), True, None))),
     8: (0, _flat(lambda reader: BrokerChange(reader.int32(), reader.int64(), False, None))),
-    9: (0, _flat(lambda reader: RemoveTopic(reader.uuid()))),
-    12: (0, _flat(lambda reader: FeatureLevel(reader.string(), reader.int16()))),
+    9: (0, _flat(lambda reader: RemoveTopicRecord(reader.uuid()))),
+    12: (0, _flat(lambda reader: FeatureLevelRecord(reader.string(), reader.int16()))),
     17: (3, _broker_change),
     23: (0, _transaction),
     24: (0, _transaction),
     25: (0, _transaction),
-    28: (0, _flat(lambda reader: ClearElr(reader.string()))),
+    28: (0, _flat(lambda reader: ClearElrRecord(reader.string()))),
 }

@@ -18,7 +18,7 @@ from pipelines.data_dir import metadata_records as mr
 from pipelines.data_dir.metadata_records import Decoded, Registration
 
 
-class Node(NamedTuple):
+class RegisteredNode(NamedTuple):
     """A broker as it is registered."""
 
     broker_epoch: int
@@ -44,7 +44,7 @@ class Change(NamedTuple):
     leader: int | None = None
     isr: tuple[int, ...] | None = None  #: what the record itself names, where the registration is not known
     node_id: int | None = None  #: registered broker
-    node: Node | None = None  #: after the record
+    node: RegisteredNode | None = None  #: after the record
     resource: tuple[int, str] | None = None  #: type and name of what is configured
     key: str | None = None  #: of a setting; name of a feature
     value: str | None = None  #: of a setting (None takes it back); level of a feature; reason of a transaction
@@ -52,10 +52,10 @@ class Change(NamedTuple):
     problem: str | None = None  #: why the record, or what follows from it, is not known
 
 
-_FIELDS = tuple(name for name in mr.PartitionChange._fields if name not in ("partition", "topic_id"))
+_FIELDS = tuple(name for name in mr.PartitionChangeRecord._fields if name not in ("partition", "topic_id"))
 
 
-def merge(old: Registration, change: mr.PartitionChange) -> Registration:
+def merge(old: Registration, change: mr.PartitionChangeRecord) -> Registration:
     """The registration after a change."""
     named = change.leader != mr.NO_LEADER_CHANGE
     recovery = change.leader_recovery_state
@@ -91,9 +91,9 @@ class Replay:
     def __init__(self) -> None:
         self.partitions: dict[str, dict[int, Registration]] = {}
         self.topics: dict[str, str] = {}
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, RegisteredNode] = {}
         #: What stood before the open transaction.
-        self._before: tuple[dict[str, dict[int, Registration]], dict[str, str], dict[int, Node]] | None = None
+        self._before: tuple[dict[str, dict[int, Registration]], dict[str, str], dict[int, RegisteredNode]] | None = None
 
     def begin(self) -> None:
         """A metadata transaction begins."""
@@ -110,21 +110,21 @@ class Replay:
         """What a record says and leaves behind: one change, but for those that clear ELRs."""
         base = Change(decoded.name, decoded.api_key, decoded.version, problem=decoded.problem)
         match decoded.message:
-            case mr.Partition() as record:
+            case mr.PartitionRecord() as record:
                 yield self._register(base, record)
-            case mr.PartitionChange() as record:
+            case mr.PartitionChangeRecord() as record:
                 yield self._change(base, record)
-            case mr.Topic(name, topic_id):
+            case mr.TopicRecord(name, topic_id):
                 self.topics[topic_id] = name
                 yield base._replace(topic=name, topic_id=topic_id)
-            case mr.RemoveTopic(topic_id):
+            case mr.RemoveTopicRecord(topic_id):
                 self.partitions.pop(topic_id, None)
                 yield base._replace(topic=self.topics.pop(topic_id, None), topic_id=topic_id)
-            case mr.ClearElr(topic):
+            case mr.ClearElrRecord(topic):
                 yield from self._clear_elr(base, topic)
-            case mr.Config(kind, name, key, value):
+            case mr.ConfigRecord(kind, name, key, value):
                 yield base._replace(resource=(kind, name), key=key, value=value)
-            case mr.FeatureLevel(name, level):
+            case mr.FeatureLevelRecord(name, level):
                 yield base._replace(key=name, value=str(level))
             case mr.Transaction(reason):
                 yield base._replace(value=reason)
@@ -135,12 +135,12 @@ class Replay:
             case record:
                 yield self._broker(base, record)
 
-    def _register(self, base: Change, record: mr.Partition) -> Change:
+    def _register(self, base: Change, record: mr.PartitionRecord) -> Change:
         self.partitions.setdefault(record.topic_id, {})[record.partition] = record.registration
         return self._of(base, record.topic_id, record.partition)._replace(registration=record.registration)
 
-    def _change(self, base: Change, record: mr.PartitionChange) -> Change:
-        empty = mr.PartitionChange(record.partition, record.topic_id)
+    def _change(self, base: Change, record: mr.PartitionChangeRecord) -> Change:
+        empty = mr.PartitionChangeRecord(record.partition, record.topic_id)
         changed = tuple(name for name in _FIELDS if getattr(record, name) != getattr(empty, name))
         base = self._of(base, record.topic_id, record.partition)._replace(changed=changed)
         old = self.partitions.get(record.topic_id, {}).get(record.partition)
@@ -166,19 +166,25 @@ class Replay:
                 if not old.elr and not old.last_known_elr:
                     continue
                 change_no += 1
-                partitions[partition] = merge(old, mr.PartitionChange(partition, topic_id, elr=(), last_known_elr=()))
+                partitions[partition] = merge(
+                    old, mr.PartitionChangeRecord(partition, topic_id, elr=(), last_known_elr=())
+                )
                 yield self._of(base, topic_id, partition)._replace(
                     change_no=change_no, registration=partitions[partition], changed=("elr", "last_known_elr")
                 )
 
-    def _broker(self, base: Change, record: mr.RegisterBroker | mr.UnregisterBroker | mr.BrokerChange) -> Change:
+    def _broker(
+        self,
+        base: Change,
+        record: mr.RegisterBrokerRecord | mr.UnregisterBrokerRecord | mr.BrokerChange,
+    ) -> Change:
         node_id, epoch = record.broker_id, record.broker_epoch
-        old = self.nodes.get(node_id, Node(epoch, None, None, None))
+        old = self.nodes.get(node_id, RegisteredNode(epoch, None, None, None))
         match record:
-            case mr.RegisterBroker():
-                node = Node(epoch, record.incarnation_id, record.fenced, record.in_controlled_shutdown)
+            case mr.RegisterBrokerRecord():
+                node = RegisteredNode(epoch, record.incarnation_id, record.fenced, record.in_controlled_shutdown)
             case mr.BrokerChange(_, _, fenced, in_shutdown):
-                node = Node(
+                node = RegisteredNode(
                     epoch,
                     old.incarnation_id,
                     old.fenced if fenced is None else fenced,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pipelines.base.values import UNKNOWN_CLUSTER
 
 
-class LogFile(NamedTuple):
+class OwnedLog(NamedTuple):
     """A log whose broker is known."""
 
     path: str
@@ -38,7 +38,7 @@ def owner(
     broker_id: int | None,
     cluster_id: str | None,
     directory_id: str | None,
-    logs: Sequence[LogFile],
+    logs: Sequence[OwnedLog],
 ) -> Owner:
     """Whose a data directory is.
 

@@ -12,7 +12,7 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator
 
-from pipelines.data_dir.text import INT_MAX, Entry, Line, joined, lines, whole_number
+from pipelines.data_dir.text import INT_MAX, CheckpointEntry, TextLine, joined, lines, whole_number
 
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
@@ -24,18 +24,18 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _PROPERTY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*(?:[=:]\s*)?(.*)", re.DOTALL)
 
 
-def meta_properties(blocks: Iterable[bytes]) -> Iterator[Entry]:
+def meta_properties(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
     """Properties of ``meta.properties``, and what is wrong with them."""
-    seen: dict[str, Entry] = {}
-    last: Line | None = None
+    seen: dict[str, CheckpointEntry] = {}
+    last: TextLine | None = None
     held = ""
-    start: Line | None = None
+    start: TextLine | None = None
     for line in lines(blocks):
         last = line
         text = line.text.lstrip()
         if start is None and (not text or text[0] in "#!"):
             if line.problem:
-                yield Entry(line.line_no, line.byte_offset, line.text, problem=line.problem)
+                yield CheckpointEntry(line.line_no, line.byte_offset, line.text, problem=line.problem)
             continue
         start = start or line
         held += text
@@ -48,13 +48,13 @@ def meta_properties(blocks: Iterable[bytes]) -> Iterator[Entry]:
         yield entry._replace(problem=joined([line.problem, entry.problem, cut]))
     place = (last.line_no + 1, last.end) if last else (1, 0)
     for problem in _lacking(seen):
-        yield Entry(*place, "", problem=problem)
+        yield CheckpointEntry(*place, "", problem=problem)
 
 
-def _property(line: Line, text: str, seen: dict[str, Entry]) -> Entry:
+def _property(line: TextLine, text: str, seen: dict[str, CheckpointEntry]) -> CheckpointEntry:
     match = _PROPERTY.fullmatch(text)
     key, value = (_plain(part) for part in match.groups()) if match else (text, "")
-    entry = Entry(line.line_no, line.byte_offset, line.text, key=key, value=value)
+    entry = CheckpointEntry(line.line_no, line.byte_offset, line.text, key=key, value=value)
     problem = None
     if key in seen:
         problem = f"{key} is there twice, first in line {seen[key].line_no}"
@@ -72,7 +72,7 @@ def _property(line: Line, text: str, seen: dict[str, Entry]) -> Entry:
     return entry._replace(problem=problem)
 
 
-def _lacking(seen: dict[str, Entry]) -> Iterator[str]:
+def _lacking(seen: dict[str, CheckpointEntry]) -> Iterator[str]:
     """Properties that a file of its version has. Up to 0.10 there was no ``cluster.id``."""
     if "version" not in seen:
         yield "version is missing"
@@ -90,21 +90,21 @@ def _plain(text: str) -> str:
     return _ESCAPED.sub(value, text)
 
 
-def identity(entries: Iterable[Entry]) -> tuple[int | None, str | None]:
+def identity(entries: Iterable[CheckpointEntry]) -> tuple[int | None, str | None]:
     """Broker (node) id and cluster id that the properties tell."""
     values = {entry.key: entry.value or "" for entry in entries if entry.key and not entry.problem}
     number = whole_number(values.get("node.id", values.get("broker.id", "")), INT_MAX)
     return number, values.get("cluster.id")
 
 
-def partition_metadata(blocks: Iterable[bytes]) -> Iterator[Entry]:
+def partition_metadata(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
     """Properties of ``partition.metadata``, and what is wrong with them."""
     seen: set[str] = set()
     end = (1, 0)
     for line in lines(blocks):
         end = (line.line_no + 1, line.end)
         key, colon, value = (part.strip() for part in line.text.partition(":"))
-        entry = Entry(line.line_no, line.byte_offset, line.text, key=key, value=value)
+        entry = CheckpointEntry(line.line_no, line.byte_offset, line.text, key=key, value=value)
         problem = line.problem
         if not colon:
             problem = problem or "has no colon"
@@ -119,7 +119,7 @@ def partition_metadata(blocks: Iterable[bytes]) -> Iterator[Entry]:
         yield entry._replace(problem=problem)
     for key in ("version", "topic_id"):
         if key not in seen:
-            yield Entry(*end, "", problem=f"{key} is missing")
+            yield CheckpointEntry(*end, "", problem=f"{key} is missing")
 
 
 def _is_uuid(text: str) -> bool:

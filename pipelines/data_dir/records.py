@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
-from pipelines.data_dir.segments import PAYLOAD_BYTES_MAX, Batch
+from pipelines.data_dir.segments import PAYLOAD_BYTES_MAX, SegmentBatch
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ class Reader:
         return {self.unsigned_varint(): self.raw(self.unsigned_varint()) for _ in range(self.unsigned_varint())}
 
 
-def records(batch: Batch) -> Iterator[Record]:
+def records(batch: SegmentBatch) -> Iterator[Record]:
     """The records of a batch that was read with them.
 
     Raises:
@@ -148,7 +148,7 @@ def _nullable(reader: Reader) -> bytes | None:
     return None if length < 0 else reader.raw(length)
 
 
-def _plain(batch: Batch) -> bytes:
+def _plain(batch: SegmentBatch) -> bytes:
     stored = batch.records or b""
     if batch.codec == "none":
         return stored

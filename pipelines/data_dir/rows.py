@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from pipelines.data_dir.discover import DataFile
-from pipelines.data_dir.metadata_log import Step
+from pipelines.data_dir.metadata_log import MetadataChange
 from pipelines.data_dir.metadata_records import Registration
 from pipelines.data_dir.metadata_replay import Change
 from pipelines.data_dir.owner import Owner
-from pipelines.data_dir.segments import Batch
-from pipelines.data_dir.text import Entry
+from pipelines.data_dir.segments import SegmentBatch
+from pipelines.data_dir.text import CheckpointEntry
 from schemas.silver.data_dir import LOG_BATCHES, METADATA_RECORDS
 
 #: Later times come from damaged bytes; Spark's calendar ends here.
 _TIME_MS_MAX = 253_402_300_799_999
 _REGISTRATION = Registration._fields
 #: What a batch, and a change, has of its table's columns.
-_BATCH = [name for name in Batch._fields if name in LOG_BATCHES.column_names]
+_BATCH = [name for name in SegmentBatch._fields if name in LOG_BATCHES.column_names]
 _CHANGE = [name for name in Change._fields if name in METADATA_RECORDS.column_names]
 
 
-def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, entry: Entry) -> dict[str, Any]:
+def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, entry: CheckpointEntry) -> dict[str, Any]:
     """A row of ``silver.checkpoints``."""
     row = entry._asdict()
     if file.topic is not None:
@@ -37,7 +37,7 @@ def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, en
     }
 
 
-def batch_row(file: DataFile, owner: Owner, file_id: str, batch: Batch) -> dict[str, Any]:
+def batch_row(file: DataFile, owner: Owner, file_id: str, batch: SegmentBatch) -> dict[str, Any]:
     """A row of ``silver.log_batches``."""
     row = {name: getattr(batch, name) for name in _BATCH}
     row["cluster_id"], row["broker_id"] = owner.cluster_id, owner.broker_id
@@ -47,7 +47,7 @@ def batch_row(file: DataFile, owner: Owner, file_id: str, batch: Batch) -> dict[
     return row
 
 
-def metadata_row(owner: Owner, file_id: str, step: Step) -> dict[str, Any]:
+def metadata_row(owner: Owner, file_id: str, step: MetadataChange) -> dict[str, Any]:
     """A row of ``silver.metadata_records``."""
     change = step.change
     row = {name: getattr(change, name) for name in _CHANGE}

@@ -33,7 +33,7 @@ _CHECKED_FROM = {0: 16, 1: 16, 2: 21}
 _TIMESTAMP_TYPE, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40
 
 
-class Batch(NamedTuple):
+class SegmentBatch(NamedTuple):
     """A record batch, or a message of magic 0 or 1 with what it wraps."""
 
     byte_offset: int  #: of its first byte in the (decompressed) segment
@@ -82,7 +82,7 @@ class SegmentReader:
         self.problem: str | None = None
         self.valid_bytes = 0
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[SegmentBatch]:
         """The whole batches from the beginning on."""
         while head := self._stream.peek(_V2.size):
             self.problem = self._no_batch(head)
@@ -121,7 +121,7 @@ class SegmentReader:
                 return zeros, True
         return zeros, False
 
-    def _batch(self, head: bytes) -> Batch | None:
+    def _batch(self, head: bytes) -> SegmentBatch | None:
         start = self._stream.position
         magic = head[_MAGIC_AT]
         size = _OFFSET_AND_SIZE.size + int(_OFFSET_AND_SIZE.unpack_from(head)[1])
@@ -156,13 +156,13 @@ class SegmentReader:
         return batch._replace(problem="; ".join(filter(None, problems)) or None, records=records)
 
 
-def _modern(head: bytes, start: int, size: int, crc: int) -> Batch:
+def _modern(head: bytes, start: int, size: int, crc: int) -> SegmentBatch:
     base, _, epoch, magic, stored, attributes, last_delta, first_ms, max_ms, *rest = _V2.unpack(head)
     producer, producer_epoch, sequence, count = rest
     problem = None
     if last_delta < 0 or not 0 <= count <= last_delta + 1:
         problem = f"{count} records and {last_delta + 1} offsets do not fit"
-    return Batch(
+    return SegmentBatch(
         byte_offset=start,
         size_bytes=size,
         magic=magic,
@@ -185,7 +185,7 @@ def _modern(head: bytes, start: int, size: int, crc: int) -> Batch:
     )
 
 
-def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) -> Batch:
+def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) -> SegmentBatch:
     offset, _, stored, magic, attributes = _LEGACY.unpack_from(head)
     time_ms = _none(_LONG.unpack_from(head, _LEGACY.size)[0]) if magic == 1 else None
     codec = _codec(attributes)
@@ -202,7 +202,7 @@ def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) ->
                 # Relative offsets (magic 1) and absolute ones (magic 0) alike: the last one is the wrapper's.
                 base = offset - (inner.last_offset - inner.first_offset)
                 count, first_ms = inner.messages, inner.first_ms
-    return Batch(
+    return SegmentBatch(
         byte_offset=start,
         size_bytes=size,
         magic=magic,

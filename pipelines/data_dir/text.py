@@ -11,7 +11,7 @@ INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line."""
 
     line_no: int  #: from 1
@@ -22,7 +22,7 @@ class Line(NamedTuple):
     problem: str | None  #: what is wrong with its bytes
 
 
-class Entry(NamedTuple):
+class CheckpointEntry(NamedTuple):
     """What one line says, or what is wrong with it or with the file as a whole."""
 
     line_no: int  #: from 1; the line after the last one if the file lacks lines
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
         return f"line {self.line_no} (byte {self.byte_offset}): {self.problem}"
 
 
-def lines(blocks: Iterable[bytes]) -> Iterator[Line]:
+def lines(blocks: Iterable[bytes]) -> Iterator[TextLine]:
     """The lines of a file that comes in blocks."""
     rest = b""
     line_no, offset = 1, 0
@@ -61,7 +61,7 @@ def lines(blocks: Iterable[bytes]) -> Iterator[Line]:
         yield _line(line_no, offset, rest, whole=False)
 
 
-def _line(line_no: int, offset: int, raw: bytes, *, whole: bool) -> Line:
+def _line(line_no: int, offset: int, raw: bytes, *, whole: bool) -> TextLine:
     text = raw.removesuffix(b"\r").decode(errors="replace")
     if "\0" in text:
         problem = "NUL bytes: the file was not written to the disk"
@@ -69,7 +69,7 @@ def _line(line_no: int, offset: int, raw: bytes, *, whole: bool) -> Line:
         problem = "is not UTF-8"
     else:
         problem = None
-    return Line(line_no, offset, offset + len(raw) + whole, text.replace("\0", "\ufffd"), whole, problem)
+    return TextLine(line_no, offset, offset + len(raw) + whole, text.replace("\0", "\ufffd"), whole, problem)
 
 
 def whole_number(text: str, limit: int) -> int | None:

@@ -14,11 +14,11 @@ from pipelines.cluster.premises import CLOCK_SET_BACK, Premises
 from pipelines.controllers.stage import replay_of_controllers
 from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.batches import small_rows
-from pipelines.lake.clusters import ClusterFile, clusters_of, latest
+from pipelines.lake.clusters import FileCluster, clusters_of, latest
 from pipelines.lake.lake import Lake
 from pipelines.lake.staged import Beside, staging
 from pipelines.lake.table_files import rows_table
-from pipelines.replay.carried import Plan
+from pipelines.replay.carried import ReplayPlan
 from pipelines.rules.assumptions import doubts
 from pipelines.rules.evidence_stage import Lines, lines_of
 from pipelines.rules.findings import OFF, Found, Known, counted, findings_of, known_of, results_of, told_now
@@ -40,7 +40,7 @@ def audit(
     premises: Premises,
     config: AuditConfig,
     stamp: str,
-    todo: Plan,
+    todo: ReplayPlan,
     seals: Mapping[Broker, Seal],
     beside: Sequence[Beside] = (),
 ) -> AuditState:
@@ -109,7 +109,7 @@ def _doubts(
     held = quarantined(lake)
     of_file = {row["file_id"]: row["cluster_id"] for row in _owners(lake)} if held else {}
     left_out = [(of_file.get(file.file_id) or UNKNOWN_CLUSTER, file.path) for file in held]
-    clusters = seen.union(clusters_of([ClusterFile(file.cluster_id, file.broker_id) for file in premises.files]))
+    clusters = seen.union(clusters_of([FileCluster(file.cluster_id, file.broker_id) for file in premises.files]))
     return doubts(clusters, premises.files, named, premises.contexts.versions, steps, left_out, holes)
 
 

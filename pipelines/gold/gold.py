@@ -31,7 +31,7 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
 from pipelines.lake.staged import Beside, Staged, remove_staging
 from pipelines.metrics.stage import metrics_since_us, write_broker_metrics
-from pipelines.replay.carried import Plan, plan, write_folds
+from pipelines.replay.carried import ReplayPlan, plan, write_folds
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from pipelines.replay.judge import Tolerances
@@ -169,7 +169,7 @@ def _gather(lake: Lake, spec: TableSpec) -> None:
 
 
 def _operations(
-    lake: Lake, config: Config, premises: Premises, todo: Plan, run_id: str, metrics_us: int, stack: ExitStack
+    lake: Lake, config: Config, premises: Premises, todo: ReplayPlan, run_id: str, metrics_us: int, stack: ExitStack
 ) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside], Staged | None]:
     """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
 
@@ -209,13 +209,13 @@ def _operations(
     return made.seals, partial(write_folds, lake, todo, made, run_id), [blame], made.ground.tables
 
 
-def _provisional_us(todo: Plan) -> int:
+def _provisional_us(todo: ReplayPlan) -> int:
     """The earliest instant of which new files may tell something new; 0: all is made anew."""
     anew = (start.seal for broker, start in todo.starts.items() if broker in todo.new_files or start.is_first)
     return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
 
 
-def _undecided(todo: Plan) -> pc.Expression:
+def _undecided(todo: ReplayPlan) -> pc.Expression:
     """Rows of the ISR's timeline that this run decides anew."""
     of_brokers = []
     for (cluster_id, broker_id), start in sorted(todo.starts.items()):

@@ -13,7 +13,7 @@ from pipelines.base.fingerprint import RULES, components_changed
 from pipelines.base.values import instant
 from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.lake import Lake
-from pipelines.replay.carried import Plan
+from pipelines.replay.carried import ReplayPlan
 from pipelines.replay.runs import folds_shape
 from pipelines.rules.incremental import AuditState
 from schemas.state import RUNS
@@ -21,7 +21,7 @@ from schemas.state import RUNS
 
 def note_run(
     lake: Lake,
-    plan: Plan,
+    plan: ReplayPlan,
     seals: Mapping[Broker, Seal],
     run_id: str,
     components: str,
@@ -59,7 +59,7 @@ def note_run(
     lake.append_once(RUNS, table, f"{plan.run_number} {run_id}")
 
 
-def _of_broker(plan: Plan, broker: Broker, seal: Seal | None) -> dict[str, Any]:
+def _of_broker(plan: ReplayPlan, broker: Broker, seal: Seal | None) -> dict[str, Any]:
     start = plan.starts[broker]
     instants = {"from_time": start.seal.sealed_us if start.seal else None, "until_time": plan.last_us.get(broker)}
     instants["late_time"] = start.late_us

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pipelines.grammars.grammar import Context
+from pipelines.grammars.grammar import LogIdent
 from pipelines.grammars.logs import future_log_created
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.typed import event_fact
 from pipelines.grammars.values import partition_of
 
@@ -22,9 +22,10 @@ _ARROW_PAIR = re.compile(r"[a-z][\w.]* -> ", re.ASCII)
 _IDENTITY = ("node.id", "broker.id")
 
 
-def _rows(scope: str, entity: str | None, values: Iterator[tuple[str, str | None]]) -> tuple[Fact, ...]:
+def _rows(scope: str, entity: str | None, values: Iterator[tuple[str, str | None]]) -> tuple[LineFact, ...]:
     return tuple(
-        Fact("broker_configs", {"scope": scope, "entity": entity, "key": key, "value": value}) for key, value in values
+        LineFact("broker_configs", {"scope": scope, "entity": entity, "key": key, "value": value})
+        for key, value in values
     )
 
 
@@ -43,16 +44,16 @@ def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
         yield match[1], value[1:-1] if value.startswith('"') else value
 
 
-def _overrides(scope: str, entity: str, text: str) -> tuple[Fact, ...]:
+def _overrides(scope: str, entity: str, text: str) -> tuple[LineFact, ...]:
     """The whole set of overrides of an entity, each time it changes.
 
     An empty set is a fact too: the overrides that were there are gone. It becomes one row with an empty key.
     """
     rows = _rows(scope, entity, _pairs(text))
-    return rows or (Fact("broker_configs", {"scope": scope, "entity": entity, "key": "", "value": None}),)
+    return rows or (LineFact("broker_configs", {"scope": scope, "entity": entity, "key": "", "value": None}),)
 
 
-def dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def dump(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """``KafkaConfig values:``, then a line ``key = value`` for each key; a value may go on in further lines."""
     values: list[tuple[str, str | None]] = []
     for line in record.message.split("\n")[1:]:
@@ -67,7 +68,7 @@ def dump(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, 
     return _rows("broker", entity, iter(values))
 
 
-def created_log(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def created_log(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """2.8.1 and later print the topic's overrides, older versions every property, defaults among them."""
     partition = partition_of(match[1])
     future = future_log_created(partition, match[2])
@@ -76,17 +77,17 @@ def created_log(match: re.Match[str], context: Context, record: Record) -> tuple
     return *_overrides("log", partition[0], match[3]), *future
 
 
-def of_topic(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def of_topic(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """All overrides of a topic."""
     return _overrides("topic", match["entity"], match["values"])
 
 
-def of_broker(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def of_broker(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """All of a broker; the default for all brokers has no name, ZooKeeper calls it <default>."""
     return _overrides("broker_dynamic", match.groupdict().get("entity", "<default>"), match["values"])
 
 
-def override(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """All overrides of a topic or a broker; those of clients, users and addresses are nothing to the audit."""
     kind = match["kind"]
     if kind in ("topics", "brokers") and "/" in match["entity"]:
@@ -100,7 +101,7 @@ def override(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     return ()
 
 
-def replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def replayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """One value at the controller; a value of null is a removed override.
 
     The metadata log is replayed at every start, values long overwritten among them, and a broker applies a value when
@@ -116,4 +117,4 @@ def replayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     topic = entity if kind == "TOPIC" else None
     scope = "topic_record" if kind == "TOPIC" else "broker_record"
     row = {"scope": scope, "entity": entity or "<default>", "key": key, "value": value}
-    return Fact("broker_configs", row), event_fact(match, "config_changed", topic=topic)
+    return LineFact("broker_configs", row), event_fact(match, "config_changed", topic=topic)

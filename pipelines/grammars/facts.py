@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.blobs import BLOB_ROWS_MAX, pack
-from pipelines.grammars.record import BAD_VALUE, KNOWN, UNPARSED, Parsed, Record
+from pipelines.grammars.record import BAD_VALUE, KNOWN, UNPARSED, LogRecord, Parsed
 from pipelines.grammars.request_log import parse_request
 from pipelines.grammars.text_log import mask, parse_text
 from pipelines.kafka.raw_record import DOUBTFUL, FOREIGN
@@ -234,7 +234,7 @@ def parse_record(
         return Parsed(mask(text), UNPARSED, reason=TIME_OUT_OF_RANGE)
     if time_us is None or level is None or logger is None:
         return Parsed(mask(text), UNPARSED, reason=problem or "layout")
-    record = Record(kind, time_us, level, logger, text)
+    record = LogRecord(kind, time_us, level, logger, text)
     parsed = parse_request(record) if logger == REQUEST_LOGGER else parse_text(record)
     if parsed.outcome == UNPARSED and problem is not None:
         return parsed._replace(reason=problem)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import Context
+from pipelines.grammars.grammar import LogIdent
 from pipelines.grammars.printed import FETCH_DATA, fields, items, mapping, partitions
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.states import topic_fact
 from pipelines.grammars.typed import logged, typed
 from pipelines.grammars.values import (
@@ -46,16 +46,16 @@ _INITIAL_OLD = re.compile(
 )
 
 
-def _event(context: Context, partition: tuple[str, int], action: str, **columns: object) -> Fact:
+def _event(context: LogIdent, partition: tuple[str, int], action: str, **columns: object) -> LineFact:
     """A row of ``fetcher_events``; leader and thread are the prefix's."""
     columns = {"leader": context.leader, "fetcher_id": context.fetcher_id, **columns}
-    return Fact("fetcher_events", {"topic": partition[0], "partition": partition[1], "action": action, **columns})
+    return LineFact("fetcher_events", {"topic": partition[0], "partition": partition[1], "action": action, **columns})
 
 
-def added(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def added(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """One fact per partition; the initial offset is the follower's log end offset (or its high watermark)."""
     leader = i32(match["broker"] or match["id"] or match["new_id"])
-    facts: list[Fact] = []
+    facts: list[LineFact] = []
     for name, state in mapping(match["states"], " -> ").items():
         initial = _INITIAL.fullmatch(state) or _INITIAL_RECORD.fullmatch(state) or _INITIAL_23.fullmatch(state)
         if initial is None:
@@ -71,9 +71,9 @@ def added(match: re.Match[str], context: Context, record: Record) -> tuple[Fact,
     return tuple(facts)
 
 
-def added_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def added_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """As `added`, of a list."""
-    facts: list[Fact] = []
+    facts: list[LineFact] = []
     for item in items(match[1]):
         initial = _INITIAL_OLD.fullmatch(item)
         if initial is None:
@@ -83,40 +83,40 @@ def added_old(match: re.Match[str], context: Context, record: Record) -> tuple[F
     return tuple(facts)
 
 
-def removed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def removed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """One fact per partition."""
     return tuple(_event(context, partition, "removed") for partition in partitions(match[1]))
 
 
-def copying(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def copying(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A future log is filled from the replica, whatever the line says of its state."""
     names = [partition_of(name) for name in mapping(match["states"], " -> ")]
     return tuple(
-        Fact("future_logs", {"topic": topic, "partition": index, "event": "copying"}) for topic, index in names
+        LineFact("future_logs", {"topic": topic, "partition": index, "event": "copying"}) for topic, index in names
     )
 
 
-def copying_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def copying_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """As `copying`, of a list."""
     return tuple(
-        Fact("future_logs", {name: fact.row[name] for name in ("topic", "partition")} | {"event": "copying"})
+        LineFact("future_logs", {name: fact.row[name] for name in ("topic", "partition")} | {"event": "copying"})
         for fact in added_old(match, context, record)
     )
 
 
-def stopping(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def stopping(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A thread that has no partitions left is stopped, and all are before a broker stops."""
     if context.leader is None:
         return ()
-    return (Fact("broker_lifecycle", {"event": "fetcher_stopping", "detail": str(context.leader)}),)
+    return (LineFact("broker_lifecycle", {"event": "fetcher_stopping", "detail": str(context.leader)}),)
 
 
-def answered(match: re.Match[str], context: Context) -> str:
+def answered(match: re.Match[str], context: LogIdent) -> str:
     """The error that a leader answered; bounded."""
     return match["error"][:_ERROR_CHARS_MAX]
 
 
-def partition_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def partition_error(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The exception stands in the continuation lines, or, up to 0.11, in the line itself."""
     groups = match.groupdict()
     cause = groups.get("cause") or _cause(record) or match[0]
@@ -124,20 +124,20 @@ def partition_error(match: re.Match[str], context: Context, record: Record) -> t
     return (_event(context, partition_of(match["tp"]), "error", **columns),)
 
 
-def _cause(record: Record) -> str | None:
+def _cause(record: LogRecord) -> str | None:
     """The first continuation line: exception and message."""
     _, newline, rest = record.message.partition("\n")
     return rest.partition("\n")[0].strip() or None if newline else None
 
 
-def response_error(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def response_error(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A whole fetch failed: one fact per partition that it asked for.
 
     Offsets are the follower's log end offsets. A request within an incremental session lists only the partitions
     that changed; one that lists none says nothing of any partition.
     """
     cause = _cause(record)
-    facts: list[Fact] = []
+    facts: list[LineFact] = []
     for name, data in mapping(match["data"], "=").items():
         values = fields(data, FETCH_DATA)
         facts.append(
@@ -153,7 +153,7 @@ def response_error(match: re.Match[str], context: Context, record: Record) -> tu
     return tuple(facts)
 
 
-def delayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def delayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """One fact per partition."""
     return tuple(_event(context, partition, "delayed", error=match[1]) for partition in partitions(match[2]))
 
@@ -161,17 +161,17 @@ def delayed(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
 _append = typed("appends", source="follower", last_offset=lambda match, _: i64(match["last_offset"]) - 1)
 
 
-def appended(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def appended(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The line follows empty responses too; those append nothing."""
     return () if match["size_bytes"] == "0" else _append(match, context, record)
 
 
-def truncated_to(match: re.Match[str], context: Context) -> int:
+def truncated_to(match: re.Match[str], context: LogIdent) -> int:
     """The offset truncated to: the high watermark where the line names no other."""
     return i64(match["offset"] or match["high_watermark"])
 
 
-def out_of_range(match: re.Match[str], context: Context) -> str:
+def out_of_range(match: re.Match[str], context: LogIdent) -> str:
     """Whether the whole log goes."""
     return "full" if match[0].startswith("Truncate fully") else "out_of_range"
 
@@ -179,7 +179,7 @@ def out_of_range(match: re.Match[str], context: Context) -> str:
 _not_allowed = typed("truncations", source="out_of_range", reason="not_allowed", detail=logged)
 
 
-def halted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def halted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A broker that may not truncate stops."""
-    fatal = Fact("broker_lifecycle", {"event": "fatal", "detail": logged(match, context)})
+    fatal = LineFact("broker_lifecycle", {"event": "fatal", "detail": logged(match, context)})
     return *_not_allowed(match, context, record), fatal

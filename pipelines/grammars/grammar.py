@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
 from pipelines.grammars.values import i32, partition_of
 
 #: Characters of a text that select its candidates. Long enough to tell ``Shrinking`` from ``Skipping``, short enough
@@ -32,7 +32,7 @@ _LINES_BEHIND = re.compile(r"\n(?:\s|\Z|(?:Caused by: )?[\w$.]+(?::|\n|\Z))", re
 _BLANKS = r"[ \t\r]*"
 
 
-class Context(NamedTuple):
+class LogIdent(NamedTuple):
     """What the ``[...]`` at the start of a line says (Kafka's ``logIdent``)."""
 
     topic: str | None = None  #: topic, where the component is one partition's
@@ -52,9 +52,9 @@ class Context(NamedTuple):
         return self.topic, self.partition
 
 
-NO_CONTEXT = Context()
+NO_CONTEXT = LogIdent()
 
-Facts = Callable[["re.Match[str]", Context, Record], tuple[Fact, ...]]
+Facts = Callable[["re.Match[str]", LogIdent, LogRecord], tuple[LineFact, ...]]
 
 
 class Template(NamedTuple):
@@ -131,31 +131,31 @@ _BARE_CONTEXT = re.compile(
 )
 
 
-def context_of(text: str) -> Context:
+def context_of(text: str) -> LogIdent:
     """Read the inside of a line's ``[...]``; an unknown one is kept as text only."""
     try:
         if match := _PARTITION_CONTEXT.fullmatch(text):
             topic, partition = partition_of(match[1])
-            return Context(topic, partition, i32(match[2]), text=text)
+            return LogIdent(topic, partition, i32(match[2]), text=text)
         if match := _LOG_CONTEXT.fullmatch(text):
             topic, partition = partition_of(match[1])
-            return Context(topic, partition, text=text, log_dir=match[2])
+            return LogIdent(topic, partition, text=text, log_dir=match[2])
         if match := _NAMED_PARTITION_CONTEXT.fullmatch(text):
             topic, partition = partition_of(match[1])
-            return Context(topic, partition, text=text)
+            return LogIdent(topic, partition, text=text)
         if match := _FETCHER_CONTEXT.fullmatch(text):
-            return Context(node=i32(match[1]), leader=i32(match[2]), fetcher_id=i32(match[3]), text=text)
+            return LogIdent(node=i32(match[1]), leader=i32(match[2]), fetcher_id=i32(match[3]), text=text)
         if match := _OLD_FETCHER_CONTEXT.fullmatch(text):
-            return Context(leader=i32(match[2]), fetcher_id=i32(match[1]), text=text)
+            return LogIdent(leader=i32(match[2]), fetcher_id=i32(match[1]), text=text)
         if match := _NODE_CONTEXT.fullmatch(text):
             node = match[1] or match[3] or match[4] or match[5]
-            return Context(node=i32(node), epoch=i32(match[2]) if match[2] else None, text=text)
+            return LogIdent(node=i32(node), epoch=i32(match[2]) if match[2] else None, text=text)
     except ValueError:
         pass  # a number beyond its type
-    return Context(text=text, is_read=_VALUE.search(text) is None)
+    return LogIdent(text=text, is_read=_VALUE.search(text) is None)
 
 
-def bare_context(message: str) -> tuple[Context, int]:
+def bare_context(message: str) -> tuple[LogIdent, int]:
     """Read a prefix without brackets; also where the text starts."""
     match = _BARE_CONTEXT.match(message)
     if match is None:
@@ -163,10 +163,10 @@ def bare_context(message: str) -> tuple[Context, int]:
     try:
         if match["partition"]:
             topic, partition = partition_of(match["partition"])
-            return Context(topic, partition, i32(match["broker"]), text=match[0].strip()), match.end()
+            return LogIdent(topic, partition, i32(match["broker"]), text=match[0].strip()), match.end()
         if match["node"]:
-            return Context(node=i32(match["node"]), text=match[0].strip()), match.end()
-        return Context(node=i32(match["controller"]), epoch=i32(match["epoch"]), text=match[0].strip()), match.end()
+            return LogIdent(node=i32(match["node"]), text=match[0].strip()), match.end()
+        return LogIdent(node=i32(match["controller"]), epoch=i32(match["epoch"]), text=match[0].strip()), match.end()
     except ValueError:
         return NO_CONTEXT, 0
 
@@ -193,7 +193,7 @@ class Grammar:
             bare: whether old versions put a prefix without brackets before the text.
         """
         self._bare = bare
-        self._contexts: dict[str, Context] = {}
+        self._contexts: dict[str, LogIdent] = {}
         compiled = [(literal_prefix(template.pattern), _compile(template)) for template in templates]
         # A text is looked up by its first characters; templates that start with a value are candidates for all.
         self._rest = tuple(entry for prefix, entry in compiled if len(prefix) < _KEY)
@@ -203,7 +203,7 @@ class Grammar:
             for key in keys
         }
 
-    def parse(self, record: Record) -> Parsed | None:
+    def parse(self, record: LogRecord) -> Parsed | None:
         """Parse a record; None if no template knows it. Never raises."""
         message = record.message
         start = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import Context
+from pipelines.grammars.grammar import LogIdent
 from pipelines.grammars.printed import COMMITTED, PENDING, STATES, fields, isr_of
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.typed import logged
 from pipelines.grammars.values import OFFSET, i32, ints, optional_i64
 
@@ -38,12 +38,12 @@ def _replica_ids(text: str) -> list[int]:
     return ints(",".join(map(str, ids)))
 
 
-def _isr_change(context: Context, change: str, **columns: object) -> tuple[Fact, ...]:
+def _isr_change(context: LogIdent, change: str, **columns: object) -> tuple[LineFact, ...]:
     topic, partition = context.owner()
-    return (Fact("isr_changes", {"topic": topic, "partition": partition, "change": change, **columns}),)
+    return (LineFact("isr_changes", {"topic": topic, "partition": partition, "change": change, **columns}),)
 
 
-def shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def shrink(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """With what the leader had, and those that leave."""
     before, after, high_watermark, end_offset, listed = match.groups()
     if listed is not None and _ALL_OUT_OF_SYNC.fullmatch(listed) is None:
@@ -67,7 +67,7 @@ def shrink(match: re.Match[str], context: Context, record: Record) -> tuple[Fact
     )
 
 
-def committed_old(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def committed_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """An ISR that is printed replica by replica."""
     return _isr_change(context, "committed", isr=_replica_ids(match[1]), partition_epoch=i32(match[2]))
 
@@ -102,31 +102,31 @@ def _sent_state(text: str) -> dict[str, object]:
     return {"isr": isr_of(state), "leader_epoch": i32(state["leaderEpoch"])}
 
 
-def pending(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def pending(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """What the leader asks the controller for."""
     kind, columns = _proposed_state(match[1])
     return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
 
 
-def pending_beside(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def pending_beside(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """2.7 to 3.0: the state to be sent is printed before the pending one."""
     kind, columns = _proposed_state(match[2])
     columns.update(_sent_state(match[1]))
     return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
-def refused(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def refused(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """What the controller refused."""
     _, columns = _proposed_state(match[1])
     return _isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
-def refused_state(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def refused_state(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The refused state is a ``LeaderAndIsr``, with no pending state around it."""
     return _isr_change(context, "refused", **_sent_state(match[1]), detail=logged(match, context))
 
 
-def replaced(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def replaced(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The controller took it over, and this replica out."""
     _, columns = _proposed_state(match[1])
     return _isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])

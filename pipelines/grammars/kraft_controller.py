@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipelines.grammars.grammar import Context
+from pipelines.grammars.grammar import LogIdent
 from pipelines.grammars.printed import BROKER_CHANGE, PARTITION_CHANGE, fields, split
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.states import topic_fact
 from pipelines.grammars.typed import event_fact, node, typed
 from pipelines.grammars.values import i32, optional_i32, optional_ints, partition_of, topic_id_of
@@ -45,12 +45,12 @@ _NONE = "(none)"
 _held = typed("leader_and_isr", role="controller", controller_id=node)
 
 
-def partition_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def partition_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A partition, with who leads it and its replicas."""
     (held,) = _held(match, context, record)
     columns = ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")
     created: dict[str, Any] = {"event": "partition_created", **{name: held.row.get(name) for name in columns}}
-    return held, Fact("controller_events", created), *topic_fact(created["topic"], created["topic_id"])
+    return held, LineFact("controller_events", created), *topic_fact(created["topic"], created["topic_id"])
 
 
 def _arrows(text: str) -> dict[str, str]:
@@ -66,7 +66,7 @@ def _arrows(text: str) -> dict[str, str]:
     return after
 
 
-def _named(context: Context, partition: tuple[str, int], topic_id: str | None) -> dict[str, Any]:
+def _named(context: LogIdent, partition: tuple[str, int], topic_id: str | None) -> dict[str, Any]:
     row = {"topic": partition[0], "partition": partition[1], "role": "controller", "topic_id": topic_id}
     return {**row, "controller_id": context.node}
 
@@ -81,7 +81,7 @@ def _lists(values: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def partition_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def partition_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """`PartitionRegistration.diff` prints only what changed."""
     topic, partition = partition_of(match["tp"])
     topic_id = topic_id_of(match.groupdict().get("topic_id"))
@@ -93,14 +93,14 @@ def partition_changed(match: re.Match[str], context: Context, record: Record) ->
         "partition_epoch": optional_i32(after.get("partitionEpoch")),
         **_lists(after),
     }
-    facts = [Fact("leader_and_isr", row)]
+    facts = [LineFact("leader_and_isr", row)]
     if match[0].startswith("UNCLEAN"):
         columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr")}
         facts.append(event_fact(match, "unclean_election", **columns))
     return (*facts, *topic_fact(topic, topic_id))
 
 
-def assignment_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def assignment_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A reassignment step: the record holds what changes, ``null`` and -2 for what does not.
 
     Since 4.1 the line ends with the ISR and the epochs after the change.
@@ -124,13 +124,13 @@ def assignment_changed(match: re.Match[str], context: Context, record: Record) -
         **_lists(values),
     }
     columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")}
-    return Fact("leader_and_isr", row), event_fact(match, "reassignment", **columns), *topic_fact(topic, topic_id)
+    return LineFact("leader_and_isr", row), event_fact(match, "reassignment", **columns), *topic_fact(topic, topic_id)
 
 
-def topics_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def topics_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """One fact per topic that was created."""
     return tuple(
-        Fact("controller_events", {"event": "topic_created", "topic": result["name"]})
+        LineFact("controller_events", {"event": "topic_created", "topic": result["name"]})
         for result in _results(_CREATED_TOPIC, match["results"])
         if result["code"] == "SUCCESS"
     )
@@ -147,18 +147,20 @@ def _results(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
         position = result.end()
 
 
-def topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """One fact per topic that was deleted, and its name."""
-    facts: list[Fact] = []
+    facts: list[LineFact] = []
     for result in _results(_DELETED_TOPIC, match["results"]):
         if result["code"] == "SUCCESS":
             topic, topic_id = result["name"], topic_id_of(result["id"])
-            facts.append(Fact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id}))
+            facts.append(
+                LineFact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id})
+            )
             facts.extend(topic_fact(topic, topic_id))
     return tuple(facts)
 
 
-def change(match: re.Match[str], context: Context) -> str:
+def change(match: re.Match[str], context: LogIdent) -> str:
     """``fenced``: 1 fence, -1 unfence, 0 no change; ``inControlledShutdown``: 1 entered."""
     values = fields(match[2], BROKER_CHANGE)
     if i32(values["brokerId"]) != i32(match[1]):
@@ -172,11 +174,11 @@ def change(match: re.Match[str], context: Context) -> str:
     return "controlled_shutdown" if shutting_down else "other"
 
 
-def new_leader(match: re.Match[str], context: Context) -> str:
+def new_leader(match: re.Match[str], context: LogIdent) -> str:
     """An epoch may begin without a leader."""
     return "other" if match["subject_broker_id"] == _NONE else "controller_elected"
 
 
-def leader(match: re.Match[str], context: Context) -> int | None:
+def leader(match: re.Match[str], context: LogIdent) -> int | None:
     """The controller, if there is one."""
     return None if match["subject_broker_id"] == _NONE else i32(match["subject_broker_id"])

@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pipelines.grammars.grammar import Context
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.grammar import LogIdent
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.states import equals_state, state_of, topic_fact
 from pipelines.grammars.typed import epoch, typed
 from pipelines.grammars.values import i32, i64, ints, option, optional_i32, partition_of, topic_id_of
 
 
-def previous_leader(match: re.Match[str], context: Context) -> int | None:
+def previous_leader(match: re.Match[str], context: LogIdent) -> int | None:
     """Of an option."""
     return optional_i32(option(match["previous_leader"]))
 
 
-def leader_update(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def leader_update(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Newer metadata within the leader's epoch.
 
     `Partition.makeLeader` prints ``Current high watermark H, ISR [..]`` with the ISR of the *new* metadata (a local
@@ -37,21 +37,21 @@ def leader_update(match: re.Match[str], context: Context, record: Record) -> tup
     }
     if set(ints(match["isr"])) != set(row["isr"]) or i32(match["epoch"]) != row["leader_epoch"]:
         raise ValueError("two states in one line")
-    return Fact("leader_and_isr", row), *topic_fact(row["topic"], topic_id)
+    return LineFact("leader_and_isr", row), *topic_fact(row["topic"], topic_id)
 
 
-def named_id(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def named_id(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The name of a topic id, which is all that the line is read for."""
     topic, _ = partition_of(match["tp"])
     return topic_fact(topic, topic_id_of(match["id"]))
 
 
-def succeeded(match: re.Match[str], context: Context) -> bool:
+def succeeded(match: re.Match[str], context: LogIdent) -> bool:
     """Whether a replica changed its state."""
     return not match[0].endswith("failed")
 
 
-def changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The controller decided on a leader and an ISR, and wrote them to ZooKeeper."""
     topic, partition = partition_of(match["tp"])
     state = equals_state(match["state"])
@@ -59,19 +59,19 @@ def changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
     written |= {key: state[key] for key in ("leader", "leader_epoch", "isr", "partition_epoch")}
     states = {"from_state": match["from_state"], "to_state": match["to_state"], "succeeded": True}
     return (
-        Fact("partition_states", {**written, **states}),
-        Fact("leader_and_isr", {**written, "role": "controller", "controller_id": context.node}),
+        LineFact("partition_states", {**written, **states}),
+        LineFact("leader_and_isr", {**written, "role": "controller", "controller_id": context.node}),
     )
 
 
 _moved = typed("partition_states", succeeded=True, controller_epoch=epoch)
 
 
-def moved(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def moved(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A partition whose replicas the line assigns is new."""
     facts = _moved(match, context, record)
     if match[4] is None:
         return facts
     topic, partition = partition_of(match["tp"])
     row = {"event": "partition_created", "topic": topic, "partition": partition, "replicas": ints(match[4])}
-    return *facts, Fact("controller_events", {**row, "controller_epoch": context.epoch})
+    return *facts, LineFact("controller_events", {**row, "controller_epoch": context.epoch})

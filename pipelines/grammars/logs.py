@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import Context
+from pipelines.grammars.grammar import LogIdent
 from pipelines.grammars.printed import Forms, fields, items
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.states import topic_fact
 from pipelines.grammars.typed import logged, typed
 from pipelines.grammars.values import i32, i64, optional_i64, partition_of, topic_id_of
@@ -46,7 +46,7 @@ def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
     return match[1], None if no_replica is None else no_replica[2]
 
 
-def loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def loaded(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A log's end offset at start, and where it begins on this broker.
 
     The ``highWatermark`` of the line is where a log starts before the checkpoint is read, mostly 0: not kept. A
@@ -63,22 +63,22 @@ def loaded(match: re.Match[str], context: Context, record: Record) -> tuple[Fact
         if match["local_start"] is not None:
             start = {"event": "local_start", "offset": i64(match["local_start"]), "reason": "loaded"}
             start["log_start_offset"] = i64(log["logStartOffset"])
-            facts = (Fact("tier_events", {"topic": topic, "partition": partition, **start}), *facts)
-        return Fact("high_watermarks", row), *facts
+            facts = (LineFact("tier_events", {"topic": topic, "partition": partition, **start}), *facts)
+        return LineFact("high_watermarks", row), *facts
     if no_replica == "future":
-        return Fact("future_logs", {**place, "event": "loaded"}), *facts
+        return LineFact("future_logs", {**place, "event": "loaded"}), *facts
     return facts
 
 
-def future_log_created(partition: tuple[str, int], path: str) -> tuple[Fact, ...]:
+def future_log_created(partition: tuple[str, int], path: str) -> tuple[LineFact, ...]:
     """A future log, of a line that names its folder (2.4 and later); nothing of any other."""
     if not path.endswith("-future"):
         return ()
     row = {"topic": partition[0], "partition": partition[1], "event": "created", "log_dir": _place(path, partition)[0]}
-    return (Fact("future_logs", row),)
+    return (LineFact("future_logs", row),)
 
 
-def promoted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def promoted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A log that is not there ends in an error instead."""
     if "null" in (match["current"], match["future"]):
         return ()
@@ -89,30 +89,30 @@ def promoted(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
     if no_replica != "future":
         raise ValueError(f"no future log: {path[:80]}")
     row = {"topic": topic, "partition": partition, "event": "promoted", "log_dir": directory}
-    return (Fact("future_logs", row),)
+    return (LineFact("future_logs", row),)
 
 
-def deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Gone from this broker: its topic was deleted, the partition was moved away, or a move was given up."""
     topic, partition = partition_of(match["tp"])
     directory, no_replica = _place(match["path"], (topic, partition))
     if no_replica != "delete":
         raise ValueError(f"not deleted: {match['path'][:80]}")
     row = {"topic": topic, "partition": partition, "role": "stopped", "log_dir": directory}
-    return (Fact("leader_and_isr", row),)
+    return (LineFact("leader_and_isr", row),)
 
 
-def first(match: re.Match[str], context: Context) -> int | None:
+def first(match: re.Match[str], context: LogIdent) -> int | None:
     """The first offset of an append, as metadata or as a number."""
     return optional_i64(match[2] or match[3])
 
 
-def before_next(match: re.Match[str], context: Context) -> int:
+def before_next(match: re.Match[str], context: LogIdent) -> int:
     """The last offset of an append, of a line that has the next one."""
     return i64(match["last_offset"]) - 1
 
 
-def end(match: re.Match[str], context: Context) -> int:
+def end(match: re.Match[str], context: LogIdent) -> int:
     """The end offset of a log, of a line that has its largest one."""
     return i64(match["previous_end_offset"]) + 1
 
@@ -120,14 +120,14 @@ def end(match: re.Match[str], context: Context) -> int:
 _written = typed("appends", source="replica_manager")
 
 
-def written(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def written(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The topic id of the line is kept; the many "Fetching log segment" and "Append" lines do not repeat it."""
     (fact,) = _written(match, context, record)
     topic_id = topic_id_of(match["tp"].rpartition(":")[0] or None)
     return fact, *topic_fact(fact.row["topic"], topic_id)
 
 
-def _epoch_rows(match: re.Match[str], context: Context, action: str, group: int = 1) -> tuple[Fact, ...]:
+def _epoch_rows(match: re.Match[str], context: LogIdent, action: str, group: int = 1) -> tuple[LineFact, ...]:
     """Rows of ``leader_epochs`` for the entries that a group lists: one, or a collection."""
     topic, partition = context.owner()
     rows = []
@@ -137,26 +137,26 @@ def _epoch_rows(match: re.Match[str], context: Context, action: str, group: int 
         if entry is None:
             raise ValueError(f"no epoch entry: {item[:80]}")
         row = {"topic": topic, "partition": partition, "action": action, "detail": logged(match, context)}
-        rows.append(Fact("leader_epochs", {**row, "leader_epoch": i32(entry[1]), "start_offset": i64(entry[2])}))
+        rows.append(LineFact("leader_epochs", {**row, "leader_epoch": i32(entry[1]), "start_offset": i64(entry[2])}))
     return tuple(rows)
 
 
-def epoch_assigned(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def epoch_assigned(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """An entry is appended."""
     return _epoch_rows(match, context, "assigned")
 
 
-def epoch_conflict(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def epoch_conflict(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """An entry is appended in place of others."""
     return *_epoch_rows(match, context, "truncated", 2), *_epoch_rows(match, context, "assigned")
 
 
-def epochs_truncated(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def epochs_truncated(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Entries are dropped."""
     return _epoch_rows(match, context, "truncated")
 
 
-def read_failed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def read_failed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The exception stands behind the line, unless a layout leaves it out."""
     topic, partition = partition_of(match["tp"])
     row = {"topic": topic, "partition": partition, "event": "read_failed"}
@@ -165,4 +165,4 @@ def read_failed(match: re.Match[str], context: Context, record: Record) -> tuple
         row["reason"] = behind.partition("\n")[0].strip()[:_REASON_CHARS_MAX]
         if (name := _OBJECT.search(behind)) is not None:
             row |= {"offset": i64(name[1]), "segment_id": name[2]}
-    return (Fact("tier_events", row),)
+    return (LineFact("tier_events", row),)

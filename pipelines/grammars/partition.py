@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import Context
+from pipelines.grammars.grammar import LogIdent
 from pipelines.grammars.printed import items
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.typed import typed
 from pipelines.grammars.values import OFFSET, i32, i64, optional_i64
 
@@ -35,7 +35,7 @@ def _replicas(text: str) -> list[dict[str, int]]:
     return replicas
 
 
-def skipped(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def skipped(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The "new hw" of the line is the minimum that was not good enough, no high watermark of anything: left out.
 
     Up to 2.3 the line also shows the old high watermark, which is the one that stays.
@@ -49,20 +49,20 @@ def skipped(match: re.Match[str], context: Context, record: Record) -> tuple[Fac
         "source": "skipped",
         "high_watermark": optional_i64(match["high_watermark"]),
     }
-    return (Fact("high_watermarks", {**row, "log_end_offset": local, "replica_end_offsets": replicas}),)
+    return (LineFact("high_watermarks", {**row, "log_end_offset": local, "replica_end_offsets": replicas}),)
 
 
-def acked(match: re.Match[str], context: Context) -> list[dict[str, int]]:
+def acked(match: re.Match[str], context: LogIdent) -> list[dict[str, int]]:
     """Replicas of the ISR that have what a produce waits for."""
     return _replicas(match["acked"])
 
 
-def awaiting(match: re.Match[str], context: Context) -> list[dict[str, int]]:
+def awaiting(match: re.Match[str], context: LogIdent) -> list[dict[str, int]]:
     """Replicas of the ISR that have not."""
     return _replicas(match["awaiting"])
 
 
-def received(match: re.Match[str], context: Context) -> list[dict[str, int | None]]:
+def received(match: re.Match[str], context: LogIdent) -> list[dict[str, int | None]]:
     """The one replica that a line is about; its end offset is not in it."""
     return [{"replica_id": i32(match["acked"]), "log_end_offset": None}]
 
@@ -70,14 +70,14 @@ def received(match: re.Match[str], context: Context) -> list[dict[str, int | Non
 _checked = typed("delayed_operation_checks", step="unblocked", operation=lambda match, _: match["operation"].lower())
 
 
-def unblocked(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def unblocked(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Also with a count of 0: the line proves that the key was checked. A key that is a group's id may look like it."""
     if "\n" in record.message:
         raise ValueError("the key holds a line end")
     return _checked(match, context, record)
 
 
-def reason(match: re.Match[str], context: Context) -> str:
+def reason(match: re.Match[str], context: LogIdent) -> str:
     """Why a fetch is answered before its bytes or its time are there; with the replica that asks, where it is named."""
     replica = _ASKING_REPLICA.search(match["operation"])
     return (match["detail"].strip(" ,") + ("" if replica is None else f" (replicaId={replica[1]})"))[:500]

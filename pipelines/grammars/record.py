@@ -15,7 +15,7 @@ UNPARSED = "unparsed"
 BAD_VALUE = "bad_value"
 
 
-class Record(NamedTuple):
+class LogRecord(NamedTuple):
     """One log record as bronze keeps it."""
 
     kind: str  #: kind of file: server, state-change, controller, kafka-request, log-cleaner, other
@@ -25,7 +25,7 @@ class Record(NamedTuple):
     message: str  #: text after time and level and before the logger; continuation lines follow newlines
 
 
-class Fact(NamedTuple):
+class LineFact(NamedTuple):
     """One row for a silver table."""
 
     table: str  #: name of the table in ``schemas.silver``
@@ -39,6 +39,6 @@ class Parsed(NamedTuple):
 
     template: str  #: id of the grammar's template (``server.isr_shrink``); for an unparsed record its masked text
     outcome: str  #: `TYPED` (facts follow), `KNOWN` (carries nothing for the audit) or `UNPARSED`
-    facts: tuple[Fact, ...] = ()  #: rows, in the order in which the line states them
+    facts: tuple[LineFact, ...] = ()  #: rows, in the order in which the line states them
     reason: str | None = None  #: for `UNPARSED`: ``no_grammar``, ``bad_json``, ...
     problem: str | None = None  #: for `UNPARSED`: what the grammar choked on, if it did

@@ -59,7 +59,7 @@ class Header(_Named, kw_only=True, gc=False):
     request_api_version_deprecated: bool | None = None
 
 
-class Line(_Named, kw_only=True):
+class RequestLine(_Named, kw_only=True):
     """A completed request. Times are in milliseconds."""
 
     request_header: Header
@@ -78,7 +78,7 @@ class Line(_Named, kw_only=True):
     is_forwarded: bool | None = None
 
 
-class _Printed(Line, kw_only=True):
+class _Printed(RequestLine, kw_only=True):
     """A line in JSON form, its bodies as printed, and fields of which nothing is kept."""
 
     request: Raw
@@ -93,13 +93,13 @@ _DECODER: Final = Decoder(_Printed)
 _ENCODER: Final = Encoder()
 
 
-def read_json(text: str) -> tuple[Line, str]:
+def read_json(text: str) -> tuple[RequestLine, str]:
     """A line in JSON form, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and FETCH.
 
     Raises:
         ValueError, msgspec.DecodeError among them: it is not what its version prints.
     """
-    line: Line = _DECODER.decode(text)
+    line: RequestLine = _DECODER.decode(text)
     header = line.request_header
     request, response = cast(Raw, line.request), cast(Raw, line.response)
     api, version = header.request_api_key_name, header.request_api_version
@@ -125,7 +125,7 @@ def _is_name(api: str, number: int) -> bool:
     return api == API_NAMES[number] if 0 <= number < len(API_NAMES) else api not in READ_APIS
 
 
-def _require_once_each(text: str, line: Line) -> None:
+def _require_once_each(text: str, line: RequestLine) -> None:
     """Raise ValueError if a key stands twice in one place: of those the last was taken.
 
     Encoded again, a line has as many colons as it has if no key was left out: texts keep theirs, unless a text is

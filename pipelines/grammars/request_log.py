@@ -22,9 +22,9 @@ from msgspec import ValidationError
 from pipelines.base.json_text import loads
 from pipelines.grammars.body_shapes import READ_APIS, Body
 from pipelines.grammars.coordinator_bodies import COLUMNS
-from pipelines.grammars.record import BAD_VALUE, KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.grammars.record import BAD_VALUE, KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
 from pipelines.grammars.request_bodies import PARTITIONS, error_codes, topic_names
-from pipelines.grammars.request_line import Line, read_json
+from pipelines.grammars.request_line import RequestLine, read_json
 from pipelines.grammars.request_text import UnreadableText, read_completed
 from schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES
 from schemas.silver.requests import REQUEST_HEADER
@@ -83,7 +83,7 @@ class OutOfRange(ValueError):
     """A number that Kafka cannot have logged."""
 
 
-def parse_request(record: Record) -> Parsed:
+def parse_request(record: LogRecord) -> Parsed:
     """Read one record of ``kafka.request.logger``.
 
     Returns:
@@ -123,7 +123,7 @@ def _micros(milliseconds: float) -> int:
     return round(milliseconds * 1000)
 
 
-def _header(line: Line, time_us: int) -> Any:
+def _header(line: RequestLine, time_us: int) -> Any:
     """Columns of every request, a `Header`.
 
     Raises:
@@ -158,7 +158,7 @@ def _header(line: Line, time_us: int) -> Any:
     )
 
 
-def _produce(line: Line, header: Any) -> Iterable[Fact]:
+def _produce(line: RequestLine, header: Any) -> Iterable[LineFact]:
     request, response = line.request, line.response
     answers: dict[tuple[str, int], Body] = {}
     if response is not None:
@@ -189,10 +189,10 @@ def _produce(line: Line, header: Any) -> Iterable[Fact]:
                 )
             )
     row = ProduceRequest(*header, request.acks, request.timeoutMs, request.transactionalId, partitions)
-    yield Fact("produce_requests", row)
+    yield LineFact("produce_requests", row)
 
 
-def _fetch(line: Line, header: Any) -> Iterable[Fact]:
+def _fetch(line: RequestLine, header: Any) -> Iterable[LineFact]:
     request, response = line.request, line.response
     # Since version 15 (KIP-903) the replica id stands in replicaState; consumers leave both out.
     replica_id = request.replicaId if request.replicaState is None else request.replicaState.replicaId
@@ -221,7 +221,7 @@ def _fetch(line: Line, header: Any) -> Iterable[Fact]:
     for topic in response.responses if response is not None else ():
         name, topic_id = topic_names(topic.topic, topic.topicId)
         responses += [_fetched(name, topic_id, entry) for entry in topic.partitions]
-    yield Fact(
+    yield LineFact(
         "fetch_requests",
         FetchRequest(
             *header,
@@ -263,7 +263,7 @@ def _fetched(name: str | None, topic_id: str | None, entry: Body) -> Any:
 
 def _replica_fetches(
     header: Any, request: Body, response: Body | None, replica_id: int, partitions: list[Any], responses: list[Any]
-) -> Iterable[Fact]:
+) -> Iterable[LineFact]:
     """One row per partition that the follower's request or the leader's response lists.
 
     An incremental session (KIP-227) leaves out what did not change, on either side: a partition that only the
@@ -301,7 +301,7 @@ def _replica_fetches(
             failed or (answer.error_code if answer else None) or failed,
             *(_NOT_ANSWERED if answer is None else _answer(answer)),
         )
-        yield Fact("replica_fetches", row)
+        yield LineFact("replica_fetches", row)
 
 
 def _position(asked: Any) -> tuple[int | None, ...]:
@@ -319,7 +319,7 @@ def _answer(answer: Any) -> tuple[int | None, ...]:
     )
 
 
-def _other(line: Line, header: Any, printed: str) -> Iterable[Fact]:
+def _other(line: RequestLine, header: Any, printed: str) -> Iterable[LineFact]:
     api, request, response = header.api, line.request, line.response
     row = {
         **header._asdict(),
@@ -330,11 +330,11 @@ def _other(line: Line, header: Any, printed: str) -> Iterable[Fact]:
     }
     if api in COLUMNS:
         row.update(COLUMNS[api](request, response))
-    yield Fact("requests", row)
+    yield LineFact("requests", row)
     if response is not None and api in ("METADATA", "CREATE_TOPICS"):
         for topic in response.topics:
             if topic.name and topic.topicId and topic_names(topic.name, topic.topicId)[1]:
-                yield Fact("topics", {"topic": topic.name, "topic_id": topic.topicId})
+                yield LineFact("topics", {"topic": topic.name, "topic_id": topic.topicId})
 
 
-_BUILDERS: Final[dict[str, Callable[[Line, Any], Iterable[Fact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}
+_BUILDERS: Final[dict[str, Callable[[RequestLine, Any], Iterable[LineFact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}

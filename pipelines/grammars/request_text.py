@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pipelines.grammars.body_shapes import REQUEST, RESPONSE
 from pipelines.grammars.legacy_text import read_described
-from pipelines.grammars.request_line import API_NAMES, Header, Line
+from pipelines.grammars.request_line import API_NAMES, Header, RequestLine
 from pipelines.grammars.text_bodies import BadStruct, is_read, read_produce, read_text
 
 Json = dict[str, Any]
@@ -63,7 +63,7 @@ class UnreadableText(ValueError):
         self.reason = reason
 
 
-def read_completed(text: str) -> tuple[Line, str]:
+def read_completed(text: str) -> tuple[RequestLine, str]:
     """A completion line, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and FETCH.
 
     Raises:
@@ -73,7 +73,7 @@ def read_completed(text: str) -> tuple[Line, str]:
     try:
         if text.startswith("Name:"):
             header, request = read_described(text[:end])
-            return Line(request_header=header, request=request, response=None, **times), text[:end]
+            return RequestLine(request_header=header, request=request, response=None, **times), text[:end]
         header, begin, answers = _header(text)
         if times["principal"] is None or (answers and times["listener"] is None):
             raise UnreadableText("bad_times", "no principal or no listener")
@@ -87,7 +87,7 @@ def read_completed(text: str) -> tuple[Line, str]:
             request = read_produce(version, asked, response) if is_produce else read_text(api, REQUEST, version, asked)
     except BadStruct as problem:
         raise UnreadableText("bad_struct", str(problem)) from None
-    return Line(request_header=header, request=request, response=response, **times), printed
+    return RequestLine(request_header=header, request=request, response=response, **times), printed
 
 
 def _header(text: str) -> tuple[Header, int, bool]:

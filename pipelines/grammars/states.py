@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from pipelines.grammars.printed import STATES, fields, isr_of, version_of
-from pipelines.grammars.record import Fact
+from pipelines.grammars.record import LineFact
 from pipelines.grammars.values import flag, i32, ints, optional_i32, partition_of
 
 _STATE = (
@@ -102,6 +102,6 @@ def _listed(values: dict[str, str], key: str) -> list[int] | None:
     return ints(values[key]) if key in values else None
 
 
-def topic_fact(topic: str, topic_id: str | None) -> tuple[Fact, ...]:
+def topic_fact(topic: str, topic_id: str | None) -> tuple[LineFact, ...]:
     """The name of a topic id; nothing where the line has no id."""
-    return () if topic_id is None else (Fact("topics", {"topic": topic, "topic_id": topic_id}),)
+    return () if topic_id is None else (LineFact("topics", {"topic": topic, "topic_id": topic_id}),)

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 
 from pipelines.grammars.grammar import Grammar, Template, simple_name
-from pipelines.grammars.record import KNOWN, UNPARSED, Parsed, Record
+from pipelines.grammars.record import KNOWN, UNPARSED, LogRecord, Parsed
 from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
 
 #: Length of a masked text.
@@ -50,7 +50,7 @@ def _resolve(logger: str) -> tuple[Grammar, Parsed | None]:
     return resolved
 
 
-def parse_text(record: Record) -> Parsed:
+def parse_text(record: LogRecord) -> Parsed:
     """Parse one record of server.log, state-change.log, controller.log or log-cleaner.log. Never raises."""
     grammar, otherwise = _resolved.get(record.logger) or _resolve(record.logger)
     parsed = grammar.parse(record)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from pipelines.grammars.grammar import Context, Facts
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.grammar import Facts, LogIdent
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.states import state_of, topic_fact
 from pipelines.grammars.values import (
     PARTITION,
@@ -37,32 +37,32 @@ _READERS: tuple[tuple[object, Callable[[str], object]], ...] = (
 )
 
 
-def logged(match: re.Match[str], context: Context) -> str:
+def logged(match: re.Match[str], context: LogIdent) -> str:
     """The line as logged, without prefix; bounded."""
     return match[0][:_DETAIL_CHARS_MAX]
 
 
-def node(match: re.Match[str], context: Context) -> int | None:
+def node(match: re.Match[str], context: LogIdent) -> int | None:
     """The broker or controller that logs, by the prefix."""
     return context.node
 
 
-def epoch(match: re.Match[str], context: Context) -> int | None:
+def epoch(match: re.Match[str], context: LogIdent) -> int | None:
     """Epoch of the controller that logs, by the prefix."""
     return context.epoch
 
 
-def leader(match: re.Match[str], context: Context) -> int | None:
+def leader(match: re.Match[str], context: LogIdent) -> int | None:
     """The broker that the fetcher which logs fetches from, by the prefix."""
     return context.leader
 
 
-def fetcher_id(match: re.Match[str], context: Context) -> int | None:
+def fetcher_id(match: re.Match[str], context: LogIdent) -> int | None:
     """The fetcher's thread, by the prefix."""
     return context.fetcher_id
 
 
-def log_dir(match: re.Match[str], context: Context) -> str | None:
+def log_dir(match: re.Match[str], context: LogIdent) -> str | None:
     """The directory of the log that the line is about, by the prefix; it says so since 1.1."""
     return context.log_dir
 
@@ -97,7 +97,7 @@ def typed(table: str, **columns: object) -> Facts:
 
     plans: dict[str, tuple[bool, bool, bool, list[tuple[int, str, Callable[[str], object]]]]] = {}
 
-    def facts(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    def facts(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
         pattern = match.re
         plan = plans.get(pattern.pattern)
         if plan is None:
@@ -116,7 +116,7 @@ def typed(table: str, **columns: object) -> Facts:
                 row[column] = read(text)
         for column, function in computed:
             row[column] = function(match, context)
-        return (Fact(table, row),)
+        return (LineFact(table, row),)
 
     return facts
 
@@ -124,13 +124,13 @@ def typed(table: str, **columns: object) -> Facts:
 def with_topic_id(facts: Facts) -> Facts:
     """As ``facts``, and the name of the topic id that its row has, if it has one: a row of ``topics``."""
 
-    def both(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+    def both(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
         rows = facts(match, context, record)
         return *rows, *topic_fact(rows[0].row["topic"], rows[0].row.get("topic_id"))
 
     return both
 
 
-def event_fact(match: re.Match[str], event: str, **columns: object) -> Fact:
+def event_fact(match: re.Match[str], event: str, **columns: object) -> LineFact:
     """A row of ``controller_events`` with the line as logged."""
-    return Fact("controller_events", {"event": event, **columns, "detail": match[0][:_DETAIL_CHARS_MAX]})
+    return LineFact("controller_events", {"event": event, **columns, "detail": match[0][:_DETAIL_CHARS_MAX]})

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import Context
+from pipelines.grammars.grammar import LogIdent
 from pipelines.grammars.printed import ASSIGNMENT, fields, items, mapping, partitions, split
-from pipelines.grammars.record import Fact, Record
+from pipelines.grammars.record import LineFact, LogRecord
 from pipelines.grammars.states import topic_fact
 from pipelines.grammars.typed import event_fact
 from pipelines.grammars.values import i32, ints, partition_of, topic_id_of
@@ -19,7 +19,7 @@ _TOPIC = re.compile(r"[\w.-]+", re.ASCII)
 _WITH_ID = re.compile(r"TopicIdReplicaAssignment\((.*)\)", re.ASCII)
 
 
-def several(match: re.Match[str], context: Context) -> list[int]:
+def several(match: re.Match[str], context: LogIdent) -> list[int]:
     """The brokers that a line names, one at least."""
     brokers = ints(match["brokers"])
     if not brokers:
@@ -27,13 +27,13 @@ def several(match: re.Match[str], context: Context) -> list[int]:
     return brokers
 
 
-def single(match: re.Match[str], context: Context) -> int | None:
+def single(match: re.Match[str], context: LogIdent) -> int | None:
     """The broker that a line names, if it is one."""
     brokers = ints(match["brokers"])
     return brokers[0] if len(brokers) == 1 else None
 
 
-def selected(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def selected(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """A state as JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
     topic, partition = partition_of(match["tp"])
     state = _JSON_STATE.fullmatch(match["state"])
@@ -41,33 +41,33 @@ def selected(match: re.Match[str], context: Context, record: Record) -> tuple[Fa
         raise ValueError(f"no leader and ISR: {match['state'][:80]}")
     row = {"topic": topic, "partition": partition, "role": "controller", "controller_id": context.node}
     written = {"leader": i32(state[1]), "leader_epoch": i32(state[2]), "isr": ints(state[3])}
-    return (Fact("leader_and_isr", {**row, **written}),)
+    return (LineFact("leader_and_isr", {**row, **written}),)
 
 
-def new_partitions(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def new_partitions(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """One fact per partition."""
     return tuple(
-        Fact("controller_events", {"event": "partition_created", "topic": topic, "partition": partition})
+        LineFact("controller_events", {"event": "partition_created", "topic": topic, "partition": partition})
         for topic, partition in partitions(match[1])
     )
 
 
-def topics_changed(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def topics_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Topics that appeared, with ids where the version has them, and the assignment of their partitions."""
     ids, assigned = _assignments(match["assignment"])
-    facts: list[Fact] = []
+    facts: list[LineFact] = []
     new = _names(match["new"])
     if not {topic for topic, _ in assigned} | ids.keys() <= set(new):
         raise ValueError("partitions of topics that are not new")
     for topic in new:
         topic_id = ids.get(topic)
-        facts.append(Fact("controller_events", {"event": "topic_created", "topic": topic, "topic_id": topic_id}))
+        facts.append(LineFact("controller_events", {"event": "topic_created", "topic": topic, "topic_id": topic_id}))
         facts.extend(topic_fact(topic, topic_id))
     for topic in _names(match["deleted"]):
-        facts.append(Fact("controller_events", {"event": "topic_deleted", "topic": topic}))
+        facts.append(LineFact("controller_events", {"event": "topic_deleted", "topic": topic}))
     for (topic, partition), replicas in assigned.items():
         row = {"event": "partition_created", "topic": topic, "partition": partition, "replicas": replicas}
-        facts.append(Fact("controller_events", row))
+        facts.append(LineFact("controller_events", row))
     return tuple(facts)
 
 
@@ -105,7 +105,7 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def topics_deleted(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """One fact per topic."""
     names = _names(match[1])
     if not names:
@@ -113,11 +113,11 @@ def topics_deleted(match: re.Match[str], context: Context, record: Record) -> tu
     return tuple(event_fact(match, "topic_deleted", topic=topic) for topic in names)
 
 
-def topic_created(match: re.Match[str], context: Context, record: Record) -> tuple[Fact, ...]:
+def topic_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """The broker that serves the request writes the assignment (`AdminZkClient.writeTopicPartitionAssignment`)."""
     topic = match["topic"]
     facts = [event_fact(match, "topic_created", topic=topic)]
     for index, replicas in mapping(match["assignment"], " -> ").items():
         row = {"event": "partition_created", "topic": topic, "partition": i32(index), "replicas": _replicas(replicas)}
-        facts.append(Fact("controller_events", row))
+        facts.append(LineFact("controller_events", row))
     return tuple(facts)

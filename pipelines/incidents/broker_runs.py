@@ -25,7 +25,7 @@ _LATE_US = 1_000_000
 
 
 @dataclass
-class Run:
+class BrokerRun:
     """One run of a broker; instants are microseconds, None where no line shows them."""
 
     starting: int | None  #: its first line says that it starts
@@ -39,7 +39,7 @@ class Run:
         return self.stopped if self.stopped is not None else self.gone
 
 
-def runs(lifecycle: Rows, controller: Rows, files: Rows) -> dict[Node, list[Run]]:
+def runs(lifecycle: Rows, controller: Rows, files: Rows) -> dict[Node, list[BrokerRun]]:
     """The runs of each broker in order.
 
     Args:
@@ -83,17 +83,17 @@ def is_orderly(lifecycle: Rows, node: Node, from_us: int, to_us: int) -> bool:
     )
 
 
-def _of_own_lines(lines: Sequence[tuple[int, str]], begun: int | None) -> list[Run]:
-    of_broker: list[Run] = []
+def _of_own_lines(lines: Sequence[tuple[int, str]], begun: int | None) -> list[BrokerRun]:
+    of_broker: list[BrokerRun] = []
     first = next((time for time, event in lines if event == "starting"), None)
     if begun is not None and (first is None or begun < first - _BOOT_US):
-        of_broker.append(Run(None))
+        of_broker.append(BrokerRun(None))
     has_started = False
     for time, event in lines:
         # A log may lack the line with which a run begins: what has started, or stops, does not start again within it.
         is_anew = event == "started" and of_broker and (has_started or of_broker[-1].stopping is not None)
         if event == "starting" or not of_broker or is_anew:
-            of_broker.append(Run(time if event == "starting" else None))
+            of_broker.append(BrokerRun(time if event == "starting" else None))
             has_started = False
         has_started |= event == "started"
         run = of_broker[-1]
@@ -106,7 +106,7 @@ def _of_own_lines(lines: Sequence[tuple[int, str]], begun: int | None) -> list[R
     return of_broker
 
 
-def _with_ends(of_broker: list[Run], noticed: Sequence[tuple[int, bool]]) -> list[Run]:
+def _with_ends(of_broker: list[BrokerRun], noticed: Sequence[tuple[int, bool]]) -> list[BrokerRun]:
     """A run that does not say that it ended, though another began, ended when a controller found it gone for good.
 
     Args:

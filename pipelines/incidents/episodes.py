@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import Incident, Place, Severity
+from pipelines.incidents.incident import LoggedIncident, Place, Severity
 from pipelines.incidents.processes import shutdown_times
 from pipelines.incidents.words import brokers, when
 
@@ -78,13 +78,13 @@ class Episode:
         """`` at broker 1``; empty where no line has its broker."""
         return f" at {brokers(self.broker_ids)}" if self.broker_ids else ""
 
-    def incident(self, severity: Severity, sentence: str, **fields: Any) -> Incident:
+    def incident(self, severity: Severity, sentence: str, **fields: Any) -> LoggedIncident:
         """An incident of these brokers, from the first line to the last, that weighs as many as there are.
 
         Args:
-            fields: others of `Incident`, or these as they are instead.
+            fields: others of `LoggedIncident`, or these as they are instead.
         """
-        incident = Incident(
+        incident = LoggedIncident(
             severity=severity,
             cluster_id=self.cluster_id,
             start_us=self.start_us,

@@ -40,7 +40,7 @@ class Bug(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Incident:
+class LoggedIncident:
     """One episode."""
 
     severity: Severity  #: what it means for data and clients; see `schemas.incidents`
@@ -74,11 +74,11 @@ class Incident:
         key = "\0".join((self.kind, self.cluster_id, str(self.start_us), *map(str, self.broker_ids), subject))
         return hashlib.md5(key.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
 
-    def because_of(self, cause: Incident) -> Incident:
+    def because_of(self, cause: LoggedIncident) -> LoggedIncident:
         """The same, brought about by another one."""
         return replace(self, caused_by=cause.incident_id)
 
-    def without_cause(self) -> Incident:
+    def without_cause(self) -> LoggedIncident:
         """The same, with what to look at where the logs do not say why."""
         if not self.unexplained:
             return self

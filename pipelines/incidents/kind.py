@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from pipelines.incidents.incident import Incident
+from pipelines.incidents.incident import LoggedIncident
 
 #: Lines of one kind further apart than this are of two episodes, seconds.
 GAP_S = 60
@@ -34,7 +34,7 @@ class Signature:
 
 
 #: Gives all episodes in facts, in any order; of a kind that is asked last, given the incidents of all other kinds, too.
-Detect = Callable[..., Iterable[Incident]]
+Detect = Callable[..., Iterable[LoggedIncident]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Kind:
     causes: tuple[str, ...] = ()  #: kinds of incident that can bring it about; see `pipelines.incidents.story`
     is_rest: bool = False  #: it is asked last, and tells of what other kinds do not
 
-    def detect(self, *facts: object) -> list[Incident]:
+    def detect(self, *facts: object) -> list[LoggedIncident]:
         """All episodes, in any order."""
         return [replace(incident, kind=self.name) for incident in self.episodes(*facts)]
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.broker_runs import Run, is_orderly, runs
+from pipelines.incidents.broker_runs import BrokerRun, is_orderly, runs
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import Place
 from pipelines.incidents.questions import STEADY_S, STEPS_PER_S
@@ -25,7 +25,7 @@ _TOGETHER_US = 120_000_000
 AFTER_MIN_S = 3
 
 
-class Restart(NamedTuple):
+class ProcessRestart(NamedTuple):
     """A process that begins where another one of the same node was before."""
 
     node: Node
@@ -35,7 +35,7 @@ class Restart(NamedTuple):
     is_exact: bool  #: it wrote in nearly each half second: its last line is where it ended
 
 
-def restarts(facts: Facts) -> list[Restart]:
+def restarts(facts: Facts) -> list[ProcessRestart]:
     """All of them, in order of time: by a process's first line, and by the line that a broker starts."""
     silences: dict[Node, list[Row]] = defaultdict(list)
     for row in facts.silences:
@@ -61,7 +61,9 @@ def restarts(facts: Facts) -> list[Restart]:
         for row in boots:
             said = [start for start in starts[of_node] if row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US]
             found.append(
-                Restart(of_node, row["start_time"], row["end_time"], place(said[0]) if said else None, _is_exact(row))
+                ProcessRestart(
+                    of_node, row["start_time"], row["end_time"], place(said[0]) if said else None, _is_exact(row)
+                )
             )
         boots_us = [*([facts.first_boots[of_node]] if of_node in facts.first_boots else []), *map(_end, boots)]
         turns_us = sorted({row["time"] for row in starts[of_node]} | set(ups[of_node]) | set(ends[of_node]))
@@ -81,7 +83,7 @@ def restarts(facts: Facts) -> list[Restart]:
             ]
             if before:
                 gap = max(before, key=lambda row: row["end_time"] - row["start_time"])
-                found.append(Restart(of_node, gap["start_time"], gap["end_time"], place(start), _is_exact(gap)))
+                found.append(ProcessRestart(of_node, gap["start_time"], gap["end_time"], place(start), _is_exact(gap)))
     first: dict[Node, int] = {}
     for row in facts.files:
         if row["broker_id"] is not None and row["first_time"] is not None:
@@ -138,13 +140,13 @@ def stops(facts: Facts) -> list[Stop]:
     return sorted(ends, key=lambda stop: (stop.node[0], stop.began_us, stop.node[1]))
 
 
-def _is_orderly(facts: Facts, broker: Node, after: Run) -> bool:
+def _is_orderly(facts: Facts, broker: Node, after: BrokerRun) -> bool:
     return after.starting is not None and is_orderly(
         facts.lifecycle, broker, after.starting, after.started or after.starting + _TOGETHER_US
     )
 
 
-def _up(after: Run | None) -> int | None:
+def _up(after: BrokerRun | None) -> int | None:
     return None if after is None else after.started or after.starting
 
 

@@ -13,7 +13,7 @@ from pipelines.base.config import Config
 from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, Rows, boots_apart
-from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, Incident
+from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, LoggedIncident
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.story import incidents_of
 from pipelines.kafka.replayed import as_they_happened
@@ -126,7 +126,7 @@ def _has_place() -> pc.Expression:
     return pc.field("file_id").is_valid()
 
 
-def _lines_of(incidents: Sequence[Incident], lines: Mapping[Place, Line]) -> Iterable[dict[str, Any]]:
+def _lines_of(incidents: Sequence[LoggedIncident], lines: Mapping[Place, Line]) -> Iterable[dict[str, Any]]:
     for incident in incidents:
         shown = [lines[place] for place in dict.fromkeys(incident.places[:EVIDENCE_MAX]) if place in lines]
         shown.sort(key=lambda line: (line.time is None, line.time or 0, line.file, line.byte_offset))
@@ -139,7 +139,7 @@ def _lines_of(incidents: Sequence[Incident], lines: Mapping[Place, Line]) -> Ite
         yield from (of_incident | {"position": position} | line._asdict() for position, line in enumerate(shown))
 
 
-def _rows(incidents: Sequence[Incident]) -> Iterable[dict[str, Any]]:
+def _rows(incidents: Sequence[LoggedIncident]) -> Iterable[dict[str, Any]]:
     harm: dict[str, int] = defaultdict(int)
     for incident in incidents:
         harm[incident.cluster_id] += 1

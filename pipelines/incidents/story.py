@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import Incident
+from pipelines.incidents.incident import LoggedIncident
 from pipelines.incidents.kind import Kind
 from schemas.incidents import SEVERITIES
 
@@ -28,19 +28,19 @@ Replicas = Mapping[tuple[str, str], frozenset[int]]
 
 
 def linked(
-    incidents: Sequence[Incident], causes: Mapping[str, Sequence[str]], replicas: Replicas | None = None
-) -> list[Incident]:
+    incidents: Sequence[LoggedIncident], causes: Mapping[str, Sequence[str]], replicas: Replicas | None = None
+) -> list[LoggedIncident]:
     """The incidents, each with its cause where there is one; without one it says so, where that needs to be said.
 
     Args:
         causes: kinds that can bring a kind about; of two that begin at once the first one does.
         replicas: of partitions, for effects that are about nothing else.
     """
-    by_kind: dict[str, list[Incident]] = {}
+    by_kind: dict[str, list[LoggedIncident]] = {}
     for incident in incidents:
         by_kind.setdefault(incident.kind, []).append(incident)
 
-    def cause_of(effect: Incident) -> Incident | None:
+    def cause_of(effect: LoggedIncident) -> LoggedIncident | None:
         possible = [
             cause
             for kind in causes.get(effect.kind, ())
@@ -56,12 +56,12 @@ def linked(
     return linked
 
 
-def _nearness(cause: Incident, effect: Incident) -> tuple[bool, bool, int]:
+def _nearness(cause: LoggedIncident, effect: LoggedIncident) -> tuple[bool, bool, int]:
     is_under_way = cause.end_us is None or cause.end_us + SLACK_US >= effect.start_us
     return is_under_way, cause.start_us <= effect.start_us, cause.start_us
 
 
-def can_cause(cause: Incident, effect: Incident, replicas: Replicas | None = None) -> bool:
+def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas | None = None) -> bool:
     """Whether subjects and order allow that one brought the other about."""
     if cause is effect or cause.cluster_id != effect.cluster_id:
         return False
@@ -81,7 +81,7 @@ def can_cause(cause: Incident, effect: Incident, replicas: Replicas | None = Non
     )
 
 
-def roots(incidents: Sequence[Incident]) -> dict[str, str]:
+def roots(incidents: Sequence[LoggedIncident]) -> dict[str, str]:
     """The first incident of the chain that each is part of, by incident_id; of itself where nothing caused it."""
     causes = {incident.incident_id: incident.caused_by for incident in incidents}
 
@@ -99,7 +99,7 @@ def roots(incidents: Sequence[Incident]) -> dict[str, str]:
 STORED_MAX = 1000
 
 
-def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[Incident]:
+def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[LoggedIncident]:
     """All incidents, of each cluster the most harmful first, at most `STORED_MAX`."""
     detected = [incident for kind in kinds if not kind.is_rest for incident in kind.detect(facts)]
     detected += [incident for kind in kinds if kind.is_rest for incident in kind.detect(facts, detected)]
@@ -115,11 +115,11 @@ def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[Incident]:
     return stored
 
 
-def by_harm(incidents: Sequence[Incident]) -> list[Incident]:
+def by_harm(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
     """The most harmful first. A chain stands where its worst part does: its first cause, then the rest by harm."""
     root_of = roots(incidents)
 
-    def harm(incident: Incident) -> tuple[int, float, int, str]:
+    def harm(incident: LoggedIncident) -> tuple[int, float, int, str]:
         return SEVERITIES.index(incident.severity), -incident.weight, incident.start_us, incident.incident_id
 
     worst: dict[str, tuple[int, float, int, str]] = {}
@@ -127,7 +127,7 @@ def by_harm(incidents: Sequence[Incident]) -> list[Incident]:
         root = root_of[incident.incident_id]
         worst[root] = min(worst.get(root, harm(incident)), harm(incident))
 
-    def place(incident: Incident) -> tuple[object, ...]:
+    def place(incident: LoggedIncident) -> tuple[object, ...]:
         root = root_of[incident.incident_id]
         return incident.cluster_id, worst[root], root, incident.incident_id != root, harm(incident)
 

@@ -16,7 +16,14 @@ from pipelines.inquiry import read_marks as of
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, place_of, plural, steps_of
 from pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION
 from pipelines.inquiry.read_marks import ACKED_MAX, acked_batches, unplaced, with_ends
-from pipelines.inquiry.replica_logs import WATERMARK, ReplicaLog, Tenure, history_of_rows, replica_logs, tenures
+from pipelines.inquiry.replica_logs import (
+    WATERMARK,
+    KnownReplicaLog,
+    LeaderTenure,
+    history_of_rows,
+    replica_logs,
+    tenures,
+)
 from pipelines.inquiry.survivors import PartitionFacts
 from pipelines.kafka.controller_rows import COMMITTED
 from pipelines.lake.reader import LakeReader
@@ -54,14 +61,14 @@ class PartitionRows:
     cluster_id: str
     topic: str
     partition: int
-    tenures: tuple[Tenure, ...]  #: its epochs
+    tenures: tuple[LeaderTenure, ...]  #: its epochs
     isr_changes: Rows  #: of ``gold.isr_timeline``, with a line where there is one
     #: failovers, truncations, availability, findings: rows of gold
     failovers: Rows
     truncations: Rows
     availability: Rows
     findings: Rows
-    logs: tuple[ReplicaLog, ...]  #: what its replicas hold at the end
+    logs: tuple[KnownReplicaLog, ...]  #: what its replicas hold at the end
     #: since_us, until_us: what is asked for; None: no bound
     since_us: int | None = None
     until_us: int | None = None

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pipelines.base.errors import InputError
 from pipelines.inquiry.answer import Lines, Row
-from pipelines.lake.clusters import ClusterFile, cluster_named
+from pipelines.lake.clusters import FileCluster, cluster_named
 from pipelines.lake.lines import paths_of, texts_at
 from pipelines.lake.reader import LakeReader
 from pipelines.report.small_tables import OF_CLUSTER
@@ -42,7 +42,7 @@ def named(reader: LakeReader, name: str) -> str:
         return name
     # A lake of an older version lacks a column.
     rows = reader.rows("SELECT DISTINCT COLUMNS('^(logged_)?cluster_id$|^broker_id$') FROM bronze_log_files")
-    return cluster_named(reader.root, [ClusterFile(**row) for row in rows], name)
+    return cluster_named(reader.root, [FileCluster(**row) for row in rows], name)
 
 
 def require_one(reader: LakeReader, clusters: Collection[str]) -> None:

@@ -18,8 +18,8 @@ from pipelines.inquiry.replica_logs import (
     TRUNCATED,
     UNSEEN,
     WATERMARK,
-    Mark,
-    Tenure,
+    LeaderTenure,
+    LogMark,
     epoch_at,
 )
 from pipelines.inquiry.survivors import ALL, ONE, Acked
@@ -47,17 +47,17 @@ class RequestLogs(NamedTuple):
         return last_line_us is not None and last_line_us - answered_us > ANSWERED_WITHIN_US
 
 
-def of_leaderships(rows: Rows, epochs: Iterable[Tenure]) -> Iterator[Mark]:
+def of_leaderships(rows: Rows, epochs: Iterable[LeaderTenure]) -> Iterator[LogMark]:
     for tenure in epochs:
         time_us = tenure.row["time"] if tenure.from_us is None else tenure.from_us
-        yield Mark(tenure.epoch, time_us, LEADS, tenure.leader, tenure.start_offset, tenure.row)
+        yield LogMark(tenure.epoch, time_us, LEADS, tenure.leader, tenure.start_offset, tenure.row)
     for row in rows:
         if row["leader_epoch"] is None or row["role"] not in OWN_ROLES:
             continue
         if row["role"] == "follower_start" and row["start_offset"] is not None:
-            yield Mark(row["leader_epoch"], row["time"], FOLLOWS, row["broker_id"], row["start_offset"], row)
+            yield LogMark(row["leader_epoch"], row["time"], FOLLOWS, row["broker_id"], row["start_offset"], row)
         if row["high_watermark"] is not None:
-            yield Mark(row["leader_epoch"], row["time"], WATERMARK, row["broker_id"], row["high_watermark"], row)
+            yield LogMark(row["leader_epoch"], row["time"], WATERMARK, row["broker_id"], row["high_watermark"], row)
 
 
 #: A broker's line is of a tenure of its own.
@@ -65,7 +65,7 @@ _IN_TENURE = """broker_id = leader
               AND (from_us IS NULL OR at_us >= from_us) AND (until_us IS NULL OR at_us < until_us)"""
 
 
-def _tenures(epochs: tuple[Tenure, ...]) -> str:
+def _tenures(epochs: tuple[LeaderTenure, ...]) -> str:
     """SQL of the tenures, of which there is one."""
     values = ", ".join(
         f"({tenure.epoch}, {tenure.leader}, {tenure.from_us if tenure.from_us is not None else 'NULL::bigint'}, "
@@ -75,7 +75,9 @@ def _tenures(epochs: tuple[Tenure, ...]) -> str:
     return f"tenure(epoch, leader, from_us, until_us) AS (VALUES {values})"
 
 
-def of_leaders_watermarks(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...]) -> Iterator[Mark]:
+def of_leaders_watermarks(
+    reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]
+) -> Iterator[LogMark]:
     """The last high watermark that each leader logged in its tenure: what lies below was committed in that epoch."""
     if not epochs:
         return
@@ -90,16 +92,16 @@ def of_leaders_watermarks(reader: LakeReader, place: Mapping[str, Any], epochs: 
         **place,
     ):
         line = row["line"]
-        yield Mark(row["epoch"], line["time"], WATERMARK, row["broker_id"], row["high_watermark"], line)
+        yield LogMark(row["epoch"], line["time"], WATERMARK, row["broker_id"], row["high_watermark"], line)
 
 
 def of_fetches(
     reader: LakeReader,
     place: Mapping[str, Any],
-    epochs: tuple[Tenure, ...],
+    epochs: tuple[LeaderTenure, ...],
     acked: list[Acked],
     seen: RequestLogs,
-) -> Iterator[Mark]:
+) -> Iterator[LogMark]:
     """The last fetch of each follower in each tenure, with the most that its answer can have brought."""
     if not epochs:
         return
@@ -127,14 +129,14 @@ def of_fetches(
             continue
         if row["high_watermark"] is not None and row["high_watermark"] >= 0:
             at_us, watermark = row["last"]["time"], row["high_watermark"]
-            yield Mark(row["epoch"], at_us, WATERMARK, row["broker_id"], watermark, row["last"])
+            yield LogMark(row["epoch"], at_us, WATERMARK, row["broker_id"], watermark, row["last"])
         if row["taken_high_watermark"] is not None and row["taken_high_watermark"] >= 0:
             # A follower that asks again has taken the answer before: its high watermark is the leader's, or its end.
             end = min(row["taken_high_watermark"], row["last"]["fetch_offset"])
-            yield Mark(row["epoch"], row["last"]["time"], WATERMARK, row["replica_id"], end, row["last"])
+            yield LogMark(row["epoch"], row["last"]["time"], WATERMARK, row["replica_id"], end, row["last"])
         is_over = seen.is_over(row["broker_id"], row["replica_id"], row["last"]["time"])
         offset_max = _end_at(acked, row["epoch"], row["carried_us"]) if is_over else None
-        yield Mark(
+        yield LogMark(
             row["epoch"],
             row["last"]["time"],
             FETCHED,
@@ -146,7 +148,7 @@ def of_fetches(
         )
 
 
-def request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...]) -> RequestLogs:
+def request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> RequestLogs:
     """How far the leaders' request logs go, and when each follower last fetched anything, as far as they tell."""
     if not epochs:
         return RequestLogs({}, {})
@@ -176,7 +178,9 @@ def traced(reader: LakeReader, place: Mapping[str, Any]) -> set[int]:
     return {row["broker_id"] for row in rows}
 
 
-def unseen(rows: Rows, fetched: list[Mark], lines: list[Mark], seen: RequestLogs, traced: set[int]) -> Iterator[Mark]:
+def unseen(
+    rows: Rows, fetched: list[LogMark], lines: list[LogMark], seen: RequestLogs, traced: set[int]
+) -> Iterator[LogMark]:
     """Of followers whose fetches from a leader are in no line, though there may have been some."""
     for row in rows:
         follower, leader, epoch = row["broker_id"], row["leader"], row["leader_epoch"]
@@ -188,7 +192,7 @@ def unseen(rows: Rows, fetched: list[Mark], lines: list[Mark], seen: RequestLogs
             # Whatever it fetched, it did until it was started anew, when it says where its log ends.
             restarts = (m.time_us for m in lines if m.kind == LOADED and m.replica_id == follower)
             until_us = min((time_us for time_us in restarts if time_us > row["time"]), default=_FOR_GOOD_US) - 1
-            yield Mark(epoch, until_us, UNSEEN, follower, None, row, leader=leader)
+            yield LogMark(epoch, until_us, UNSEEN, follower, None, row, leader=leader)
 
 
 def _end_at(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
@@ -197,7 +201,7 @@ def _end_at(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
     return min(later, default=None)
 
 
-def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[LeaderEpoch]) -> Iterator[Mark]:
+def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[LeaderEpoch]) -> Iterator[LogMark]:
     """What brokers log of their own log: loaded, truncated, the high watermark; and what leaders say of laggards."""
     of_replicas, directories = _of_replicas(reader, place)
     rows = reader.rows(
@@ -220,7 +224,7 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[Lead
     )
     for row in rows:
         epoch = epoch_at(epochs, row["broker_id"], row["time"])
-        yield Mark(epoch, row["time"], row["kind"], row["broker_id"], row["at"], row)
+        yield LogMark(epoch, row["time"], row["kind"], row["broker_id"], row["at"], row)
     laggards = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, out.replica_id, out.end_offset AS at, {LINE}
             FROM (SELECT *, unnest(out_of_sync) AS out FROM silver_isr_changes WHERE {OF_PARTITION})
@@ -229,7 +233,7 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[Lead
     )
     for row in laggards:
         epoch = epoch_at(epochs, row["broker_id"], row["time"])
-        yield Mark(epoch, row["time"], FETCHED, row["replica_id"], row["at"], row, leader=row["broker_id"])
+        yield LogMark(epoch, row["time"], FETCHED, row["replica_id"], row["at"], row, leader=row["broker_id"])
 
 
 def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
@@ -261,7 +265,7 @@ def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dic
     return " ".join(conditions), directories
 
 
-def of_appends(acked: list[Acked]) -> Iterator[Mark]:
+def of_appends(acked: list[Acked]) -> Iterator[LogMark]:
     """The end of each tenure's last acknowledged batch."""
     newest: dict[tuple[int, int], Acked] = {}
     for batch in acked:
@@ -269,10 +273,10 @@ def of_appends(acked: list[Acked]) -> Iterator[Mark]:
         if key not in newest or batch.end > newest[key].end:
             newest[key] = batch
     for (epoch, broker_id), batch in newest.items():
-        yield Mark(epoch, batch.row["time"], APPENDED, broker_id, batch.end, batch.row)
+        yield LogMark(epoch, batch.row["time"], APPENDED, broker_id, batch.end, batch.row)
 
 
-def isr_members(epochs: tuple[Tenure, ...], marks: list[Mark], isr: Iterable[int]) -> Iterator[Mark]:
+def isr_members(epochs: tuple[LeaderTenure, ...], marks: list[LogMark], isr: Iterable[int]) -> Iterator[LogMark]:
     """Members of the last in-sync set have what its leader's high watermark passed: it is the least of their ends."""
     last = epochs[-1:]
     watermarks = [
@@ -289,7 +293,7 @@ def isr_members(epochs: tuple[Tenure, ...], marks: list[Mark], isr: Iterable[int
                 yield highest._replace(kind=APPENDED, replica_id=member)
 
 
-def of_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[Mark]:
+def of_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[LogMark]:
     """Segments, epochs and high watermarks of data directories, of which no line tells when they were copied."""
     parameters = {name: value for name, value in place.items() if name != "before"}
     where = "cluster_id = $cluster AND topic = $topic AND partition = $partition AND broker_id IS NOT NULL"
@@ -309,14 +313,14 @@ def of_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[Mark]:
     for row in ends:
         no_line = {"time": 0, "file_id": None}
         stored = tuple(epochs.get(row["broker_id"], ()))
-        yield Mark(0, 0, STORED, row["broker_id"], row["at"], no_line, epochs=stored)
+        yield LogMark(0, 0, STORED, row["broker_id"], row["at"], no_line, epochs=stored)
 
 
 #: Acknowledged batches that are looked at: the newest ones.
 ACKED_MAX = 100_000
 
 
-def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Tenure, ...]) -> list[Acked]:
+def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> list[Acked]:
     """Acknowledged batches, the newest first; one more than `ACKED_MAX` if there are more."""
     rows = reader.rows(
         f"""WITH answered AS (
@@ -350,7 +354,7 @@ def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Te
     return batches
 
 
-def with_ends(acked: list[Acked], fetched: Iterable[Mark]) -> Iterator[Acked]:
+def with_ends(acked: list[Acked], fetched: Iterable[LogMark]) -> Iterator[Acked]:
     """Batches; the last one of an epoch ends where a follower that has it fetches on, for batches are copied whole."""
     reached: dict[int, int] = {}
     for mark in fetched:
@@ -372,6 +376,6 @@ def unplaced(reader: LakeReader, place: Mapping[str, Any]) -> int:
     return int(row["produces"])
 
 
-def _tenure_of(epochs: tuple[Tenure, ...], row: Row) -> Tenure | None:
+def _tenure_of(epochs: tuple[LeaderTenure, ...], row: Row) -> LeaderTenure | None:
     of_it = [tenure for tenure in epochs if tenure.holds(row["broker_id"], row["handled"])]
     return of_it[-1] if of_it else None

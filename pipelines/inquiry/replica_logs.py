@@ -42,7 +42,7 @@ Interval = tuple[int, int]
 Epochs = tuple[tuple[int, int], ...]
 
 
-class Tenure(NamedTuple):
+class LeaderTenure(NamedTuple):
     """One epoch of a leader, on the leader's own clock."""
 
     incarnation: int  #: of the topic
@@ -61,7 +61,7 @@ class Tenure(NamedTuple):
         return broker_id == self.leader and after and (self.until_us is None or time_us < self.until_us)
 
 
-class Mark(NamedTuple):
+class LogMark(NamedTuple):
     """One thing that is known of a replica's log."""
 
     epoch: int  #: leader epoch that the replica was in
@@ -77,7 +77,7 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReplicaLog:
+class KnownReplicaLog:
     """A replica's log as far as it is known."""
 
     replica_id: int
@@ -131,10 +131,10 @@ def history_of_rows(rows: Sequence[Row], changes: Sequence[Row] = ()) -> Partiti
     return history_of((), lines, changes=committed)
 
 
-def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[Tenure, ...]:
+def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[LeaderTenure, ...]:
     """Epochs that had a leader, in all lives of the topic, ascending; `rows` are those of the history."""
     by_place = {(row["file_id"], row["byte_offset"], row["line_no"], row["leader_epoch"]): row for row in rows}
-    known: list[Tenure] = []
+    known: list[LeaderTenure] = []
     for epoch in reversed(history.epochs):
         if epoch.leader is None or epoch.leader < 0:
             continue
@@ -147,7 +147,7 @@ def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[Tenure, ...
         from_us = None if is_earliest else first.time_us
         row = by_place[*first.ref, epoch.leader_epoch]
         place = epoch.incarnation, epoch.leader_epoch, epoch.leader
-        known.append(Tenure(*place, from_us, until_us, epoch.start_offset, row))
+        known.append(LeaderTenure(*place, from_us, until_us, epoch.start_offset, row))
     return tuple(reversed(known))
 
 
@@ -157,11 +157,11 @@ def epoch_at(epochs: Iterable[LeaderEpoch], broker_id: int, time_us: int) -> int
     return max(heard, default=-1)
 
 
-def replica_logs(marks: Iterable[Mark]) -> dict[int, ReplicaLog]:
+def replica_logs(marks: Iterable[LogMark]) -> dict[int, KnownReplicaLog]:
     """The log of each replica after all marks."""
-    logs: dict[int, ReplicaLog] = {}
+    logs: dict[int, KnownReplicaLog] = {}
     for mark in sorted(marks, key=lambda mark: (mark.kind == STORED, mark.epoch, mark.time_us)):
-        known = logs.get(mark.replica_id, ReplicaLog(mark.replica_id))
+        known = logs.get(mark.replica_id, KnownReplicaLog(mark.replica_id))
         logs[mark.replica_id] = _STEPS[mark.kind](known, mark, logs)
         if mark.kind == FETCHED and mark.leader in logs and mark.offset is not None:
             # A follower's offset is one that its leader has.
@@ -169,21 +169,21 @@ def replica_logs(marks: Iterable[Mark]) -> dict[int, ReplicaLog]:
     return logs
 
 
-def _leads(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+def _leads(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
     start = mark.offset if mark.offset is not None else log.end_min or 0
     epochs = (*_prefix(log.epochs, start), (mark.epoch, start))
     # From now on it takes records; those that it never answered are in no line.
     return replace(log, epochs=epochs, end_min=start, end_max=None, row=mark.row)
 
 
-def _ends(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+def _ends(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
     if mark.offset is None or (mark.kind == LOADED and log.epochs[-1:] == ((mark.epoch, mark.offset),)):
         return log  # The log of a leader that has just been made, and takes records from now on.
     epochs = _prefix(log.epochs, mark.offset)
     return replace(log, epochs=epochs, end_min=mark.offset, end_max=mark.offset, row=mark.row)
 
 
-def _truncated(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+def _truncated(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
     if mark.offset is None:
         return log
     reaches = log.end_max is None or log.end_max > mark.offset
@@ -196,7 +196,7 @@ def _truncated(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> R
     )
 
 
-def _fetched(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+def _fetched(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
     if mark.offset is None:
         return log
     leader = logs.get(mark.leader) if mark.leader is not None else None
@@ -205,30 +205,30 @@ def _fetched(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> Rep
     return replace(log, epochs=epochs, end_min=mark.offset, end_max=end_max, row=mark.row)
 
 
-def _unseen(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+def _unseen(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
     leader = logs.get(mark.leader) if mark.leader is not None else None
     return replace(log, epochs=log.epochs if leader is None else leader.epochs, end_max=None)
 
 
-def _appended(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+def _appended(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
     return log if mark.offset is None else _grown(log, mark.offset, mark.row)
 
 
-def _grown(log: ReplicaLog, end: int, row: Row) -> ReplicaLog:
+def _grown(log: KnownReplicaLog, end: int, row: Row) -> KnownReplicaLog:
     if log.end_min is not None and end <= log.end_min:
         return log
     end_max = None if log.end_max is None else max(log.end_max, end)
     return replace(log, end_min=end, end_max=end_max, row=row)
 
 
-def _watermark(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+def _watermark(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
     if mark.offset is None:
         return log
     # A high watermark never lies beyond the log's own end.
     return replace(_grown(log, mark.offset, mark.row), high_watermark=mark.offset)
 
 
-def _stored(log: ReplicaLog, mark: Mark, logs: Mapping[int, ReplicaLog]) -> ReplicaLog:
+def _stored(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
     """Files of a data directory: as they were copied, which was before a log's last line if they end sooner."""
     if mark.offset is None or (log.end_min is not None and mark.offset < log.end_min):
         return log

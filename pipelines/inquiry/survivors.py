@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pipelines.base.values import iso_utc
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, offsets, place_of, plural, steps_of
-from pipelines.inquiry.replica_logs import WATERMARK, Interval, Mark, ReplicaLog, Tenure, replica_logs
+from pipelines.inquiry.replica_logs import WATERMARK, Interval, KnownReplicaLog, LeaderTenure, LogMark, replica_logs
 
 ALL, ONE = "all", "1"
 #: Ranges of lost offsets that are named.
@@ -40,8 +40,8 @@ class PartitionFacts:
     topic: str
     partition: int
     before_us: int | None  #: lines before this time are known, and no others; None: all
-    tenures: tuple[Tenure, ...]
-    marks: tuple[Mark, ...]  #: of its replicas' logs
+    tenures: tuple[LeaderTenure, ...]
+    marks: tuple[LogMark, ...]  #: of its replicas' logs
     acked: tuple[Acked, ...]  #: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all
     is_whole: bool
     has_answers: bool  #: the logs have answers to produces at all: to it, or its leaders' request logs are there
@@ -51,7 +51,7 @@ class PartitionFacts:
     isr: tuple[int, ...]
     eligible: tuple[int, ...]
     leader: int | None  #: as last told; -1 for none
-    committed: Mark | None  #: highest high watermark that a leader told, with its epoch and line
+    committed: LogMark | None  #: highest high watermark that a leader told, with its epoch and line
 
 
 class Loss(NamedTuple):
@@ -76,7 +76,7 @@ class Loss(NamedTuple):
 class Candidate:
     """A replica, and what its election loses."""
 
-    log: ReplicaLog
+    log: KnownReplicaLog
     of_all: Loss
     of_one: Loss
     committed_lost: Interval | None
@@ -100,7 +100,7 @@ def survivors(facts: PartitionFacts) -> Survivors:
     standing, gone = _standing(acked, last)
     # A broker that the partition was moved away from is not elected, whatever its log holds.
     replicas = sorted({*facts.replicas, *facts.isr} if facts.replicas else logs)
-    candidates = (_candidate(logs.get(replica, ReplicaLog(replica)), standing, facts) for replica in replicas)
+    candidates = (_candidate(logs.get(replica, KnownReplicaLog(replica)), standing, facts) for replica in replicas)
     return Survivors(facts, tuple(acked), tuple(candidates), gone)
 
 
@@ -113,7 +113,7 @@ def with_committed(facts: PartitionFacts) -> list[Acked]:
     return [batch._replace(is_sure=batch.is_sure or batch.end <= passed.get(batch.epoch, 0)) for batch in facts.acked]
 
 
-def _standing(acked: Iterable[Acked], last: ReplicaLog | None) -> tuple[list[Acked], Loss]:
+def _standing(acked: Iterable[Acked], last: KnownReplicaLog | None) -> tuple[list[Acked], Loss]:
     """Acknowledged records that the last leader's log may hold, and those that it does not."""
     standing: list[Acked] = []
     gone: list[Interval] = []
@@ -126,7 +126,7 @@ def _standing(acked: Iterable[Acked], last: ReplicaLog | None) -> tuple[list[Ack
     return standing, Loss(merged(gone), ())
 
 
-def _candidate(log: ReplicaLog, standing: Sequence[Acked], facts: PartitionFacts) -> Candidate:
+def _candidate(log: KnownReplicaLog, standing: Sequence[Acked], facts: PartitionFacts) -> Candidate:
     committed = facts.committed
     lost = None
     if committed is not None and committed.offset is not None and log.end_max is not None:
@@ -139,7 +139,7 @@ def _candidate(log: ReplicaLog, standing: Sequence[Acked], facts: PartitionFacts
     )
 
 
-def loss(log: ReplicaLog, batches: Iterable[Acked]) -> Loss:
+def loss(log: KnownReplicaLog, batches: Iterable[Acked]) -> Loss:
     """Which records of acknowledged batches a log lacks, surely and perhaps."""
     surely: list[Interval] = []
     perhaps: list[Interval] = []

@@ -26,7 +26,7 @@ from pipelines.inquiry.answer import (
 )
 from pipelines.inquiry.partition import partition_facts
 from pipelines.inquiry.read_lines import FAR_US, require_one
-from pipelines.inquiry.replica_logs import ReplicaLog, replica_logs
+from pipelines.inquiry.replica_logs import KnownReplicaLog, replica_logs
 from pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
 from pipelines.kafka.errors import error_name
 from pipelines.lake.reader import LakeReader
@@ -113,7 +113,7 @@ def _place(row: Row) -> Place:
 def _fate(
     row: Row,
     rows: WriteRows,
-    logs: Mapping[Place, Mapping[int, ReplicaLog]],
+    logs: Mapping[Place, Mapping[int, KnownReplicaLog]],
     acked: Mapping[Place, Sequence[Acked]],
 ) -> Fate | None:
     """None where the write was answered with an error, or no answer is logged."""

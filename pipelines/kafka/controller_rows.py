@@ -31,7 +31,7 @@ OFFLINE: Final = "OfflinePartition"
 ONE_INCARNATION_US: Final = 10_000
 
 
-class Ref(NamedTuple):
+class LineRef(NamedTuple):
     """Place of a line: columns of the same names of every silver table."""
 
     file_id: str
@@ -40,7 +40,7 @@ class Ref(NamedTuple):
 
 
 #: Place of what is on no line of its own.
-NOWHERE: Final = Ref("", 0, 0)
+NOWHERE: Final = LineRef("", 0, 0)
 
 
 class StateRow(NamedTuple):
@@ -48,7 +48,7 @@ class StateRow(NamedTuple):
 
     time_us: Long
     broker_id: Int
-    ref: Ref
+    ref: LineRef
     topic: str
     partition: Int
     from_state: str
@@ -72,7 +72,7 @@ class LeadershipRow(NamedTuple):
 
     time_us: Long
     broker_id: Int
-    ref: Ref
+    ref: LineRef
     topic: str
     partition: Int
     role: str
@@ -95,7 +95,7 @@ class EventRow(NamedTuple):
 
     time_us: Long
     broker_id: Int
-    ref: Ref
+    ref: LineRef
     event: str
     controller_epoch: Int | None = None
     subject_broker_id: Int | None = None
@@ -112,7 +112,7 @@ class RecordRow(NamedTuple):
 
     time_us: Long
     broker_id: Int  #: node whose copy it is
-    ref: Ref
+    ref: LineRef
     topic: str
     partition: Int
     offset: Long  #: of the record; the order of rows
@@ -143,7 +143,7 @@ class RegistrationRow(NamedTuple):
 
     time_us: Long
     broker_id: Int
-    ref: Ref
+    ref: LineRef
     subject_broker_id: Int
     change: str
     broker_epoch: Int | None = None

@@ -25,9 +25,9 @@ from pipelines.kafka.controller_rows import (
     ONLINE,
     EventRow,
     LeadershipRow,
+    LineRef,
     PartitionRow,
     RecordRow,
-    Ref,
     StateRow,
 )
 from pipelines.kafka.topic_lives import TopicLives, topic_lives
@@ -41,7 +41,7 @@ class Moment(NamedTuple):
 
     time_us: int
     broker_id: int
-    ref: Ref
+    ref: LineRef
 
 
 #: In place of a line that is not there.

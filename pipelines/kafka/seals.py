@@ -45,7 +45,7 @@ class Seal(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """What a run left to the next one, as ``state.runs`` has it."""
 
     number: int  #: 1 for the first run of a lake
@@ -64,7 +64,7 @@ class Run:
         return max((seal.sealed_us for broker, seal in self.seals.items() if broker[0] == cluster_id), default=None)
 
 
-def runs_that_hold(runs: Iterable[Run], cluster_id: str) -> Iterator[Run]:
+def runs_that_hold(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[StoredRun]:
     """Runs of a cluster behind whose seals no later run has gone back: what lies before them is as it was.
 
     Args:
@@ -79,7 +79,7 @@ def runs_that_hold(runs: Iterable[Run], cluster_id: str) -> Iterator[Run]:
             back[broker] = min(us, back.get(broker, us))
 
 
-def runs_to_keep(runs: Sequence[Run], pinned: Mapping[str, int], last: int, hours: int) -> set[int]:
+def runs_to_keep(runs: Sequence[StoredRun], pinned: Mapping[str, int], last: int, hours: int) -> set[int]:
     """Runs whose folds stay, for files that come late: the last ones, and of each cluster the first one that is final
     for some part of an hour, and of a day.
 
@@ -91,7 +91,7 @@ def runs_to_keep(runs: Sequence[Run], pinned: Mapping[str, int], last: int, hour
         hours: how far back the first one of each hour stays.
 
     Returns:
-        Numbers, as of `Run.folds_run`.
+        Numbers, as of `StoredRun.folds_run`.
     """
     keep = {run.folds_run for run in runs[:last]}
     for cluster_id in {cluster_id for run in runs for cluster_id, _ in run.seals}:
@@ -124,7 +124,7 @@ class Start(NamedTuple):
 
 def starts(
     brokers: Iterable[Broker],
-    runs: Sequence[Run],
+    runs: Sequence[StoredRun],
     components: str,
     earliest_us: Mapping[Broker, int],
     premises: Callable[[Broker, int], str],
@@ -170,7 +170,7 @@ def _beginning(reason: str, late_us: int | None = None) -> Start:
 
 def _start(
     broker: Broker,
-    runs: Sequence[Run],
+    runs: Sequence[StoredRun],
     earliest_us: int | None,
     premises: Callable[[Broker, int], str],
     lag_us: int,

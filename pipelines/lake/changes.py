@@ -13,8 +13,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake.delta_log import DataFile
-from pipelines.lake.parquet import Piece, columns_schema, read_pieces
+from pipelines.lake.delta_log import LiveFile
+from pipelines.lake.parquet import ParquetPiece, columns_schema, read_pieces
 from pipelines.lake.row_parts import Wanted
 from pipelines.lake.table_files import AddedFile
 from pipelines.lake.table_queries import answer
@@ -32,7 +32,7 @@ def changes_of(
     folder: Place,
     spec: TableSpec,
     files: Sequence[AddedFile],
-    gone: Sequence[DataFile],
+    gone: Sequence[LiveFile],
     stays: Wanted | None = None,
 ) -> pa.Table | None:
     """Rows in which new files differ from those that they replace; None where all are new, or they are large.
@@ -52,7 +52,9 @@ def _batches(
     folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Rows of files, but for those that stay."""
-    batches = (batch for path in paths for batch in read_pieces(spec, Piece(folder / path, 0), spec.column_names))
+    batches = (
+        batch for path in paths for batch in read_pieces(spec, ParquetPiece(folder / path, 0), spec.column_names)
+    )
     return batches if stays is None else (batch.filter(pc.invert(stays.of(batch))) for batch in batches)
 
 

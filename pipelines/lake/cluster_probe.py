@@ -60,7 +60,7 @@ _SHIP = "give them what the driver has (docs/cluster.md: spark.archives, or the 
 _SHARE = "put it on a file system that the driver and all executors have under this path"
 
 
-class Head(NamedTuple):
+class FileHead(NamedTuple):
     """The beginning of a file, as the driver read it."""
 
     path: str
@@ -113,8 +113,8 @@ def _some(files: Sequence[str]) -> list[str]:
     return list(files[:: -(-len(files) // _COMPARED_MAX)]) if files else []
 
 
-def _heads(files: Iterable[str]) -> list[Head]:
-    return [Head(file, len(head), sha256(head).hexdigest()) for file in files if (head := _head(file)) is not None]
+def _heads(files: Iterable[str]) -> list[FileHead]:
+    return [FileHead(file, len(head), sha256(head).hexdigest()) for file in files if (head := _head(file)) is not None]
 
 
 def _head(file: str) -> bytes | None:
@@ -125,7 +125,7 @@ def _head(file: str) -> bytes | None:
         return None
 
 
-def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[Head], tasks: int) -> None:
+def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[FileHead], tasks: int) -> None:
     look = _looker(None if folder is None else str(folder), compared, _MODULES)
     try:
         with described(spark, "probe of the executors"):
@@ -145,7 +145,7 @@ def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[Head], ta
 
 
 def _looker(
-    folder: str | None, compared: Sequence[Head], modules: Sequence[str]
+    folder: str | None, compared: Sequence[FileHead], modules: Sequence[str]
 ) -> Callable[[Iterable[int]], Iterator[str]]:
     """The function of a task. It is shipped as it is, so it names nothing of this package that might not be there."""
     heads = [(head.path, head.bytes, head.digest) for head in compared]
@@ -240,7 +240,7 @@ def _require_written(folder: Place, seen: Sequence[dict[str, Any]]) -> None:
         )
 
 
-def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[Head]) -> None:
+def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[FileHead]) -> None:
     """What the driver reads has to be the same for tasks."""
     unlike: dict[str, list[dict[str, Any]]] = defaultdict(list)
     why = {}

@@ -12,7 +12,7 @@ from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.storage.place import Place
 
 
-class ClusterFile(NamedTuple):
+class FileCluster(NamedTuple):
     """A row of ``bronze.log_files``, as far as it tells clusters."""
 
     cluster_id: str | None
@@ -20,7 +20,7 @@ class ClusterFile(NamedTuple):
     logged_cluster_id: str | None = None
 
 
-def clusters_of(files: Iterable[ClusterFile]) -> list[str]:
+def clusters_of(files: Iterable[FileCluster]) -> list[str]:
     """The clusters that files of brokers are of, in order; where no file has a broker, those of all files.
 
     A file that nothing places is of no cluster by itself.
@@ -30,7 +30,7 @@ def clusters_of(files: Iterable[ClusterFile]) -> list[str]:
     return sorted(with_brokers or {file.cluster_id or UNKNOWN_CLUSTER for file in there})
 
 
-def cluster_named(lake: Place, files: Iterable[ClusterFile], name: str) -> str:
+def cluster_named(lake: Place, files: Iterable[FileCluster], name: str) -> str:
     """The cluster that is called so in a lake; of one whose folders have a name, its id does as well.
 
     Raises:

@@ -26,7 +26,7 @@ from pipelines.lake.delta_log import (
     FEATURES,
     REMOVED_KEPT,
     WRITER,
-    DataFile,
+    LiveFile,
     log_of,
     opened,
     storage_options,
@@ -157,7 +157,7 @@ def _commit(
     table: DeltaTable,
     folder: Place,
     files: Sequence[AddedFile],
-    gone: Sequence[DataFile],
+    gone: Sequence[LiveFile],
     parameters: Mapping[str, str],
     stamp: str | None,
     fence: Fence,
@@ -228,7 +228,7 @@ def alter(
     _commit_by_hand(folder, version, "UPGRADE SCHEMA", {"changes": why}, actions, stamp, fence)
 
 
-def _removal(file: DataFile, now_ms: int) -> dict[str, Any]:
+def _removal(file: LiveFile, now_ms: int) -> dict[str, Any]:
     return {"path": quote(file.path), "deletionTimestamp": now_ms, "dataChange": True}
 
 

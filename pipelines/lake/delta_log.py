@@ -43,7 +43,7 @@ _SHOWN_CHARS = 80
 _LEAVE = "take it off with Delta (ALTER TABLE DROP FEATURE), or remove the table"
 
 
-class DataFile(NamedTuple):
+class LiveFile(NamedTuple):
     """One live file of a table, with statistics of its columns, if it has some (Delta's PROTOCOL.md)."""
 
     path: str  #: relative to the table's folder, decoded
@@ -59,7 +59,7 @@ class TableLog:
     """A table at one version."""
 
     version: int
-    files: tuple[DataFile, ...]  #: live files
+    files: tuple[LiveFile, ...]  #: live files
     schema: Mapping[str, Any]  #: the columns as Delta keeps them: Spark's JSON
     columns: pa.Schema  #: the same for Arrow
     properties: Mapping[str, str]  #: table properties
@@ -185,9 +185,9 @@ def log_of(table: DeltaTable, path: Place) -> TableLog:
     )
 
 
-def _file(action: Mapping[str, Any], table: Place) -> DataFile:
+def _file(action: Mapping[str, Any], table: Place) -> LiveFile:
     statistics = (action.get(name) or {} for name in ("min", "max", "null_count"))
-    return DataFile(path_within(action["path"], table), action["size_bytes"], action.get("num_records"), *statistics)
+    return LiveFile(path_within(action["path"], table), action["size_bytes"], action.get("num_records"), *statistics)
 
 
 def path_within(path: str, table: Place) -> str:

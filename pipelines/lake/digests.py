@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from pipelines.base.fingerprint import rules_fingerprint
 from pipelines.base.task_sizes import balance
 from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import Piece, Stored, pieces_of, read_pieces
+from pipelines.lake.parquet import ParquetPiece, Stored, pieces_of, read_pieces
 from pipelines.lake.table_files import rows_table
 from pipelines.spark.tasks import in_tasks
 from schemas.state import DIGESTS, RUNS
@@ -72,7 +72,7 @@ def _add(lake: Lake, reading: Reading, key: str, files: Sequence[Stored], shape:
     schema, code = to_arrow_schema(shape, timezone="UTC"), rules_fingerprint()
     spec, columns, rows_of, where = reading.spec, reading.columns, reading.rows_of, reading.where
 
-    def digest(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
+    def digest(item: tuple[int, ParquetPiece]) -> Iterator[pa.RecordBatch]:
         part, piece = item
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as stream:
@@ -87,7 +87,7 @@ def _add(lake: Lake, reading: Reading, key: str, files: Sequence[Stored], shape:
     lake.append_made(DIGESTS, _plan(lake, parts), digest, f"{key} {code} {names}")
 
 
-def _plan(lake: Lake, parts: Sequence[tuple[int, Piece]]) -> list[list[tuple[int, Piece]]]:
+def _plan(lake: Lake, parts: Sequence[tuple[int, ParquetPiece]]) -> list[list[tuple[int, ParquetPiece]]]:
     sized = [(item, item[1].size_bytes) for item in parts]
     return balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
@@ -114,7 +114,7 @@ def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
         return
     parts = [(part, piece) for file in files for part, piece in enumerate(pieces_of(file))]
 
-    def rows_of(item: tuple[int, Piece]) -> Iterator[pa.RecordBatch]:
+    def rows_of(item: tuple[int, ParquetPiece]) -> Iterator[pa.RecordBatch]:
         yield from read_pieces(DIGESTS, item[1], DIGESTS.column_names, where)
 
     rows = in_tasks(lake.spark, _plan(lake, parts), rows_of, DIGESTS.worker_schema)

@@ -19,7 +19,7 @@ from pipelines.base.blobs import BLOBS, Batches, rows_by_table, unpack
 from pipelines.base.chunks import BUCKET, CHUNK, PLACE, ROWS, Keyed, fold_of, is_of_states
 from pipelines.base.groups import Key, States
 from pipelines.lake.lake import Blobs, Lake
-from pipelines.lake.readings import Part, Reading, parts_in_tasks
+from pipelines.lake.readings import Reading, ReadingPart, parts_in_tasks
 from pipelines.spark.tasks import Work, buckets
 
 #: A worker that goes on from states.
@@ -177,10 +177,10 @@ class MappedStates:
 def fold(lake: Lake, *folds: Fold) -> Folded | None:
     """What workers make of the rows of all sources, in one query; None where no table has rows."""
     names = buckets(lake.spark)
-    parts: list[Part] = []
+    parts: list[ReadingPart] = []
     for number, (sources, rows, _, states) in enumerate(folds):
-        parts.append(Part(sources, rows.columns, partial(rows.chunks, buckets=names, fold=number)))
-        parts.append(Part(states or (), rows.state, partial(rows.state_chunks, buckets=names, fold=number)))
+        parts.append(ReadingPart(sources, rows.columns, partial(rows.chunks, buckets=names, fold=number)))
+        parts.append(ReadingPart(states or (), rows.state, partial(rows.state_chunks, buckets=names, fold=number)))
     chunks = parts_in_tasks(lake, parts, CHUNK)
     return None if chunks is None else Folded(chunks, [_folding(fold) for fold in folds])
 

@@ -40,7 +40,7 @@ _NAME = re.compile(r"(\d{20})\.json", re.ASCII)
 _LEASES_MAX = 10
 
 
-class Term(NamedTuple):
+class LeaseTerm(NamedTuple):
     """One number of the log."""
 
     number: int
@@ -69,7 +69,7 @@ class Lease:
         self._until_s = 0.0
         self._why_lost: str | None = None
 
-    def take(self) -> Term | None:
+    def take(self) -> LeaseTerm | None:
         """Take the lease if it is free; gives whose it is otherwise."""
         with self._lock:
             newest = newest_term(self._lake)
@@ -127,14 +127,14 @@ class Lease:
         return _numbers(self._lake)
 
 
-def newest_term(lake: Place) -> Term | None:
+def newest_term(lake: Place) -> LeaseTerm | None:
     """The newest term of a lake's lease; None if nobody ever had it."""
     numbers = _numbers(lake)
     if not numbers:
         return None
     file = lake / FOLDER[0] / FOLDER[1] / _name(numbers[-1])
     try:
-        return Term(numbers[-1], **orjson.loads(store_of(lake).read(file)))
+        return LeaseTerm(numbers[-1], **orjson.loads(store_of(lake).read(file)))
     except (ValueError, TypeError):
         raise InputError(file, "is no term of a lease", "remove it, if no run writes the lake") from None
 

@@ -38,7 +38,7 @@ def read_files(
     schema, files = columns_schema(spec, columns), list(files)
     if not files:
         return schema.empty_table()
-    read = (batch for file in files for batch in read_pieces(spec, Piece(file, 0), columns, where))
+    read = (batch for file in files for batch in read_pieces(spec, ParquetPiece(file, 0), columns, where))
     return pa.Table.from_batches(read, schema)
 
 
@@ -59,7 +59,7 @@ class Stored(NamedTuple):
     size_bytes: int
 
 
-class Piece(NamedTuple):
+class ParquetPiece(NamedTuple):
     """Some row groups of a Parquet file; all if None."""
 
     place: Place
@@ -67,11 +67,11 @@ class Piece(NamedTuple):
     row_groups: tuple[int, ...] | None = None
 
 
-def pieces_of(file: Stored) -> list[Piece]:
+def pieces_of(file: Stored) -> list[ParquetPiece]:
     """Pieces of a file that a task each can read; a small file, which is not looked into, is one."""
     place, size_bytes = file
     if size_bytes <= PIECE_BYTES:
-        return [Piece(place, size_bytes)]
+        return [ParquetPiece(place, size_bytes)]
     import pyarrow.parquet as pq
 
     groups = pq.read_metadata(store_of(place).arrow_source(place)).num_row_groups
@@ -85,22 +85,22 @@ def rows_of_file(place: Place) -> int:
     return int(pq.read_metadata(store_of(place).arrow_source(place)).num_rows)
 
 
-def _cut(place: Place, size_bytes: int, groups: Sequence[int]) -> list[Piece]:
+def _cut(place: Place, size_bytes: int, groups: Sequence[int]) -> list[ParquetPiece]:
     count = min(len(groups), size_bytes // PIECE_BYTES + 1)
     bounds = [len(groups) * number // count for number in range(count + 1)]
-    return [Piece(place, size_bytes // count, tuple(groups[begin:end])) for begin, end in pairwise(bounds)]
+    return [ParquetPiece(place, size_bytes // count, tuple(groups[begin:end])) for begin, end in pairwise(bounds)]
 
 
-def pieces_to_read(spec: TableSpec, files: Sequence[Stored], where: pc.Expression | None) -> list[Piece]:
+def pieces_to_read(spec: TableSpec, files: Sequence[Stored], where: pc.Expression | None) -> list[ParquetPiece]:
     """Pieces of files that a task each can read; of large ones, what may have rows of a condition."""
     large = [file for file in files if file.size_bytes > _LOOKED_INTO_BYTES]
     if where is None or len(large) > _LOOKED_INTO_MAX:
         return [piece for file in files for piece in pieces_of(file)]
-    rest = [Piece(*file) for file in files if file.size_bytes <= _LOOKED_INTO_BYTES]
+    rest = [ParquetPiece(*file) for file in files if file.size_bytes <= _LOOKED_INTO_BYTES]
     return [*rest, *(piece for file in large for piece in pieces_where(spec, file, where))]
 
 
-def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[Piece]:
+def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[ParquetPiece]:
     """Pieces of the row groups of a file that may have rows of a condition, by their statistics."""
     place, size_bytes = file
     fragment = _fragment(place)
@@ -112,7 +112,7 @@ def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[Pi
 
 
 def read_pieces(
-    spec: TableSpec, piece: Piece, columns: Sequence[str], where: pc.Expression | None = None
+    spec: TableSpec, piece: ParquetPiece, columns: Sequence[str], where: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Columns of the rows of a piece, by the batch, in the declared types; what a file does not have is null.
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from pipelines.base.task_sizes import balance
 from pipelines.lake.digests import digested
 from pipelines.lake.lake import ADDED, Lake
-from pipelines.lake.parquet import PIECE_BYTES, Piece, Stored, pieces_to_read, read_pieces
+from pipelines.lake.parquet import PIECE_BYTES, ParquetPiece, Stored, pieces_to_read, read_pieces
 from pipelines.lake.table_files import AddedFile, declared, rows_writer
 from pipelines.spark.tasks import Work, in_tasks
 from schemas.table import TableSpec
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     digest: str | None = None
 
 
-class Part(NamedTuple):
+class ReadingPart(NamedTuple):
     """Readings whose rows have one shape."""
 
     readings: Sequence[Reading]
@@ -59,10 +59,10 @@ def read_in_tasks(
         then: what a task makes of all its rows, and the columns of that.
     """
     work, columns = then or (None, shape)
-    return parts_in_tasks(lake, [Part(readings, shape, work)], columns)
+    return parts_in_tasks(lake, [ReadingPart(readings, shape, work)], columns)
 
 
-def parts_in_tasks(lake: Lake, parts: Sequence[Part], columns: StructType) -> DataFrame | None:
+def parts_in_tasks(lake: Lake, parts: Sequence[ReadingPart], columns: StructType) -> DataFrame | None:
     """What tasks make of all parts, in one query; None where no table has rows.
 
     Args:
@@ -85,18 +85,18 @@ def parts_in_tasks(lake: Lake, parts: Sequence[Part], columns: StructType) -> Da
     # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
     tasks = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
-    def part_of(item: tuple[int, Piece]) -> int:
+    def part_of(item: tuple[int, ParquetPiece]) -> int:
         return there[item[0]][0]
 
     plan = [[(part, tuple(items)) for part, items in groupby(sorted(task, key=part_of), key=part_of)] for task in tasks]
 
-    def rows_of_pieces(items: Sequence[tuple[int, Piece]]) -> Iterator[pa.RecordBatch]:
+    def rows_of_pieces(items: Sequence[tuple[int, ParquetPiece]]) -> Iterator[pa.RecordBatch]:
         for number, piece in items:
             spec, names, rows_of, where, *_ = there[number][1]
             for rows in read_pieces(spec, piece, names, where):
                 yield from rows_of(rows)
 
-    def make(of_part: tuple[int, tuple[tuple[int, Piece], ...]]) -> Iterator[pa.RecordBatch]:
+    def make(of_part: tuple[int, tuple[tuple[int, ParquetPiece], ...]]) -> Iterator[pa.RecordBatch]:
         part, items = of_part
         rows, work = rows_of_pieces(items), works[part]
         return rows if work is None else work(rows)

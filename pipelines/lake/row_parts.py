@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import look_up
 from pipelines.lake.clusters import ClusterInstants
-from pipelines.lake.parquet import Piece, Stored, pieces_of, pieces_where, read_pieces, rows_of_file
+from pipelines.lake.parquet import ParquetPiece, Stored, pieces_of, pieces_where, read_pieces, rows_of_file
 from pipelines.lake.table_files import AddedFile, TableWriter, declared
 from pipelines.lake.table_queries import answer
 from pipelines.storage.place import Place
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
         return Wanted(columns, lambda rows: pc.or_(self.of(rows), other.of(rows)))
 
 
-class Part(NamedTuple):
+class RowPart(NamedTuple):
     """The wanted rows of some files."""
 
     whole: tuple[str, ...]  #: files that have no other rows, by their paths in the table's folder
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 def part_of(
     folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, searched: pc.Expression | None = None
-) -> Part:
+) -> RowPart:
     """The wanted rows of files of a table. Only files of which some rows are wanted and some are not are written anew.
 
     Args:
@@ -70,18 +70,20 @@ def part_of(
         elif chosen or row_count < rows_of_file(file.place):
             mixed.append(path)
             written.append(_written(folder, spec, path, wanted))
-    return Part(tuple(whole), tuple(mixed), tuple(written), left_out)
+    return RowPart(tuple(whole), tuple(mixed), tuple(written), left_out)
 
 
 def rows_in(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted) -> int:
     """How many rows of files are wanted; nothing is written."""
-    batches = (batch for path in paths for batch in read_pieces(spec, Piece(folder / path, 0), wanted.columns))
+    batches = (batch for path in paths for batch in read_pieces(spec, ParquetPiece(folder / path, 0), wanted.columns))
     return sum(pc.sum(wanted.of(batch)).as_py() or 0 for batch in batches)
 
 
 def _written(folder: Place, spec: TableSpec, path: str, wanted: Wanted) -> AddedFile:
     writer = TableWriter(folder, spec)
-    rows = (batch.filter(wanted.of(batch)) for batch in read_pieces(spec, Piece(folder / path, 0), spec.column_names))
+    rows = (
+        batch.filter(wanted.of(batch)) for batch in read_pieces(spec, ParquetPiece(folder / path, 0), spec.column_names)
+    )
     for batch in declared(spec)(rows):
         writer.write(batch)
     return writer.close()

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from pipelines.lake.delta_log import DataFile
+    from pipelines.lake.delta_log import LiveFile
 
 #: Delta cuts instants in statistics to milliseconds.
 _CUT: Final = timedelta(milliseconds=1)
 
 
-def files_within(schema: pa.Schema, files: Sequence[DataFile], where: pc.Expression | None) -> list[DataFile]:
+def files_within(schema: pa.Schema, files: Sequence[LiveFile], where: pc.Expression | None) -> list[LiveFile]:
     """The files of which statistics do not say that no row satisfies the condition.
 
     Arrow decides it: what holds of all rows of a file is given to it as what a partition says.
@@ -42,12 +42,12 @@ def files_within(schema: pa.Schema, files: Sequence[DataFile], where: pc.Express
     return [numbers[fragment.path] for fragment in dataset.get_fragments(where)]
 
 
-def _holds(schema: pa.Schema, file: DataFile) -> pc.Expression:
+def _holds(schema: pa.Schema, file: LiveFile) -> pc.Expression:
     """What is true of each row of a file with these statistics (Delta's PROTOCOL.md, per-file statistics)."""
     return reduce(and_, _of_columns(schema, file), pc.scalar(True))
 
 
-def _of_columns(schema: pa.Schema, file: DataFile) -> Iterator[pc.Expression]:
+def _of_columns(schema: pa.Schema, file: LiveFile) -> Iterator[pc.Expression]:
     for name in schema.names:
         column, kind, nulls = pc.field(name), schema.field(name).type, file.nulls.get(name)
         bounds = []

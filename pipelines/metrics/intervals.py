@@ -16,7 +16,7 @@ class RunSpan(NamedTuple):
     from_start: bool  #: its log tells how it started, so nothing came before
 
 
-class Interval(NamedTuple):
+class RunningInterval(NamedTuple):
     """An interval in which a broker ran."""
 
     start_us: int  #: a multiple of the length
@@ -45,20 +45,22 @@ def logged_spans(spans: Iterable[RunSpan], instants_us: Iterable[int]) -> Iterat
             yield span._replace(start_us=start_us)
 
 
-def intervals_of(spans: Iterable[RunSpan], length_us: int, since_us: int = 0) -> list[Interval]:
+def intervals_of(spans: Iterable[RunSpan], length_us: int, since_us: int = 0) -> list[RunningInterval]:
     """Intervals in which a broker ran at all, in order.
 
     Args:
         since_us: only those from here on; a multiple of the length.
     """
-    merged: dict[int, Interval] = {}
+    merged: dict[int, RunningInterval] = {}
     for span in sorted(spans):
         first = max(span.start_us, since_us)
         for start_us in range(first // length_us * length_us, span.end_us, length_us):
             begun = max(span.start_us, start_us)
             earlier = merged.get(start_us)
             first_us = begun if earlier is None else earlier.first_us
-            merged[start_us] = Interval(start_us, first_us, min(span.end_us, start_us + length_us), span.from_start)
+            merged[start_us] = RunningInterval(
+                start_us, first_us, min(span.end_us, start_us + length_us), span.from_start
+            )
     return [merged[start_us] for start_us in sorted(merged)]
 
 
@@ -91,7 +93,7 @@ class Steps:
         values = (self.at(self.times_us[place]) for place in range(begin, end))
         return max([self.at(first_us), *values])
 
-    def over(self, intervals: Iterable[Interval]) -> Iterator[tuple[Interval, int, int]]:
+    def over(self, intervals: Iterable[RunningInterval]) -> Iterator[tuple[RunningInterval, int, int]]:
         """Of each interval the value at its end and the highest in it."""
         for interval in intervals:
             yield interval, self.at(interval.last_us - 1), self.highest(interval.first_us, interval.last_us)

@@ -10,7 +10,7 @@ from statistics import stdev
 from typing import Any, Final
 
 from pipelines.metrics import mbeans
-from pipelines.metrics.intervals import Interval, RunSpan, Steps
+from pipelines.metrics.intervals import RunningInterval, RunSpan, Steps
 from pipelines.metrics.mbeans import Metric
 from pipelines.replay import partition_counts as p
 from schemas.metrics import AT_LEAST, AT_MOST, EXACT, PERCENTILES
@@ -33,7 +33,7 @@ FIRST_TO_LAST_LINE: Final = "first_to_last_line"
 class BrokerFigures:
     """What is known of one broker beside its requests; instants in microseconds."""
 
-    intervals: Sequence[Interval]  #: in which it ran and its log tells of its partitions
+    intervals: Sequence[RunningInterval]  #: in which it ran and its log tells of its partitions
     counts: Mapping[str, Steps] = field(default_factory=dict)  #: `pipelines.replay.partition_counts.COUNTS`
     #: shrinks, expands: changes of ISRs that it made as leader
     shrinks: Sequence[int] = ()

@@ -23,7 +23,7 @@ from pipelines.lake.batches import small_rows
 from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.staged import Staged, staging
-from pipelines.metrics.intervals import Interval, Steps, intervals_of, logged_spans
+from pipelines.metrics.intervals import RunningInterval, Steps, intervals_of, logged_spans
 from pipelines.metrics.request_stage import TimeRange, request_rows
 from pipelines.metrics.rows import BrokerFigures, Node, Row, rows_of, spans_of
 from pipelines.replay.broker_lines import SHAPES, STEPS
@@ -146,7 +146,7 @@ def _brokers(
 
 def _intervals(
     lake: Lake, premises: Premises, counts: Counts, length_us: int, since_us: int
-) -> dict[Node, list[Interval]]:
+) -> dict[Node, list[RunningInterval]]:
     """Of brokers whose server.log was read: the intervals in which they ran, as far as files and events tell."""
     ends: dict[Node, list[int]] = defaultdict(list)
     with_server_log: set[Node] = set()

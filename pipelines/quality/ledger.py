@@ -48,7 +48,7 @@ LEDGERS: dict[str, tuple[Expectation, ...]] = {
 }
 
 
-class LogFile(NamedTuple):
+class IngestedLogFile(NamedTuple):
     """A row of ``bronze.log_files``, its times in microseconds."""
 
     file_id: str
@@ -62,7 +62,7 @@ class LogFile(NamedTuple):
     last_us: Long | None
 
 
-class DataFile(NamedTuple):
+class IngestedDataFile(NamedTuple):
     """A row of ``bronze.data_files``."""
 
     file_id: str
@@ -135,9 +135,9 @@ _QUERIES: Final = {
 
 
 def ledgers(
-    logs: Sequence[LogFile],
-    data: Sequence[DataFile],
-    earlier: Sequence[LogFile],
+    logs: Sequence[IngestedLogFile],
+    data: Sequence[IngestedDataFile],
+    earlier: Sequence[IngestedLogFile],
     measured: Iterable[Measured],
     slack_us: int,
     parsed_share_min: Mapping[Any, float],
@@ -153,11 +153,11 @@ def ledgers(
         parsed_share_min: by kind of log, the share of its records that has to be understood.
     """
     tables = {
-        "logs": _table(spark_types(LogFile), logs)
+        "logs": _table(spark_types(IngestedLogFile), logs)
         .append_column("is_of_source", pa.array([bool(source_of(file.path)) for file in logs], pa.bool_()))
         .append_column("slack_us", pa.array([slack_us] * len(logs), pa.int64())),
-        "data": _table(spark_types(DataFile), data),
-        "earlier": _table(spark_types(LogFile), earlier),
+        "data": _table(spark_types(IngestedDataFile), data),
+        "earlier": _table(spark_types(IngestedLogFile), earlier),
         "measured": _table(_COUNTED, measured),
         "shares": pa.table(
             [pa.array(parsed_share_min, pa.string()), pa.array(parsed_share_min.values(), pa.float64())],

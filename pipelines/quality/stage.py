@@ -28,7 +28,7 @@ from pipelines.bronze.quarantine import custody, put, remove_rows
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.quality.expectation import Expectation, Severity
-from pipelines.quality.ledger import LEDGERS, DataFile, LogFile, ledgers
+from pipelines.quality.ledger import LEDGERS, IngestedDataFile, IngestedLogFile, ledgers
 from pipelines.quality.measure import Measured, shown_rows
 from pipelines.quality.screen import Chosen, files_of, rows_asked, screen
 from pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
@@ -41,19 +41,19 @@ MET, FAILED = "met", "failed"
 _FILES_MAX = 3
 
 
-class Batch(NamedTuple):
+class IngestedBatch(NamedTuple):
     """What one ingest, or one release, brought in, without what is in quarantine."""
 
     batch_id: str
-    logs: tuple[LogFile, ...]
-    data: tuple[DataFile, ...]
+    logs: tuple[IngestedLogFile, ...]
+    data: tuple[IngestedDataFile, ...]
 
     @property
     def file_ids(self) -> list[str]:
         return [file.file_id for file in self.logs] + [file.file_id for file in self.data]
 
 
-class Finding(NamedTuple):
+class ExpectationResult(NamedTuple):
     """What came of one expectation."""
 
     expectation: Expectation
@@ -74,7 +74,7 @@ class QualitySummary(NamedTuple):
 
     batches: int
     expectations: int
-    warnings: tuple[Finding, ...]
+    warnings: tuple[ExpectationResult, ...]
 
 
 def check(lake: Lake, config: QualityConfig) -> QualitySummary:
@@ -90,7 +90,7 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
         return QualitySummary(0, 0, ())
     done = set(lake.rows(QUALITY_RESULTS, "batch_id")["batch_id"].to_pylist())
     batches, earlier = _pending(lake, done)
-    warnings: list[Finding] = []
+    warnings: list[ExpectationResult] = []
     count = 0
     for number, batch in enumerate(batches, 1):
         before = [file for file in earlier if file.file_id not in batch.file_ids]
@@ -137,39 +137,39 @@ def _is_critical(row: dict[str, Any]) -> bool:
     return bool(row["outcome"] == FAILED and row["severity"] == "critical")
 
 
-def _pending(lake: Lake, done: Set[str]) -> tuple[list[Batch], list[LogFile]]:
+def _pending(lake: Lake, done: Set[str]) -> tuple[list[IngestedBatch], list[IngestedLogFile]]:
     """Batches that were parsed and not checked, in their order, and the log files of those that were."""
     state = custody(lake)
     dropped = set(without_lines(lake))
-    logs: dict[str, list[LogFile]] = defaultdict(list)
+    logs: dict[str, list[IngestedLogFile]] = defaultdict(list)
     earlier = []
     names = ("file_id", "path", "kind", "cluster_id", "broker_id", "line_count", "record_count")
     for row in small_rows(lake, bronze.LOG_FILES, *names, "first_time", "last_time", "run_id"):
         *values, run_id = row.values()
-        file = LogFile(*values)
+        file = IngestedLogFile(*values)
         batch_id = state.batch_of(file.file_id, run_id)
         if batch_id in done or file.file_id in dropped:
             earlier.append(file)
         elif file.file_id not in state.quarantined:
             logs[batch_id].append(file)
-    data: dict[str, list[DataFile]] = defaultdict(list)
-    for row in lake.rows(DATA_FILES, *DataFile._fields, "run_id").to_pylist():
+    data: dict[str, list[IngestedDataFile]] = defaultdict(list)
+    for row in lake.rows(DATA_FILES, *IngestedDataFile._fields, "run_id").to_pylist():
         if row["run_id"] not in done and row["file_id"] not in state.quarantined:
-            data[row.pop("run_id")].append(DataFile(**row))
+            data[row.pop("run_id")].append(IngestedDataFile(**row))
     parsed = set(lake.rows(silver.LINE_COUNTS, "file_id")["file_id"].unique().to_pylist()) if logs else set()
     open_batches = {
         batch_id for batch_id, files in logs.items() if any(f.record_count and f.file_id not in parsed for f in files)
     }
     batches = [
-        Batch(batch_id, tuple(logs.get(batch_id, ())), tuple(data.get(batch_id, ())))
+        IngestedBatch(batch_id, tuple(logs.get(batch_id, ())), tuple(data.get(batch_id, ())))
         for batch_id in sorted((logs.keys() | data.keys()) - open_batches)
     ]
     return batches, earlier
 
 
 def _check_batch(
-    lake: Lake, config: QualityConfig, batch: Batch, earlier: Sequence[LogFile], done: Set[str]
-) -> list[Finding]:
+    lake: Lake, config: QualityConfig, batch: IngestedBatch, earlier: Sequence[IngestedLogFile], done: Set[str]
+) -> list[ExpectationResult]:
     suites: Chosen = {name: chosen(suite, config.severity) for name, suite in (SUITES | LEDGERS).items()}
     files = files_of(lake, ASKED if batch.file_ids else (), done)
     measured = screen(lake, files, suites, batch.file_ids)
@@ -189,14 +189,14 @@ def _check_batch(
     return _detailed(findings, rows_of)
 
 
-def _table_findings(tables: Iterable[str], suites: Chosen, measured: Sequence[Measured]) -> Iterable[Finding]:
+def _table_findings(tables: Iterable[str], suites: Chosen, measured: Sequence[Measured]) -> Iterable[ExpectationResult]:
     for name in tables:
         files = [item for item in measured if item.table == name]
         row_count = sum(item.row_count for item in files)
         for expectation, severity in suites[name] if row_count else ():
             key = expectation.expectation_id
             failing = [item for item in files if key in item.broken]
-            yield Finding(
+            yield ExpectationResult(
                 expectation,
                 severity,
                 row_count,
@@ -206,20 +206,22 @@ def _table_findings(tables: Iterable[str], suites: Chosen, measured: Sequence[Me
             )
 
 
-def _ledger_findings(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity]]) -> Iterable[Finding]:
+def _ledger_findings(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity]]) -> Iterable[ExpectationResult]:
     for expectation, severity in suite if rows.num_rows else ():
         broken = rows.filter(expectation.broken(rows))
         files = tuple(sorted({file_id for ids in broken["file_ids"].to_pylist() for file_id in ids}))
         shown = shown_rows(rows, expectation) if broken.num_rows else None
-        yield Finding(expectation, severity, rows.num_rows, broken.num_rows, files, shown)
+        yield ExpectationResult(expectation, severity, rows.num_rows, broken.num_rows, files, shown)
 
 
-def _detailed(findings: Sequence[Finding], rows_of: Callable[[str, Sequence[Expectation]], DataFrame]) -> list[Finding]:
+def _detailed(
+    findings: Sequence[ExpectationResult], rows_of: Callable[[str, Sequence[Expectation]], DataFrame]
+) -> list[ExpectationResult]:
     """The critical failures of the screen, as Great Expectations sees them."""
     from pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()
-    details: dict[str, Finding] = {}
+    details: dict[str, ExpectationResult] = {}
     critical = [item for item in findings if item.failed and item.severity == "critical"]
     for name in dict.fromkeys(item.expectation.table for item in critical):
         items = [item for item in critical if item.expectation.table == name]
@@ -235,7 +237,7 @@ def _detailed(findings: Sequence[Finding], rows_of: Callable[[str, Sequence[Expe
     return [details.get(item.expectation.expectation_id, item) for item in findings]
 
 
-def _row(batch_id: str, item: Finding) -> dict[str, Any]:
+def _row(batch_id: str, item: ExpectationResult) -> dict[str, Any]:
     return {
         "batch_id": batch_id,
         "expectation_id": item.expectation.expectation_id,

@@ -16,7 +16,7 @@ from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.base.values import instant
 from pipelines.cluster.premises import REQUEST_FILE, Premises
-from pipelines.kafka.seals import CONFIGURATION, Broker, Run, Seal, Start, not_before, seal_us, starts
+from pipelines.kafka.seals import CONFIGURATION, Broker, Seal, Start, StoredRun, not_before, seal_us, starts
 from pipelines.lake.bounds import Bounds
 from pipelines.lake.folds import Fold, collect_tables, fold
 from pipelines.lake.lake import Lake
@@ -28,7 +28,7 @@ from pipelines.replay.carried_rows import LEFT_WAKES, OpenRows, carried_folds, c
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
 from pipelines.replay.runs import among, pinned_runs, pinned_seals, replaced_folds, runs_of, with_folds
 from pipelines.replay.stage import Replayed
-from pipelines.replay.window import CarriedFolds, Window
+from pipelines.replay.window import CarriedFolds, ReplayWindow
 from schemas import flow, silver, state
 from schemas.state import FOLDS
 
@@ -38,14 +38,14 @@ _LEAST = shape({"cluster_id": "string", "broker_id": "int", "time_us": "long"})
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReplayPlan:
     """What a run replays, and why."""
 
-    window: Window
+    window: ReplayWindow
     starts: Mapping[Broker, Start]  #: by broker
     new_files: Mapping[Broker, list[str]]  #: by broker, the files that no run has replayed
     last_us: Mapping[Broker, int]  #: by broker, when its log ends
-    runs: Sequence[Run] = ()  #: those that count, the newest first
+    runs: Sequence[StoredRun] = ()  #: those that count, the newest first
     #: by cluster of which days were dropped, the run that its replay begins with
     pinned: Mapping[str, int] = field(default_factory=dict)
 
@@ -60,7 +60,7 @@ class Plan:
         return self.runs[0].number + 1 if self.runs else 1
 
 
-def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
+def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> ReplayPlan:
     """Decide, broker by broker, where the replay goes on.
 
     Args:
@@ -94,8 +94,8 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Plan:
         seal = seals.get(broker)
         until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
     logs_end = {broker: max(by_kind.values()) for broker, by_kind in ends.items()}
-    window = Window(seals, until, logs_end, _carried(lake, begins))
-    return Plan(window, begins, new_files, last, runs, pinned)
+    window = ReplayWindow(seals, until, logs_end, _carried(lake, begins))
+    return ReplayPlan(window, begins, new_files, last, runs, pinned)
 
 
 def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]]:
@@ -184,7 +184,9 @@ def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broke
     return earliest
 
 
-def _named_since(lake: Lake, premises: Premises, runs: Sequence[Run], begins: Mapping[Broker, Start]) -> set[Broker]:
+def _named_since(
+    lake: Lake, premises: Premises, runs: Sequence[StoredRun], begins: Mapping[Broker, Start]
+) -> set[Broker]:
     """Brokers of which partitions were replayed under a topic id whose name a line tells by now."""
     if not premises.topic_names or not any(start.seal for start in begins.values()):
         return set()
@@ -209,7 +211,7 @@ def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> CarriedFolds | None:
     return CarriedFolds(tuple(lake.files(FOLDS, where)), where)
 
 
-def write_folds(lake: Lake, plan: Plan, replayed: Replayed, stamp: str) -> None:
+def write_folds(lake: Lake, plan: ReplayPlan, replayed: Replayed, stamp: str) -> None:
     """Write what the next run goes on from, and drop what no run asks for again.
 
     Nobody reads it before ``state.runs`` names the run (`pipelines.gold.ledger.note_run`).
@@ -244,7 +246,7 @@ def _rows(
     return carried_rows(of_rows(rows), kind, run_number)
 
 
-def _wakes(lake: Lake, window: Window, partitions: Staged, left: OpenRows) -> pa.Table:
+def _wakes(lake: Lake, window: ReplayWindow, partitions: Staged, left: OpenRows) -> pa.Table:
     readings = [
         partitions.reading(partition_worker.WAKES, left.wakes),
         *window.carried_of(state.WAKE, left.carried_wakes),
@@ -253,7 +255,7 @@ def _wakes(lake: Lake, window: Window, partitions: Staged, left: OpenRows) -> pa
     return wakes_to_carry(to_arrow_schema(LEFT_WAKES).empty_table() if rows is None else rows.toArrow())
 
 
-def _evidences(plan: Plan, replayed: Replayed) -> pa.Table:
+def _evidences(plan: ReplayPlan, replayed: Replayed) -> pa.Table:
     evidence = replayed.ground.evidence
     return rows_table(
         FOLDS,

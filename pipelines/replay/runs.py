@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import dicts
-from pipelines.kafka.seals import LATE, Broker, Run, Seal, runs_to_keep
+from pipelines.kafka.seals import LATE, Broker, Seal, StoredRun, runs_to_keep
 from pipelines.lake.stored_tables import StoredTables
 from pipelines.replay import fetch_sessions, isr_evidence, partition_fold
 from schemas.state import EXPIRIES, FOLDS, RUNS
@@ -27,15 +27,15 @@ _OF_BROKER = ("cluster_id", "broker_id", "reason", "from_time", "premises", "fil
 _SEALS = ("sealed_time", "sessions_time", "waiting_time")
 
 
-def runs_of(lake: StoredTables) -> list[Run]:
+def runs_of(lake: StoredTables) -> list[StoredRun]:
     """The runs that count, the newest first."""
     rows = dicts(lake.rows(RUNS, *_OF_RUN, *_OF_BROKER, *_SEALS).sort_by([("run_number", "descending")]))
     return [_run(list(of_run)) for _, of_run in groupby(rows, lambda row: row["run_number"])]
 
 
-def _run(rows: Sequence[Mapping[str, Any]]) -> Run:
+def _run(rows: Sequence[Mapping[str, Any]]) -> StoredRun:
     of_brokers = {(row["cluster_id"], row["broker_id"]): row for row in rows if row["broker_id"] is not None}
-    return Run(
+    return StoredRun(
         number=rows[0]["run_number"],
         run_id=rows[0]["run_id"],
         components=rows[0]["components"],
@@ -67,7 +67,7 @@ def pinned_runs(lake: StoredTables, cluster_ids: Iterable[str]) -> dict[str, int
     return {cluster_id: number or 0 for cluster_id, number in pinned.items() if number != -1}
 
 
-def pinned_seals(runs: Iterable[Run], pinned: Mapping[str, int]) -> dict[Broker, tuple[Seal, int]]:
+def pinned_seals(runs: Iterable[StoredRun], pinned: Mapping[str, int]) -> dict[Broker, tuple[Seal, int]]:
     """Seals of the runs before which days of clusters were dropped, and whose folds those are.
 
     None of a cluster where folds of this version hold other things than that run's: then its replay begins with what is
@@ -88,7 +88,7 @@ def with_folds(lake: StoredTables) -> set[int]:
     return set(lake.rows(FOLDS, "run_number")["run_number"].unique().to_pylist())
 
 
-def replaced_folds(runs: Sequence[Run], pinned: Mapping[str, int]) -> pc.Expression:
+def replaced_folds(runs: Sequence[StoredRun], pinned: Mapping[str, int]) -> pc.Expression:
     """Rows of ``state.folds`` that go when a run writes its own: what a killed one left, and what nobody asks for.
 
     Args:

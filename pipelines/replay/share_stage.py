@@ -16,14 +16,14 @@ from pipelines.lake.staged import Staged
 from pipelines.replay import share_worker as w
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.partition_worker import WAKES
-from pipelines.replay.window import Window
+from pipelines.replay.window import ReplayWindow
 from schemas import flow, silver
 
 #: A lock lasts 30 s by default, and no longer than a minute unless group.share.max.record.lock.duration.ms allows it.
 LOCKED_US: Final = 600_000_000
 
 
-def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: Window) -> Fold:
+def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: ReplayWindow) -> Fold:
     """Gives rows of ``gold.share_operations``; none where no member of a share group asked for anything.
 
     What members had locked before the window their requests tell, which are read from `LOCKED_US` before it on.

@@ -36,7 +36,7 @@ from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
 from pipelines.replay.session_worker import SessionWorker
 from pipelines.replay.share_stage import share_fold
 from pipelines.replay.timeline import EVENTS, Grounds, grounds, timeline
-from pipelines.replay.window import WHOLE, Window
+from pipelines.replay.window import WHOLE, ReplayWindow
 from schemas import flow, silver
 from schemas.state import OUTCOME, PARTITION, SESSION, WAKE
 from schemas.table import TableSpec
@@ -63,7 +63,7 @@ def replayed(
     lake: Lake,
     config: ReplayConfig,
     premises: Premises,
-    window: Window = WHOLE,
+    window: ReplayWindow = WHOLE,
     into: Sequence[TableSpec] = (),
     steps_since_us: int = 0,
 ) -> Iterator[Replayed]:
@@ -98,7 +98,7 @@ def replayed(
 
 
 def replay_partitions(
-    lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: Window = WHOLE
+    lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: ReplayWindow = WHOLE
 ) -> Folded | None:
     """Blobs of `pipelines.replay.partition_worker.SHAPES`: what the kernel gives, partition by partition."""
     wakes = window.carried_of(WAKE, by_batch(carried_rows.wakes))
@@ -109,7 +109,7 @@ def replay_partitions(
     return fold(lake, Fold(events, EVENTS, worker, folds))
 
 
-def _seals(lake: Lake, partitions: Staged, window: Window, premises: Premises) -> dict[Broker, Seal]:
+def _seals(lake: Lake, partitions: Staged, window: ReplayWindow, premises: Premises) -> dict[Broker, Seal]:
     """Up to where this run is final: fetches where nothing may wake them yet, requests where all is settled."""
     if not window.until:
         return {}
@@ -139,7 +139,7 @@ def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     return one_batch(least.rename_columns(_OPEN.names))
 
 
-def produce_fold(partitions: Staged, limits: Tolerances, contexts: Contexts, window: Window) -> Fold:
+def produce_fold(partitions: Staged, limits: Tolerances, contexts: Contexts, window: ReplayWindow) -> Fold:
     """Gives `pipelines.replay.late.OPERATION_SHAPES`."""
     reader = produce_worker.ProduceReader(window.waiting, counts_of(contexts))
     waits = window.waiting.where("handled_time")
@@ -160,7 +160,7 @@ def session_fold(
     partitions: Staged,
     limits: Tolerances,
     premises: Premises,
-    window: Window,
+    window: ReplayWindow,
     seals: Mapping[Broker, Seal],
 ) -> Fold:
     """Gives `SESSION_SHAPES`; nothing where there are no fetches."""

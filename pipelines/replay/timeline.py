@@ -38,7 +38,7 @@ from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.log_evidence import Evidences, evidences_of
 from pipelines.replay.partition_events import ROW_TYPES, EventReader
 from pipelines.replay.partition_worker import KEY_TYPES
-from pipelines.replay.window import WHOLE, Window
+from pipelines.replay.window import WHOLE, ReplayWindow
 from schemas import bronze, flow, silver
 from schemas.state import CONNECTION, EVIDENCE, FOLDS, WATCH
 
@@ -82,7 +82,7 @@ class Grounds(NamedTuple):
     apart: Apart  #: how far clocks of followers that serve consumers are from those of their leaders
 
 
-def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging, steps_since_us: int = 0) -> Grounds:
+def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Staging, steps_since_us: int = 0) -> Grounds:
     """Fold what is logged by connection, by broker, and by partition of all its followers.
 
     Args:
@@ -101,7 +101,7 @@ def grounds(lake: Lake, premises: Premises, window: Window, folder: Staging, ste
     return Grounds(made, evidences, clocks_apart(lake, premises, made, window))
 
 
-def connection_fold(lake: Lake, premises: Premises, window: Window, carried: Evidences) -> Fold:
+def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carried: Evidences) -> Fold:
     """Gives `pipelines.replay.connections.SHAPES`; nothing without request logs.
 
     Then of no change of an ISR there is known when it was due, so nobody asks where brokers were silent.
@@ -136,7 +136,7 @@ def _serving(lake: Lake) -> frozenset[Broker]:
     return frozenset((row["cluster_id"], row["broker_id"]) for row in rows)
 
 
-def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: Window) -> Apart:
+def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: ReplayWindow) -> Apart:
     """How far clocks of followers that serve consumers are from those of their leaders."""
     serving = _serving(lake)
     if not serving:
@@ -157,7 +157,7 @@ def _earlier(first: pc.Expression | None, second: pc.Expression | None) -> pc.Ex
     return None if first is None or second is None else first | second
 
 
-def _carried_evidence(lake: Lake, window: Window) -> Evidences:
+def _carried_evidence(lake: Lake, window: ReplayWindow) -> Evidences:
     evidences: Evidences = {}
     for reading in window.carried_of(EVIDENCE, as_they_are):
         for row in few_rows(lake, reading, FOLDS.worker_schema).to_pylist():
@@ -165,7 +165,7 @@ def _carried_evidence(lake: Lake, window: Window) -> Evidences:
     return evidences
 
 
-def leadership_fold(premises: Premises, window: Window, steps_since_us: int = 0) -> Fold:
+def leadership_fold(premises: Premises, window: ReplayWindow, steps_since_us: int = 0) -> Fold:
     """Gives `pipelines.replay.broker_lines.SHAPES`.
 
     Args:
@@ -190,7 +190,7 @@ def timeline(
     premises: Premises,
     ground: Grounds,
     tier_max: str,
-    window: Window = WHOLE,
+    window: ReplayWindow = WHOLE,
     carried: Sequence[Reading] = (),
 ) -> list[Reading]:
     """What makes the events of all partitions, in the columns of `EVENTS`.

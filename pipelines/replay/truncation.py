@@ -46,7 +46,7 @@ class Truncation(NamedTuple):
     complete: bool
 
 
-class OutOfRange(NamedTuple):
+class OutOfRangeReset(NamedTuple):
     """How a follower answers OFFSET_OUT_OF_RANGE."""
 
     fetch_offset: int  #: where it fetches next
@@ -160,7 +160,7 @@ def out_of_range(
     leader_start_offset: int,
     leader_end_offset: int,
     unclean_election: bool,
-) -> OutOfRange:
+) -> OutOfRangeReset:
     """What a follower does when its leader says that it asked for an offset out of range.
 
     Args:
@@ -172,8 +172,8 @@ def out_of_range(
     """
     if leader_end_offset < log_end_offset:
         if rules.exits_rather_than_truncates and not unclean_election:
-            return OutOfRange(log_end_offset, None, fatal=True)
-        return OutOfRange(leader_end_offset, leader_end_offset)
+            return OutOfRangeReset(log_end_offset, None, fatal=True)
+        return OutOfRangeReset(leader_end_offset, leader_end_offset)
     if leader_start_offset > log_end_offset:
-        return OutOfRange(leader_start_offset, leader_start_offset, fully=True)
-    return OutOfRange(log_end_offset, None)
+        return OutOfRangeReset(leader_start_offset, leader_start_offset, fully=True)
+    return OutOfRangeReset(log_end_offset, None)

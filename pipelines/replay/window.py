@@ -23,7 +23,7 @@ class CarriedFolds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Window:
+class ReplayWindow:
     """What one run replays."""
 
     #: by broker, the seal that it goes on from; brokers without one are replayed from the beginning
@@ -57,4 +57,4 @@ class Window:
 
 
 #: All there is, from the beginning.
-WHOLE = Window()
+WHOLE = ReplayWindow()

@@ -56,7 +56,7 @@ from pipelines.report.model import (
 )
 from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
 from pipelines.report.operations import operations_by_kind, timeline
-from pipelines.report.small_tables import Bounds
+from pipelines.report.small_tables import WindowBounds
 from pipelines.report.tiers import (
     DELAYED_OPERATIONS,
     TIERS,
@@ -89,9 +89,9 @@ def assemble(
     """The report of collected rows."""
     in_window = since_us is not None or until_us is not None
     judged = _judge(rows, config, run, in_window)
-    clusters = clusters_in(rows, Bounds(since_us, until_us))
+    clusters = clusters_in(rows, WindowBounds(since_us, until_us))
     parts = dict.fromkeys(clusters, judged)
-    if len(clusters_in(rows, Bounds(None, None))) > 1:
+    if len(clusters_in(rows, WindowBounds(None, None))) > 1:
         parts = {name: _judge(of_cluster(rows, name), config, _run_of(run, rows, name), in_window) for name in clusters}
         judged = _together(_judge(rows, config, run, in_window, several=True), parts)
     of_rules, coverage, operations = judged.of_rules, judged.coverage, judged.operations

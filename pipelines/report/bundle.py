@@ -77,7 +77,7 @@ def _fill(
     archive: zipfile.ZipFile,
     report: Report,
     lake: Lake,
-    bounds: small.Bounds,
+    bounds: small.WindowBounds,
     redact: Callable[[pa.Table], pa.Table] | None,
     cluster_id: str | None,
 ) -> None:
@@ -142,6 +142,6 @@ def _write_rows(
     return count
 
 
-def _wanted(spec: TableSpec, bounds: small.Bounds, cluster_id: str | None) -> pc.Expression | None:
+def _wanted(spec: TableSpec, bounds: small.WindowBounds, cluster_id: str | None) -> pc.Expression | None:
     where = bounds.arrived() if small.ARRIVAL in spec.column_names else None
     return of_cluster(cluster_id, where) if "cluster_id" in spec.column_names else where

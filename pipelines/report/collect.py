@@ -94,7 +94,7 @@ def collect_report(
     )
 
 
-def _asked(lake: Lake, config: Config, bounds: small.Bounds, cluster_id: str | None) -> dict[str, Any]:
+def _asked(lake: Lake, config: Config, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
     """What tables of operations and requests say, aggregated by DuckDB: fields of `Collected`."""
     needed = of_cluster(cluster_id, bounds.arrived())
     reader = reader_of(lake, [(spec, needed) for spec in (DELAYED_OPERATIONS, REQUEST_PHASES, SHARE_OPERATIONS)])
@@ -124,7 +124,7 @@ def _run_of(lake: Lake, run: RunInfo, cluster_id: str) -> RunInfo:
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in set(others)))
 
 
-def _held(lake: Lake, bounds: small.Bounds, cluster_id: str | None) -> dict[str, Any]:
+def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
     """What tables that the driver can hold say: fields of `Collected`. No query."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:

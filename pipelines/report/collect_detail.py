@@ -108,7 +108,7 @@ class _Tables:
 
 
 def _aggregates(
-    tables: _Tables, config: Config, files: Rows, bounds: small.Bounds
+    tables: _Tables, config: Config, files: Rows, bounds: small.WindowBounds
 ) -> tuple[Cubes | None, dict[str, int]]:
     """Aggregates of all that arrived in the window, and the operations whose story is told, with their arrivals.
 
@@ -127,7 +127,7 @@ def _aggregates(
     return cubes(cells, intervals), {row["operation_id"]: row["arrival_us"] for row in worst}
 
 
-def _intervals(files: Rows, bounds: small.Bounds, arrivals: list[int]) -> Intervals | None:
+def _intervals(files: Rows, bounds: small.WindowBounds, arrivals: list[int]) -> Intervals | None:
     """Of all that the logs tell of, within the window; None where there is no time at all."""
     ends = (row[name] for row in files for name in ("first_time", "last_time"))
     times = [*(end for end in ends if end is not None and is_possible(end)), *arrivals]

@@ -66,7 +66,7 @@ def chains(incidents: Sequence[Incident]) -> list[Chain]:
     return [Chain(by_id[incident_id], tuple(those)) for incident_id, those in effects.items()]
 
 
-class Story(NamedTuple):
+class IncidentSummary(NamedTuple):
     """What the first screen tells."""
 
     told: tuple[Chain, ...]  #: chains, the most harmful first, each with as many effects as fit
@@ -74,7 +74,7 @@ class Story(NamedTuple):
     also_logged: tuple[Incident, ...]  #: texts at WARN or above that no other incident has
 
 
-def story(report: Report) -> Story:
+def story(report: Report) -> IncidentSummary:
     """At most `SENTENCES_MAX` sentences, the most harmful first."""
     of_kinds = [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]
     told: list[Chain] = []
@@ -86,7 +86,7 @@ def story(report: Report) -> Story:
         told.append(Chain(chain.cause, effects))
         sentences += 1 + len(effects)
     also = tuple(incident for incident in report.incidents if incident.kind == ALSO_LOGGED)[:ALSO_MAX]
-    return Story(tuple(told), len(of_kinds) - sentences, also)
+    return IncidentSummary(tuple(told), len(of_kinds) - sentences, also)
 
 
 def worst(report: Report) -> list[Chain]:

@@ -8,11 +8,11 @@ from typing import Any
 
 from pipelines.base.recurrence import BY_WEIGHT
 from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
-from pipelines.lake.clusters import ClusterFile, clusters_of
+from pipelines.lake.clusters import FileCluster, clusters_of
 from pipelines.report.correctness import Correctness
 from pipelines.report.figures import Collected, Rows
 from pipelines.report.model import NotCheckable, Report, RuleResult, Verdict
-from pipelines.report.small_tables import Bounds
+from pipelines.report.small_tables import WindowBounds
 
 #: Rows that are of one cluster each.
 _OF_ONE = (
@@ -21,7 +21,7 @@ _OF_ONE = (
 )
 
 
-def clusters_in(rows: Collected, bounds: Bounds) -> list[str]:
+def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
     """The clusters that rules were asked of, and those that brokers' logs are of.
 
     Args:
@@ -30,7 +30,7 @@ def clusters_in(rows: Collected, bounds: Bounds) -> list[str]:
     """
     # A lake of an older version has one result for all clusters.
     judged = {row["cluster_id"] for row in rows.rule_results if row["cluster_id"] is not None}
-    clusters = judged.union(clusters_of(ClusterFile(row["cluster_id"], row["broker_id"]) for row in rows.files))
+    clusters = judged.union(clusters_of(FileCluster(row["cluster_id"], row["broker_id"]) for row in rows.files))
     present = {row["cluster_id"] for row in rows.findings} | {
         row["cluster_id"] or UNKNOWN_CLUSTER
         for row in rows.files

@@ -20,7 +20,7 @@ from pipelines.report.figures import (
     TICKS_PER_MS,
     WITHIN_MS,
 )
-from pipelines.report.small_tables import ARRIVAL, Bounds
+from pipelines.report.small_tables import ARRIVAL, WindowBounds
 from pipelines.report.tiers import Node
 from pipelines.timing.latency.blame import BLAMED, ROLE
 from schemas.gold import CLASSES
@@ -44,7 +44,7 @@ _WORST = (
 )
 
 
-def of_window(bounds: Bounds, cluster_id: str | None) -> str:
+def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
     """Which rows of a table of requests are reported: those of a cluster that arrived within the window."""
     conditions = ["true"]
     if bounds.since_us is not None:

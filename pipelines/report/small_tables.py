@@ -58,7 +58,7 @@ FINDINGS_MAX = 1000
 
 
 @dataclass(frozen=True)
-class Bounds:
+class WindowBounds:
     """The window, microseconds since the epoch, the end exclusive; None: no bound."""
 
     since_us: int | None
@@ -84,12 +84,12 @@ class Bounds:
         return {"since": since, "until": until}
 
 
-def bounds(since: datetime | None, until: datetime | None) -> Bounds:
+def bounds(since: datetime | None, until: datetime | None) -> WindowBounds:
     """The window between two times; one without a zone is UTC."""
-    return Bounds(micros(since), micros(until))
+    return WindowBounds(micros(since), micros(until))
 
 
-def singled_out(intervals: Rows, bounds: Bounds) -> dict[str, frozenset[Node]]:
+def singled_out(intervals: Rows, bounds: WindowBounds) -> dict[str, frozenset[Node]]:
     """Brokers that stood out in an interval of the window, by kind of operation."""
     nodes: dict[str, set[Node]] = defaultdict(set)
     for row in intervals:
@@ -99,7 +99,7 @@ def singled_out(intervals: Rows, bounds: Bounds) -> dict[str, frozenset[Node]]:
     return {kind: frozenset(those) for kind, those in nodes.items()}
 
 
-def incidents(rows: Rows, lines: Rows, bounds: Bounds) -> Rows:
+def incidents(rows: Rows, lines: Rows, bounds: WindowBounds) -> Rows:
     """Incidents that were under way in the window, the most harmful first; of several clusters in their order.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from pipelines.kafka.controller_rows import NON_EXISTENT
 from pipelines.kafka.topic_lives import TopicLives, topic_lives
 from pipelines.kafka.versions import rule_of
-from pipelines.rules.leader_epoch import Epoch, State, contradicting
+from pipelines.rules.leader_epoch import CommittedState, Epoch, contradicting
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains, Stretches
 from pipelines.rules.proofs.isr_known import IsrKnown
 from pipelines.rules.proofs.lives import Lives
@@ -45,7 +45,7 @@ class Tenure(NamedTuple):
 
 
 @dataclass
-class PartitionHistory:
+class FactHistory:
     """All that is kept of one partition; facts of rank `HISTORY_RANK` come first, in the order of their times."""
 
     #: Kafka version by (broker, instant), None where unknown
@@ -205,7 +205,7 @@ class PartitionHistory:
         self._answered_us, self.chains = kept["answered_us"], kept["chains"]
         self.lives.knew(kept["lives"])
 
-    def extends(self, before: PartitionHistory) -> bool:
+    def extends(self, before: FactHistory) -> bool:
         """Whether lives and states that an earlier history knew are as they were: what it has more comes after them."""
         if self.topic_lives.births_us != before.topic_lives.births_us:
             return False
@@ -324,14 +324,14 @@ class PartitionHistory:
     # ------------------------------------------------------------------ states
 
     @cached_property
-    def states(self) -> dict[int, dict[int, list[State]]]:
+    def states(self) -> dict[int, dict[int, list[CommittedState]]]:
         """States by incarnation and partition epoch; several where lines disagree."""
-        states: dict[int, dict[int, list[State]]] = defaultdict(lambda: defaultdict(list))
+        states: dict[int, dict[int, list[CommittedState]]] = defaultdict(lambda: defaultdict(list))
         for fact in (*_with_state(self.facts), *self._commits()):
             assert fact.partition_epoch is not None
             assert fact.leader_epoch is not None
             assert fact.isr is not None
-            state = State(fact.partition_epoch, fact.leader_epoch, fact.leader, frozenset(fact.isr), fact)
+            state = CommittedState(fact.partition_epoch, fact.leader_epoch, fact.leader, frozenset(fact.isr), fact)
             known = states[self.incarnation(fact.time_us)][fact.partition_epoch]
             same = next((at for at, other in enumerate(known) if other[:4] == state[:4]), None)
             if same is None:
@@ -349,7 +349,7 @@ class PartitionHistory:
             if number is not None:
                 yield fact._replace(leader=fact.broker_id, leader_epoch=number)
 
-    def steps(self) -> Iterator[tuple[State, State]]:
+    def steps(self) -> Iterator[tuple[CommittedState, CommittedState]]:
         """Pairs of states that follow each other directly: nothing can be missing between them."""
         for by_epoch in self.states.values():
             for partition_epoch in sorted(by_epoch):
@@ -357,13 +357,13 @@ class PartitionHistory:
                 if len(before) == 1 and len(after) == 1:
                     yield before[0], after[0]
 
-    def steps_to(self, number: int) -> list[tuple[State, State]]:
+    def steps_to(self, number: int) -> list[tuple[CommittedState, CommittedState]]:
         """Those of `steps` to a state of a leader epoch."""
         return self._steps_to.get(number, [])
 
     @cached_property
-    def _steps_to(self) -> dict[int, list[tuple[State, State]]]:
-        to: dict[int, list[tuple[State, State]]] = defaultdict(list)
+    def _steps_to(self) -> dict[int, list[tuple[CommittedState, CommittedState]]]:
+        to: dict[int, list[tuple[CommittedState, CommittedState]]] = defaultdict(list)
         for before, after in self.steps():
             to[after.leader_epoch].append((before, after))
         return to

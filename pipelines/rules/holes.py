@@ -27,7 +27,7 @@ from pipelines.cluster.premises import (
     STARTING,
     FetchEnd,
     FetchRun,
-    Life,
+    LifecycleRow,
     LogFile,
 )
 from pipelines.kafka.seals import Broker
@@ -66,7 +66,7 @@ class Hole(NamedTuple):
     message: str
 
 
-class Gap(NamedTuple):
+class MissingNumbers(NamedTuple):
     """Numbers that are left out, between two lines of a request log."""
 
     since_us: int
@@ -76,7 +76,7 @@ class Gap(NamedTuple):
 
 def holes_of_requests(
     files: Iterable[LogFile],
-    lives: Iterable[Life],
+    lives: Iterable[LifecycleRow],
     runs: Iterable[FetchRun],
     fetch_ends: Iterable[FetchEnd],
 ) -> list[Hole]:
@@ -120,7 +120,7 @@ def _joined(runs: Iterable[FetchRun]) -> list[FetchRun]:
 # ------------------------------------------------------------------- chains of numbers
 
 
-def _gaps(runs: Sequence[FetchRun]) -> Iterator[Gap]:
+def _gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
     """Numbers that are left out, of one leader's connections.
 
     Args:
@@ -130,7 +130,7 @@ def _gaps(runs: Sequence[FetchRun]) -> Iterator[Gap]:
     last_of: dict[int, list[FetchRun]] = defaultdict(list)
     for run in runs:
         if run.missing and run.missing_since_us is not None and run.missing_until_us is not None:
-            yield Gap(run.missing_since_us, run.missing_until_us, run.missing)
+            yield MissingNumbers(run.missing_since_us, run.missing_until_us, run.missing)
         before = connections[run.connection]
         # A connection's name comes back after a restart, and with it the number 0.
         if not before or run.first_number < before[0].first_number:
@@ -140,26 +140,30 @@ def _gaps(runs: Sequence[FetchRun]) -> Iterator[Gap]:
         else:
             last = before[1]
             if run.first_number > last.last_number + 1:
-                yield Gap(last.last_us, run.first_us, run.first_number - last.last_number - 1)
+                yield MissingNumbers(last.last_us, run.first_us, run.first_number - last.last_number - 1)
             if run.last_number > last.last_number:
                 before[1] = run
         last_of[run.replica_id].append(run)
 
 
-def _before_connection(run: FetchRun, of_follower: Iterable[FetchRun], runs: Iterable[FetchRun]) -> Iterator[Gap]:
+def _before_connection(
+    run: FetchRun, of_follower: Iterable[FetchRun], runs: Iterable[FetchRun]
+) -> Iterator[MissingNumbers]:
     """What is missing before a connection that does not begin with its thread: it goes on with the one before it."""
     before = [other.last_number for other in of_follower if other.last_number < run.first_number]
     missing = run.first_number - max(before, default=-1) - 1
     if missing > UNANSWERED_MAX:
-        yield Gap(max(other.last_us for other in runs if other.first_us < run.first_us), run.first_us, missing)
+        yield MissingNumbers(
+            max(other.last_us for other in runs if other.first_us < run.first_us), run.first_us, missing
+        )
 
 
-def _together(gaps: Iterable[Gap]) -> Iterator[Gap]:
+def _together(gaps: Iterable[MissingNumbers]) -> Iterator[MissingNumbers]:
     """Gaps that are near each other as one."""
-    hole: Gap | None = None
+    hole: MissingNumbers | None = None
     for gap in sorted(gaps):
         if hole is not None and gap.since_us <= hole.until_us + TOGETHER_US:
-            hole = Gap(hole.since_us, max(hole.until_us, gap.until_us), hole.missing + gap.missing)
+            hole = MissingNumbers(hole.since_us, max(hole.until_us, gap.until_us), hole.missing + gap.missing)
             continue
         if hole is not None:
             yield hole
@@ -168,7 +172,7 @@ def _together(gaps: Iterable[Gap]) -> Iterator[Gap]:
         yield hole
 
 
-def _lines_missing(leader: Broker, gap: Gap) -> Hole:
+def _lines_missing(leader: Broker, gap: MissingNumbers) -> Hole:
     cluster_id, broker_id = leader
     message = (
         f"lines of broker {broker_id}'s request log of cluster {cluster_id} are missing{between(*gap[:2])}: the "
@@ -186,7 +190,7 @@ class _Activity:
     def __init__(
         self,
         files: Iterable[LogFile],
-        lives: Iterable[Life],
+        lives: Iterable[LifecycleRow],
         by_leader: Mapping[Broker, Iterable[FetchRun]],
         fetch_ends: Iterable[FetchEnd],
     ) -> None:

@@ -26,7 +26,7 @@ from pipelines.kafka.seals import NEW, UNCHANGED, Broker, Seal
 from pipelines.lake.lake import Lake
 from pipelines.lake.parquet import Stored, read_files
 from pipelines.lake.readings import Reading, RowsOf
-from pipelines.replay.carried import Plan
+from pipelines.replay.carried import ReplayPlan
 from pipelines.rules.partition_audit import FREEZER
 from pipelines.rules.rule import Rule
 from pipelines.rules.worker import Windows
@@ -109,7 +109,7 @@ def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> st
 
 
 def since_of(
-    lake: Lake, premises: Premises, todo: Plan, fingerprint: str, tables: Iterable[TableSpec]
+    lake: Lake, premises: Premises, todo: ReplayPlan, fingerprint: str, tables: Iterable[TableSpec]
 ) -> Resume | None:
     """What the last run left to go on from; None where all is judged anew.
 
@@ -153,7 +153,7 @@ def _has_named(state: Sequence[Stored], of_run: pc.Expression, premises: Premise
 
 def left_by(
     lake: Lake,
-    todo: Plan,
+    todo: ReplayPlan,
     seals: Mapping[Broker, Seal],
     fingerprint: str,
     since: Resume | None,

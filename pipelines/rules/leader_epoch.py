@@ -15,7 +15,7 @@ from pipelines.kafka.controller_rows import NO_LEADER
 from schemas.audit_facts import Fact
 
 
-class State(NamedTuple):
+class CommittedState(NamedTuple):
     """Leader and ISR as of one partition epoch (zkVersion); each commit of the controller adds one."""
 
     partition_epoch: int

@@ -24,7 +24,7 @@ from pipelines.kafka.versions import rule_of
 from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
 from pipelines.rules.guarantees.error_yet_committed import Answered
 from pipelines.rules.guarantees.isr import Join
-from pipelines.rules.history import PLACE, PartitionHistory
+from pipelines.rules.history import PLACE, FactHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
 from pipelines.rules.proofs.lone_lines import LoneLines, lone_lines
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
@@ -80,7 +80,7 @@ class PartitionAudit:
     def __init__(
         self, settings: Settings, rules: Sequence[Rule], frozen: bytes | None = None, twice: bool = True
     ) -> None:
-        self.history = PartitionHistory(settings.version, settings.skew_max_us, settings.blur_us)
+        self.history = FactHistory(settings.version, settings.skew_max_us, settings.blur_us)
         self._settings = settings
         self._rules = rules
         self._outcomes = {rule.rule_id: RuleOutcome(rule.rule_id) for rule in rules}
@@ -262,7 +262,7 @@ class PartitionAudit:
         for fact in sorted([*known, *self._lines], key=place):
             self.history.add(fact)
         if has_grown:
-            before = PartitionHistory(self._settings.version, self._settings.skew_max_us, self._settings.blur_us)
+            before = FactHistory(self._settings.version, self._settings.skew_max_us, self._settings.blur_us)
             for fact in known:
                 before.add(fact)
             if not self.history.extends(before):

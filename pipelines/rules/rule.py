@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.texts import TEXTS, RuleTexts
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -130,7 +130,7 @@ class Checker:
     judged then has to be what it would be with all facts there at once, or the checker says that it is not.
     """
 
-    _history: PartitionHistory
+    _history: FactHistory
     _settings: Settings
     checked: int = field(default=0, metadata=KEPT)  #: how many facts the rule has judged
     is_final: bool = True  #: nothing was found that depends on the order of the facts, or on others that stream by
@@ -210,7 +210,7 @@ class Rule:
 
     rule_id: str  #: its public name
     #: a checker for one partition; by default one that looks at nothing, as its cases come from elsewhere
-    make: Callable[[PartitionHistory, Settings], Checker] = Checker
+    make: Callable[[FactHistory, Settings], Checker] = Checker
     kinds: Collection[str] = ()  #: kinds of streaming facts that it looks at; the history is given to every rule
     #: its streaming facts are those that look wrong: that there is none is no lack of evidence
     suspects_only: bool = False
@@ -223,7 +223,7 @@ class Rule:
 
 
 #: Judges a partition by its history alone: how much it looked at, and the cases.
-Judge = Callable[[PartitionHistory, Settings], tuple[int, list[Case]]]
+Judge = Callable[[FactHistory, Settings], tuple[int, list[Case]]]
 
 
 @dataclass
@@ -235,6 +235,6 @@ class _OfHistory(Checker):
         return cases
 
 
-def of_history(judge: Judge) -> Callable[[PartitionHistory, Settings], Checker]:
+def of_history(judge: Judge) -> Callable[[FactHistory, Settings], Checker]:
     """A checker that looks at the history alone."""
     return partial(_OfHistory, judge=judge)

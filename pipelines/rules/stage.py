@@ -15,7 +15,7 @@ from pipelines.lake.folds import Fold, fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading
 from pipelines.lake.staged import Beside, Staging
-from pipelines.replay.carried import Plan
+from pipelines.replay.carried import ReplayPlan
 from pipelines.rules.facts.timeline import FACTS, TABLES, facts, facts_since
 from pipelines.rules.incremental import AuditState, fingerprint_of, left_by, since_of
 from pipelines.rules.rule import Rule
@@ -40,7 +40,7 @@ def find_cases(
     premises: Premises,
     config: AuditConfig,
     rules: Sequence[Rule],
-    todo: Plan,
+    todo: ReplayPlan,
     seals: Mapping[Broker, Seal],
     folder: Staging,
     beside: Sequence[Beside],

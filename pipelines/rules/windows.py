@@ -52,7 +52,7 @@ def audited(
     """
     audit = PartitionAudit(settings, rules, frozen)
     final_audit = PartitionAudit(settings, rules, frozen) if until_us is not None else None
-    window = Window(until_us or {})
+    window = JudgedWindow(until_us or {})
     writers: set[int | None] = set()
     why: str | None = None
     for fact in selected(merge(audit.held, facts, key=place) if audit.held else facts):
@@ -80,7 +80,7 @@ def audited(
     return Audited(outcomes, audit.history.brokers, known, None if why else left, why)
 
 
-class Window:
+class JudgedWindow:
     """Facts that are judged for good: those before the windows of their brokers, as far as none behind stands before.
 
     Attributes:

@@ -36,7 +36,7 @@ from pipelines.base.arrow_rows import dicts, is_in, look_up
 from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.lake.changes import deletions
-from pipelines.lake.clusters import ClusterFile, ClusterInstants, cluster_named
+from pipelines.lake.clusters import ClusterInstants, FileCluster, cluster_named
 from pipelines.lake.delta_commits import Fence, append, replace
 from pipelines.lake.row_parts import Wanted, before, part_of, rows_in
 from pipelines.lake.stored_tables import StoredTables
@@ -82,7 +82,7 @@ class Retained(NamedTuple):
     among: pc.Expression | None = None
 
 
-class Plan(NamedTuple):
+class ExpiryPlan(NamedTuple):
     """What is dropped."""
 
     cuts: Cuts
@@ -115,7 +115,7 @@ def _days(text: str | None) -> int | None:
     return None if text is None else int(text.removesuffix("d"))
 
 
-def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None) -> Plan | None:
+def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None) -> ExpiryPlan | None:
     """What would be dropped; None if nothing is so old.
 
     Args:
@@ -132,7 +132,7 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
         files[row["cluster_id"] or UNKNOWN_CLUSTER].append(row)
     of_runs = Anchors(lake)
     if name is not None:
-        there = (ClusterFile(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
+        there = (FileCluster(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
         chosen = cluster_named(lake.root, there, name)
         files = defaultdict(list, {chosen: files[chosen]})
     cuts = _cuts(keep, now)
@@ -149,7 +149,7 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     if not anchors:
         raise next(iter(refused.values()))
     stays = _stays_of(lake, cuts, anchors, [row for cluster_id in anchors for row in old[cluster_id]])
-    return Plan(cuts, anchors, refused, tuple(each for each in stays if lake.has_rows(each.spec)))
+    return ExpiryPlan(cuts, anchors, refused, tuple(each for each in stays if lake.has_rows(each.spec)))
 
 
 def _cuts(keep: Keep, now: datetime) -> Cuts:
@@ -197,7 +197,7 @@ def _stays_of(
             yield Retained(spec, Wanted(("finding_id",), lambda rows: is_in(rows.column("finding_id"), ids)))
 
 
-def counted(root: Place, plan: Plan) -> list[tuple[str, int]]:
+def counted(root: Place, plan: ExpiryPlan) -> list[tuple[str, int]]:
     """Rows that go, by table; nothing is written."""
     lake = StoredTables(root)
     counts = []
@@ -207,7 +207,7 @@ def counted(root: Place, plan: Plan) -> list[tuple[str, int]]:
     return counts
 
 
-def expire(root: Place, plan: Plan, now: datetime, fence: Fence) -> list[tuple[str, int]]:
+def expire(root: Place, plan: ExpiryPlan, now: datetime, fence: Fence) -> list[tuple[str, int]]:
     """Close days and drop rows; gives how many rows went, by table. Safe to repeat."""
     lake = StoredTables(root)
     _note(lake, plan, now, fence)
@@ -218,7 +218,7 @@ def expire(root: Place, plan: Plan, now: datetime, fence: Fence) -> list[tuple[s
     return counts
 
 
-def _note(lake: StoredTables, plan: Plan, now: datetime, fence: Fence) -> None:
+def _note(lake: StoredTables, plan: ExpiryPlan, now: datetime, fence: Fence) -> None:
     """Add to the ledger that days are closed, of each cluster of which that is not what it says already."""
     cuts = plan.cuts
     bounds = (cuts.closed_us, cuts.bronze_us, cuts.silver_us, cuts.gold_us)

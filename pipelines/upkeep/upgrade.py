@@ -54,7 +54,7 @@ _SOURCES: Final = {
 }
 
 
-class Step(NamedTuple):
+class UpgradeStep(NamedTuple):
     """What is done to one table."""
 
     spec: TableSpec
@@ -147,11 +147,11 @@ def _folder(root: Place, spec: TableSpec) -> Place:
     return root / spec.layer / spec.name
 
 
-def _steps(root: Place, there: Sequence[TableSpec]) -> list[Step]:
+def _steps(root: Place, there: Sequence[TableSpec]) -> list[UpgradeStep]:
     steps = []
     for spec in TABLES if there else ():
         if spec not in there:
-            steps.append(Step(spec, _CREATED, "new table"))
+            steps.append(UpgradeStep(spec, _CREATED, "new table"))
             continue
         try:
             what = lacks(_folder(root, spec), spec)
@@ -159,14 +159,14 @@ def _steps(root: Place, there: Sequence[TableSpec]) -> list[Step]:
             if spec.full_name not in _SOURCES:
                 raise
             kind, source = _SOURCES[spec.full_name]
-            steps.append(Step(spec, kind, f"{source}, since it {mismatch.problem}"))
+            steps.append(UpgradeStep(spec, kind, f"{source}, since it {mismatch.problem}"))
             continue
         if what is not None:
-            steps.append(Step(spec, _UNCLUSTERED if what == UNCLUSTERED else _WIDENED, what))
+            steps.append(UpgradeStep(spec, _UNCLUSTERED if what == UNCLUSTERED else _WIDENED, what))
     return steps
 
 
-def _note(root: Place, steps: Sequence[Step], fence: Fence) -> None:
+def _note(root: Place, steps: Sequence[UpgradeStep], fence: Fence) -> None:
     """Add the steps to the ledger, once: the same ones again are those of a run that was cut off."""
     folder = _folder(root, UPGRADES)
     if table_version(folder) is None:

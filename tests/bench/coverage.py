@@ -18,7 +18,7 @@ from pathlib import Path
 from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.bronze.reader import records
 from pipelines.bronze.source import Source
-from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Record
+from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LogRecord
 from pipelines.grammars.text_log import parse_text
 
 _RECORD_BYTES_MAX = 1 << 26
@@ -31,7 +31,7 @@ def kind_of(path: Path) -> str:
     return next((kind for kind in _KINDS if path.name.startswith(kind)), "other")
 
 
-def read_records(path: Path) -> Iterator[Record]:
+def read_records(path: Path) -> Iterator[LogRecord]:
     """Records of one file in the default layout; what comes before the first one is dropped."""
     kind, layout = kind_of(path), pattern_layout(KAFKA)
     parse = layout.parser(UTC)
@@ -40,10 +40,10 @@ def read_records(path: Path) -> Iterator[Record]:
             head = parse(raw.text)
             if head is not None:
                 message = head.message.decode(errors="replace")
-                yield Record(kind, head.time_us, head.level or "", head.logger or "", message)
+                yield LogRecord(kind, head.time_us, head.level or "", head.logger or "", message)
 
 
-def batched(records: Iterator[Record], size: int) -> Iterator[list[Record]]:
+def batched(records: Iterator[LogRecord], size: int) -> Iterator[list[LogRecord]]:
     """Lists of at most so many records."""
     while batch := list(islice(records, size)):
         yield batch

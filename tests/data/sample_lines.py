@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from pipelines.grammars.record import Record
+from pipelines.grammars.record import LogRecord
 from pipelines.grammars.text_log import parse_text
 from tests.bench.coverage import find_logs, read_records
 from tests.reading import columns_of
@@ -30,7 +30,7 @@ _VERSION = re.compile(r"Kafka version ?: (\d[\w.-]*)")
 def lines_of(corpus: Path, seen: set[tuple[object, ...]]) -> list[dict[str, str]]:
     """Lines of a corpus whose shape was not seen yet, each with the version that printed it."""
     version = ""
-    taken: list[Record] = []
+    taken: list[LogRecord] = []
     for path in find_logs(corpus):
         for record in read_records(path):
             if not version and (match := _VERSION.match(record.message)):
@@ -52,7 +52,7 @@ def lines_of(corpus: Path, seen: set[tuple[object, ...]]) -> list[dict[str, str]
     return [{"version": version, **record._asdict()} for record in taken]
 
 
-def _numbers(record: Record) -> str:
+def _numbers(record: LogRecord) -> str:
     return re.sub(r"\d+", "9", record.message)
 
 

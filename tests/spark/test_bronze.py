@@ -17,7 +17,7 @@ from pipelines.base.errors import InputError
 from pipelines.bronze import ingest as module
 from pipelines.bronze.ingest import IngestSummary, ingest_batches
 from pipelines.bronze.profile import known_files
-from pipelines.bronze.register import Broker
+from pipelines.bronze.register import LoggedBroker
 from pipelines.lake.lake import Lake
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.table import TableSpec
@@ -100,7 +100,7 @@ def test_a_tree_becomes_bronze_and_again_nothing(spark: SparkSession, lake: Lake
     root = cluster(tmp_path)
     summary = run(spark, lake, root)
     assert (summary.files_found, summary.files_new, summary.problems) == (6, 6, ())
-    assert summary.brokers == (Broker(A, 1, "2.8.2", "zookeeper"), Broker(A, 2, "2.8.2", "zookeeper"))
+    assert summary.brokers == (LoggedBroker(A, 1, "2.8.2", "zookeeper"), LoggedBroker(A, 2, "2.8.2", "zookeeper"))
     stored = files(lake)
     sources = {Path(path).name: row["broker_id_source"] for path, row in stored.items()}
     assert sources == {"server.log.gz": "content", "kafka-request.log": "listener", "log-cleaner.log": "folder"}

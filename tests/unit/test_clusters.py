@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from pipelines.base.errors import InputError
-from pipelines.lake.clusters import ClusterFile, cluster_named, clusters_of
+from pipelines.lake.clusters import FileCluster, cluster_named, clusters_of
 
 LAKE = Path("/lake")
-FILES = [ClusterFile("west", 1, "id-of-west"), ClusterFile("east", 1), ClusterFile("unknown", None)]
+FILES = [FileCluster("west", 1, "id-of-west"), FileCluster("east", 1), FileCluster("unknown", None)]
 
 
 def test_a_file_that_nothing_places_is_no_cluster() -> None:
     assert clusters_of(FILES) == ["east", "west"]
-    assert clusters_of([ClusterFile(None, 1), ClusterFile("c", 1)]) == ["c", "unknown"]
-    assert clusters_of([ClusterFile(None, None)]) == ["unknown"]
+    assert clusters_of([FileCluster(None, 1), FileCluster("c", 1)]) == ["c", "unknown"]
+    assert clusters_of([FileCluster(None, None)]) == ["unknown"]
     assert clusters_of([]) == []
 
 

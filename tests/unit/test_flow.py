@@ -24,7 +24,7 @@ from pipelines.base.chunks import Keyed
 from pipelines.replay.late import OPERATION_SHAPES
 from schemas import flow
 from schemas.catalog import BY_FULL_NAME, TABLES
-from schemas.flow import OF_THE_LAKE, STEPS, Step
+from schemas.flow import OF_THE_LAKE, STEPS, FlowStep
 from schemas.state import FOLDS
 from schemas.table import TableSpec
 from tests.unit.test_dependencies import MODULES
@@ -122,7 +122,7 @@ def _named(code: Any) -> Named:
 
 
 @cache
-def _reached(step: Step) -> Named:
+def _reached(step: FlowStep) -> Named:
     """What a step's function refers to, and what of its room it calls; not what is another step's."""
     stage = STAGES[step.name]
     others, rooms = set(STAGES.values()) - {stage}, {_room(stage), _room(_place(step.worker))}
@@ -138,14 +138,14 @@ def _reached(step: Step) -> Named:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_a_step_reads_and_gives_the_tables_that_it_says(step: Step) -> None:
+def test_a_step_reads_and_gives_the_tables_that_it_says(step: FlowStep) -> None:
     given = {spec.full_name for spec in step.tables}
     read = {name for name in step.sources if name in BY_FULL_NAME}
     assert _reached(step).tables - FORGOTTEN.get(step.name, set()) == read | given
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_it_takes_the_files_that_it_says(step: Step) -> None:
+def test_it_takes_the_files_that_it_says(step: FlowStep) -> None:
     reached = _reached(step)
     sources = [name for name in step.sources if name not in BY_FULL_NAME]
     assert set(sources) <= {name for other in STEPS for name in other.results}
@@ -156,7 +156,7 @@ def test_it_takes_the_files_that_it_says(step: Step) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_it_folds_by_the_key_that_it_says(step: Step) -> None:
+def test_it_folds_by_the_key_that_it_says(step: FlowStep) -> None:
     assert _reached(step).keys == ({step.key} if step.key else set())
     if step.key:
         worker = import_module(_place(step.worker).__module__)
@@ -164,12 +164,12 @@ def test_it_folds_by_the_key_that_it_says(step: Step) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_its_worker_is_who_does_it(step: Step) -> None:
+def test_its_worker_is_who_does_it(step: FlowStep) -> None:
     assert _place(step.worker) in _reached(step).others
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if step.key], ids=lambda step: step.name)
-def test_a_fold_gives_the_tables_and_files_of_its_worker(step: Step) -> None:
+def test_a_fold_gives_the_tables_and_files_of_its_worker(step: FlowStep) -> None:
     module = import_module(_place(step.worker).__module__)
     shapes = {**getattr(module, "SHAPES", {}), **getattr(module, "SMALL", {})}
     if step.files:

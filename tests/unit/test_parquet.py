@@ -17,7 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.lake import parquet
-from pipelines.lake.parquet import Piece, Stored, pieces_of, pieces_to_read, pieces_where, read_files, read_pieces
+from pipelines.lake.parquet import (
+    ParquetPiece,
+    Stored,
+    pieces_of,
+    pieces_to_read,
+    pieces_where,
+    read_files,
+    read_pieces,
+)
 from pipelines.lake.table_files import write_rows
 from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
@@ -56,7 +64,9 @@ def write(folder: Path, rows: pa.Table, group_rows: int, **how: Any) -> Path:
     return path / "rows.parquet"
 
 
-def read(piece: Piece, columns: Sequence[str] = COLUMNS, where: pc.Expression | None = None) -> list[dict[str, Any]]:
+def read(
+    piece: ParquetPiece, columns: Sequence[str] = COLUMNS, where: pc.Expression | None = None
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for batch in read_pieces(SPEC, piece, columns, where):
         assert batch.num_rows
@@ -91,7 +101,7 @@ def test_pieces_where_leave_out_no_row(tmp_path: Path, count: int, group_rows: i
     where = (pc.field("time") >= at(since)) & (pc.field("time") < at(since + length))
     pieces = pieces_where(SPEC, Stored(path, 1_000), where)
     rows = [row for piece in pieces for row in read(piece, COLUMNS, where)]
-    assert rows == read(Piece(path, 1), COLUMNS, where)
+    assert rows == read(ParquetPiece(path, 1), COLUMNS, where)
     first, last = max(since, 0), min(since + length, count) - 1
     needed = last // group_rows - first // group_rows + 1 if last >= first else 0
     assert sum(len(piece.row_groups or ()) for piece in pieces) == needed
@@ -108,9 +118,9 @@ def test_of_large_files_is_read_what_a_condition_needs(
     files = [Stored(small, 5), Stored(path, path.stat().st_size)]
     monkeypatch.setattr(parquet, "_LOOKED_INTO_BYTES", 5)
     monkeypatch.setattr(parquet, "_LOOKED_INTO_MAX", large_max)
-    assert pieces_to_read(SPEC, files, None) == [Piece(*file) for file in files]
+    assert pieces_to_read(SPEC, files, None) == [ParquetPiece(*file) for file in files]
     first, second = pieces_to_read(SPEC, files, pc.field("time") >= at(33))
-    assert first == Piece(small, 5)
+    assert first == ParquetPiece(small, 5)
     assert second.row_groups == ((8, 9) if large_max else None)
 
 
@@ -127,12 +137,12 @@ def test_rows_of_a_table_are_written_in_the_order_of_the_instant_that_its_declar
 def test_a_small_file_is_one_piece_that_is_not_looked_into(tmp_path: Path):
     path = tmp_path / "no parquet"
     path.write_bytes(b"12345")
-    assert pieces_of(Stored(path, 5)) == [Piece(path, 5, None)]
+    assert pieces_of(Stored(path, 5)) == [ParquetPiece(path, 5, None)]
 
 
 def test_a_column_that_the_file_lacks_is_null(tmp_path: Path):
     path = write(tmp_path, table(3).drop_columns(["isr"]), 2)
-    assert read(Piece(path, 1), ("isr", "number")) == [{"isr": None, "number": n} for n in range(3)]
+    assert read(ParquetPiece(path, 1), ("isr", "number")) == [{"isr": None, "number": n} for n in range(3)]
 
 
 def test_rows_have_the_declared_types_whoever_wrote_them(tmp_path: Path):
@@ -143,16 +153,16 @@ def test_rows_have_the_declared_types_whoever_wrote_them(tmp_path: Path):
         1, "number", rows.column("number").cast(pa.int32())
     )
     path = write(tmp_path, rows, 2, use_deprecated_int96_timestamps=True)
-    assert read(Piece(path, 1)) == table(5).select(COLUMNS).to_pylist()
+    assert read(ParquetPiece(path, 1)) == table(5).select(COLUMNS).to_pylist()
 
 
 def test_only_rows_that_are_asked_for_and_only_their_row_groups(tmp_path: Path):
     path = write(tmp_path, table(12), 4)
     where = (pc.field("time") >= at(5)) & (pc.field("number") != 6)
-    assert [row["isr"] for row in read(Piece(path, 1), ("isr",), where)] == [
+    assert [row["isr"] for row in read(ParquetPiece(path, 1), ("isr",), where)] == [
         [n, 1] if n % 3 else None for n in (5, 7, 8, 9, 10, 11)
     ]
-    assert [row["number"] for row in read(Piece(path, 1, (1,)), ("number",), where)] == [5, 7]
+    assert [row["number"] for row in read(ParquetPiece(path, 1, (1,)), ("number",), where)] == [5, 7]
     # The first row group is damaged, and never read.
     group = pq.read_metadata(path).row_group(0)
     damaged = bytearray(path.read_bytes())
@@ -161,9 +171,9 @@ def test_only_rows_that_are_asked_for_and_only_their_row_groups(tmp_path: Path):
         begin = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
         damaged[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     path.write_bytes(damaged)
-    assert [row["number"] for row in read(Piece(path, 1), ("number",), where)] == [5, 7, 8, 9, 10, 11]
+    assert [row["number"] for row in read(ParquetPiece(path, 1), ("number",), where)] == [5, 7, 8, 9, 10, 11]
     with pytest.raises((pa.ArrowInvalid, OSError)):
-        read(Piece(path, 1), ("number",))
+        read(ParquetPiece(path, 1), ("number",))
 
 
 def test_no_files_are_no_rows():

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pipelines.bronze.broken_lines import width_of
 from pipelines.bronze.identity import OTHER, kind_of_logger
-from pipelines.bronze.layout import Head, Layout
+from pipelines.bronze.layout import Layout, RecordHead
 from pipelines.bronze.layouts import structured
 from pipelines.bronze.layouts.loggers import is_kafka, own_template
 from pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
@@ -362,7 +362,7 @@ def _scored(layout: Layout, lines: Sequence[bytes]) -> Inferred:
     return Inferred(layout if score > 0 else None, score, sum(count >= _LOGGER for count in counts))
 
 
-def _count(head: Head, is_word: bool) -> float:
+def _count(head: RecordHead, is_word: bool) -> float:
     if head.logger is None:
         return 0.0
     if own_template(head.logger, head.message) is not None:

@@ -20,7 +20,7 @@ from pipelines.bronze.identity import OTHER, kind_of_logger
 from pipelines.bronze.layout import CACHE_MAX
 from pipelines.grammars.facts import REQUEST_LOGGER
 from pipelines.grammars.grammar import bare_context, literal_prefix
-from pipelines.grammars.record import UNPARSED, Parsed, Record
+from pipelines.grammars.record import UNPARSED, LogRecord, Parsed
 from pipelines.grammars.request_log import parse_request
 from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
 from pipelines.grammars.text_log import parse_text
@@ -72,7 +72,7 @@ def is_kafka(name: str) -> bool:
 
 def own_template(logger: str, message: bytes) -> Parsed | None:
     """What one of the logger's own templates reads of a message; None if none of them matches it."""
-    record = Record("server", 0, "", logger, message.decode(errors="replace"))
+    record = LogRecord("server", 0, "", logger, message.decode(errors="replace"))
     parsed = parse_request(record) if logger == REQUEST_LOGGER else parse_text(record)
     return None if parsed.outcome == UNPARSED or parsed.template.startswith("known.") else parsed
 

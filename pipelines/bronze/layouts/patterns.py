@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from pipelines.bronze.layout import CACHE_MAX, START_BYTES_MAX, Clock, Head, Layout, Parser
+from pipelines.bronze.layout import CACHE_MAX, START_BYTES_MAX, Clock, Layout, Parser, RecordHead
 from pipelines.bronze.layouts.loggers import Loggers
 from pipelines.bronze.layouts.times import DEFAULT_FORM, reader, time_regex
 
@@ -95,7 +95,7 @@ def _kafka(clock: Clock) -> Parser:
     names = Names()
     read, levels, split = clock.read, LEVELS, split_tail
 
-    def parse(text: bytes) -> Head | None:
+    def parse(text: bytes) -> RecordHead | None:
         end = text.find(b"] ")
         space = text.find(b" ", end + 2)
         level = levels.get(text[end + 2 : space])
@@ -107,7 +107,7 @@ def _kafka(clock: Clock) -> Parser:
             return None
         padded = text[space + 1 : space + 2] == b" " and len(level) == 4  # %-5p
         logger, message = split(text[space + 1 + padded :], names)
-        return Head(time_us, level, logger, message)
+        return RecordHead(time_us, level, logger, message)
 
     return parse
 
@@ -221,7 +221,7 @@ def _parser(head: re.Pattern[bytes], tail: re.Pattern[bytes] | None, form: str, 
     name_of, level_of = _name_of(is_short or ("logger" not in groups and tail is None)), LEVEL_ALIASES
     has_logger, has_level = "logger" in groups, "level" in groups
 
-    def parse(text: bytes) -> Head | None:
+    def parse(text: bytes) -> RecordHead | None:
         found = match(text)
         if found is None:
             return None
@@ -234,8 +234,10 @@ def _parser(head: re.Pattern[bytes], tail: re.Pattern[bytes] | None, form: str, 
         if tail is not None:
             name, message = _at_the_end(message, tail)
             if not name:
-                return Head(time_us, level_of[found["level"].upper()] if has_level else None, None, message)
-        return Head(time_us, level_of[found["level"].upper()] if has_level else None, name_of(name, message), message)
+                return RecordHead(time_us, level_of[found["level"].upper()] if has_level else None, None, message)
+        return RecordHead(
+            time_us, level_of[found["level"].upper()] if has_level else None, name_of(name, message), message
+        )
 
     return parse
 

@@ -15,7 +15,7 @@ from json import JSONDecodeError
 from typing import Any
 
 from pipelines.base.json_text import loads
-from pipelines.bronze.layout import Clock, Head, Layout, Parser
+from pipelines.bronze.layout import Clock, Layout, Parser, RecordHead
 from pipelines.bronze.layouts.loggers import Loggers, is_kafka
 from pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
 from pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
@@ -217,7 +217,7 @@ def _maker(key_of: Mapping[str, str], fields_of: Callable[[bytes], dict[str, Any
     def make(clock: Clock) -> Parser:
         read, loggers = reader(form, clock), Loggers()
 
-        def parse(text: bytes) -> Head | None:
+        def parse(text: bytes) -> RecordHead | None:
             fields = fields_of(text)
             try:
                 time_us = _instant(value(fields, time), read)
@@ -236,7 +236,7 @@ def _maker(key_of: Mapping[str, str], fields_of: Callable[[bytes], dict[str, Any
             if isinstance(name, str) and logger_role != "%c":
                 name = loggers.resolve(name.encode(errors="replace"), body)
             about = LEVEL_ALIASES.get(str(value(fields, level)).strip().upper().encode(errors="replace"))
-            return Head(time_us, about, name if isinstance(name, str) else None, body)
+            return RecordHead(time_us, about, name if isinstance(name, str) else None, body)
 
         return parse
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipelines.incidents.episodes import episodes
 from pipelines.incidents.facts import Facts, Row, place
-from pipelines.incidents.incident import INFO, Incident
+from pipelines.incidents.incident import INFO, LoggedIncident
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.words import brokers, span, times
 
@@ -223,7 +223,7 @@ COMPANIONS = (
     signatures=tuple(companion.signature for companion in COMPANIONS),
     is_rest=True,
 )
-def also_logged(facts: Facts, incidents: Sequence[Incident] = ()) -> Iterable[Incident]:
+def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Iterable[LoggedIncident]:
     """The most frequent texts of each cluster and day, errors before warnings.
 
     Args:
@@ -238,9 +238,9 @@ def also_logged(facts: Facts, incidents: Sequence[Incident] = ()) -> Iterable[In
             yield _logged(row)
 
 
-def _unexplained(facts: Facts, incidents: Sequence[Incident]) -> Iterable[Row]:
+def _unexplained(facts: Facts, incidents: Sequence[LoggedIncident]) -> Iterable[Row]:
     """Companions whose incident is not there, as rows of `Facts.loud`."""
-    by_kind: dict[tuple[str, str], list[Incident]] = defaultdict(list)
+    by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
     for incident in incidents:
         by_kind[incident.cluster_id, incident.kind].append(incident)
     for signature, kinds in COMPANIONS:
@@ -263,18 +263,18 @@ def _unexplained(facts: Facts, incidents: Sequence[Incident]) -> Iterable[Row]:
             }
 
 
-def _goes_with(row: Row, incident: Incident) -> bool:
+def _goes_with(row: Row, incident: LoggedIncident) -> bool:
     begins_before = incident.start_us <= row["last_time"] + _SLACK_US
     return bool(begins_before and (incident.end_us is None or row["first_time"] <= incident.end_us + _SLACK_US))
 
 
-def _logged(row: Row) -> Incident:
+def _logged(row: Row) -> LoggedIncident:
     first_line = row["message"].split("\n")[0]
     text = first_line if len(first_line) <= 160 else first_line[:159] + "…"
     ids = [broker_id for broker_id in row["broker_ids"] or () if broker_id is not None]
     who = brokers(ids).capitalize() if ids else "Nodes that no line names"
     when = span(row["first_time"], row["last_time"]) if row["line_count"] > 1 else ""
-    return Incident(
+    return LoggedIncident(
         severity=INFO,
         cluster_id=row["cluster_id"],
         start_us=row["first_time"],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pipelines.incidents.broker_runs import is_orderly
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import kind
 from pipelines.incidents.kinds.controllers import terms
 from pipelines.incidents.processes import (
@@ -15,7 +15,7 @@ from pipelines.incidents.processes import (
     BOOT_US,
     STEADY_SHARE,
     STOPPING,
-    Restart,
+    ProcessRestart,
     Turn,
     deaths,
     restarts,
@@ -51,7 +51,7 @@ _STEADY_END_SHARE = 0.9
     source="kafka.server.KafkaServer.startup and shutdown, BrokerServer in KRaft: an orderly end is logged",
     causes=("broker_halted", "log_directory_failed"),
 )
-def broker_died(facts: Facts) -> Iterable[Incident]:
+def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
     """Processes that begin anew where the one before says nothing of its end."""
     since: dict[Node, int] = {}
     for restart in restarts(facts):
@@ -67,7 +67,7 @@ def broker_died(facts: Facts) -> Iterable[Incident]:
             yield _died(facts, restart, up, bool(of_run))
 
 
-def _died(facts: Facts, restart: Restart, up: int | None, was_stopping: bool) -> Incident:
+def _died(facts: Facts, restart: ProcessRestart, up: int | None, was_stopping: bool) -> LoggedIncident:
     (cluster_id, broker_id), died, boot = restart.node, restart.last_us, restart.boot_us
     recovery_us = _recovery_us(facts, restart, up)
     noticed = [row for row in facts.controller_events if _is_of(row, restart.node, died, up or boot)]
@@ -84,7 +84,7 @@ def _died(facts: Facts, restart: Restart, up: int | None, was_stopping: bool) ->
         f"It was up again at {clock(up)}, after {lasting(up - died)}" if up is not None else "It did not come up again"
     )
     recovered = f", {lasting(recovery_us)} of them to recover its logs" if recovery_us and up is not None else ""
-    return Incident(
+    return LoggedIncident(
         severity=MAJOR,
         cluster_id=cluster_id,
         start_us=died,
@@ -105,7 +105,7 @@ def _died(facts: Facts, restart: Restart, up: int | None, was_stopping: bool) ->
     )
 
 
-def _recovery_us(facts: Facts, restart: Restart, up: int | None) -> int:
+def _recovery_us(facts: Facts, restart: ProcessRestart, up: int | None) -> int:
     """From the line with which a broker begins to load its logs to the one that says that they are loaded."""
     loading = [
         row
@@ -128,7 +128,7 @@ def _is_of(row: Row, broker: Node, since_us: int, until_us: int) -> bool:
     meaning="A broker that writes in nearly each second wrote nothing for over two, and went on in the same process.",
     source="A process that runs logs its requests and its peers' as they come: silence of all logs at once is its own",
 )
-def broker_stalled(facts: Facts) -> Iterable[Incident]:
+def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
     """Silences of brokers that write steadily, within one run."""
     of_nodes = turns(facts)
     for row in facts.silences:
@@ -142,7 +142,7 @@ def broker_stalled(facts: Facts) -> Iterable[Incident]:
         if not (_is_missed(facts, row) or (_goes_on(facts, row, beside) and not row["moved_before"])):
             continue
         start, end, broker_id = row["start_time"], row["end_time"], row["broker_id"]
-        yield Incident(
+        yield LoggedIncident(
             severity=MAJOR if end - start >= _LONG_US else MINOR,
             cluster_id=row["cluster_id"],
             start_us=start,
@@ -184,7 +184,7 @@ def _is_missed(facts: Facts, row: Row) -> bool:
     source="org.apache.kafka.controller.ReplicationControlManager.maybeFenceOneStaleBroker; KIP-631",
     causes=("broker_stalled", "quorum_unreachable", "controller_changed"),
 )
-def broker_fenced(facts: Facts) -> Iterable[Incident]:
+def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Fencings of brokers that neither began nor ended shortly before, and that go on to write lines."""
     of_nodes, in_order, died = turns(facts), terms(facts), deaths(facts)
     lines = {node(row): row["last_time"] for row in facts.last_lines}
@@ -206,7 +206,7 @@ def broker_fenced(facts: Facts) -> Iterable[Incident]:
             yield _fenced(facts, row)
 
 
-def _fenced(facts: Facts, row: Row) -> Incident:
+def _fenced(facts: Facts, row: Row) -> LoggedIncident:
     broker_id = row["subject_broker_id"]
     backs = (
         other["time"]
@@ -218,7 +218,7 @@ def _fenced(facts: Facts, row: Row) -> Incident:
     )
     end = min(backs, default=None)
     back = "it was not let in again" if end is None else f"it was let in again after {lasting(end - row['time'])}"
-    return Incident(
+    return LoggedIncident(
         severity=MAJOR,
         cluster_id=row["cluster_id"],
         start_us=row["time"],
@@ -240,7 +240,7 @@ def _fenced(facts: Facts, row: Row) -> Incident:
     source="The last line of each broker",
     causes=("broker_halted", "log_directory_failed", "broker_out_of_memory"),
 )
-def logs_end_early(facts: Facts) -> Iterable[Incident]:
+def logs_end_early(facts: Facts) -> Iterable[LoggedIncident]:
     """Brokers that wrote in nearly each second, and then no more, without a line that they stop."""
     stopping = {stop.node for stop in stops(facts) if stop.up_us is None}
     for row in facts.last_lines:
@@ -249,7 +249,7 @@ def logs_end_early(facts: Facts) -> Iterable[Incident]:
         missing_us = facts.ends.get(row["cluster_id"], 0) - row["last_time"]
         silences = [gap["end_time"] - gap["start_time"] for gap in facts.silences if node(gap) == node(row)]
         if is_steady and node(row) not in stopping and missing_us > max(_GOES_ON_US, *silences, 0):
-            yield Incident(
+            yield LoggedIncident(
                 severity=MAJOR,
                 cluster_id=row["cluster_id"],
                 start_us=row["last_time"],
@@ -271,12 +271,12 @@ def logs_end_early(facts: Facts) -> Iterable[Incident]:
     meaning="Times of a broker's lines go back by seconds and stay there.",
     source="pipelines.grammars.clock: many lines in a row lie before the latest one",
 )
-def clock_set_back(facts: Facts) -> Iterable[Incident]:
+def clock_set_back(facts: Facts) -> Iterable[LoggedIncident]:
     """Rows of `silver.broker_lifecycle` that say so."""
     for row in facts.lifecycle:
         if row["event"] == "clock_set_back":
             back_us = float(row["detail"]) * 1e6
-            yield Incident(
+            yield LoggedIncident(
                 severity=MINOR,
                 cluster_id=row["cluster_id"],
                 start_us=row["time"],
@@ -301,7 +301,7 @@ def clock_set_back(facts: Facts) -> Iterable[Incident]:
     source="kafka.server.KafkaServer.shutdown, BrokerServer.shutdown; SIGTERM by LoggingSignalHandler",
     causes=("broker_halted",),
 )
-def broker_stopped(facts: Facts) -> Iterable[Incident]:
+def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
     """Orderly ends, alone or in a rolling restart; those with which a whole cluster ends as one."""
     places = {(node(row), row["time"]): place(row) for row in facts.lifecycle if row["event"] in STOPPING}
     whole = shutdowns(facts)
@@ -309,7 +309,7 @@ def broker_stopped(facts: Facts) -> Iterable[Incident]:
         start, last = ends[0].began_us, ends[-1].began_us
         ids = sorted(stop.node[1] for stop in ends)
         began = f"at {clock(start)}" if last - start < 1_000_000 else f"from {clock(start)} to {clock(last)}"
-        yield Incident(
+        yield LoggedIncident(
             severity=INFO,
             cluster_id=cluster_id,
             start_us=start,
@@ -326,7 +326,7 @@ def broker_stopped(facts: Facts) -> Iterable[Incident]:
         back = "it did not start again within the logs"
         if up is not None:
             back = f"it was up again at {clock(up)}, after {lasting(up - start)}"
-        yield Incident(
+        yield LoggedIncident(
             severity=INFO,
             cluster_id=cluster_id,
             start_us=start,
@@ -344,7 +344,7 @@ def broker_stopped(facts: Facts) -> Iterable[Incident]:
     source="kafka.zookeeper.ZooKeeperClient, org.I0Itec.zkclient.ZkClient up to 1.0: state Expired",
     causes=("broker_stalled", "broker_died"),
 )
-def session_expired(facts: Facts) -> Iterable[Incident]:
+def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
     """Sessions that expired, by the broker's own lines: it lost its leaderships with them."""
     last: dict[Node, int] = {}
     for row in facts.lifecycle:
@@ -358,7 +358,7 @@ def session_expired(facts: Facts) -> Iterable[Incident]:
         backs = (other["time"] for other in facts.life(node(row), "registered") if other["time"] >= time)
         end = min(backs, default=None)
         again = f"it registered again after {lasting(end - time)}" if end is not None else "it did not register again"
-        yield Incident(
+        yield LoggedIncident(
             severity=MAJOR,
             cluster_id=row["cluster_id"],
             start_us=time,

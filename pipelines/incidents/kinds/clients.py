@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts, Row
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
 from pipelines.kafka.errors import error_name
@@ -121,7 +121,7 @@ def _failed(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
         )
 
 
-def _refused(error: str, rows: list[Row], advice: str = "") -> Incident:
+def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
     """One episode of an error in words."""
     episode = Episode(rows)
     verb, meaning = _WORDS.get(error, ("failed", ""))
@@ -135,7 +135,7 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> Incident:
         verb = verb.replace("they were", "it was").replace("were", "was")
         meaning = meaning.replace("before them", "before it").replace("they may", "it may")
     because = f": {meaning}" if meaning else ""
-    return Incident(
+    return LoggedIncident(
         severity=MAJOR if answers >= 10 else MINOR,
         cluster_id=episode.cluster_id,
         start_us=episode.start_us,
@@ -161,7 +161,7 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> Incident:
     signatures=(_APPEND_FAILED,),
     causes=("partitions_under_min_isr", "log_directory_failed"),
 )
-def produces_refused(facts: Facts) -> Iterable[Incident]:
+def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes of errors over all brokers of a cluster, but those that other kinds tell of."""
     return (_refused(error, rows) for error, rows in _failed(facts) if error not in (_TIMED_OUT, *_FENCED))
 
@@ -175,7 +175,7 @@ def produces_refused(facts: Facts) -> Iterable[Incident]:
         *("log_directory_failed", "fetcher_died", "slow_replica"),
     ),
 )
-def produces_timed_out(facts: Facts) -> Iterable[Incident]:
+def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes of timeouts over all brokers of a cluster."""
     return (_refused(error, rows) for error, rows in _failed(facts) if error == _TIMED_OUT)
 
@@ -186,7 +186,7 @@ def produces_timed_out(facts: Facts) -> Iterable[Incident]:
     signatures=(_PRODUCER_ABORTED,),
     causes=("transactions_timed_out",),
 )
-def producers_fenced(facts: Facts) -> Iterable[Incident]:
+def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Produces that were refused for their epoch, by episode; and producers that say that they gave up."""
     advice = (
         "Look for a second instance with the same transactional.id, and for transactions that were open for longer "
@@ -212,7 +212,7 @@ def producers_fenced(facts: Facts) -> Iterable[Incident]:
     signatures=(_TRANSACTION_ABORTED,),
     causes=("broker_stalled", "broker_died"),
 )
-def transactions_timed_out(facts: Facts) -> Iterable[Incident]:
+def transactions_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by cluster."""
     for episode in episodes(facts.remarked(_TRANSACTION_ABORTED)):
         count, names, ids = episode.lines, episode.keys, episode.broker_ids
@@ -235,7 +235,7 @@ def transactions_timed_out(facts: Facts) -> Iterable[Incident]:
     source="org.apache.kafka.common.network.Selector: Failed authentication with",
     signatures=(_NOT_AUTHENTICATED,),
 )
-def authentication_failed(facts: Facts) -> Iterable[Incident]:
+def authentication_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by cluster."""
     for episode in episodes(facts.remarked(_NOT_AUTHENTICATED)):
         peers = episode.keys
@@ -255,7 +255,7 @@ def authentication_failed(facts: Facts) -> Iterable[Incident]:
     source="kafka.authorizer.logger",
     signatures=(_DENIED,),
 )
-def authorization_denied(facts: Facts) -> Iterable[Incident]:
+def authorization_denied(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by principal, over all brokers."""
     for episode in episodes(facts.remarked(_DENIED), "key"):
         principal = episode.rows[0]["key"]
@@ -274,12 +274,12 @@ def authorization_denied(facts: Facts) -> Iterable[Incident]:
     meaning="Quotas held back requests of a client: its bandwidth, its share of request handlers, or its mutations.",
     source="kafka.server.ClientQuotaManager.maybeRecordAndGetThrottleTimeMs; throttleTimeMs of kafka.request.logger",
 )
-def clients_throttled(facts: Facts) -> Iterable[Incident]:
+def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by client."""
     for row in facts.throttled:
         client = f"client {row['client_id']}" if row["client_id"] else "clients without an id"
         total_ms, longest_ms = row["total_ms"], row["longest_ms"]
-        yield Incident(
+        yield LoggedIncident(
             severity=MINOR if longest_ms >= _THROTTLED_LONG_MS else INFO,
             cluster_id=row["cluster_id"],
             start_us=row["first_time"],
@@ -303,12 +303,12 @@ def clients_throttled(facts: Facts) -> Iterable[Incident]:
     meaning="Members of a share group held records until their locks ran out, and others were given them again.",
     source="KIP-932; kafka.server.share.SharePartition.releaseAcquisitionLockOnTimeout, 4.0 and later",
 )
-def share_locks_expired(facts: Facts) -> Iterable[Incident]:
+def share_locks_expired(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by group."""
     for row in facts.locks_expired:
         records, start_us, end_us = row["records"], row["first_time"], row["last_time"]
         were = "was" if records == 1 else "were"
-        yield Incident(
+        yield LoggedIncident(
             severity=MINOR,
             cluster_id=row["cluster_id"],
             start_us=start_us,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes
 from pipelines.incidents.facts import Facts, Row, node, place
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, Incident, Place, Severity
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place, Severity
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.processes import deaths, shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, listed, number, partitions, sentence, span, times, when
@@ -92,7 +92,7 @@ _LONG_US = 10_000_000
 _COMES_UP_US = 60_000_000
 
 
-class Term(NamedTuple):
+class ControllerTerm(NamedTuple):
     """One node's time as the active controller."""
 
     controller: int
@@ -101,24 +101,26 @@ class Term(NamedTuple):
     epoch: int | None = None  #: of the controller; None where no line tells it
 
 
-def terms(facts: Facts) -> dict[str, list[Term]]:
+def terms(facts: Facts) -> dict[str, list[ControllerTerm]]:
     """Who was the active controller of each cluster, in order; an observer that repeats it late changes nothing."""
     by_cluster: dict[str, list[Row]] = defaultdict(list)
     for row in facts.controller_events:
         if row["event"] == "controller_elected" and row["subject_broker_id"] is not None:
             by_cluster[row["cluster_id"]].append(row)
-    of_cluster: dict[str, list[Term]] = {}
+    of_cluster: dict[str, list[ControllerTerm]] = {}
     for cluster_id, rows in by_cluster.items():
         by_own_line = [row for row in rows if row["broker_id"] == row["subject_broker_id"]]
-        in_order: list[Term] = []
+        in_order: list[ControllerTerm] = []
         for row in by_own_line or rows:
             if not in_order or _is_another(in_order[-1], row):
-                in_order.append(Term(row["subject_broker_id"], row["time"], place(row), row.get("controller_epoch")))
+                in_order.append(
+                    ControllerTerm(row["subject_broker_id"], row["time"], place(row), row.get("controller_epoch"))
+                )
         of_cluster[cluster_id] = in_order
     return of_cluster
 
 
-def _is_another(last: Term, row: Row) -> bool:
+def _is_another(last: ControllerTerm, row: Row) -> bool:
     """Another node took over, or the same one again, in a newer epoch."""
     epoch = row.get("controller_epoch")
     is_newer = epoch is not None and last.epoch is not None and epoch > last.epoch
@@ -133,7 +135,7 @@ def _is_another(last: Term, row: Row) -> bool:
         "session_expired",
     ),
 )
-def controller_changed(facts: Facts) -> Iterable[Incident]:
+def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     """Each change from one controller to another, and each time in which there was none."""
     ends, died = shutdown_times(facts), deaths(facts)
     for cluster_id, in_order in terms(facts).items():
@@ -147,7 +149,7 @@ def controller_changed(facts: Facts) -> Iterable[Incident]:
                     yield _changed(facts, cluster_id, before, after, start)
 
 
-def _signs(facts: Facts, cluster_id: str, before: Term, after: Term) -> list[int]:
+def _signs(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> list[int]:
     """Lines by which a controller resigned, or a node of the quorum saw that nobody leads it."""
     return [
         row["time"]
@@ -161,7 +163,9 @@ def _signs(facts: Facts, cluster_id: str, before: Term, after: Term) -> list[int
     ]
 
 
-def _changed(facts: Facts, cluster_id: str, before: Term, after: Term, start: int) -> Incident:
+def _changed(
+    facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm, start: int
+) -> LoggedIncident:
     gap = after.elected_us - start
     without = f"; no controller was active for {lasting(gap)}" if gap >= 1_000 else ""
     resigned = any(
@@ -174,7 +178,7 @@ def _changed(facts: Facts, cluster_id: str, before: Term, after: Term, start: in
         changed = f"from node {before.controller} to node {after.controller}"
         what = f"The active controller changed {changed} at {clock(after.elected_us)}"
     severity = MAJOR if gap >= _NONE_LONG_US else INFO if resigned else MINOR
-    return Incident(
+    return LoggedIncident(
         severity=severity,
         cluster_id=cluster_id,
         start_us=start,
@@ -200,7 +204,7 @@ def _changed(facts: Facts, cluster_id: str, before: Term, after: Term, start: in
     signatures=(_RENOUNCED, _WAITED),
     causes=("broker_stalled",),
 )
-def controller_renounced(facts: Facts) -> Iterable[Incident]:
+def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     """Two or more within ten minutes of each other, but for those of an orderly end."""
     for row in before_shutdown(facts, facts.remarked(_RENOUNCED)):
         episode = Episode([row])
@@ -237,7 +241,7 @@ def controller_renounced(facts: Facts) -> Iterable[Incident]:
     signatures=(_UNREACHABLE,),
     causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "logs_end_early"),
 )
-def quorum_unreachable(facts: Facts) -> Iterable[Incident]:
+def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by the node that could not be reached, those of several nodes together."""
     brief: list[Row] = []
     rows = [row for row in before_shutdown(facts, facts.remarked(_UNREACHABLE)) if row["key"]]
@@ -256,7 +260,7 @@ def quorum_unreachable(facts: Facts) -> Iterable[Incident]:
             yield _unreachable(episode)
 
 
-def _unreachable(episode: Episode) -> Incident:
+def _unreachable(episode: Episode) -> LoggedIncident:
     lasted_us = episode.end_us - episode.start_us
     peers = sorted(map(int, episode.keys))
     who = brokers(episode.broker_ids) if episode.broker_ids else "nodes that no line names"
@@ -282,7 +286,7 @@ def _unreachable(episode: Episode) -> Incident:
     signatures=(_RETRY, _GIVEN_UP, _REMAINING),
     causes=("broker_stopped",),
 )
-def controlled_shutdown_failed(facts: Facts) -> Iterable[Incident]:
+def controlled_shutdown_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Shutdowns that were asked for again, or done without the controller."""
     retried = facts.remarked(_RETRY)
     given_up = facts.remarked(_GIVEN_UP)
@@ -298,7 +302,7 @@ def _is_before(row: Row, other: Row) -> bool:
     return node(row) == node(other) and 0 <= other["first_time"] - row["first_time"] <= 300_000_000
 
 
-def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Severity) -> Incident:
+def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Severity) -> LoggedIncident:
     start = min([row["first_time"], *(other["first_time"] for other in retries)])
     end = row["last_time"]
     gave_up = " It then stopped without the controller." if severity == MAJOR else " It then went through."
@@ -313,7 +317,7 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
     ]
     names = frozenset(name for other in left for part in other["partitions"] or () for name in part.split(","))
     why = f": {partitions(names)} could not be moved, for want of another replica in the ISR" if names else ""
-    return Incident(
+    return LoggedIncident(
         severity=severity,
         cluster_id=row["cluster_id"],
         start_us=start,
@@ -341,7 +345,7 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
     source="KIP-866; org.apache.kafka.metadata.migration.KRaftMigrationDriver.WaitForZkBrokersEvent",
     signatures=(_WAITS, _BEGUN),
 )
-def migration_waits(facts: Facts) -> Iterable[Incident]:
+def migration_waits(facts: Facts) -> Iterable[LoggedIncident]:
     """Waiting that no line of the migration's begin follows."""
     begun = facts.remarked(_BEGUN)
     for row in facts.remarked(_WAITS):

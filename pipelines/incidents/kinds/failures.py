@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.incidents.episodes import Episode, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, Bug, Incident, bug_of
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, Bug, LoggedIncident, bug_of
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.words import brokers, clock, number, partitions, sentence
 
@@ -154,7 +154,7 @@ _WHY = {
     signatures=(_TRUNCATION, _DIRECTORIES, _DISK, _STARTUP, _FAULT),
     causes=("log_directory_failed",),
 )
-def broker_halted(facts: Facts) -> Iterable[Incident]:
+def broker_halted(facts: Facts) -> Iterable[LoggedIncident]:
     """The first of the lines with which a broker ends; those that follow it within seconds say the same."""
     rows = facts.remarked_by_brokers(_TRUNCATION, _DIRECTORIES, _DISK, _STARTUP, _FAULT)
     last: dict[Node, int] = {}
@@ -234,7 +234,7 @@ def _reason(message: str) -> str:
     source="kafka.server.LogDirFailureChannel.maybeAddOfflineLogDir, ReplicaManager.handleLogDirFailure (KIP-112)",
     signatures=(_FULL, _IO, _RENAME, _SAID),
 )
-def log_directory_failed(facts: Facts) -> Iterable[Incident]:
+def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Failures by broker; lines of one follow each other within seconds."""
     rows = [row for row in facts.lifecycle if row["event"] == "log_dir_failure"]
     for group in grouped(sorted(rows, key=node), _is_same_failure):
@@ -258,7 +258,7 @@ def log_directory_failed(facts: Facts) -> Iterable[Incident]:
         names.discard("")
         which = f" {min(directories)}" if len(directories) == 1 else ""
         stopped = f" It no longer serves {partitions(names)} from there." if names else ""
-        yield Incident(
+        yield LoggedIncident(
             severity=CRITICAL,
             cluster_id=broker[0],
             start_us=min([start, *(row["first_time"] for row in errors)]),
@@ -283,7 +283,7 @@ def _is_same_failure(group: list[Row], row: Row) -> bool:
     source="The JVM; which thread met it, its line says",
     signatures=(_NO_MEMORY,),
 )
-def broker_out_of_memory(facts: Facts) -> Iterable[Incident]:
+def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
     """Stack traces that begin with, or come from, an OutOfMemoryError."""
     for row in facts.remarked_by_brokers(_NO_MEMORY):
         episode, broker_id = Episode([row]), row["broker_id"]
@@ -307,7 +307,7 @@ def broker_out_of_memory(facts: Facts) -> Iterable[Incident]:
     source="java.io.IOException: Too many open files",
     signatures=(_NO_FILES,),
 )
-def broker_out_of_files(facts: Facts) -> Iterable[Incident]:
+def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
     """Stack traces that come from EMFILE."""
     for row in facts.remarked_by_brokers(_NO_FILES):
         episode, broker_id = Episode([row]), row["broker_id"]
@@ -331,7 +331,7 @@ def broker_out_of_files(facts: Facts) -> Iterable[Incident]:
     signatures=(_DAMAGED,),
     causes=("broker_died", "broker_halted", "log_directory_failed"),
 )
-def indexes_rebuilt(facts: Facts) -> Iterable[Incident]:
+def indexes_rebuilt(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by broker: the process before did not end in order."""
     for episode in episodes(facts.remarked_by_brokers(_DAMAGED), "broker_id"):
         segments = number(episode.lines, "segment")
@@ -350,7 +350,7 @@ def indexes_rebuilt(facts: Facts) -> Iterable[Incident]:
     source="KIP-405; org.apache.kafka.server.log.remote.storage.RemoteLogReader",
     signatures=(_REMOTE,),
 )
-def remote_storage_failed(facts: Facts) -> Iterable[Incident]:
+def remote_storage_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by cluster."""
     for episode in episodes(facts.remarked_by_brokers(_REMOTE)):
         names = episode.partitions

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Incident, bug_of
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, bug_of
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, span, times
 
@@ -88,7 +88,7 @@ _OUT_OF_RANGE = re.compile(
     signatures=(_DIED,),
     causes=("log_directory_failed", "broker_out_of_memory"),
 )
-def fetcher_died(facts: Facts) -> Iterable[Incident]:
+def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     """Threads that logged the error with which they end; the broker's next start brings them back."""
     for row in facts.remarked_by_brokers(_DIED):
         episode, start, broker_id = Episode([row]), row["first_time"], row["broker_id"]
@@ -120,7 +120,7 @@ def fetcher_died(facts: Facts) -> Iterable[Incident]:
     signatures=(_UNREACHABLE,),
     causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped"),
 )
-def leader_unreachable(facts: Facts) -> Iterable[Incident]:
+def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together."""
     rows = [
         row
@@ -156,7 +156,7 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     signatures=(_ERROR,),
     causes=("log_directory_failed", "high_watermark_below_start", "broker_died", "broker_stalled", "broker_stopped"),
 )
-def fetch_errors(facts: Facts) -> Iterable[Incident]:
+def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together; none of a cluster that is shut down."""
     for episode in episodes(before_shutdown(facts, facts.remarked_by_brokers(_ERROR)), "key", within_s=15):
         leader, names = int(episode.rows[0]["key"]), episode.partitions
@@ -193,7 +193,7 @@ def _errors(rows: list[Row]) -> set[str]:
     signatures=(_GIVEN_UP,),
     causes=("log_directory_failed", "fetch_errors", "controller_changed", "partitions_without_leader"),
 )
-def partitions_not_fetched(facts: Facts) -> Iterable[Incident]:
+def partitions_not_fetched(facts: Facts) -> Iterable[LoggedIncident]:
     """Partitions that a fetcher gave up, whose broker left their ISR and did not come back.
 
     A leader that changes, or a start of the broker, makes it fetch again; a fetcher that learns of a new leader late
@@ -249,7 +249,7 @@ def _is_out(facts: Facts, row: Row, name: str) -> bool:
     source="kafka.log.Log.convertToOffsetMetadataOrThrow; KAFKA-9491, KAFKA-16452",
     signatures=(_FAILED_AT_LEADER,),
 )
-def high_watermark_below_start(facts: Facts) -> Iterable[Incident]:
+def high_watermark_below_start(facts: Facts) -> Iterable[LoggedIncident]:
     """Errors of a leader that asks its own log for an offset below its start: it answers no fetch, commits nothing."""
     for row in facts.remarked(_FAILED_AT_LEADER):
         match = _OUT_OF_RANGE.search(row["message"])

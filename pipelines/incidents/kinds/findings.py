@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import CRITICAL, MAJOR, Bug, Incident, Severity, releases_of
+from pipelines.incidents.incident import CRITICAL, MAJOR, Bug, LoggedIncident, Severity, releases_of
 from pipelines.incidents.kind import kind
 from pipelines.incidents.words import number
 
@@ -19,7 +19,7 @@ _LOSS = ("committed-data-lost", "tier-segment-lost", "acked-as-duplicate-of-anot
     source="pipelines.rules.guarantees.committed_data_lost, tier_segment_lost, acked_as_duplicate",
     causes=("unclean_election", "broker_died", "broker_halted"),
 )
-def data_lost(facts: Facts) -> Iterable[Incident]:
+def data_lost(facts: Facts) -> Iterable[LoggedIncident]:
     """Violations of the rules of loss, one by one."""
     for row in _violations(facts):
         if row["rule_id"] in _LOSS:
@@ -31,7 +31,7 @@ def data_lost(facts: Facts) -> Iterable[Incident]:
     source="pipelines.rules: each rule names its own",
     causes=("broker_stalled", "broker_died", "broker_halted"),
 )
-def guarantee_broken(facts: Facts) -> Iterable[Incident]:
+def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:
     """Violations of rules that speak of no loss, those of one rule together."""
     of_rule: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in _violations(facts):
@@ -46,7 +46,7 @@ def _violations(facts: Facts) -> list[Row]:
     return [row for row in facts.findings if row["severity"] == "violation" and row["implied_by"] is None]
 
 
-def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> Incident:
+def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> LoggedIncident:
     """What violations of one rule make."""
     first = rows[0]
     timed = [row["time"] for row in rows if row["time"] is not None]
@@ -57,7 +57,7 @@ def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) ->
     where = (
         f"Partition {partition_name(first)}: " if first["topic"] is not None and first["partition"] is not None else ""
     )
-    return Incident(
+    return LoggedIncident(
         severity=severity,
         cluster_id=first["cluster_id"],
         start_us=start,
@@ -82,11 +82,11 @@ def _bug(jira: str | None) -> Bug | None:
     source="unclean.leader.election.enable; kafka.controller.Election, PartitionChangeBuilder in KRaft",
     causes=("partitions_without_leader",),
 )
-def unclean_election(facts: Facts) -> Iterable[Incident]:
+def unclean_election(facts: Facts) -> Iterable[LoggedIncident]:
     """Findings of the rule `unclean-election`, legal or not: what only other replicas had is gone."""
     for row in facts.findings:
         if row["rule_id"] == "unclean-election" and row["topic"] is not None and row["time"] is not None:
-            yield Incident(
+            yield LoggedIncident(
                 severity=MAJOR,
                 cluster_id=row["cluster_id"],
                 start_us=row["time"],

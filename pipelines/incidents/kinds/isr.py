@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipelines.incidents.episodes import episodes, grouped
 from pipelines.incidents.facts import Facts, Node, partition_name
-from pipelines.incidents.incident import MAJOR, MINOR, Incident, bug_of
+from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, bug_of
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.processes import shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
@@ -51,7 +51,7 @@ class Absence(NamedTuple):
     source="kafka.cluster.Partition.maybeShrinkIsr: replica.lag.time.max.ms; the controller when a broker is fenced",
     causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "slow_replica"),
 )
-def isr_shrunk(facts: Facts) -> Iterable[Incident]:
+def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
     """Absences of each replica, those that begin together as one: partitions were one fault nearer to losing writes."""
     ends = shutdown_times(facts)
     for replica, absences in _absences(facts).items():
@@ -79,7 +79,7 @@ def _absences(facts: Facts) -> dict[Node, list[Absence]]:
     return dict(sorted(absences.items()))
 
 
-def _shrunk(facts: Facts, replica: Node, group: list[Absence]) -> Incident:
+def _shrunk(facts: Facts, replica: Node, group: list[Absence]) -> LoggedIncident:
     names = frozenset(absence.partition for absence in group)
     start = group[0].left_us
     backs = [absence.back_us for absence in group if absence.back_us is not None]
@@ -96,7 +96,7 @@ def _shrunk(facts: Facts, replica: Node, group: list[Absence]) -> Incident:
         f" Until then {produces} had waited for it, the longest {lasting(longest_ms * 1000)}." if operations else ""
     )
     lasted_s = 60.0 if end is None else (end - start) / 1e6
-    return Incident(
+    return LoggedIncident(
         severity=MAJOR if away else MINOR,
         cluster_id=replica[0],
         start_us=start,
@@ -136,7 +136,7 @@ def _waits(facts: Facts, replica: Node, left_us: list[int]) -> tuple[int, float]
     source="kafka.cluster.Partition.maybeShrinkIsr and maybeExpandIsr; IsrShrinksPerSec",
     causes=("slow_replica", "zombie_leader"),
 )
-def isr_flapping(facts: Facts) -> Iterable[Incident]:
+def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
     """Replicas that leaders took out of one partition's ISR four times or more, each within ten minutes of the last."""
     left: dict[tuple[Node, str], list[int]] = defaultdict(list)
     out: set[tuple[Node, str]] = set()
@@ -155,7 +155,7 @@ def isr_flapping(facts: Facts) -> Iterable[Incident]:
     for (cluster_id, broker_id), runs in sorted(flapping.items()):
         start, end = min(run[0] for run in runs.values()), max(run[-1] for run in runs.values())
         count = sum(map(len, runs.values()))
-        yield Incident(
+        yield LoggedIncident(
             severity=MAJOR,
             cluster_id=cluster_id,
             start_us=start,
@@ -182,7 +182,7 @@ def isr_flapping(facts: Facts) -> Iterable[Incident]:
     signatures=(_REFUSED,),
     causes=("broker_stalled", "session_expired", "controller_changed"),
 )
-def zombie_leader(facts: Facts) -> Iterable[Incident]:
+def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
     """Leaders whose ISR changes were refused, each with how long there were two leaders where logs show it.
 
     What it took after another one was elected was never committed.

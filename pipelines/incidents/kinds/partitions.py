@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pipelines.incidents.episodes import before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
-from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, Incident
+from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.processes import deaths, shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span
@@ -65,7 +65,7 @@ def _begins_with(group: list[Row], row: Row) -> bool:
     source="OfflinePartitionsCount; kafka.controller.PartitionStateMachine, ReplicationControlManager in KRaft",
     causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stopped", "broker_stalled"),
 )
-def partitions_without_leader(facts: Facts) -> Iterable[Incident]:
+def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
     """Windows without leader, those that begin together as one."""
     for rows in _outages(facts, "offline"):
         names = frozenset(map(partition_name, rows))
@@ -76,7 +76,7 @@ def partitions_without_leader(facts: Facts) -> Iterable[Incident]:
         some = open_ended not in (0, len(rows))
         still = f" {open_ended:,} of them still had none when the logs end." if some else ""
         longest_s = max(((row["ended_time"] or start) - row["started_time"]) / 1e6 for row in rows)
-        yield Incident(
+        yield LoggedIncident(
             severity=CRITICAL,
             cluster_id=rows[0]["cluster_id"],
             start_us=start,
@@ -94,7 +94,7 @@ def partitions_without_leader(facts: Facts) -> Iterable[Incident]:
     source="kafka.cluster.Partition.appendRecordsToLeader: NotEnoughReplicasException; UnderMinIsrPartitionCount",
     causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "isr_shrunk"),
 )
-def partitions_under_min_isr(facts: Facts) -> Iterable[Incident]:
+def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
     """Windows under min.insync.replicas, those that begin together as one."""
     for rows in _outages(facts, "under_min_isr"):
         names = frozenset(map(partition_name, rows))
@@ -108,7 +108,7 @@ def partitions_under_min_isr(facts: Facts) -> Iterable[Incident]:
         were = "was" if refused == 1 else "were"
         clients = f" {number(refused, 'acks=all produce')} {were} refused." if refused else ""
         few = "fewer in-sync replicas than min.insync.replicas"
-        yield Incident(
+        yield LoggedIncident(
             severity=CRITICAL if refused else MAJOR,
             cluster_id=rows[0]["cluster_id"],
             start_us=start,
@@ -129,7 +129,7 @@ def partitions_under_min_isr(facts: Facts) -> Iterable[Incident]:
     "commit; KafkaController.onBrokerFailure with ZooKeeper",
     causes=("broker_died", "broker_halted", "controller_changed", "quorum_unreachable"),
 )
-def leader_not_fenced(facts: Facts) -> Iterable[Incident]:
+def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Leaderships of dead brokers that another one took over later than a session and some seconds."""
     for death in deaths(facts):
         session_us = _session_ms(facts, death.node) * 1000
@@ -148,7 +148,7 @@ def leader_not_fenced(facts: Facts) -> Iterable[Incident]:
         names = frozenset(map(partition_name, rows))
         until = max(row["serving_time"] or row["elected_time"] for row in rows)
         were = "were" if len(names) > 1 else "was"
-        yield Incident(
+        yield LoggedIncident(
             severity=CRITICAL,
             cluster_id=cluster_id,
             start_us=death.last_us,
@@ -185,7 +185,7 @@ def _session_ms(facts: Facts, broker: Node) -> int:
     signatures=(_BEGUN, _ENDED),
     causes=("broker_died", "broker_halted", "log_directory_failed", "fetcher_died"),
 )
-def reassignment_unfinished(facts: Facts) -> Iterable[Incident]:
+def reassignment_unfinished(facts: Facts) -> Iterable[LoggedIncident]:
     """Partitions whose last state within the logs adds or removes replicas, each by itself."""
     ends = shutdown_times(facts)
     for row in (*facts.reassignments, *_begun_by_controller(facts)):
@@ -196,7 +196,7 @@ def reassignment_unfinished(facts: Facts) -> Iterable[Incident]:
         sides = (("adds", row["adding"]), ("removes", row["removing"]))
         changes = [f"{verb} {brokers(ids)}" for verb, ids in sides if ids]
         what = f" ({' and '.join(changes)})" if changes else ""
-        yield Incident(
+        yield LoggedIncident(
             severity=MINOR,
             cluster_id=row["cluster_id"],
             start_us=start,
@@ -242,7 +242,7 @@ def _begun_by_controller(facts: Facts) -> Iterable[Row]:
         "controller_changed",
     ),
 )
-def elections_failed(facts: Facts) -> Iterable[Incident]:
+def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by cluster, but for those in which the whole cluster is shut down."""
     for episode in episodes(before_shutdown(facts, facts.remarked(_NOT_ELECTED)), within_s=15):
         ids, names = episode.broker_ids, episode.partitions

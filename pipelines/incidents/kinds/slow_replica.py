@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pipelines.incidents.facts import Facts, Node, Row
-from pipelines.incidents.incident import INFO, MAJOR, Incident
+from pipelines.incidents.incident import INFO, MAJOR, LoggedIncident
 from pipelines.incidents.kind import kind
 from pipelines.incidents.kinds.brokers import broker_stalled
 from pipelines.incidents.kinds.isr import LEFT
@@ -38,7 +38,7 @@ _FIRST_US, _WARM_US = 5_000_000, 30_000_000
 _FAULT_WITHIN_US = 10_000_000
 
 
-class Window(NamedTuple):
+class ScoredSeconds(NamedTuple):
     """Seconds since the epoch, both within it, and what the seconds score together."""
 
     first: int
@@ -46,7 +46,7 @@ class Window(NamedTuple):
     score: float
 
 
-def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[Window]:
+def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[ScoredSeconds]:
     """All maximal windows of seconds that score more than the quiet seconds within them cost.
 
     The maximal scoring subsequences of Ruzzo and Tompa (1999), in which a second without an entry scores ``-quiet``.
@@ -74,10 +74,10 @@ def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[Window]:
                 break
             window = (windows[place][0], window[1], windows[place][2], window[3])
             del windows[place:]
-    return [Window(first, last, after - start) for first, last, start, after in windows]
+    return [ScoredSeconds(first, last, after - start) for first, last, start, after in windows]
 
 
-def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) -> list[Window]:
+def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) -> list[ScoredSeconds]:
     """Windows that stand out by their own measure: within each, a quiet second costs half of its average.
 
     Args:
@@ -114,7 +114,7 @@ def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterab
     source="kafka.server.DelayedProduce: answered when all in-sync replicas have fetched the records",
     causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "log_directory_failed"),
 )
-def slow_replica(facts: Facts) -> Iterable[Incident]:
+def slow_replica(facts: Facts) -> Iterable[LoggedIncident]:
     """Windows of seconds in which produces waited for one replica beyond the limit."""
     of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in facts.waits:
@@ -141,7 +141,7 @@ def _faults(facts: Facts) -> dict[Node, set[int]]:
     return faults
 
 
-def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) -> Incident | None:
+def _slow(facts: Facts, replica: Node, window: ScoredSeconds, within: Sequence[Row]) -> LoggedIncident | None:
     own = [row for row in within if row["replica_id"] == replica[1] and row["role"] not in _NOT_SLOW]
     wait_ms, all_ms = sum(row["slow_wait_ms"] for row in own), sum(row["slow_wait_ms"] for row in within)
     operations = sum(row["operations"] for row in own)
@@ -154,7 +154,7 @@ def _slow(facts: Facts, replica: Node, window: Window, within: Sequence[Row]) ->
     topics = sorted({topic for row in own for topic in row["topics"] or ()})
     warm_up = _warm_up(facts, replica, start, end) if longest_ms <= WAIT_MAX_MS else ""
     named = listed(topics[:3]) + (f" and {len(topics) - 3} more topics" if len(topics) > 3 else "") if topics else ""
-    return Incident(
+    return LoggedIncident(
         severity=INFO if warm_up else MAJOR,
         cluster_id=replica[0],
         start_us=start,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from pipelines.base.values import iso_or_none, iso_utc
-from pipelines.incidents.broker_runs import Run
+from pipelines.incidents.broker_runs import BrokerRun
 from pipelines.report.cluster.parts import Life, Restart
 from pipelines.report.tiers import Node
 
@@ -18,7 +18,7 @@ Rows = Sequence[Mapping[str, Any]]
 _LATE_US = 1_000_000
 
 
-def lives(of_node: Mapping[Node, Sequence[Run]]) -> tuple[Life, ...]:
+def lives(of_node: Mapping[Node, Sequence[BrokerRun]]) -> tuple[Life, ...]:
     """Stretches of all brokers."""
     stretches = []
     for (cluster_id, broker_id), those in of_node.items():
@@ -46,7 +46,7 @@ def lives(of_node: Mapping[Node, Sequence[Run]]) -> tuple[Life, ...]:
     return tuple(stretches)
 
 
-def restarts(of_node: Mapping[Node, Sequence[Run]], isr: Rows) -> tuple[Restart, ...]:
+def restarts(of_node: Mapping[Node, Sequence[BrokerRun]], isr: Rows) -> tuple[Restart, ...]:
     """Every start but a broker's first, and its first if the logs show it running before."""
     starts = []
     changes: dict[Node, list[Mapping[str, Any]]] = defaultdict(list)
@@ -61,7 +61,7 @@ def restarts(of_node: Mapping[Node, Sequence[Run]], isr: Rows) -> tuple[Restart,
     return tuple(sorted(starts, key=lambda restart: (restart.starting, restart.cluster_id, restart.broker_id)))
 
 
-def _restart(node: Node, before: Run, run: Run, following: int | None, changes: Rows) -> Restart:
+def _restart(node: Node, before: BrokerRun, run: BrokerRun, following: int | None, changes: Rows) -> Restart:
     assert run.starting is not None
     lost: set[tuple[str, int]] = set()
     back: dict[tuple[str, int], int] = {}

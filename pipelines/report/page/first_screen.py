@@ -12,7 +12,7 @@ from pipelines.base.plain import count
 from pipelines.base.recurrence import BY_WEIGHT
 from pipelines.incidents.incident import releases_of
 from pipelines.report.correctness import rule_states
-from pipelines.report.happened import Story, commands, headline, story, verdict_sentence, window
+from pipelines.report.happened import IncidentSummary, commands, headline, story, verdict_sentence, window
 from pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
 from pipelines.report.summary import gaps
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
@@ -48,7 +48,7 @@ class FirstScreen:
     tiers: str
     rules: str
     gaps: tuple[Item, ...]
-    story: Story
+    story: IncidentSummary
     next: tuple[Item, ...]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, short_logs
-from pipelines.rules.proofs.replica_marks import Mark, Passed, Starts, passed
+from pipelines.rules.proofs.replica_marks import CommitMark, Passed, Starts, passed
 from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of, witnesses_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -37,7 +37,7 @@ class _Loss:
     last: list[Fact] = field(default_factory=list)
     committed: Fact | None = None
     stored: tuple[Fact, ...] = ()
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[CommitMark] = field(default_factory=list)
     lines: tuple[Fact, ...] = ()
     one_life: bool = False
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.kafka.versions import rule_of
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.proofs.fetch_chain import high_watermark_of
 from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Settings, unless_anew
 from schemas import audit_facts as a
@@ -194,7 +194,7 @@ def _version(line: Fact) -> int:
     return line.partition_epoch
 
 
-def _isr_lines(history: PartitionHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
+def _isr_lines(history: FactHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
     """By incarnation, leader and epoch, the leader's first line of each ISR that it committed or began with."""
     by_epoch: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
     for leadership, lines in history.isr_known.of_leadership.items():
@@ -223,7 +223,7 @@ def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Ke
 EXCUSED = frozenset({"leader_paused", "in_flight", "refused", "commit_delayed"})
 
 
-def isr_shrinks(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def isr_shrinks(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
     """Followers that stayed in the ISR, though they did not keep up."""
     shrinks = [fact for fact in history.facts[a.ISR_REPLAY] if fact.client == "shrink"]
     judged = [fact for fact in shrinks if fact.name in ("predicted", "late", "early")]

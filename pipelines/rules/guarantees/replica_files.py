@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.known_bugs import bugs_of
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Settings, Severity, brokers_of
 from schemas import audit_facts as a
@@ -165,7 +165,7 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
     )
 
 
-def epoch_histories(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def epoch_histories(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
     """Leader epochs that start at several offsets."""
     if settings.compacted:
         return 0, []
@@ -185,7 +185,7 @@ def epoch_histories(history: PartitionHistory, settings: Settings) -> tuple[int,
     return checked, cases
 
 
-def _by_broker(history: PartitionHistory) -> dict[int, list[Fact]]:
+def _by_broker(history: FactHistory) -> dict[int, list[Fact]]:
     entries_of: dict[int, list[Fact]] = defaultdict(list)
     for fact in history.facts[a.EPOCH_ENTRY]:
         if fact.broker_id is not None and fact.leader_epoch is not None and fact.offset is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.proofs.own_lines import ROLES
 from pipelines.rules.proofs.repeated import Repeated
 from pipelines.rules.rule import KEPT, Case, Checker
@@ -25,7 +25,7 @@ from schemas.audit_facts import Fact
 class OwnEpochs:
     """A broker's lines are written as it takes an epoch, under the lock that its reads wait for."""
 
-    def __init__(self, history: PartitionHistory) -> None:
+    def __init__(self, history: FactHistory) -> None:
         self._history = history
         lines: dict[tuple[int, int], list[Fact]] = defaultdict(list)
         for fact in history.facts[a.LEADERSHIP]:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import combinations
 
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, Unclean, unclean_election
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings, Severity
@@ -25,13 +25,13 @@ _STATES = frozenset({"controller", "request", "metadata", "leader_start", "leade
 _State = tuple[int, int | None, int | None, tuple[int, ...], tuple[int, ...] | None]
 
 
-def _states(history: PartitionHistory) -> Iterable[Fact]:
+def _states(history: FactHistory) -> Iterable[Fact]:
     for fact in (*history.facts[a.METADATA], *history.facts[a.LEADERSHIP], *history.facts[a.PARTITION_STATE]):
         if fact.isr is not None and (fact.kind != a.LEADERSHIP or fact.name in _STATES):
             yield fact
 
 
-def leaders_in_isr(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def leaders_in_isr(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
     """States whose leader their ISR does not name."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
@@ -50,7 +50,7 @@ def leaders_in_isr(history: PartitionHistory, settings: Settings) -> tuple[int, 
     return checked, cases
 
 
-def isr_in_replicas(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def isr_in_replicas(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
     """ISRs with members that the replicas have not."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
@@ -80,7 +80,7 @@ def _ids(brokers: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(brokers))
 
 
-def _assigned(history: PartitionHistory) -> dict[int, set[int]]:
+def _assigned(history: FactHistory) -> dict[int, set[int]]:
     """Brokers that any line names as replicas, by incarnation."""
     assigned: dict[int, set[int]] = defaultdict(set)
     for fact in (*history.facts[a.METADATA], *history.facts[a.LEADERSHIP]):
@@ -88,7 +88,7 @@ def _assigned(history: PartitionHistory) -> dict[int, set[int]]:
     return assigned
 
 
-def _joined(history: PartitionHistory, fact: Fact, strangers: set[int]) -> Fact | None:
+def _joined(history: FactHistory, fact: Fact, strangers: set[int]) -> Fact | None:
     """The state directly before, by which the strangers were neither in the ISR nor replicas: they joined as none."""
     if fact.partition_epoch is None:
         return None
@@ -98,7 +98,7 @@ def _joined(history: PartitionHistory, fact: Fact, strangers: set[int]) -> Fact 
     return None if strangers & (before[0].isr | set(before[0].fact.replicas)) else before[0].fact
 
 
-def _contradicted(history: PartitionHistory, fact: Fact) -> bool:
+def _contradicted(history: FactHistory, fact: Fact) -> bool:
     """Another line says otherwise of the same partition epoch."""
     if fact.partition_epoch is None:
         return False
@@ -119,7 +119,7 @@ def _case(
     return Case(severity, message, refs, leader_epoch=first.leader_epoch, time_us=first.time_us, brokers=brokers)
 
 
-def two_leaders(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def two_leaders(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
     """Leader epochs in which two brokers led."""
     checked, cases = 0, []
     for _, epoch in history.epochs():
@@ -148,7 +148,7 @@ def two_leaders(history: PartitionHistory, settings: Settings) -> tuple[int, lis
     return checked, cases
 
 
-def unclean_elections(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def unclean_elections(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
     """Leaders that were not in sync."""
     stepped = {after.leader_epoch for before, after in history.steps() if after.leader_epoch > before.leader_epoch}
     checked, cases = 0, []

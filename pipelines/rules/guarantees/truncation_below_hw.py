@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import rule_of
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Settings, Severity, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -13,7 +13,7 @@ BELOW = "below_high_watermark"
 KAFKA_14704 = "KAFKA-14704"
 
 
-def truncations_below_hw(history: PartitionHistory, settings: Settings) -> tuple[int, list[Case]]:
+def truncations_below_hw(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
     """Truncations below the high watermark of their replica."""
     truncations = history.facts[a.TRUNCATION]
     below = [fact for fact in truncations if fact.broker_id is not None and _is_below(fact)]
@@ -28,13 +28,13 @@ def _is_below(fact: Fact) -> bool:
     return fact.offset is not None and fact.high_watermark is not None and fact.offset < fact.high_watermark
 
 
-def _cuts(history: PartitionHistory, truncation: Fact) -> list[Fact]:
+def _cuts(history: FactHistory, truncation: Fact) -> list[Fact]:
     """The first two lines by which the log of the same replica says that it was cut there."""
     place = "log", truncation.broker_id, truncation.offset
     return [fact for fact in history.facts[a.TRUNCATION] if (fact.name, fact.broker_id, fact.offset) == place][:2]
 
 
-def _replayed(history: PartitionHistory, fact: Fact) -> Case:
+def _replayed(history: FactHistory, fact: Fact) -> Case:
     """A truncation below the high watermark by what the replica's lines said before: it does not prove a violation."""
     message = (
         f"Broker {fact.broker_id} truncated to {fact.offset}, below the high watermark {fact.high_watermark} that it "
@@ -53,7 +53,7 @@ def _replayed(history: PartitionHistory, fact: Fact) -> Case:
     )
 
 
-def _case(history: PartitionHistory, settings: Settings, fact: Fact) -> Case:
+def _case(history: FactHistory, settings: Settings, fact: Fact) -> Case:
     version = settings.version_of(fact)
     raised_too_far = rule_of(version, lambda rules: rules.processes_diverging_responses)
     severity: Severity = VIOLATION if raised_too_far is False else OBSERVATION

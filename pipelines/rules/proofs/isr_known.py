@@ -17,7 +17,7 @@ from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 if TYPE_CHECKING:
-    from pipelines.rules.history import PartitionHistory
+    from pipelines.rules.history import FactHistory
 
 #: Partition epochs that a replica's stay goes over at most.
 STEPS_MAX: Final = 10_000
@@ -29,7 +29,7 @@ _VIEWS: Final = frozenset({"leader_start", "leader_update", "committed"})
 _TOLD: Final = frozenset({"request", "metadata", "follower_start"})
 
 
-class Line(NamedTuple):
+class EpochLine(NamedTuple):
     """A broker's line that names a partition epoch."""
 
     time_us: int
@@ -45,16 +45,16 @@ class IsrKnown:
         of_leadership: leaders' own lines, in the order of their times, by incarnation, broker and leader epoch.
     """
 
-    def __init__(self, history: PartitionHistory) -> None:
+    def __init__(self, history: FactHistory) -> None:
         self._history = history
         #: By incarnation and broker.
-        self._of_broker: dict[tuple[int, int], list[Line]] = defaultdict(list)
-        self.of_leadership: dict[tuple[int, int, int], list[Line]] = defaultdict(list)
+        self._of_broker: dict[tuple[int, int], list[EpochLine]] = defaultdict(list)
+        self.of_leadership: dict[tuple[int, int, int], list[EpochLine]] = defaultdict(list)
         for fact in (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE]):
             if fact.broker_id is None or fact.partition_epoch is None or fact.name not in _VIEWS | _TOLD:
                 continue
             place = (history.incarnation(fact.time_us), fact.broker_id)
-            self._of_broker[place].append(Line(fact.time_us, fact.partition_epoch, self._is_last(fact), fact))
+            self._of_broker[place].append(EpochLine(fact.time_us, fact.partition_epoch, self._is_last(fact), fact))
         for (incarnation, broker_id), lines in self._of_broker.items():
             lines.sort(key=lambda line: line[:3])
             entered = -1
@@ -172,7 +172,7 @@ class IsrKnown:
         return []
 
 
-def _around(lines: list[Line], since_us: int, until_us: int) -> tuple[int | None, int | None]:
+def _around(lines: list[EpochLine], since_us: int, until_us: int) -> tuple[int | None, int | None]:
     """Places of the line with the highest partition epoch before a stretch, and of the first one that is last after."""
     at = bisect_left(lines, since_us, key=lambda line: line.time_us)
     before = max(range(max(at - BEFORE_MAX, 0), at), key=lambda n: (lines[n].partition_epoch, n), default=None)

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from pipelines.kafka.controller_rows import NON_EXISTENT
 from pipelines.kafka.topic_lives import begun_again
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.proofs.own_lines import OWN_ROLES
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -40,7 +40,7 @@ class LoneLines(NamedTuple):
     topic_ids: frozenset[str] = frozenset()  #: that only such lines name
 
 
-def lone_lines(history: PartitionHistory) -> LoneLines:
+def lone_lines(history: FactHistory) -> LoneLines:
     """Lines of a partition that one broker alone has, where others' logs tell of it, too."""
     leaderships = history.facts[a.LEADERSHIP]
     if len({fact.broker_id for fact in leaderships if fact.name in OWN_ROLES}) < 2:
@@ -50,7 +50,7 @@ def lone_lines(history: PartitionHistory) -> LoneLines:
     return LoneLines(tuple(dict.fromkeys([*deletions, *lines, *_starts(history)])), topic_ids)
 
 
-def _deletions(history: PartitionHistory) -> tuple[list[Fact], frozenset[str]]:
+def _deletions(history: FactHistory) -> tuple[list[Fact], frozenset[str]]:
     known = {fact.topic_id for fact in history.facts[a.METADATA]}
     told = sorted(_told(history), key=_time_us)
     confirmed = {*_confirmed(told), *_confirmed(reversed(told))}
@@ -70,7 +70,7 @@ def _deletions(history: PartitionHistory) -> tuple[list[Fact], frozenset[str]]:
     return lone, frozenset(fact.topic_id for fact in lone if fact.topic_id is not None)
 
 
-def _starts(history: PartitionHistory) -> Iterator[Fact]:
+def _starts(history: FactHistory) -> Iterator[Fact]:
     """Starts of leader epochs that nobody else names, and behind which lines name lower ones."""
     tellers: dict[int | None, set[tuple[str, int | None]]] = defaultdict(set)
     for kind in _EPOCHS:
@@ -87,7 +87,7 @@ def _starts(history: PartitionHistory) -> Iterator[Fact]:
         lowest.append((fact.time_us, min(fact.leader_epoch, lowest[-1][1] if lowest else fact.leader_epoch)))
 
 
-def _told(history: PartitionHistory) -> Iterator[Fact]:
+def _told(history: FactHistory) -> Iterator[Fact]:
     """Lines of a deletion or a new creation; of a topic id each broker's first."""
     leaderships = history.facts[a.LEADERSHIP]
     yield from (fact for fact in leaderships if fact.name == _STOPPED)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pipelines.kafka.versions import rules_for
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.known_bugs import bugs_of
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.fetch_chain import written_before
@@ -37,9 +37,7 @@ class Cause(NamedTuple):
     known_bug: str | None = None  #: JIRA, where the chain is that bug's
 
 
-def cause_of(
-    history: PartitionHistory, settings: Settings, lost_by: Epoch, offset_start: int, offset_end: int
-) -> Cause:
+def cause_of(history: FactHistory, settings: Settings, lost_by: Epoch, offset_start: int, offset_end: int) -> Cause:
     """The cause of a loss.
 
     Args:
@@ -81,9 +79,7 @@ def cause_of(
     return Cause(TRUNCATED, text, (*lines, *elected_by))
 
 
-def _truncation(
-    history: PartitionHistory, lost_by: Epoch, leader: int, offset_start: int, offset_end: int
-) -> Fact | None:
+def _truncation(history: FactHistory, lost_by: Epoch, leader: int, offset_start: int, offset_end: int) -> Fact | None:
     """The leader's last truncation, in an earlier epoch than its own, that cut into the range; the replayed one."""
     truncations = [
         fact
@@ -114,7 +110,7 @@ class ShortLog(NamedTuple):
     facts: tuple[Fact, ...]  #: the lines
 
 
-def short_logs(history: PartitionHistory, settings: Settings) -> Iterator[ShortLog]:
+def short_logs(history: FactHistory, settings: Settings) -> Iterator[ShortLog]:
     """Leaders with shorter logs than others."""
     yield from _refused(history)
     cuts = [fact for fact in history.facts[a.TRUNCATION] if _is_to_high_watermark(fact, settings)]
@@ -125,7 +121,7 @@ def short_logs(history: PartitionHistory, settings: Settings) -> Iterator[ShortL
             yield from _loaded(history, incarnation, epoch, roles, cuts)
 
 
-def _refused(history: PartitionHistory) -> Iterator[ShortLog]:
+def _refused(history: FactHistory) -> Iterator[ShortLog]:
     """Followers that halted rather than cut their logs (KAFKA-3410)."""
     places = set()
     for fact in history.facts[a.TRUNCATION]:
@@ -142,7 +138,7 @@ def _refused(history: PartitionHistory) -> Iterator[ShortLog]:
             yield ShortLog(incarnation, epoch, fact.offset, fact.end_offset, what, (fact, *start))
 
 
-def _elected_uncleanly(history: PartitionHistory, incarnation: int, epoch: Epoch) -> Iterator[ShortLog]:
+def _elected_uncleanly(history: FactHistory, incarnation: int, epoch: Epoch) -> Iterator[ShortLog]:
     """Elections from outside the ISR, but for those where a replica of the ISR had no longer log."""
     elected = unclean_election(history, epoch)
     if elected is None or history.incarnation(elected.facts[0].time_us) != incarnation:
@@ -162,7 +158,7 @@ def _elected_uncleanly(history: PartitionHistory, incarnation: int, epoch: Epoch
 
 
 def _loaded(
-    history: PartitionHistory, incarnation: int, epoch: Epoch, roles: list[Fact], cuts: list[Fact]
+    history: FactHistory, incarnation: int, epoch: Epoch, roles: list[Fact], cuts: list[Fact]
 ) -> Iterator[ShortLog]:
     """Up to 0.10 no line says where an epoch begins: where the leader's log ended as it was loaded, below a high
     watermark to which a follower cut."""
@@ -198,7 +194,7 @@ def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
     return version is not None and rules_for(version).truncates_to_high_watermark
 
 
-def _followed(history: PartitionHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
+def _followed(history: FactHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
     """The line by which a broker began to follow an epoch, as it cut its log; None if it may have followed before it
     restarted: then it had copied what it has in that epoch."""
     role = min((fact for fact in roles if _is_of(fact, cut.broker_id, epoch)), key=_time_us, default=None)

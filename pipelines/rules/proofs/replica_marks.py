@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from pipelines.kafka.controller_rows import NO_LEADER
 from pipelines.kafka.versions import rules_for
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.leader_epoch import Epoch, State
+from pipelines.rules.history import FactHistory
+from pipelines.rules.leader_epoch import CommittedState, Epoch
 from pipelines.rules.proofs.fetch_chain import written_before
 from pipelines.rules.proofs.own_lines import OWN_ROLES
 from pipelines.rules.rule import Settings
@@ -32,7 +32,7 @@ from schemas.audit_facts import Fact
 _LOG, _OUT_OF_RANGE = "log", "out_of_range"
 
 
-class Mark(NamedTuple):
+class CommitMark(NamedTuple):
     """A line of a replica that shows how far records were committed."""
 
     end: int  #: offset up to which they were, exclusive
@@ -44,7 +44,7 @@ class Mark(NamedTuple):
 class Passed(NamedTuple):
     """A mark above where a later leader epoch begins."""
 
-    mark: Mark  #: the mark
+    mark: CommitMark  #: the mark
     #: the last leader epoch that the mark can be of, as far as the broker's lines tell; None if they do not
     number: int | None
     lost_by: Epoch  #: the leader epoch that does not have what is before the mark
@@ -54,7 +54,7 @@ class Passed(NamedTuple):
     one_life: bool = False  #: the mark's line names the id of the topic that the later epoch is of
 
 
-def passed(history: PartitionHistory, settings: Settings, starts: Starts) -> Iterator[Passed]:
+def passed(history: FactHistory, settings: Settings, starts: Starts) -> Iterator[Passed]:
     """Marks above where a later epoch begins."""
     yield from _of_leaders(history, starts)
     yield from _of_followers(history, starts)
@@ -66,7 +66,7 @@ def passed(history: PartitionHistory, settings: Settings, starts: Starts) -> Ite
 class Starts:
     """Where the leader epochs of each life begin: whether any one after an epoch does so below an offset."""
 
-    def __init__(self, history: PartitionHistory) -> None:
+    def __init__(self, history: FactHistory) -> None:
         self._history = history
         self._numbers: dict[int, list[int]] = defaultdict(list)
         self._lowest: dict[int, list[int]] = defaultdict(list)
@@ -84,7 +84,7 @@ class Starts:
         return at < len(self._lowest[life]) and self._lowest[life][at] < end
 
 
-def _of_leaders(history: PartitionHistory, starts: Starts) -> Iterator[Passed]:
+def _of_leaders(history: FactHistory, starts: Starts) -> Iterator[Passed]:
     """High watermarks that leaders print as they shrink the ISR."""
     for fact in history.facts[a.ISR_CHANGE]:
         if fact.high_watermark is None or fact.broker_id is None:
@@ -92,7 +92,9 @@ def _of_leaders(history: PartitionHistory, starts: Starts) -> Iterator[Passed]:
         tenure = history.tenure(fact.broker_id, fact.time_us)
         if tenure is None:
             continue
-        mark = Mark(fact.high_watermark, fact, f"leader {fact.broker_id}'s high watermark was {fact.high_watermark}")
+        mark = CommitMark(
+            fact.high_watermark, fact, f"leader {fact.broker_id}'s high watermark was {fact.high_watermark}"
+        )
         for number, proven in ((tenure.latest, True), (tenure.epoch, False)):
             is_lost = number is not None and starts.any_below(number, fact.time_us, mark.end)
             lost_by = history.lost_by(number, fact.time_us, mark.end) if is_lost and number is not None else None
@@ -103,7 +105,7 @@ def _of_leaders(history: PartitionHistory, starts: Starts) -> Iterator[Passed]:
                 break
 
 
-def _of_followers(history: PartitionHistory, starts: Starts) -> Iterator[Passed]:
+def _of_followers(history: FactHistory, starts: Starts) -> Iterator[Passed]:
     """High watermarks of replicas that begin to follow, where the line names the epoch before."""
     for fact in history.facts[a.LEADERSHIP]:
         before, epoch, end = fact.previous, fact.leader_epoch, fact.high_watermark
@@ -115,15 +117,17 @@ def _of_followers(history: PartitionHistory, starts: Starts) -> Iterator[Passed]
                 yield Passed(_high_watermark(fact), before, *lost_by, (), True)
 
 
-def _high_watermark(fact: Fact) -> Mark:
+def _high_watermark(fact: Fact) -> CommitMark:
     assert fact.high_watermark is not None
-    return Mark(fact.high_watermark, fact, f"broker {fact.broker_id} had a high watermark of {fact.high_watermark}")
+    return CommitMark(
+        fact.high_watermark, fact, f"broker {fact.broker_id} had a high watermark of {fact.high_watermark}"
+    )
 
 
 class _Replica:
     """One broker's replica: its marks, its roles and where it cut its log, in the order of its own lines."""
 
-    def __init__(self, history: PartitionHistory, settings: Settings, broker_id: int, starts: Starts) -> None:
+    def __init__(self, history: FactHistory, settings: Settings, broker_id: int, starts: Starts) -> None:
         self._history = history
         self._settings = settings
         self._broker_id = broker_id
@@ -198,7 +202,7 @@ class _Replica:
 
     # ------------------------------------------------------------------- marks
 
-    def _marks(self, shown: Iterable[Fact], role: Fact, above: int) -> Iterator[Mark]:
+    def _marks(self, shown: Iterable[Fact], role: Fact, above: int) -> Iterator[CommitMark]:
         """Marks past an offset."""
         for fact in shown:
             if fact.high_watermark is not None and fact.high_watermark > above:
@@ -209,9 +213,9 @@ class _Replica:
             # Its log ended there after it had led: a line of its own tells that.
             if alone is not None and (self._number_before(fact, role) or 0) >= alone.leader_epoch:
                 how = f"broker {self._broker_id}, whose log ended at {fact.offset}, had been alone in the ISR"
-                yield Mark(fact.offset, fact, how, (alone.fact,))
+                yield CommitMark(fact.offset, fact, how, (alone.fact,))
 
-    def _alone(self, role: Fact) -> State | None:
+    def _alone(self, role: Fact) -> CommittedState | None:
         """The state by which the broker led alone in the ISR, if no other one led from there on until the epoch that it
         follows now."""
         life = self._history.incarnation(role.time_us)
@@ -249,7 +253,7 @@ class _Replica:
         waits = rules_for(version).high_watermark_needs_min_isr
         return not waits or self._settings.min_insync_replicas(self._broker_id, time_us) == 1
 
-    def _cut_to_high_watermark(self, cut: Fact, role: Fact) -> Iterator[Mark]:
+    def _cut_to_high_watermark(self, cut: Fact, role: Fact) -> Iterator[CommitMark]:
         """Up to 0.10 a follower first cuts to its high watermark: below that its leader ends, if it is out of range."""
         if not _is_behind(cut):
             return
@@ -296,7 +300,7 @@ class _Replica:
         return any(written_before(line, load) and written_before(load, mark) for load in self._loads)
 
     def _lost_by(
-        self, mark: Mark, number: int | None, role: Fact, cut: Fact | None
+        self, mark: CommitMark, number: int | None, role: Fact, cut: Fact | None
     ) -> tuple[Epoch, tuple[int, Fact]] | None:
         """The first epoch after one, up to that of a role, that begins before a mark, and not before where it was cut;
         the last one where it is not known which epoch the mark is of."""
@@ -317,7 +321,7 @@ class _Replica:
         return begun[-1] if number is None else begun[0]
 
 
-def _is_named(mark: Mark, lost_by: Epoch) -> bool:
+def _is_named(mark: CommitMark, lost_by: Epoch) -> bool:
     """The mark's line names the topic's id: with the log of another one no broker begins to follow (KIP-516)."""
     return mark.fact.topic_id is not None and lost_by.topic_ids == {mark.fact.topic_id}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.rules.history import PartitionHistory
-from pipelines.rules.leader_epoch import Epoch, State
+from pipelines.rules.history import FactHistory
+from pipelines.rules.leader_epoch import CommittedState, Epoch
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
@@ -42,7 +42,7 @@ class Unclean(NamedTuple):
         return "by a tool or as the last known leader: unclean.leader.election.enable does not allow it"
 
 
-def unclean_election(history: PartitionHistory, epoch: Epoch) -> Unclean | None:
+def unclean_election(history: FactHistory, epoch: Epoch) -> Unclean | None:
     """The unclean election that began an epoch, if one did: by the ISR before, by the controller's mark, or both."""
     stepped = next((step for step in history.steps_to(epoch.number) if is_unclean(*step)), None)
     marks = [
@@ -72,7 +72,7 @@ def _is_mark(fact: Fact) -> bool:
     return not reassigned and (fact.isr is None or set(fact.isr) == {fact.leader})
 
 
-def _begins_recovery(history: PartitionHistory, fact: Fact) -> bool:
+def _begins_recovery(history: FactHistory, fact: Fact) -> bool:
     """Whether a record marks its leader as recovering (KIP-704), and no record of an earlier epoch did so already."""
     if fact.detail != a.RECOVERING:
         return False
@@ -86,7 +86,7 @@ def _begins_recovery(history: PartitionHistory, fact: Fact) -> bool:
     return before is None or before.detail != a.RECOVERING
 
 
-def is_unclean(before: State, after: State) -> bool:
+def is_unclean(before: CommittedState, after: CommittedState) -> bool:
     """A new leader that the ISR of the state directly before does not name.
 
     Left aside: an empty ISR, since a leader may come from the eligible leader replicas then (KIP-966); and a change of
@@ -102,7 +102,7 @@ def is_unclean(before: State, after: State) -> bool:
     return bool(before.isr) and after.leader not in before.isr and after.isr == {after.leader}
 
 
-def elected_in_sync(history: PartitionHistory, epoch: Epoch) -> bool:
+def elected_in_sync(history: FactHistory, epoch: Epoch) -> bool:
     """The ISR directly before the election is known, and names the leader."""
     return any(
         epoch.number > before.leader_epoch and after.leader in before.isr

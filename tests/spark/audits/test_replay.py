@@ -48,7 +48,7 @@ from pipelines.replay.partition_worker import (
 from pipelines.replay.stage import replay_partitions, replayed
 from pipelines.replay.state import State
 from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
-from pipelines.replay.window import WHOLE, CarriedFolds, Window
+from pipelines.replay.window import WHOLE, CarriedFolds, ReplayWindow
 from pipelines.report.figures import COORDINATOR_APIS
 from pipelines.silver.parse import parse
 from schemas import gold, silver
@@ -222,12 +222,12 @@ def test_the_operator_gives_what_a_plain_driver_gives_and_goes_on_from_the_same_
     middle_us = (first_us + last_us) // 2_000_000 * 1_000_000
     brokers = list(premises.contexts.versions)
 
-    def by_operator(ground: Grounds, window: Window) -> dict[str, list[dict[str, Any]]]:
+    def by_operator(ground: Grounds, window: ReplayWindow) -> dict[str, list[dict[str, Any]]]:
         folded = replay_partitions(audited, premises, ground, config.replay, window)
         assert folded is not None
         return collect_tables(folded)
 
-    def plainly(ground: Grounds, window: Window, states: Mapping[Any, bytes]) -> dict[str, list[dict[str, Any]]]:
+    def plainly(ground: Grounds, window: ReplayWindow, states: Mapping[Any, bytes]) -> dict[str, list[dict[str, Any]]]:
         """All events sorted on the driver, and the worker called once."""
         events = frame(audited, timeline(audited, premises, ground, config.replay.evidence_tier_max, window)).toArrow()
         indices = pc.sort_indices(events, [(name, "ascending", "at_start") for name in (*KEY, *ORDER)])
@@ -238,7 +238,7 @@ def test_the_operator_gives_what_a_plain_driver_gives_and_goes_on_from_the_same_
         return rows_by_table((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
 
     with staging(audited) as folder:
-        window = Window(until=dict.fromkeys(brokers, middle_us))
+        window = ReplayWindow(until=dict.fromkeys(brokers, middle_us))
         ground = grounds(audited, premises, window, folder)
         whole = by_operator(ground, window)
         assert comparable(whole) == comparable(plainly(ground, window, {}))
@@ -252,7 +252,7 @@ def test_the_operator_gives_what_a_plain_driver_gives_and_goes_on_from_the_same_
         ]
         files = audited.write_rows(STATE, rows_table(STATE, folds))
         stored = tuple(Stored(audited.path(STATE) / file.path, file.size_bytes) for file in files)
-        window = Window(
+        window = ReplayWindow(
             seals=dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),
             until=dict.fromkeys(brokers, last_us),
             carried=CarriedFolds(stored, pc.scalar(True)),

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import Fact, Parsed
+from pipelines.grammars.record import LineFact, Parsed
 from schemas import silver
 from tests.reading import columns_of
 from tests.spark.mutants.slices import SLICES, Record, Records
@@ -120,7 +120,7 @@ def facts_of(record: Record) -> list[tuple[str, dict[str, object]]]:
     ]
 
 
-def _means_something(fact: Fact) -> bool:
+def _means_something(fact: LineFact) -> bool:
     """The value of a setting is free text: only as a number does a rule go by it."""
     return fact.table != "broker_configs" or bool(_NUMBER.fullmatch(str(columns_of(fact)["value"])))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.broker_names import BrokerName, broker_name, brokers_of_names
 from pipelines.bronze.identity import Hints
-from pipelines.bronze.neighbours import Evidence, evidence, resolve
+from pipelines.bronze.neighbours import FileEvidence, evidence, resolve
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,11 @@ def test_a_name_that_stands_for_a_broker(path: str, name: tuple[str, int] | None
     assert broker_name(path) == name
 
 
-def object_of(name: str, broker: int | None = None, hour: int = 15) -> Evidence:
+def object_of(name: str, broker: int | None = None, hour: int = 15) -> FileEvidence:
     source = None if broker is None else "content"
-    return Evidence(f"/logs/2026-11-20-{hour}/{name}", "server", broker, source, "c" if broker is not None else None)
+    return FileEvidence(
+        f"/logs/2026-11-20-{hour}/{name}", "server", broker, source, "c" if broker is not None else None
+    )
 
 
 def test_an_objects_name_tells_the_broker_where_no_line_does():
@@ -56,17 +58,17 @@ def test_an_object_of_another_broker_does_not_belong_to_the_only_one_that_its_fo
 
 
 def test_brokers_have_the_ids_that_their_pods_names_were_seen_to_have():
-    told = [Evidence(f"/l/kafka-{pod}/server.log", "server", 100 + pod, "content") for pod in (0, 1)]
-    elsewhere = Evidence("/m/kafka-0/kafka-request.log", "kafka-request")
-    another = Evidence("/m/kafka-2/kafka-request.log", "kafka-request")
+    told = [FileEvidence(f"/l/kafka-{pod}/server.log", "server", 100 + pod, "content") for pod in (0, 1)]
+    elsewhere = FileEvidence("/m/kafka-0/kafka-request.log", "kafka-request")
+    another = FileEvidence("/m/kafka-2/kafka-request.log", "kafka-request")
     found = resolve([*told, elsewhere, another])
     assert (found[elsewhere.path].broker_id, found[another.path].broker_id) == (100, None)
 
 
 def test_a_pods_number_alone_is_no_broker():
-    pod = Evidence("/m/kafka-2/kafka-request.log", "kafka-request")
+    pod = FileEvidence("/m/kafka-2/kafka-request.log", "kafka-request")
     assert resolve([pod])[pod.path].broker_id is None
-    told = Evidence("/m/kafka-1/server.log", "server", 1, "content")
+    told = FileEvidence("/m/kafka-1/server.log", "server", 1, "content")
     assert resolve([told, pod])[pod.path].broker_id == 2
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.bronze.identity import Hints, decide, kind_of, kind_of_name
 from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from pipelines.bronze.neighbours import Evidence, evidence, resolve
+from pipelines.bronze.neighbours import FileEvidence, evidence, resolve
 
 PARSE = pattern_layout(KAFKA).parser(ZoneInfo("UTC"))
 CLUSTER_A, CLUSTER_B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
@@ -171,20 +171,20 @@ def test_kind_is_verified_by_content(name: str, loggers: dict[str, int], kind: s
     assert kind_of(name, Counter(loggers)) == kind
 
 
-def server(path: str, broker: int, cluster: str | None = CLUSTER_A, port: int | None = None, **more) -> Evidence:
+def server(path: str, broker: int, cluster: str | None = CLUSTER_A, port: int | None = None, **more) -> FileEvidence:
     listeners = frozenset({f"127.0.0.1:{port or 19092 + broker}"})
-    return Evidence(path, "server", broker, "content", cluster, "3.9.1", "kraft", listeners, **more)
+    return FileEvidence(path, "server", broker, "content", cluster, "3.9.1", "kraft", listeners, **more)
 
 
-def requests(path: str, port: int, cluster: str | None = None) -> Evidence:
-    return Evidence(path, "kafka-request", cluster=cluster, locals=Counter({f"127.0.0.1:{port}": 9}))
+def requests(path: str, port: int, cluster: str | None = None) -> FileEvidence:
+    return FileEvidence(path, "kafka-request", cluster=cluster, locals=Counter({f"127.0.0.1:{port}": 9}))
 
 
-def other(path: str) -> Evidence:
-    return Evidence(path, "log-cleaner")
+def other(path: str) -> FileEvidence:
+    return FileEvidence(path, "log-cleaner")
 
 
-def told(*files: Evidence) -> dict[str, tuple[str, int | None, str | None]]:
+def told(*files: FileEvidence) -> dict[str, tuple[str, int | None, str | None]]:
     return {path: (found.cluster_id, found.broker_id, found.broker_id_source) for path, found in resolve(files).items()}
 
 
@@ -254,9 +254,9 @@ def test_unknown_cluster_among_several_is_said() -> None:
 
 def test_version_before_an_upgrade() -> None:
     old = server("/l/server.log.1", 1, first_us=10)
-    new = Evidence("/l/server.log", "server", 1, "content", CLUSTER_A, "4.0.0", "kraft", first_us=20)
-    between = Evidence("/l/state-change.log.1", "state-change", 1, "content", first_us=15)
-    after = Evidence("/l/state-change.log", "state-change", 1, "content", first_us=25)
+    new = FileEvidence("/l/server.log", "server", 1, "content", CLUSTER_A, "4.0.0", "kraft", first_us=20)
+    between = FileEvidence("/l/state-change.log.1", "state-change", 1, "content", first_us=15)
+    after = FileEvidence("/l/state-change.log", "state-change", 1, "content", first_us=25)
     found = resolve([old, new, between, after])
     assert found["/l/state-change.log.1"].kafka_version == "3.9.1"
     assert found["/l/state-change.log"].kafka_version == "4.0.0"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import Head, Layout
+from pipelines.bronze.layout import Layout, RecordHead
 from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.bronze.reader import records
 from pipelines.bronze.wrapped import STREAMS_MAX, log_records
@@ -60,11 +60,11 @@ def windows(draw: st.DrawFn) -> bytes:
     return b"\n".join(lines[start : start + draw(st.integers(1, 60))]) + b"\n"
 
 
-def plain(content: bytes) -> list[tuple[Head | None, bytes, str | None]]:
+def plain(content: bytes) -> list[tuple[RecordHead | None, bytes, str | None]]:
     return read(list(records([content], layout_named(KAFKA), MIB)), KAFKA)
 
 
-def read(found: list[RawRecord], layout: str) -> list[tuple[Head | None, bytes, str | None]]:
+def read(found: list[RawRecord], layout: str) -> list[tuple[RecordHead | None, bytes, str | None]]:
     parse = layout_named(layout).parser(UTC)
     return [(parse(record.text), record.text, record.problem) for record in found]
 

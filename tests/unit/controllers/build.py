@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.controllers.failover import Failover, failovers
-from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, Ref, RegistrationRow, StateRow
+from pipelines.controllers.failover import FailoverRow, failovers
+from pipelines.kafka.controller_rows import EventRow, LeadershipRow, LineRef, RecordRow, RegistrationRow, StateRow
 from pipelines.kafka.partition_history import history_of
 from pipelines.rules.rule import Case
 
 SECOND = 1_000_000
 
 
-def ref(at: int, file_id: str = "f") -> Ref:
-    return Ref(file_id, at, at)
+def ref(at: int, file_id: str = "f") -> LineRef:
+    return LineRef(file_id, at, at)
 
 
 def state(time_us: int, from_state: str, to_state: str, **values: Any) -> StateRow:
@@ -57,12 +57,12 @@ def handovers(
     records: Sequence[RecordRow] = (),
     serving: Mapping[tuple[int, int], int] | None = None,
     changes: Sequence[LeadershipRow] = (),
-) -> list[Failover]:
+) -> list[FailoverRow]:
     """Fail-overs of the history that rows tell."""
     return failovers(history_of(states, rows, records, changes), states, events, serving)
 
 
-def refs(case: Case) -> list[Ref]:
+def refs(case: Case) -> list[LineRef]:
     """Places of a case's lines, which are numbered by their offsets here."""
     return [ref(line.byte_offset or 0, line.file_id or "") for line in case.evidence]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.base.groups import values_of
 from pipelines.controllers import rows as r
-from pipelines.kafka.controller_rows import ASKED, COMMITTED, EventRow, LeadershipRow, RecordRow, Ref, StateRow
+from pipelines.kafka.controller_rows import ASKED, COMMITTED, EventRow, LeadershipRow, LineRef, RecordRow, StateRow
 from schemas import gold, silver
 from schemas.silver.data_dir import METADATA_RECORDS
 from schemas.table import TableSpec
@@ -22,7 +22,7 @@ OF_PARTITION, OF_CLUSTER = ("c", "t", 0), ("c", "", -1)
 PLACE = {"cluster_id": "c", "broker_id": 1, "file_id": "f", "byte_offset": 5, "line_no": 6, "time": 7}
 HERE = {**PLACE, "topic": "t", "partition": 0}
 METADATA = {"topic": "__cluster_metadata", "partition": 0}
-REF = Ref("f", 5, 6)
+REF = LineRef("f", 5, 6)
 
 
 def decoded(batches: Iterable[pa.RecordBatch]) -> list[tuple[Any, ...]]:
@@ -112,7 +112,7 @@ def test_records_of_the_metadata_log() -> None:
             )
         ],
     )
-    first = RecordRow(7, 1, Ref("f", 5, 9), "t", 0, 10, "id", 2, 3, 4, (2,), (1, 2))
+    first = RecordRow(7, 1, LineRef("f", 5, 9), "t", 0, 10, "id", 2, 3, 4, (2,), (1, 2))
     second = first._replace(offset=11, adding_replicas=(3,))
     assert decoded(r.records(batch, {("c", 8): 5}, {("c", 1): 10})) == [
         (OF_PARTITION, r.RECORD, first._replace(recovering=True, controller_id=5, committed=True)),
@@ -158,12 +158,12 @@ def test_answers_are_counted(batches: list[list[tuple[Any, ...]]]) -> None:
 
 def test_a_cluster_of_which_only_nodes_are_known_has_its_group() -> None:
     node = {name: value for name, value in PLACE.items() if name != "line_no"} | {"node_id": 4}
-    nothing = EventRow(None, None, Ref(None, None, None), None)  # type: ignore[arg-type]
+    nothing = EventRow(None, None, LineRef(None, None, None), None)  # type: ignore[arg-type]
     assert decoded(r.clusters(rows(METADATA_RECORDS, node, node))) == [(OF_CLUSTER, r.CLUSTER, nothing)]
 
 
 def test_fetches_that_were_served() -> None:
     fetch = {**HERE, "leader_epoch": 2, "response_error_code": 0}
     batch = rows(silver.REPLICA_FETCHES, *[{**fetch, "completed_time": time_us} for time_us in (30, 20, 40)])
-    answered = r.Answered(20, 1, Ref(None, None, None), 2, 0, None, 3)  # type: ignore[arg-type]
+    answered = r.AnsweredRequests(20, 1, LineRef(None, None, None), 2, 0, None, 3)  # type: ignore[arg-type]
     assert decoded(r.served(batch)) == [(OF_PARTITION, r.ANSWERED, answered)]

@@ -18,7 +18,7 @@ from pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registra
 from pipelines.controllers.partition_work import of_registrations
 from pipelines.controllers.procedure_steps import OF_ELECTIONS, elections
 from pipelines.kafka.context import Contexts
-from pipelines.kafka.controller_rows import EventRow, LeadershipRow, Ref, StateRow
+from pipelines.kafka.controller_rows import EventRow, LeadershipRow, LineRef, StateRow
 from pipelines.rules.worker import CASES, RESULTS
 from schemas import controllers as c
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
@@ -55,7 +55,7 @@ def of_zk(cluster_id: str = "c") -> list[tuple[str, str, int, str, r.Row]]:
     rows, states, events = zk_failure()
     told: list[Told] = [(r.LEADERSHIP, row) for row in rows]
     told += [(r.PARTITION_STATE, row) for row in states]
-    told.append((r.ANSWERED, r.Answered(11_500, 3, Ref("", 0, 0), 1, 0, None, 4)))
+    told.append((r.ANSWERED, r.AnsweredRequests(11_500, 3, LineRef("", 0, 0), 1, 0, None, 4)))
     of_cluster: list[Told] = [*told[:-1], *[(r.EVENT, row) for row in events]]
     return [(cluster_id, "t", 0, *one) for one in told] + [(cluster_id, *r.OF_CLUSTER, *one) for one in of_cluster]
 
@@ -84,14 +84,14 @@ def test_a_failure_becomes_a_failover_and_two_procedures():
 
 def test_the_same_lines_in_two_files_count_once():
     rows = of_zk()
-    again = [(*key, kind, row._replace(ref=Ref("z", 5, 5))) for *key, kind, row in rows if kind != r.ANSWERED]
+    again = [(*key, kind, row._replace(ref=LineRef("z", 5, 5))) for *key, kind, row in rows if kind != r.ANSWERED]
     assert replayed(zk_plan(), [*rows, *again]) == replayed(zk_plan(), rows)
 
 
 def test_lines_that_are_alike_stay_as_many_as_one_file_has():
     row = line(1000, "controller")
-    twice = [row, row._replace(ref=Ref("a", 1, 1)), row._replace(ref=Ref("a", 2, 2))]
-    assert [one.ref for one in r.once(twice)] == [Ref("a", 1, 1), Ref("a", 2, 2)]
+    twice = [row, row._replace(ref=LineRef("a", 1, 1)), row._replace(ref=LineRef("a", 2, 2))]
+    assert [one.ref for one in r.once(twice)] == [LineRef("a", 1, 1), LineRef("a", 2, 2)]
 
 
 def test_partitions_of_one_election_are_counted_together():
@@ -124,7 +124,7 @@ def test_an_election_has_the_first_instants_of_its_handovers():
 
 
 def test_a_case_has_its_lines():
-    never = state(5000, "NonExistentPartition", "OfflinePartition", ref=Ref("file", 70, 3))
+    never = state(5000, "NonExistentPartition", "OfflinePartition", ref=LineRef("file", 70, 3))
     case = only(replayed(zk_plan(), [("c", "t", 0, r.PARTITION_STATE, never)])[CASES])
     assert (case["rule_id"], case["severity"]) == ("illegal-state-transition", "open")  # a single line may be misread
     assert (case["cluster_id"], case["topic"], case["partition"], case["time_us"]) == ("c", "t", 0, 5000)
@@ -184,7 +184,7 @@ def test_a_leader_that_was_fenced_and_leads_on_in_its_epoch():
 
 def test_nothing_of_two_brokers_is_compared_where_the_cluster_is_unknown():
     one = state(1000, "NewPartition", "OnlinePartition", leader=1, leader_epoch=0)
-    other = one._replace(broker_id=2, time_us=2000, ref=Ref("g", 1, 1))
+    other = one._replace(broker_id=2, time_us=2000, ref=LineRef("g", 1, 1))
     for cluster_id, cases in (("c", 1), (UNKNOWN_CLUSTER, 0)):
         rows = [(cluster_id, "t", 0, r.PARTITION_STATE, row) for row in (one, other)]
         assert len(replayed(ClusterFacts(), rows)[CASES]) == cases

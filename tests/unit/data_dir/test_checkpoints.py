@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.data_dir.checkpoints import leader_epoch_checkpoint, offset_checkpoint
-from pipelines.data_dir.text import Entry
+from pipelines.data_dir.text import CheckpointEntry
 
 TOPIC = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=20)
 OFFSETS = st.dictionaries(st.tuples(TOPIC, st.integers(0, 10**6)), st.integers(0, 2**63 - 1), max_size=8)
@@ -20,15 +20,15 @@ def offsets_file(offsets: dict[tuple[str, int], int]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def offsets(content: bytes) -> list[Entry]:
+def offsets(content: bytes) -> list[CheckpointEntry]:
     return list(offset_checkpoint([content]))
 
 
-def epochs(content: bytes) -> list[Entry]:
+def epochs(content: bytes) -> list[CheckpointEntry]:
     return list(leader_epoch_checkpoint([content]))
 
 
-def problems(entries: list[Entry]) -> list[str]:
+def problems(entries: list[CheckpointEntry]) -> list[str]:
     return [entry.place() for entry in entries if entry.problem]
 
 

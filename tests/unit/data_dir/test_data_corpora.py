@@ -12,8 +12,8 @@ import pytest
 from pipelines.bronze.data_dir_reader import entries
 from pipelines.bronze.source import Source
 from pipelines.data_dir.discover import DataFile, discover_data
-from pipelines.data_dir.metadata_log import LOG, MetadataLog, Step
-from pipelines.data_dir.segments import Batch, SegmentReader
+from pipelines.data_dir.metadata_log import LOG, MetadataChange, MetadataLog
+from pipelines.data_dir.segments import SegmentBatch, SegmentReader
 
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
 
@@ -37,7 +37,7 @@ def files(corpus: str, *kinds: str) -> list[DataFile]:
     return [file for file in discover_data([CORPORA / corpus]) if not kinds or file.kind in kinds]
 
 
-def history(file: DataFile) -> list[Step]:
+def history(file: DataFile) -> list[MetadataChange]:
     log = MetadataLog([file])
     with open(file.path, "rb") as opened:
         reader = SegmentReader(Source(opened).blocks(), with_records=True)
@@ -46,7 +46,7 @@ def history(file: DataFile) -> list[Step]:
     return found
 
 
-def batches(file: DataFile) -> list[Batch]:
+def batches(file: DataFile) -> list[SegmentBatch]:
     with open(file.path, "rb") as opened:
         reader = SegmentReader(Source(opened).blocks())
         found = list(reader.batches())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.data_dir.discover import discover_data, recognise
-from pipelines.data_dir.owner import LogFile, owner
+from pipelines.data_dir.owner import OwnedLog, owner
 
 SEGMENT = "00000000000000000042.log"
 HEX = "7d957f6d4a4247d5b2bdda7337259a7a"
@@ -71,10 +71,10 @@ def test_a_tree(tmp_path: Path) -> None:
 
 
 LOGS = [
-    LogFile("/in/a/b1/logs/server.log", "A", 1),
-    LogFile("/in/a/b2/logs/server.log", "A", 2),
-    LogFile("/in/b/b1/logs/server.log", "B", 1),
-    LogFile("/in/b/b1/logs/gc.log", "unknown", None),
+    OwnedLog("/in/a/b1/logs/server.log", "A", 1),
+    OwnedLog("/in/a/b2/logs/server.log", "A", 2),
+    OwnedLog("/in/b/b1/logs/server.log", "B", 1),
+    OwnedLog("/in/b/b1/logs/gc.log", "unknown", None),
 ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.data_dir import metadata_records as mr
-from pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT, MetadataLog, Step
+from pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT, MetadataChange, MetadataLog
 from pipelines.data_dir.metadata_replay import Change
 from pipelines.data_dir.records import Record
 from pipelines.data_dir.segments import SegmentReader
@@ -34,7 +34,7 @@ def batches(base: int, values: tuple[bytes, ...]) -> bytes:
     return b"".join(batch(base + n, [(None, value)], epoch=4) for n, value in enumerate(values))
 
 
-def steps(*files: tuple[File, bytes]) -> list[Step]:
+def steps(*files: tuple[File, bytes]) -> list[MetadataChange]:
     contents = dict(files)
     log = MetadataLog(list(contents))
     found = []
@@ -99,7 +99,7 @@ def test_changes_round_trip(fields: dict[str, object]) -> None:
     for name, value in fields.items():
         one = INT if name == "leader" else struct.Struct(">b").pack
         encoded[(*tags, "last_known_elr").index(name)] = ints(value) if isinstance(value, tuple) else one(value)
-    assert decoded(change(7, encoded)).message == mr.PartitionChange(7, ID, **fields)
+    assert decoded(change(7, encoded)).message == mr.PartitionChangeRecord(7, ID, **fields)
 
 
 def test_a_record_torn_at_any_byte_is_a_problem() -> None:

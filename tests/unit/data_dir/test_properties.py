@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.data_dir.properties import identity, meta_properties, partition_metadata
-from pipelines.data_dir.text import Entry
+from pipelines.data_dir.text import CheckpointEntry
 
 KRAFT = (
     b"#\n#Fri Nov 20 15:29:33 UTC 2026\nnode.id=1\ndirectory.id=sCTtQZd784vC0epHvaOZNg\nversion=1\n"
@@ -16,11 +16,11 @@ KRAFT = (
 METADATA = b"version: 0\ntopic_id: 9Za0zO_TSsWU_Yh-8h27Jw"
 
 
-def meta(content: bytes) -> list[Entry]:
+def meta(content: bytes) -> list[CheckpointEntry]:
     return list(meta_properties([content]))
 
 
-def problems(entries: list[Entry]) -> list[str]:
+def problems(entries: list[CheckpointEntry]) -> list[str]:
     return [entry.place() for entry in entries if entry.problem]
 
 

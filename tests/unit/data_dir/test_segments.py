@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipelines.data_dir import crc32c as module
 from pipelines.data_dir.records import Malformed, records
-from pipelines.data_dir.segments import Batch, SegmentReader
+from pipelines.data_dir.segments import SegmentBatch, SegmentReader
 from tests.examples import examples
 from tests.unit.data_dir.encoder import batch, crc32c, message, wrapped
 
@@ -16,7 +16,7 @@ BYTES = st.none() | st.binary(max_size=30)
 VALUES = st.lists(st.tuples(BYTES, BYTES), min_size=1, max_size=4)
 
 
-def read(content: bytes, with_records: bool = False, size: int = 1 << 20) -> tuple[list[Batch], SegmentReader]:
+def read(content: bytes, with_records: bool = False, size: int = 1 << 20) -> tuple[list[SegmentBatch], SegmentReader]:
     pieces = [content[start : start + size] for start in range(0, len(content), size)]
     reader = SegmentReader(pieces, with_records)
     return list(reader.batches()), reader

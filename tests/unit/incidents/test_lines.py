@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, Incident
+from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kinds import BY_NAME, KINDS
 from pipelines.incidents.story import can_cause, incidents_of, linked
 from tests.unit.incidents.test_questions import ask, line
@@ -138,7 +138,7 @@ def event(time_s: float, name: str, broker_id: int = 2, **changes: Any) -> dict[
     return row | {"mode": None, "detail": None, "file_id": "f", "byte_offset": int(time_s)} | changes
 
 
-def detected(kind: str, **rows: Any) -> list[Incident]:
+def detected(kind: str, **rows: Any) -> list[LoggedIncident]:
     return [*BY_NAME[kind].detect(Facts(**{"ends": {"c": 1000 * S}} | rows))]
 
 
@@ -233,8 +233,8 @@ def test_the_end_of_a_cluster_is_no_outage() -> None:
 
 def test_a_chain_reads_true() -> None:
     """zk28-faults at 15:28: what was over by then is no cause of what begins; the broker that stands still is."""
-    early = Incident(MINOR, "c", 0, 20 * S, "", broker_ids=(1,), partitions=frozenset({"a-0"}), kind="isr_shrunk")
-    stalled = Incident(MAJOR, "c", 100 * S, 108 * S, "", broker_ids=(2,), kind="broker_stalled")
+    early = LoggedIncident(MINOR, "c", 0, 20 * S, "", broker_ids=(1,), partitions=frozenset({"a-0"}), kind="isr_shrunk")
+    stalled = LoggedIncident(MAJOR, "c", 100 * S, 108 * S, "", broker_ids=(2,), kind="broker_stalled")
     shrunk = replace(stalled, kind="isr_shrunk", start_us=106 * S, by=(2,), partitions=frozenset({"a-0"}))
     under = replace(early, kind="partitions_under_min_isr", start_us=106 * S, end_us=111 * S, broker_ids=())
     assert not can_cause(early, under)
@@ -247,11 +247,11 @@ def test_lines_that_go_with_what_is_told_are_not_told_again() -> None:
         "[RequestSendThread controllerId=1] Controller 1's connection to broker 127.0.0.1:9092 (id: 2) was unsuccessful"
     )
     facts = facts_of("kafka.controller.RequestSendThread", "WARN", [text, text, "[x] another text"])
-    died = Incident(MAJOR, "c", 1_795_176_000 * S, None, "", broker_ids=(2,), kind="broker_died")
+    died = LoggedIncident(MAJOR, "c", 1_795_176_000 * S, None, "", broker_ids=(2,), kind="broker_died")
     assert [incident.figures["lines"] for incident in BY_NAME["also_logged"].detect(facts)] == [2, 1]
     (told,) = BY_NAME["also_logged"].detect(facts, [died])
     assert told.sentence.endswith("[x] another text")
-    early = Incident(MAJOR, "c", 1_795_170_000 * S, 1_795_170_100 * S, "", broker_ids=(2,), kind="broker_died")
+    early = LoggedIncident(MAJOR, "c", 1_795_170_000 * S, 1_795_170_100 * S, "", broker_ids=(2,), kind="broker_died")
     assert len([*BY_NAME["also_logged"].detect(facts, [early])]) == 2
 
 
@@ -266,10 +266,12 @@ def test_no_more_than_five_texts_of_a_day_are_told() -> None:
 
 
 def test_an_episode_without_cause_says_so() -> None:
-    fenced = Incident(MAJOR, "c", 0, S, "It was fenced.", unexplained="Look at it.", by=(2,), kind="broker_fenced")
+    fenced = LoggedIncident(
+        MAJOR, "c", 0, S, "It was fenced.", unexplained="Look at it.", by=(2,), kind="broker_fenced"
+    )
     (alone,) = linked([fenced], {"broker_fenced": ("broker_stalled",)})
     assert (alone.sentence, alone.advice) == ("It was fenced. No line before it explains it.", "Look at it.")
-    stalled = Incident(MAJOR, "c", 0, S, "", broker_ids=(2,), kind="broker_stalled")
+    stalled = LoggedIncident(MAJOR, "c", 0, S, "", broker_ids=(2,), kind="broker_stalled")
     explained = linked([stalled, fenced], {"broker_fenced": ("broker_stalled",)})[1]
     assert (explained.sentence, explained.caused_by) == ("It was fenced.", stalled.incident_id)
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import Incident
-from pipelines.incidents.kinds.slow_replica import Window, episodes, heaviest, slow_replica
+from pipelines.incidents.incident import LoggedIncident
+from pipelines.incidents.kinds.slow_replica import ScoredSeconds, episodes, heaviest, slow_replica
 
 
 def slowly(scores: list[tuple[int, float]], quiet: float) -> list[tuple[int, int]]:
@@ -57,7 +57,7 @@ def row(second: int, replica: int, wait_ms: float, operations: int = 20, **field
     return of_row | waited | {"leader_ids": [1, 3], "topics": ["trades"]} | fields
 
 
-def detect(*rows: dict[str, Any]) -> list[Incident]:
+def detect(*rows: dict[str, Any]) -> list[LoggedIncident]:
     return slow_replica.detect(Facts(waits=rows))
 
 
@@ -77,7 +77,7 @@ def test_a_few_waits_are_no_window() -> None:
 
 
 def test_the_window_is_of_seconds() -> None:
-    assert heaviest([(10, 100.0)], 40.0) == [Window(10, 10, 60.0)]
+    assert heaviest([(10, 100.0)], 40.0) == [ScoredSeconds(10, 10, 60.0)]
 
 
 def test_no_window_reaches_across_a_fault_of_the_replica() -> None:

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Incident
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.story import by_harm, can_cause, incidents_of, linked, roots
 
 S = 1_000_000
 
 
-def incident(kind: str, start_s: float, end_s: float | None = None, **fields: object) -> Incident:
+def incident(kind: str, start_s: float, end_s: float | None = None, **fields: object) -> LoggedIncident:
     end_us = None if end_s is None else int(end_s * S)
-    made = Incident(MAJOR, "c", int(start_s * S), end_us, f"{kind}.", kind=kind)
+    made = LoggedIncident(MAJOR, "c", int(start_s * S), end_us, f"{kind}.", kind=kind)
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
@@ -65,7 +65,7 @@ def test_the_id_does_not_depend_on_the_end() -> None:
 
 
 def test_one_incident_of_one_id() -> None:
-    def detect(facts: Facts) -> list[Incident]:
+    def detect(facts: Facts) -> list[LoggedIncident]:
         return [incident("died", 10, 30), incident("died", 10, 40)]
 
     assert len(incidents_of(Facts(), [Kind("died", "", "", detect)])) == 1

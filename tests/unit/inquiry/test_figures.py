@@ -15,7 +15,7 @@ from pipelines.inquiry.compare import Side
 from pipelines.inquiry.compare import answer as compared
 from pipelines.inquiry.quantiles import QUANTILES, named, quantiles
 from pipelines.inquiry.render import as_json, as_text, cells
-from pipelines.inquiry.replica_logs import FETCHED, FOLLOWS, LEADS, WATERMARK, Mark, ReplicaLog
+from pipelines.inquiry.replica_logs import FETCHED, FOLLOWS, LEADS, WATERMARK, KnownReplicaLog, LogMark
 from pipelines.inquiry.survivors import ALL, Acked, PartitionFacts, answer, loss, merged, survivors
 from pipelines.report.cluster.parts import Step
 from pipelines.report.figures import PHASES
@@ -47,7 +47,7 @@ def test_of_nothing_there_is_no_quantile() -> None:
 # ---------------------------------------------------------------------- survivors
 
 
-def facts(marks: list[Mark], acked: list[Acked], **more: Any) -> PartitionFacts:
+def facts(marks: list[LogMark], acked: list[Acked], **more: Any) -> PartitionFacts:
     given = {
         "cluster_id": "c",
         "topic": "t",
@@ -73,7 +73,7 @@ def batch(start: int, end: int, **more: Any) -> Acked:
 
 
 def test_a_batch_whose_end_no_line_tells_may_hold_more() -> None:
-    known = ReplicaLog(2, ((0, 0),), 5, 5)
+    known = KnownReplicaLog(2, ((0, 0),), 5, 5)
     assert loss(known, [batch(4, 9)]).surely == ((5, 9),)
     assert loss(known, [batch(4, 9)]).beyond is None
     assert loss(known, [batch(7, 8, is_whole=False)]).beyond == 8
@@ -81,20 +81,20 @@ def test_a_batch_whose_end_no_line_tells_may_hold_more() -> None:
 
 
 def test_at_default_levels_high_watermarks_tell_what_is_lost() -> None:
-    watermark = Mark(0, 3, WATERMARK, 1, 50, ROW)
-    marks = [Mark(0, 1, LEADS, 1, 0, ROW), Mark(0, 2, FOLLOWS, 2, 20, ROW), watermark]
+    watermark = LogMark(0, 3, WATERMARK, 1, 50, ROW)
+    marks = [LogMark(0, 1, LEADS, 1, 0, ROW), LogMark(0, 2, FOLLOWS, 2, 20, ROW), watermark]
     told = answer(survivors(facts(marks, [], committed=watermark)), Lines()).sentences
     assert any("What was acknowledged cannot be shown" in sentence for sentence in told)
     assert any("what a high watermark had passed is lost: offsets 20 to 49" in sentence for sentence in told)
 
 
 def test_a_replica_of_which_nothing_is_told_cannot_be_shown() -> None:
-    told = answer(survivors(facts([Mark(0, 1, LEADS, 1, 0, ROW)], [batch(0, 1)])), Lines())
+    told = answer(survivors(facts([LogMark(0, 1, LEADS, 1, 0, ROW)], [batch(0, 1)])), Lines())
     assert "If broker 2 is elected: cannot be shown: no line tells how far its log goes." in told.sentences
 
 
 def test_a_broker_that_the_partition_was_moved_away_from_is_no_candidate() -> None:
-    marks = [Mark(0, 1, LEADS, 1, 0, ROW), Mark(0, 2, FOLLOWS, 3, 20, ROW)]
+    marks = [LogMark(0, 1, LEADS, 1, 0, ROW), LogMark(0, 2, FOLLOWS, 3, 20, ROW)]
     ids = [candidate.log.replica_id for candidate in survivors(facts(marks, [])).candidates]
     assert ids == [1, 2]
     untold = survivors(facts(marks, [], replicas=(), isr=()))
@@ -103,9 +103,9 @@ def test_a_broker_that_the_partition_was_moved_away_from_is_no_candidate() -> No
 
 def test_where_a_release_logs_no_answers_the_leader_s_high_watermark_decides() -> None:
     marks = [
-        Mark(0, 1, LEADS, 1, 0, ROW),
-        Mark(0, 2, FETCHED, 2, 5, ROW, leader=1, offset_max=5),
-        Mark(0, 3, WATERMARK, 1, 8, ROW),
+        LogMark(0, 1, LEADS, 1, 0, ROW),
+        LogMark(0, 2, FETCHED, 2, 5, ROW, leader=1, offset_max=5),
+        LogMark(0, 3, WATERMARK, 1, 8, ROW),
     ]
     unsure = [batch(7, 8, is_sure=False), batch(8, 9, is_sure=False)]
     (_, second) = survivors(facts(marks, unsure)).candidates

@@ -18,8 +18,8 @@ from pipelines.inquiry.replica_logs import (
     TRUNCATED,
     UNSEEN,
     WATERMARK,
-    Mark,
-    ReplicaLog,
+    KnownReplicaLog,
+    LogMark,
     epoch_at,
     history_of_rows,
     replica_logs,
@@ -30,8 +30,8 @@ REPLICAS = (1, 2, 3)
 LINE = {"file_id": "f", "byte_offset": 0, "line_no": 1, "time": 0}
 
 
-def mark(epoch: int, time_us: int, kind: str, replica_id: int, offset: int | None, **more: Any) -> Mark:
-    return Mark(epoch, time_us, kind, replica_id, offset, LINE, **more)
+def mark(epoch: int, time_us: int, kind: str, replica_id: int, offset: int | None, **more: Any) -> LogMark:
+    return LogMark(epoch, time_us, kind, replica_id, offset, LINE, **more)
 
 
 # --------------------------------------------------------------------- the oracle
@@ -47,7 +47,7 @@ class Cluster:
     epoch: int = -1
     leader: int = 1
     clock: int = 0
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[LogMark] = field(default_factory=list)
 
     def tell(self, kind: str, replica: int, offset: int | None, **more: Any) -> None:
         self.clock += 1
@@ -122,7 +122,7 @@ def test_bounds_hold_whatever_happens(steps: list[tuple[Any, ...]], is_complete:
     cluster = play(steps, is_complete)
     logs = replica_logs(cluster.marks)
     for replica, true_log in cluster.logs.items():
-        known = logs.get(replica, ReplicaLog(replica))
+        known = logs.get(replica, KnownReplicaLog(replica))
         assert known.end_min is None or known.end_min <= len(true_log)
         assert known.end_max is None or len(true_log) <= known.end_max
 
@@ -132,7 +132,7 @@ def test_what_is_held_is_of_the_epoch_that_wrote_it(steps: list[tuple[Any, ...]]
     cluster = play(steps, is_complete)
     logs = replica_logs(cluster.marks)
     for replica, true_log in cluster.logs.items():
-        known = logs.get(replica, ReplicaLog(replica))
+        known = logs.get(replica, KnownReplicaLog(replica))
         for epoch in set(true_log):
             held = {offset for offset, of in enumerate(true_log) if of == epoch}
             surely = set(range(*known.surely_held(epoch, 0, 1000)))

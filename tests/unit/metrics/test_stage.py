@@ -13,8 +13,8 @@ import pytest
 from jobs import cli
 from jobs.exit_codes import ExitCode
 from pipelines.base.blobs import unpack
-from pipelines.cluster.premises import STARTING, Life, LogFile, Premises
-from pipelines.kafka.controller_rows import Ref
+from pipelines.cluster.premises import STARTING, LifecycleRow, LogFile, Premises
+from pipelines.kafka.controller_rows import LineRef
 from pipelines.lake.batches import batches_of
 from pipelines.lake.lake import Lake
 from pipelines.metrics.mbeans import REQUEST_TIMES, UNDER_REPLICATED
@@ -77,7 +77,7 @@ def lake(tmp_path: Path) -> Lake:
 @pytest.fixture
 def premises() -> Premises:
     file = LogFile("f", "server.log", "server", "c", 1, BEGIN_US + 5_000_000, BEGIN_US + 125_000_000, True)
-    life = Life("c", 1, BEGIN_US + 5_000_000, Ref("f", 0, 1), STARTING, "kraft", None, None)
+    life = LifecycleRow("c", 1, BEGIN_US + 5_000_000, LineRef("f", 0, 1), STARTING, "kraft", None, None)
     return Premises(files=(file,), lives=(life,))
 
 

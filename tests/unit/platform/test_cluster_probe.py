@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 
 from pipelines.base.errors import EnvironmentProblem
 from pipelines.base.fingerprint import code_version, package_hash
-from pipelines.lake.cluster_probe import Head, _heads, _looker, _require_same, _require_written, _unable, judge
+from pipelines.lake.cluster_probe import FileHead, _heads, _looker, _require_same, _require_written, _unable, judge
 
 
 def _folder(tmp_path: Path) -> Path:
@@ -24,7 +24,7 @@ def _folder(tmp_path: Path) -> Path:
     return folder
 
 
-def _told(folder: Path | None, compared: list[Head], modules: tuple[str, ...] = ("json",)) -> list[dict[str, Any]]:
+def _told(folder: Path | None, compared: list[FileHead], modules: tuple[str, ...] = ("json",)) -> list[dict[str, Any]]:
     return [orjson.loads(text) for text in _looker(folder and str(folder), compared, modules)([0])]
 
 
@@ -93,7 +93,7 @@ def test_a_lake_at_the_same_path_of_another_disk(tmp_path: Path) -> None:
 def test_logs_that_are_others_on_the_executor(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("theirs")
-    told = _told(None, [Head(str(log), 4, "0" * 64)])
+    told = _told(None, [FileHead(str(log), 4, "0" * 64)])
     log.write_text("ours")
     compared = _heads([str(log)])
     with pytest.raises(EnvironmentProblem, match=r"server.log: not the same for executors: another file \(on "):

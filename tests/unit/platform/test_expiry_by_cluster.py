@@ -80,7 +80,7 @@ def root(of_one: Path, tmp_path: Path) -> Path:
     return shutil.copytree(of_one, tmp_path, dirs_exist_ok=True)
 
 
-def planned(root: Path, name: str | None = None) -> expiry.Plan:
+def planned(root: Path, name: str | None = None) -> expiry.ExpiryPlan:
     plan = expiry.plan_expiry(root, DAYS, TODAY, name)
     assert plan is not None
     return plan

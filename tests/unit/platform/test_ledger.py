@@ -12,9 +12,9 @@ from pipelines.base.console import CaptureConsole
 from pipelines.gold.ledger import note_run
 from pipelines.kafka.seals import LATE, NEW, Seal, Start
 from pipelines.lake.lake import Lake
-from pipelines.replay.carried import Plan
+from pipelines.replay.carried import ReplayPlan
 from pipelines.replay.runs import folds_shape, runs_of
-from pipelines.replay.window import Window
+from pipelines.replay.window import ReplayWindow
 from pipelines.rules.incremental import AuditState, judged_by
 from schemas.state import FOLDS, RUNS
 
@@ -27,12 +27,12 @@ def seal(sealed_s: int, since_s: int = 0) -> Seal:
     return Seal(sealed_s * SECOND, sealed_s * SECOND - 5, sealed_s * SECOND - 9, "p", since_s * SECOND)
 
 
-def noted(lake: Lake, plan: Plan, seals: dict[tuple[str, int], Seal], inputs: str, replayed: bool = True) -> None:
+def noted(lake: Lake, plan: ReplayPlan, seals: dict[tuple[str, int], Seal], inputs: str, replayed: bool = True) -> None:
     note_run(lake, plan, seals, "a", "replay-1 grammar-1 s", inputs, JUDGED, replayed)
 
 
-def plan_of(lake: Lake, starts: dict[tuple[str, int], Start]) -> Plan:
-    return Plan(Window(), starts, {EAST: ["y", "x"]}, {EAST: 40 * SECOND}, runs_of(lake))
+def plan_of(lake: Lake, starts: dict[tuple[str, int], Start]) -> ReplayPlan:
+    return ReplayPlan(ReplayWindow(), starts, {EAST: ["y", "x"]}, {EAST: 40 * SECOND}, runs_of(lake))
 
 
 def test_a_run_notes_what_the_next_one_goes_on_with(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_run_of_rules_alone_goes_on_with_the_folds_of_the_one_before(tmp_path:
 
 def test_a_lake_without_logs_has_its_runs_too(tmp_path: Path) -> None:
     lake = Lake(None, tmp_path)
-    noted(lake, Plan(Window(), {}, {}, {}), {}, "")
+    noted(lake, ReplayPlan(ReplayWindow(), {}, {}, {}), {}, "")
     (run,) = runs_of(lake)
     assert (run.number, run.seals, run.file_ids) == (1, {}, frozenset())
     judged = judged_by(lake, 1)

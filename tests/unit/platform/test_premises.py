@@ -26,7 +26,7 @@ from pipelines.cluster.premises import (
 )
 from pipelines.controllers.cluster_facts import active_controllers, facts_from
 from pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
-from pipelines.kafka.controller_rows import EventRow, Ref
+from pipelines.kafka.controller_rows import EventRow, LineRef
 from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
 from pipelines.replay.log_evidence import fencings
 
@@ -150,8 +150,8 @@ def test_the_plan_of_controllers_has_starts_events_and_registrations() -> None:
     facts = facts_from(premises)
     assert facts.events == {
         "c": [
-            EventRow(3, 1, Ref("f", 3, 9), "broker_failed", brokers=(2,)),
-            EventRow(5, 1, Ref("f", 5, 1), "starting"),
+            EventRow(3, 1, LineRef("f", 3, 9), "broker_failed", brokers=(2,)),
+            EventRow(5, 1, LineRef("f", 5, 1), "starting"),
         ]
     }
     assert [event.event for event in facts.topic_events["c", "orders"]] == ["config_changed"]

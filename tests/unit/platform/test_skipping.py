@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.lake.delta_commits import append
-from pipelines.lake.delta_log import DataFile, read_log
+from pipelines.lake.delta_log import LiveFile, read_log
 from pipelines.lake.skipping import files_within
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import create_table
@@ -55,7 +55,7 @@ conditions = st.builds(
 )
 
 
-def stored(folder: Path, *files: list[Row]) -> list[DataFile]:
+def stored(folder: Path, *files: list[Row]) -> list[LiveFile]:
     """Files with the statistics that the lake's own writer gives them, as their table's log tells them."""
     create_table(folder, SPEC)
     added = [file for rows in files for file in write_rows(folder, SPEC, rows_table(SPEC, rows))]
@@ -89,5 +89,5 @@ def test_files_of_other_times_and_brokers_are_left_out(tmp_path: Path):
 
 
 def test_a_file_without_statistics_is_always_read():
-    bare = [DataFile("part-0", 1, None), DataFile("part-1", 1, 1)]
+    bare = [LiveFile("part-0", 1, None), LiveFile("part-1", 1, 1)]
     assert files_within(SPEC.arrow_schema, bare, pc.field("time") >= MOMENT) == bare

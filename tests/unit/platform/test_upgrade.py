@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField
 from pipelines.base.errors import InputError, SchemaMismatch
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
 from pipelines.base.fingerprint import code_version
-from pipelines.kafka.seals import Run
+from pipelines.kafka.seals import StoredRun
 from pipelines.lake import program as lake_program
 from pipelines.lake.commits import stamps_of
 from pipelines.lake.delta_commits import append, no_fence
@@ -93,7 +93,7 @@ def last_stamp(root: Path, spec: TableSpec) -> str | None:
     return next((stamp for _, stamp in stamps_of(root / spec.layer / spec.name)), None)
 
 
-def last_run(root: Path) -> Run:
+def last_run(root: Path) -> StoredRun:
     return runs_of(StoredTables(root))[0]
 
 
@@ -236,7 +236,7 @@ def test_gold_that_differs_is_made_anew_and_the_ledger_says_so_first(tmp_path: P
 
     done = upgrade.upgrade(tmp_path, fence)
     assert any(line.startswith("gold.isr_timeline: made anew from silver, since it differs") for line in done)
-    assert last_run(tmp_path) == Run(4, "", MADE_ANEW)
+    assert last_run(tmp_path) == StoredRun(4, "", MADE_ANEW)
     assert read_log(tmp_path / "gold" / "isr_timeline").schema["fields"][0]["name"] != "isr_was"
     assert order[-1] == MADE_ANEW
 
@@ -266,7 +266,7 @@ def test_cut_off_anywhere_the_next_run_goes_on(tmp_path: Path, commits: int) -> 
         upgrade.upgrade(tmp_path, no_fence)
     assert upgrade.planned(tmp_path) == []
     assert last_stamp(tmp_path, TOPICS) == upgrade.EMPTIED
-    assert last_run(tmp_path) == Run(4, "", MADE_ANEW)
+    assert last_run(tmp_path) == StoredRun(4, "", MADE_ANEW)
     assert {row["table_name"] for row in rows_of(tmp_path, UPGRADES)} >= {"silver.topics", "gold.isr_timeline"}
 
 

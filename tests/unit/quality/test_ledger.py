@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.bronze.quarantine import custody_of
-from pipelines.quality.ledger import BROKERS, DATA, KINDS, LEDGERS, LOGS, DataFile, LogFile, ledgers
+from pipelines.quality.ledger import BROKERS, DATA, KINDS, LEDGERS, LOGS, IngestedDataFile, IngestedLogFile, ledgers
 from pipelines.quality.measure import Measured
 
-FILE = LogFile("f", "a/server.log", "server", "c", 1, line_count=12, record_count=10, first_us=1_000, last_us=9_000)
+FILE = IngestedLogFile(
+    "f", "a/server.log", "server", "c", 1, line_count=12, record_count=10, first_us=1_000, last_us=9_000
+)
 LINES = Measured("bronze.log_lines", "f", 10, line_count=12, first_line=1)
 COUNTS = Measured("silver.line_counts", "f", 3, first_us=1_000, last_us=9_000, line_count=10, unparsed=1)
 
@@ -61,7 +63,7 @@ def test_a_log_without_records_owes_nothing() -> None:
 
 
 def test_rows_of_a_file_of_a_data_directory() -> None:
-    files = [DataFile("d", "replication-offset-checkpoint", 2)]
+    files = [IngestedDataFile("d", "replication-offset-checkpoint", 2)]
     rows = [Measured("silver.checkpoints", "d", 2)]
     assert broken(DATA, made(DATA, rows, data=files)) == []
     assert broken(DATA, made(DATA, [], data=files)) == ["stored_rows"]

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.kafka.seals import LATE, Run, Seal, starts
+from pipelines.kafka.seals import LATE, Seal, StoredRun, starts
 from pipelines.kafka.versions import rules_for
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
@@ -279,7 +279,7 @@ def hour_by_hour(history: Sequence[Event], ends_us: Sequence[int], version: str)
     """
     final: list[Any] = []
     left: dict[int, Sealed] = {}
-    runs: list[Run] = []
+    runs: list[StoredRun] = []
     went_back = known_until_us = 0
     for number, end_us in enumerate(ends_us):
         told = as_of(history, end_us)
@@ -305,7 +305,7 @@ def hour_by_hour(history: Sequence[Event], ends_us: Sequence[int], version: str)
             final += fold.observe(event)
         left[number] = Sealed(fold.freeze(), evidence, len(final))
         seal = Seal(sealed_us, sealed_us, sealed_us, "same", since_us)
-        runs.insert(0, Run(number, f"run {number}", "same", folds_run=number, seals={BROKER: seal}))
+        runs.insert(0, StoredRun(number, f"run {number}", "same", folds_run=number, seals={BROKER: seal}))
         known_until_us = end_us
     raise AssertionError("no run")
 

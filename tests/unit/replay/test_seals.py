@@ -21,9 +21,11 @@ def seal(sealed_s: int, premises: str = "same", since_s: int | None = None) -> s
     return s.Seal(sealed_s * SECOND, sealed_s * SECOND - 5, sealed_s * SECOND, premises, since_us)
 
 
-def run(number: int, *seals: tuple[s.Broker, s.Seal], components: str = "c", late: s.Broker | None = None) -> s.Run:
+def run(
+    number: int, *seals: tuple[s.Broker, s.Seal], components: str = "c", late: s.Broker | None = None
+) -> s.StoredRun:
     back = {} if late is None else {late: dict(seals)[late].since_us}
-    return s.Run(number, f"run{number}", components, folds_run=number, seals=dict(seals), late=back)
+    return s.StoredRun(number, f"run{number}", components, folds_run=number, seals=dict(seals), late=back)
 
 
 #: Runs after each of three hours, the newest first.
@@ -31,7 +33,7 @@ HOURS = [run(hour, (ONE, seal(hour * 3600 - 60)), (TWO, seal(hour * 3600 - 60)))
 
 
 def start(
-    earliest_s: int | None, runs: list[s.Run] = HOURS, components: str = "c", there: Container[int] | None = None
+    earliest_s: int | None, runs: list[s.StoredRun] = HOURS, components: str = "c", there: Container[int] | None = None
 ) -> s.Start:
     earliest = {} if earliest_s is None else {ONE: earliest_s * SECOND}
     return s.starts([ONE], runs, components, earliest, lambda broker, before_us: "same", LAG, there=there)[ONE]
@@ -127,7 +129,7 @@ def test_where_days_were_dropped_is_the_beginning():
 DAY = 86_400
 
 
-def days(*sealed_s: int, late: int | None = None) -> list[s.Run]:
+def days(*sealed_s: int, late: int | None = None) -> list[s.StoredRun]:
     """Runs of a cluster, the newest first; one of them, by its number, went back behind what the others had."""
     return [
         run(number, (ONE, seal(at, since_s=0 if number == late else None)), late=ONE if number == late else None)

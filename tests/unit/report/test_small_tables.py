@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipelines.base.arrow_rows import dicts
 from pipelines.lake.reader import LakeReader
 from pipelines.report import small_tables as small
-from pipelines.report.small_tables import Bounds, singled_out
+from pipelines.report.small_tables import WindowBounds, singled_out
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.bronze import LOG_FILES, LOG_LINES
 from schemas.gold import COVERAGE, HOLES, REPLICA_BLAME
@@ -20,7 +20,7 @@ from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
 from schemas.table import TableSpec
 from tests.unit.report.rows import Row, at, blame_interval, covered, found
 
-ALWAYS = Bounds(None, None)
+ALWAYS = WindowBounds(None, None)
 
 
 def stored(spec: TableSpec, rows: list[Row]) -> list[Row]:
@@ -39,7 +39,7 @@ def asked(statement: str, *tables: tuple[TableSpec, list[Row]], **parameters: ob
     return reader.rows(statement, cluster=None, **parameters)
 
 
-def findings(rows: list[Row], window: Bounds, most: int = 1000) -> list[Row]:
+def findings(rows: list[Row], window: WindowBounds, most: int = 1000) -> list[Row]:
     return asked(small.FINDINGS, (VIOLATIONS, rows), most=most, **window.parameters)
 
 
@@ -58,7 +58,7 @@ def test_of_many_findings_every_rule_has_some() -> None:
 
 
 def test_a_window_has_its_beginning_and_not_its_end() -> None:
-    window = Bounds(micros(1000), micros(2000))
+    window = WindowBounds(micros(1000), micros(2000))
     rows = [
         {**found(number), "time": time} for number, time in enumerate((at(999), at(1000), at(1999), at(2000), None))
     ]
@@ -71,7 +71,7 @@ def test_a_hole_is_of_each_window_that_it_may_reach_into() -> None:
     def is_inside(since: int | None, until: int | None) -> bool:
         times = {"since_time": None if since is None else at(since), "until_time": None if until is None else at(until)}
         hole = {"cluster_id": "c", "broker_id": 1, "kind": "server", "reason": "not_read", "message": "m", **times}
-        (row,) = asked(small.HOLES, (HOLES, [hole]), **Bounds(micros(1000), micros(2000)).parameters)
+        (row,) = asked(small.HOLES, (HOLES, [hole]), **WindowBounds(micros(1000), micros(2000)).parameters)
         return bool(row["is_inside"])
 
     spans = [(None, 999), (None, 1000), (1999, None), (2000, None), (None, None), (900, 2100)]
@@ -82,7 +82,9 @@ def test_who_stood_out_in_an_interval_of_the_window() -> None:
     intervals = [blame_interval(1, at(0), True), blame_interval(2, at(0), False), blame_interval(3, at(60_000), True)]
     rows = stored(REPLICA_BLAME, intervals)
     assert {node[1] for nodes in singled_out(rows, ALWAYS).values() for node in nodes} == {1, 3}
-    assert {node[1] for nodes in singled_out(rows, Bounds(None, micros(60_000))).values() for node in nodes} == {1}
+    assert {node[1] for nodes in singled_out(rows, WindowBounds(None, micros(60_000))).values() for node in nodes} == {
+        1
+    }
 
 
 def test_evidence_of_a_broker_is_typed_and_of_its_level() -> None:

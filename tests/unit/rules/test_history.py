@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 from tests.unit.rules.facts import fact
@@ -12,8 +12,8 @@ from tests.unit.rules.facts import fact
 SECOND = 1_000_000
 
 
-def history(*facts: Fact, version: str = "3.9.1") -> PartitionHistory:
-    closed = PartitionHistory(lambda broker_id, time_us: version)
+def history(*facts: Fact, version: str = "3.9.1") -> FactHistory:
+    closed = FactHistory(lambda broker_id, time_us: version)
     for line in facts:
         closed.add(line)
     closed.close()

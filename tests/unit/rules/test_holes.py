@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 
 from pipelines.bronze.unread_files import is_lost, lost_files
 from pipelines.cluster import rows as pr
-from pipelines.cluster.premises import REQUEST_FILE, SHUTTING_DOWN, FetchEnd, FetchRun, Life, LogFile, premises_of
-from pipelines.kafka.controller_rows import Ref
+from pipelines.cluster.premises import (
+    REQUEST_FILE,
+    SHUTTING_DOWN,
+    FetchEnd,
+    FetchRun,
+    LifecycleRow,
+    LogFile,
+    premises_of,
+)
+from pipelines.kafka.controller_rows import LineRef
 from pipelines.rules.holes import Hole, holes_of_requests, without_request_log
 from pipelines.rules.unread import Nul, holes_of_files, holes_of_nuls
 from schemas import silver
@@ -61,7 +69,7 @@ def requests(broker_id: int, first_us: int, last_us: int, kind: str = REQUEST_FI
 def found(
     *batches: Sequence[dict[str, object]],
     files: Sequence[LogFile] = (),
-    lives: Sequence[Life] = (),
+    lives: Sequence[LifecycleRow] = (),
     ends: Sequence[FetchEnd] = (),
 ) -> list[What]:
     return what(holes_of_requests(files, lives, runs(*batches), ends))
@@ -121,7 +129,7 @@ def test_a_log_that_ends_while_broker_and_follower_go_on_ends_early() -> None:
     assert found(rows, files=files) == []
     assert found(rows, files=[files[0], *follower]) == []
     # A broker that shuts down answers no more.
-    ending = Life("c", 1, 51 * SECOND_US, Ref("f", 0, 1), SHUTTING_DOWN, None, None, None)
+    ending = LifecycleRow("c", 1, 51 * SECOND_US, LineRef("f", 0, 1), SHUTTING_DOWN, None, None, None)
     assert found(rows, files=[*files, *follower], lives=[ending]) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit
 from pipelines.rules.proofs.lone_lines import lone_lines
 from pipelines.rules.registry import BY_ID
@@ -26,7 +26,7 @@ def severities(*facts: Fact) -> list[str]:
 
 
 def lone(*facts: Fact) -> list[Fact]:
-    history = PartitionHistory()
+    history = FactHistory()
     for one in sorted(facts, key=lambda each: each.time_us):
         history.add(one)
     return list(lone_lines(history).lines)

@@ -6,7 +6,7 @@ import pickle
 from dataclasses import replace
 
 from pipelines.rules.guarantees import replica_files
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Settings
 from schemas import audit_facts as a
@@ -389,8 +389,8 @@ def test_a_million_answers_take_no_memory() -> None:
     assert (case.offset_start, case.offset_end, case.records) == (100, 100_100, 100_000)
 
 
-def _history(facts: list[Fact]) -> PartitionHistory:
-    history = PartitionHistory()
+def _history(facts: list[Fact]) -> FactHistory:
+    history = FactHistory()
     for one in facts:
         history.add(one)
     history.close()

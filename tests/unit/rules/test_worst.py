@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipelines.base.blobs import rows_by_table
 from pipelines.kafka.context import Contexts
 from pipelines.rules.findings import counted, results_of
-from pipelines.rules.history import PartitionHistory
+from pipelines.rules.history import FactHistory
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings
 from pipelines.rules.worker import CASES, LEFT_OUT, RESULTS, auditor
@@ -26,7 +26,7 @@ NAMES = ("cluster_id", "topic", "partition", *Fact._fields)
 class _Finds:
     """A case per answer; every tenth is a violation, shown by lines of two brokers."""
 
-    def __init__(self, history: PartitionHistory, settings: Settings) -> None:
+    def __init__(self, history: FactHistory, settings: Settings) -> None:
         self.checked = 0
 
     def observe(self, fact: Fact) -> list[Case]:

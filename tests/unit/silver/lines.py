@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from pipelines.grammars.record import Parsed, Record
+from pipelines.grammars.record import LogRecord, Parsed
 from pipelines.grammars.text_log import parse_text
 
 #: 2026-11-20T15:29:00.397Z
@@ -13,7 +13,7 @@ Row = tuple[str, dict[str, Any]]
 
 
 def parse(logger: str, message: str, level: str = "INFO") -> Parsed:
-    return parse_text(Record("server", TIME_US, level, logger, message))
+    return parse_text(LogRecord("server", TIME_US, level, logger, message))
 
 
 def facts(logger: str, message: str) -> list[Row]:

@@ -18,7 +18,7 @@ from pipelines.bronze.layouts import patterns
 from pipelines.bronze.layouts.structured import layout_of_name
 from pipelines.bronze.reader import records
 from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import UNPARSED, Fact, Record
+from pipelines.grammars.record import UNPARSED, LineFact, LogRecord
 from pipelines.grammars.request_log import parse_request
 from tests.examples import examples
 from tests.reading import columns_of
@@ -85,13 +85,13 @@ values = st.one_of(
 )
 
 
-def facts(line: str) -> tuple[Fact, ...] | None:
+def facts(line: str) -> tuple[LineFact, ...] | None:
     """Facts of a request's line; None if it is not read."""
     read = parse_request(record(line))
     return None if read.outcome == UNPARSED else read.facts
 
 
-def honest(given: tuple[Fact, ...]) -> list[tuple[str, dict[str, Any]]]:
+def honest(given: tuple[LineFact, ...]) -> list[tuple[str, dict[str, Any]]]:
     return [
         (fact.table, {name: value for name, value in columns_of(fact).items() if name not in CHOSEN}) for fact in given
     ]
@@ -122,7 +122,7 @@ def test_a_client_id_in_text_changes_nothing_else_or_the_line_is_not_read(line: 
     assert read is None or honest(read) == honest(before)
 
 
-def told(content: str, layout: Layout = KAFKA) -> list[Fact]:
+def told(content: str, layout: Layout = KAFKA) -> list[LineFact]:
     """All facts that lines give."""
     parse, found = layout.parser(UTC), []
     for raw in records([content.encode(errors="surrogatepass")], layout, MIB):
@@ -167,7 +167,7 @@ def test_a_groups_id_is_no_partition() -> None:
 
 def test_carriers_are_read_as_lines_without_facts() -> None:
     for level, text, logger in CARRIERS[:-1]:
-        assert Record("server", 1, level, logger, text) is not None
+        assert LogRecord("server", 1, level, logger, text) is not None
         assert parse_record("server", 1, level, logger, None, text.format("g")).outcome in ("known", "unparsed")
 
 

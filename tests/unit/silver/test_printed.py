@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.grammars.printed import STATES, fields, items, mapping, partitions
-from pipelines.grammars.record import UNPARSED, Record
+from pipelines.grammars.record import UNPARSED, LogRecord
 from pipelines.grammars.states import partition_state
 from pipelines.grammars.text_log import parse_text
 from pipelines.grammars.values import ints, option
@@ -85,8 +85,8 @@ def test_a_state_is_read_wholly_or_not_at_all(before: str, after: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         partition_state(text)
     line = "[Broker id=1] Received LeaderAndIsr request {} correlation id 1 from controller 2 epoch 1 for partition t-0"
-    assert parse_text(Record("state-change", 0, "TRACE", "state.change.logger", line.format(OLD))).facts
-    parsed = parse_text(Record("state-change", 0, "TRACE", "state.change.logger", line.format(text)))
+    assert parse_text(LogRecord("state-change", 0, "TRACE", "state.change.logger", line.format(OLD))).facts
+    parsed = parse_text(LogRecord("state-change", 0, "TRACE", "state.change.logger", line.format(text)))
     assert parsed.outcome == UNPARSED
     assert not parsed.facts
 
@@ -97,7 +97,7 @@ def test_the_two_partitions_of_a_line_must_be_one() -> None:
         "isr=[1], zkVersion=0, replicas=[1], addingReplicas=[], removingReplicas=[], isNew=true)"
     )
     line = f"[Controller id=1 epoch=1] Sending become-leader LeaderAndIsr request {state} to broker 1 for partition "
-    record = Record("state-change", 0, "TRACE", "state.change.logger", line)
+    record = LogRecord("state-change", 0, "TRACE", "state.change.logger", line)
     assert parse_text(record._replace(message=line + "t-0")).facts
     assert parse_text(record._replace(message=line + "t-1")).outcome == UNPARSED
 

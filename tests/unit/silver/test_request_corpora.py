@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipelines.grammars.coordinator_bodies import COLUMNS
-from pipelines.grammars.record import KNOWN, TYPED, Record
+from pipelines.grammars.record import KNOWN, TYPED, LogRecord
 from pipelines.grammars.request_log import parse_request
 from tests.reading import columns_of
 from tests.unit.silver.printed import as_text
@@ -54,7 +54,7 @@ pytestmark = [
 ]
 
 
-def records(corpus: str, naming: str = "") -> Iterator[Record]:
+def records(corpus: str, naming: str = "") -> Iterator[LogRecord]:
     """Records of a corpus; only those that have a pattern near their beginning, where one is given."""
     wanted = re.compile(naming)
     for path in sorted((CORPORA / corpus).glob("broker-*/logs/kafka-request.log*.gz")):
@@ -78,7 +78,7 @@ def test_every_record_is_read(corpus: str):
 
 @pytest.mark.parametrize("corpus", each(corpus for corpus in RECORDS if corpus.startswith("m-")))
 def test_a_line_of_each_api_says_what_it_has_or_nothing(corpus: str):
-    lines: dict[str, Record] = {}
+    lines: dict[str, LogRecord] = {}
     for read in records(corpus):
         found = _API.search(read.message)
         if found is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.grammars.record import TYPED, Record
+from pipelines.grammars.record import TYPED, LogRecord
 from pipelines.grammars.request_log import parse_request
 from tests.reading import columns_of
 from tests.unit.silver import coordinator_lines, request_lines
@@ -21,7 +21,7 @@ LINES = {
 }
 
 
-def rows(read: Record) -> list[tuple[str, dict[str, Any]]]:
+def rows(read: LogRecord) -> list[tuple[str, dict[str, Any]]]:
     """What a record says in either form: without what only one of them prints."""
     result = parse_request(read)
     assert result.outcome == TYPED, result.problem

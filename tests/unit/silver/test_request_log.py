@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
 from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.reading import columns_of
@@ -20,11 +20,13 @@ from tests.unit.silver import request_lines as lines
 _LINE = re.compile(r"\[(.{19}),(\d{3})\] (\w+) (.*) \((.*?)\)", re.DOTALL)
 
 
-def record(line: str) -> Record:
+def record(line: str) -> LogRecord:
     match = _LINE.fullmatch(line)
     assert match is not None
     at = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-    return Record("kafka-request", int(at.timestamp()) * 1_000_000 + int(match[2]) * 1000, match[3], match[5], match[4])
+    return LogRecord(
+        "kafka-request", int(at.timestamp()) * 1_000_000 + int(match[2]) * 1000, match[3], match[5], match[4]
+    )
 
 
 def parsed(line: str) -> Parsed:
@@ -140,19 +142,19 @@ def test_a_line_cut_in_the_middle_is_said_to_be_bad_json():
 
 def test_the_text_form_of_older_versions_is_told_apart():
     result = parse_request(
-        Record("kafka-request", 0, "DEBUG", "kafka.request.logger", "Completed request:RequestHeader(")
+        LogRecord("kafka-request", 0, "DEBUG", "kafka.request.logger", "Completed request:RequestHeader(")
     )
     assert (result.template, result.outcome) == ("request.completed_text", UNPARSED)
 
 
 def test_trace_lines_that_say_nothing_more_are_known():
     line = "Handling request:RequestHeader(apiKey=PRODUCE) from connection 1"
-    assert parse_request(Record("kafka-request", 0, "TRACE", "kafka.request.logger", line)).outcome == KNOWN
+    assert parse_request(LogRecord("kafka-request", 0, "TRACE", "kafka.request.logger", line)).outcome == KNOWN
 
 
 @given(st.text())
 def test_nothing_raises(text: str):
-    assert parse_request(Record("kafka-request", 0, "DEBUG", "kafka.request.logger", "Completed request:{" + text))
+    assert parse_request(LogRecord("kafka-request", 0, "DEBUG", "kafka.request.logger", "Completed request:{" + text))
 
 
 values = st.recursive(
@@ -173,7 +175,7 @@ def test_json_of_another_shape_is_unparsed_or_typed_but_never_raises(line: str, 
         return
     result = parse_request(record(line)._replace(message="Completed request:" + changed))
     assert result.outcome in (TYPED, UNPARSED)
-    assert all(isinstance(fact, Fact) for fact in result.facts)
+    assert all(isinstance(fact, LineFact) for fact in result.facts)
 
 
 HALVES = st.sampled_from([r"\ud800", r"\uDFFF", r"\ud83d\ud83d", r"\\\ud800", r"\udc00\ud800"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.grammars.record import TYPED, UNPARSED, Parsed, Record
+from pipelines.grammars.record import TYPED, UNPARSED, LogRecord, Parsed
 from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.reading import columns_of
@@ -40,7 +40,9 @@ END_10 = (
 
 
 def parse(text: str) -> Parsed:
-    return parse_request(Record("kafka-request", 10**15, "DEBUG", "kafka.request.logger", "Completed request:" + text))
+    return parse_request(
+        LogRecord("kafka-request", 10**15, "DEBUG", "kafka.request.logger", "Completed request:" + text)
+    )
 
 
 def row(text: str, table: str = "requests") -> dict[str, Any]:

@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from pipelines.grammars import request_line
 from pipelines.grammars.body_shapes import Body, body_of_any_version
-from pipelines.grammars.record import TYPED, UNPARSED, Parsed, Record
+from pipelines.grammars.record import TYPED, UNPARSED, LogRecord, Parsed
 from pipelines.grammars.request_log import parse_request
 from schemas.silver import BY_NAME
 from tests.reading import columns_of
@@ -151,7 +151,7 @@ def unfit(parsed: Parsed) -> bool:
     return False
 
 
-def problems_of(read: Record, tokens_max: int = TOKENS_MAX) -> Iterator[str]:
+def problems_of(read: LogRecord, tokens_max: int = TOKENS_MAX) -> Iterator[str]:
     original = parse_request(read)
     assert original.outcome == TYPED, original
     whole = leaves(original)

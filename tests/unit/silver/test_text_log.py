@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, Str
 
 from pipelines.grammars.grammar import Grammar, Template, context_of, literal_prefix, simple_name
 from pipelines.grammars.printed import partitions
-from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, Fact, Parsed, Record
+from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
 from pipelines.grammars.templates import TEMPLATES
 from pipelines.grammars.text_log import MAX_MASKED, mask, parse_text
 from pipelines.grammars.values import partition_of
@@ -27,7 +27,7 @@ def texts(pattern: str) -> st.SearchStrategy[str]:
     return st.from_regex(re.compile(pattern, re.ASCII), fullmatch=True)
 
 
-def assert_fits(fact: Fact) -> None:
+def assert_fits(fact: LineFact) -> None:
     """A fact has only columns of its table, the required ones, and values of their types."""
     columns = {field.name: field for field in BY_NAME[fact.table].columns if field.name not in SOURCE_NAMES}
     assert set(fact.row) <= set(columns), fact
@@ -188,11 +188,11 @@ def test_a_prefix_that_names_no_partition_is_a_problem() -> None:
 
 
 def test_a_grammar_never_raises() -> None:
-    def broken(*_: object) -> tuple[Fact, ...]:
+    def broken(*_: object) -> tuple[LineFact, ...]:
         raise RuntimeError("broken")
 
     grammar = Grammar([Template("a.b", r"text .*", "nowhere", broken, ("X",))])
-    parsed = grammar.parse(Record("server", 0, "INFO", "X", "text 1"))
+    parsed = grammar.parse(LogRecord("server", 0, "INFO", "X", "text 1"))
     assert parsed is not None
     assert (parsed.outcome, parsed.problem) == (UNPARSED, "a.b: broken")
 
@@ -243,7 +243,7 @@ def test_masks_of_values_in_a_row_are_idempotent(message: str) -> None:
 @examples(300)
 @given(st.sampled_from(LOGGERS) | st.text(max_size=40), st.text(max_size=300))
 def test_any_text_is_parsed(logger: str, message: str) -> None:
-    assert_sound(parse_text(Record("server", 0, "INFO", logger, message)))
+    assert_sound(parse_text(LogRecord("server", 0, "INFO", logger, message)))
 
 
 @examples(300)
@@ -269,7 +269,7 @@ def fits_its_table(data: st.DataObject) -> None:
         )
     )
     text = data.draw(texts(template.pattern))
-    parsed = parse_text(Record("server", 0, "INFO", logger, prefix + text))
+    parsed = parse_text(LogRecord("server", 0, "INFO", logger, prefix + text))
     assert_sound(parsed)
 
 

@@ -14,14 +14,14 @@ import orjson
 import pytest
 
 from pipelines.grammars import printed, text_log, values
-from pipelines.grammars.record import KNOWN, TYPED, Fact, Parsed, Record
+from pipelines.grammars.record import KNOWN, TYPED, LineFact, LogRecord, Parsed
 from pipelines.grammars.text_log import parse_text
 from tests.reading import columns_of
 from tests.unit.silver.token_edits import Edit, edits, named_values, wrong
 
 SAMPLE = Path(__file__).parents[2] / "data" / "text_lines.jsonl.gz"
 LINES = [orjson.loads(line) for line in gzip.decompress(SAMPLE.read_bytes()).splitlines()]
-RECORDS = [Record(**{key: value for key, value in line.items() if key != "version"}) for line in LINES]
+RECORDS = [LogRecord(**{key: value for key, value in line.items() if key != "version"}) for line in LINES]
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def _no_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_log, "mask", lambda message: "")
 
 
-def _is_another_value(edit: Edit, before: tuple[Fact, ...], after: Parsed) -> bool:
+def _is_another_value(edit: Edit, before: tuple[LineFact, ...], after: Parsed) -> bool:
     """Changes that make another line of Kafka's, whose facts differ in a way that `wrong` does not see."""
     if edit.before in (",", ":") and not edit.after:
         return True  # two names become one: a-0,b-1 is a list, a-0b-1 partition 1 of the topic a-0b
@@ -46,11 +46,11 @@ def _is_another_value(edit: Edit, before: tuple[Fact, ...], after: Parsed) -> bo
     return bool(columns) and columns <= allowed
 
 
-def _differing(old: Fact, new: Fact) -> Iterator[str]:
+def _differing(old: LineFact, new: LineFact) -> Iterator[str]:
     yield from (name for name, value in columns_of(old).items() if value != columns_of(new)[name])
 
 
-def problems(record: Record) -> list[str]:
+def problems(record: LogRecord) -> list[str]:
     """What is wrong with the facts of a record's edits."""
     before = parse_text(record).facts
     text, newline, rest = record.message.partition("\n")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.grammars.grammar import NO_CONTEXT, Context
-from pipelines.grammars.record import Record
+from pipelines.grammars.grammar import NO_CONTEXT, LogIdent
+from pipelines.grammars.record import LogRecord
 from pipelines.grammars.templates import TEMPLATES
 from pipelines.grammars.typed import TP, logged, typed
 
-RECORD = Record("server", 0, "INFO", "kafka.cluster.Partition", "")
+RECORD = LogRecord("server", 0, "INFO", "kafka.cluster.Partition", "")
 
 
 def _plan_of(facts: Any) -> Any:
@@ -51,7 +51,7 @@ def test_the_prefix_names_the_partition_where_the_text_does_not() -> None:
     facts = typed("truncations", source="log")
     match = re.fullmatch(r"Truncating to offset (?P<offset>\d+)", "Truncating to offset 5")
     assert match is not None
-    (fact,) = facts(match, Context("t", 2), RECORD)
+    (fact,) = facts(match, LogIdent("t", 2), RECORD)
     assert (fact.row["topic"], fact.row["partition"], fact.row["offset"]) == ("t", 2, 5)
     with pytest.raises(ValueError, match="prefix names no partition"):
         facts(match, NO_CONTEXT, RECORD)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pipelines.grammars.record import Fact, Parsed
+from pipelines.grammars.record import LineFact, Parsed
 from tests.reading import columns_of
 
 _TOKEN = re.compile(r"[A-Za-z_]+|\d+|\s|.", re.ASCII | re.DOTALL)
@@ -67,7 +67,7 @@ def named_values(text: str) -> Iterator[tuple[str, int, int]]:
         yield _COLUMNS[match[1] or match[2]], match.start(3), match.end(3)
 
 
-def wrong(edit: Edit, before: tuple[Fact, ...], after: Parsed) -> str | None:
+def wrong(edit: Edit, before: tuple[LineFact, ...], after: Parsed) -> str | None:
     """What is wrong with an edited line's facts; None if they are the same, or tell the edit, or there are none."""
     if not after.facts:
         return None

@@ -15,7 +15,7 @@ import pytest
 
 from pipelines.base.errors import InputError, LakeBusy, LeaseLost
 from pipelines.lake import lease as lake_lease
-from pipelines.lake.lease import Lease, Term, leased, newest_term
+from pipelines.lake.lease import Lease, LeaseTerm, leased, newest_term
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from tests.unit.storage.stores import root  # noqa: F401
@@ -127,7 +127,7 @@ def test_a_number_that_was_removed_and_put_again_is_no_lease(root: Place, monkey
     store_of(root).make_folder(root / "_highwater" / "lease")
     seen = [None, *[newest_term] * 9]
 
-    def newest(lake: Place) -> Term | None:
+    def newest(lake: Place) -> LeaseTerm | None:
         ask = seen.pop(0)
         return ask and ask(lake)
 

@@ -9,7 +9,7 @@ from pipelines.replay.truncation import (
     UNDEFINED_OFFSET,
     EpochEnd,
     OffsetOutOfRange,
-    OutOfRange,
+    OutOfRangeReset,
     Truncation,
     diverging_epoch,
     end_offset_for,
@@ -172,23 +172,23 @@ def a_fetch_from_before_the_log_is_out_of_range_whatever_its_epoch(rules: Rules)
         return "out of range"
 
 
-@TABLE.scenario(f"{FETCHER}.testFollowerFetchOutOfRangeHigh", OutOfRange(4, 4))
+@TABLE.scenario(f"{FETCHER}.testFollowerFetchOutOfRangeHigh", OutOfRangeReset(4, 4))
 def a_follower_ahead_of_its_leader_truncates_where_unclean_election_is_allowed(rules: Rules) -> object:
     return out_of_range(rules, 6, leader_start_offset=0, leader_end_offset=4, unclean_election=True)
 
 
-@TABLE.scenario("ReplicaFetcherThread (KAFKA-3410)", OutOfRange(6, None, fatal=True), until="2.0.1")
-@TABLE.scenario(f"{FETCHER}.testFollowerFetchOutOfRangeHigh (KAFKA-7414)", OutOfRange(4, 4), since="2.0.1")
+@TABLE.scenario("ReplicaFetcherThread (KAFKA-3410)", OutOfRangeReset(6, None, fatal=True), until="2.0.1")
+@TABLE.scenario(f"{FETCHER}.testFollowerFetchOutOfRangeHigh (KAFKA-7414)", OutOfRangeReset(4, 4), since="2.0.1")
 def a_follower_ahead_of_its_leader_where_unclean_election_is_not_allowed(rules: Rules) -> object:
     return out_of_range(rules, 6, leader_start_offset=0, leader_end_offset=4, unclean_election=False)
 
 
-@TABLE.scenario(f"{FETCHER}.testFollowerFetchOutOfRangeLow", OutOfRange(9, 9, fully=True))
+@TABLE.scenario(f"{FETCHER}.testFollowerFetchOutOfRangeLow", OutOfRangeReset(9, 9, fully=True))
 def a_follower_from_before_its_leaders_log_starts_anew(rules: Rules) -> object:
     return out_of_range(rules, 6, leader_start_offset=9, leader_end_offset=20, unclean_election=False)
 
 
-@TABLE.scenario(f"{FETCHER}.testFollowerFetchOutOfRangeLow", OutOfRange(6, None))
+@TABLE.scenario(f"{FETCHER}.testFollowerFetchOutOfRangeLow", OutOfRangeReset(6, None))
 def a_leader_that_caught_up_meanwhile_is_fetched_from_as_before(rules: Rules) -> object:
     return out_of_range(rules, 6, leader_start_offset=2, leader_end_offset=20, unclean_election=False)
 
