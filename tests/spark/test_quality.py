@@ -30,7 +30,6 @@ from schemas import bronze, silver
 from schemas.catalog import TABLES
 from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
 from schemas.table import TableSpec
-from tests.catalog import sql_name
 from tests.ingests import ingest
 
 SLICE = Path(__file__).parents[1] / "data" / "slice"
@@ -298,14 +297,3 @@ def test_a_row_that_stands_in_two_files_of_a_table(lake: Lake) -> None:
     with pytest.raises(QualityError, match="fact_no:unique"):
         check(lake, CONFIG)
     assert custody(lake).quarantined.keys() == {file_id(lake, 1)}
-
-
-def test_rows_that_only_delta_can_read(lake: Lake) -> None:
-    name = sql_name(lake.path(LEADERS))
-    lake.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    lake.spark.sql(f"DELETE FROM {name} WHERE broker_id = 1 AND partition = 0")
-    assert lake.files(LEADERS) is None
-    hidden = lake.read(LEADERS).count()
-    assert check(lake, CONFIG).batches == 1
-    asked = lake.read(QUALITY_RESULTS).where("expectation_id = 'silver.leader_and_isr.role:known_value'")
-    assert [row["row_count"] for row in asked.collect()] == [hidden]
