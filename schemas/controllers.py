@@ -5,9 +5,6 @@ from __future__ import annotations
 from schemas import columns as c
 from schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
-#: Values of `FAILOVERS.outcome`.
-OUTCOMES = ("completed", "offline_reported", "superseded", "not_observed", "unfinished")
-
 CONTROLLER_TRANSITIONS = TableSpec(
     layer="gold",
     name="controller_transitions",

@@ -5,9 +5,6 @@ from __future__ import annotations
 from schemas import columns as c
 from schemas.table import DOUBLE, INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
-#: Values of `ISR_TIMELINE.class`.
-CLASSES = ("predicted", "early", "late", "not_predicted", "not_observed", "unobservable", "outside_rule")
-
 ISR_TIMELINE = TableSpec(
     layer="gold",
     name="isr_timeline",

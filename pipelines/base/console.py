@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from textwrap import fill
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console as Terminal
@@ -122,42 +122,6 @@ class RichConsole(Console):
             shown = map(_shown, row)
             grid.add_row(*(Text(cell if self._out.is_terminal else _folded(cell)) for cell in shown))
         self._out.print(grid, soft_wrap=False)
-
-
-class Said(NamedTuple):
-    """One thing that was told to a `CaptureConsole`: kind is stage, note, warn, result or table."""
-
-    kind: str
-    text: str
-
-
-class CaptureConsole(Console):
-    """Keeps everything, for tests."""
-
-    def __init__(self) -> None:
-        self.said: list[Said] = []
-
-    def texts(self, kind: str) -> list[str]:
-        """Everything of one kind, in order."""
-        return [said.text for said in self.said if said.kind == kind]
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        self.said.append(Said("stage", name))
-        yield
-
-    def note(self, text: str) -> None:
-        self.said.append(Said("note", text))
-
-    def warn(self, text: str) -> None:
-        self.said.append(Said("warn", text))
-
-    def result(self, text: str) -> None:
-        self.said.append(Said("result", text))
-
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        lines = ["\t".join(columns), *("\t".join(_shown(cell) for cell in row) for row in rows)]
-        self.said.append(Said("table", "\n".join(lines)))
 
 
 #: A file has no width to fit into: nothing is cut, names stay whole, and only prose is folded.

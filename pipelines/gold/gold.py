@@ -43,8 +43,7 @@ from pipelines.silver.parse import parsed_by
 from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
 from pipelines.timing.clocks.stage import write_clock_bounds
 from pipelines.timing.latency.stage import has_requests, once, replica_blame, request_phases
-from schemas import bronze, clocks, controllers, gold, incidents, metrics, replicas, shares, silver
-from schemas.audit import TABLES as AUDIT_TABLES
+from schemas import bronze, gold, shares, silver
 from schemas.catalog import TABLES
 from schemas.checks import PURGATORY_CHECKS
 from schemas.data_files import DATA_FILES
@@ -54,26 +53,6 @@ from schemas.state import AUDITED, FOLDS
 from schemas.table import TableSpec
 
 _INSTANT = pa.timestamp("us", "UTC")
-
-#: Written by every audit.
-ANSWERS = (
-    gold.DELAYED_OPERATIONS,
-    gold.REQUEST_PHASES,
-    gold.REPLICA_BLAME,
-    gold.COVERAGE,
-    gold.HOLES,
-    ISR_TIMELINE,
-    PURGATORY_CHECKS,
-    *shares.TABLES,
-    replicas.REPLICA_TRUNCATIONS,
-    replicas.FETCHER_TIMELINE,
-    *controllers.TABLES,
-    *metrics.TABLES,
-    *clocks.TABLES,
-    *AUDIT_TABLES,
-    *incidents.TABLES,
-)
-
 
 #: Tables that each run adds files to; what goes on from run to run stands in files of its own.
 GATHERED = tuple(spec for spec in TABLES if spec not in (FOLDS, AUDITED))

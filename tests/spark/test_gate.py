@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from jobs import steps
 from jobs.exit_codes import ExitCode
 from pipelines.base.config import load_config
-from pipelines.base.console import CaptureConsole
 from pipelines.base.errors import InputError
 from pipelines.lake.lake import Lake
 from schemas.audit import RULE_RESULTS, VIOLATIONS
@@ -19,6 +18,7 @@ from schemas.catalog import TABLES
 from schemas.gold import COVERAGE, DELAYED_OPERATIONS
 from schemas.incidents import INCIDENTS
 from schemas.table import TableSpec
+from tests.console import CaptureConsole
 from tests.unit.report.rows import Row, at, covered, found, happened, log_file, operation, result
 
 HOUR_MS = 3_600_000

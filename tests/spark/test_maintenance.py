@@ -11,12 +11,12 @@ import pytest
 from jobs import maintain as verb
 from jobs.exit_codes import ExitCode
 from pipelines.base.config import load_config
-from pipelines.base.console import CaptureConsole
 from pipelines.base.errors import ConfigError
 from pipelines.lake.delta_log import read_log
 from pipelines.lake.lake import Lake
 from pipelines.upkeep.maintenance import SMALL_FILES_MIN
 from schemas.table import LONG, STRING, TableSpec, column, required
+from tests.console import CaptureConsole
 
 HOUR_S = 3600
 #: Of a layer that the catalog need not know.

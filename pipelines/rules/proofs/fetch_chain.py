@@ -151,7 +151,6 @@ def _copy(fetch: Fact, other: Fact) -> bool:
 SAMPLES_MAX: Final = 50_000
 #: Stretches of a partition that are kept.
 STRETCHES_MAX: Final = 1_000
-NONE: Final = -1
 
 
 @dataclass

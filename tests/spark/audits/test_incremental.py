@@ -26,6 +26,7 @@ from schemas.bronze import LOG_FILES
 from schemas.catalog import NAME_FILES
 from schemas.gold import RUNS
 from schemas.state import RUNS as LEDGER
+from tests.catalog import ANSWERS
 from tests.cuts import cut_at_random, cut_every, deliver
 from tests.ingests import ingest
 from tests.spark.audits.conftest import Verb
@@ -51,7 +52,7 @@ def audit(lake: Lake, config: Config, folder: Path, number: int) -> Starts:
 
 def gold_content(lake: Lake) -> dict[str, tuple[int, str]]:
     """Rows and a hash of them, whatever their order, of every gold table; the evidence is left out: it names files."""
-    return {spec.name: content(lake.read(spec)) for spec in gold_stage.ANSWERS if spec not in NAME_FILES}
+    return {spec.name: content(lake.read(spec)) for spec in ANSWERS if spec not in NAME_FILES}
 
 
 def content(table: DataFrame) -> tuple[int, str]:

@@ -11,11 +11,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from jobs.metrics import OPENMETRICS, export
 from jobs.question import Question
-from pipelines.base.console import CaptureConsole
 from pipelines.base.errors import InputError
 from pipelines.lake.lake import Lake
 from schemas import silver
 from schemas.metrics import BROKER_METRICS
+from tests.console import CaptureConsole
 from tests.verbs import Ended
 
 TOTAL = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request="

@@ -60,6 +60,7 @@ from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
 from schemas.state import FOLDS as STATE
 from schemas.state import PARTITION
 from schemas.topics import METADATA_TOPIC
+from tests.catalog import ANSWERS
 from tests.ingests import ingest
 from tests.states import DictStates
 from tests.verbs import SLICE
@@ -86,7 +87,7 @@ def content(table: DataFrame) -> tuple[int, str]:
 
 def gold_content(lake: Lake) -> dict[str, tuple[int, str]]:
     # The evidence names files and places in them, and is the only table that does.
-    return {spec.name: content(lake.read(spec)) for spec in gold_stage.ANSWERS if spec not in NAME_FILES}
+    return {spec.name: content(lake.read(spec)) for spec in ANSWERS if spec not in NAME_FILES}
 
 
 def frame(lake: Lake, readings: Sequence[Reading]) -> DataFrame:

@@ -31,6 +31,7 @@ from schemas.audit import RULE_RESULTS
 from schemas.incidents import INCIDENTS
 from schemas.state import EXPIRIES, FOLDS, RUNS
 from schemas.table import TableSpec
+from tests.catalog import ANSWERS
 from tests.cuts import cut_at, deliver
 from tests.ingests import ingest
 from tests.spark.audits.test_clusters import of_west
@@ -99,7 +100,7 @@ def replay(lake: Lake, config: Config, number: int) -> dict[int, str]:
 
 def told(lake: Lake) -> Rows:
     """Rows of all tables of gold that tell of days."""
-    specs = [spec for spec in gold_stage.ANSWERS if spec not in OF_RUNS]
+    specs = [spec for spec in ANSWERS if spec not in OF_RUNS]
     return {spec.full_name: sorted(map(_plain, lake.read(spec).collect())) for spec in specs}
 
 
@@ -110,7 +111,7 @@ def _plain(row: Any) -> tuple[str, ...]:
 def on_days(lake: Lake, closed: bool) -> Rows:
     """Of tables that are dated, the rows of closed days, or of the others."""
     chosen = {}
-    for spec in (spec for spec in gold_stage.ANSWERS if spec.dated_by):
+    for spec in (spec for spec in ANSWERS if spec.dated_by):
         is_open = F.coalesce(
             F.greatest(*(F.col(name) for name in (spec.dated_by * 2)[:2])) >= F.lit(MIDNIGHT), F.lit(True)
         )

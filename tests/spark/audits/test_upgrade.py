@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipelines.base import fingerprint
-from pipelines.gold import gold as gold_stage
 from pipelines.lake.lake import Lake
 from pipelines.silver import parse as parse_stage
 from schemas import silver
@@ -20,11 +19,12 @@ from schemas.audit import RULE_RESULTS
 from schemas.catalog import NAME_FILES
 from schemas.gold import DELAYED_OPERATIONS
 from schemas.state import RUNS, UPGRADES
+from tests.catalog import ANSWERS
 from tests.spark.audits.test_incremental import content
 from tests.verbs import SLICE, Ended
 
 Verb = Callable[..., Ended]
-COMPARED = [spec for spec in (*silver.TABLES, *gold_stage.ANSWERS) if spec not in NAME_FILES]
+COMPARED = [spec for spec in (*silver.TABLES, *ANSWERS) if spec not in NAME_FILES]
 
 
 @pytest.fixture

@@ -20,10 +20,11 @@ from pipelines.controllers.unhandled import (
     unhandled_failures,
 )
 from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, StateRow
-from schemas.controllers import OUTCOMES
 from tests.unit.controllers.build import SECOND, event, handovers, line, only, record, ref, refs, registration, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 
+#: Values of `schemas.controllers.FAILOVERS.outcome`.
+OUTCOMES = ("completed", "offline_reported", "superseded", "not_observed", "unfinished")
 LOST = "Newly added brokers: , deleted brokers: 2, bounced brokers: , all live brokers: 1,3"
 BACK = "Newly added brokers: 2, deleted brokers: , bounced brokers: , all live brokers: 1,2,3"
 

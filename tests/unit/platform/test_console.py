@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from pipelines.base.console import CaptureConsole, RichConsole
+from pipelines.base.console import RichConsole
+from tests.console import CaptureConsole
 
 
 def test_streams_are_kept_apart_and_plain() -> None:

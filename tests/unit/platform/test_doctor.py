@@ -8,9 +8,9 @@ import pytest
 from jobs import doctor
 from jobs.exit_codes import ExitCode
 from pipelines.base import jars, java
-from pipelines.base.console import CaptureConsole
 from pipelines.base.errors import EnvironmentProblem
 from pipelines.base.java import parse_release
+from tests.console import CaptureConsole
 
 
 def test_without_java_it_says_so_and_checks_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

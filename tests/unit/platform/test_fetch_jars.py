@@ -7,8 +7,8 @@ import pytest
 
 from jobs import fetch_jars
 from pipelines.base import jars
-from pipelines.base.console import CaptureConsole
 from pipelines.base.errors import EnvironmentProblem
+from tests.console import CaptureConsole
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from jobs.tables import show_tables
-from pipelines.base.console import CaptureConsole
 from pipelines.gold.ledger import note_run
 from pipelines.kafka.seals import LATE, NEW, Seal, Start
 from pipelines.lake.lake import Lake
@@ -17,6 +16,7 @@ from pipelines.replay.runs import folds_shape, runs_of
 from pipelines.replay.window import ReplayWindow
 from pipelines.rules.incremental import AuditState, judged_by
 from schemas.state import FOLDS, RUNS
+from tests.console import CaptureConsole
 
 EAST, WEST = ("c", 1), ("d", 1)
 SECOND = 1_000_000

@@ -8,7 +8,7 @@ import pytest
 from jobs import cli, steps
 from jobs.exit_codes import ExitCode
 from jobs.page import open_page
-from pipelines.base.console import CaptureConsole
+from tests.console import CaptureConsole
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from jobs import cli
 from jobs.exit_codes import ExitCode
 from jobs.tables import show_tables
 from pipelines.base.answers import as_columns, as_csv, as_json
-from pipelines.base.console import CaptureConsole, RichConsole
+from pipelines.base.console import RichConsole
 from pipelines.base.errors import InputError
 from pipelines.base.plain import byte_size
 from pipelines.lake.commits import commits_back, stamps_of
@@ -33,6 +33,7 @@ from pipelines.upkeep.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL
 from schemas import bronze, gold
 from schemas.catalog import TABLES
 from schemas.views import VIEWS, table_alias
+from tests.console import CaptureConsole
 
 ROOT = Path(__file__).resolve().parents[3]
 CREATED_MS = 1_800_000_000_000

@@ -15,10 +15,10 @@ from jobs.exit_codes import ExitCode
 from jobs.options import ALERT_FORMATS
 from jobs.watch import BEGUN, Recipients
 from pipelines.base.config import load_config
-from pipelines.base.console import CaptureConsole
 from pipelines.base.errors import EnvironmentProblem
 from pipelines.metrics.live import GAUGES, dashboard, exposition
 from pipelines.report.model import Incident, Report
+from tests.console import CaptureConsole
 from tests.unit.report.sample import report as sample_report
 
 

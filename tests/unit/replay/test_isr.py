@@ -14,9 +14,11 @@ from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED, Gap, 
 from pipelines.replay.isr_outcome import IsrOutcome, isr_row
 from schemas import events as e
 from schemas.events import Event
-from schemas.isr import CLASSES, ISR_TIMELINE
+from schemas.isr import ISR_TIMELINE
 from tests.unit.replay.histories import MS, context, fetch, isr_update, leader_end, leader_start, produce
 
+#: Values of `ISR_TIMELINE.class`.
+CLASSES = ("predicted", "early", "late", "not_predicted", "not_observed", "unobservable", "outside_rule")
 NOT_KRAFT = IsrEvidence(kraft=False)
 
 
