@@ -54,23 +54,23 @@ class TableState(NamedTuple):
 
 def table_state(table: Path) -> TableState:
     """State of the Delta table in a folder."""
-    found = {
+    logged = {
         int(match[1]): path for path in (table / "_delta_log").glob("*.json") if (match := _COMMIT.fullmatch(path.name))
     }
-    if not found:
+    if not logged:
         return TableState()
     run_id = None
     commits: list[list[dict[str, Any]]] = []
-    for version in range(max(found), -1, -1):
-        if version not in found:
-            return TableState(max(found), _rows_of_checksum(table, max(found)), run_id)
-        actions = [json.loads(line) for line in found[version].read_text(encoding="utf-8").splitlines()]
+    for version in range(max(logged), -1, -1):
+        if version not in logged:
+            return TableState(max(logged), _rows_of_checksum(table, max(logged)), run_id)
+        actions = [json.loads(line) for line in logged[version].read_text(encoding="utf-8").splitlines()]
         commits.append(actions)
         info = _info(actions)
         run_id = run_id or info.get("userMetadata")
         if _replaces_everything(info):
             break
-    return TableState(max(found), _rows(reversed(commits)), run_id)
+    return TableState(max(logged), _rows(reversed(commits)), run_id)
 
 
 def _info(actions: list[dict[str, Any]]) -> dict[str, Any]:

@@ -71,11 +71,11 @@ def lineage(reads: Iterable[str], writes: Iterable[str], lake: str, folders: Ite
             }
         )
         outputs.append(OutputDataset(*place(str(path)), facets=version(state), outputFacets=rows))
-    told = _report_in(report)
-    if told is None:
+    report_read = _report_in(report)
+    if report_read is None:
         return OperatorLineage(inputs=inputs, outputs=outputs)
     outputs.append(OutputDataset(*place(report or "")))
-    return OperatorLineage(inputs=[*inputs, *_topics(told)], outputs=outputs, run_facets=_tests(told))
+    return OperatorLineage(inputs=[*inputs, *_topics(report_read)], outputs=outputs, run_facets=_tests(report_read))
 
 
 def _report_in(folder: str | None) -> dict[str, Any] | None:

@@ -214,8 +214,8 @@ class LakeOperator(BashOperator):
                 _push(context, lines)
                 match = _EXIT_CODE.search(str(error))
                 code = int(match[1]) if match else -1
-                told = f"{self.task_id}: {summary(lines) or str(error)} (exit code {code})"
-                raise (AirflowFailException if code in _VERDICTS else AirflowException)(told) from None
+                problem = f"{self.task_id}: {summary(lines) or str(error)} (exit code {code})"
+                raise (AirflowFailException if code in _VERDICTS else AirflowException)(problem) from None
             _push(context, _lines(file))
         lake = Path(self.env[_LAKE_VARIABLE])
         for name, outlet in GOLD_ASSETS.items():

@@ -115,12 +115,12 @@ def _alertmanager(alert: Alert, _: Mapping[str, str]) -> Any:
         "cluster": incident.cluster_id,
         "incident_id": incident.incident_id,
     }
-    told = {
+    alert_fields = {
         "labels": labels,
         "annotations": {"summary": incident.sentence, "description": incident.advice, "known_bug": bug(incident)},
         "startsAt": incident.start_time,
     }
-    return [told | {"endsAt": incident.end_time} if alert.has_ended and incident.end_time else told]
+    return [alert_fields | {"endsAt": incident.end_time} if alert.has_ended and incident.end_time else alert_fields]
 
 
 def post(url: str, form: str, alert: Alert) -> None:
@@ -145,7 +145,7 @@ def call(command: str, alert: Alert) -> None:
         Undelivered: it cannot be run, or fails.
     """
     incident = alert.incident
-    told = {
+    environment = {
         "HIGHWATER_STATUS": "ended" if alert.has_ended else "begun",
         "HIGHWATER_INCIDENT": incident.incident_id,
         "HIGHWATER_KIND": incident.kind,
@@ -156,7 +156,7 @@ def call(command: str, alert: Alert) -> None:
         subprocess.run(
             shlex.split(command),
             input=body("json", alert),
-            env={**os.environ, **told},
+            env={**os.environ, **environment},
             timeout=_TIMEOUT_S,
             check=True,
             stdout=subprocess.DEVNULL,

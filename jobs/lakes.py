@@ -46,9 +46,9 @@ def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) ->
     for of_cluster, us in instants:
         if us:
             closing = f"days{of_cluster} before {datetime.fromtimestamp(us // 1_000_000, UTC):%Y-%m-%d} are closed"
-            kept = "their lines were dropped, and what was found in them stays"
+            what_stays = "their lines were dropped, and what was found in them stays"
             asked = "rules were asked of later lines, and of what is as small as metadata"
-            yield str(root), f"{closing}: {kept}; {asked}"
+            yield str(root), f"{closing}: {what_stays}; {asked}"
 
 
 def cluster_files(lake: Lake) -> list[FileCluster]:

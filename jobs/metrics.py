@@ -44,6 +44,6 @@ def export(question: Question, out: Place) -> ExitCode:
         for number, (name, lines) in enumerate(files, 1):  # noqa: B007
             store.make_folder((folder / name).parent)
             store.replace(folder / name, ("\n".join(lines) + "\n").encode())
-    told = out / OPENMETRICS if question.form == "openmetrics" else f"{number} files below {out}"
-    question.console.result(f"wrote {told}")
+    written = out / OPENMETRICS if question.form == "openmetrics" else f"{number} files below {out}"
+    question.console.result(f"wrote {written}")
     return ExitCode.CLEAN

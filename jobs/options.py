@@ -57,7 +57,7 @@ def _schema(context: click.Context, option: click.Parameter, name: str | None) -
     return name
 
 
-def _told(context: click.Context, option: click.Parameter, lake: Place) -> Place:
+def _with_named_others(context: click.Context, option: click.Parameter, lake: Place) -> Place:
     """Name what lies in the lake's folder and is not the lake's, once for whatever verb."""
     from pipelines.base.console import RichConsole
     from pipelines.lake.contents import contents_of, named_others
@@ -98,7 +98,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         type=PLACE,
         default="./highwater-lake",
         show_default=True,
-        callback=_told,
+        callback=_with_named_others,
         is_eager=True,
         help="Folder of the Delta tables.",
     ),

@@ -324,7 +324,7 @@ def _replay(run: Run, lake: Lake) -> str:
     several = len({cluster_id for cluster_id, _ in starts}) > 1
     for (cluster_id, broker_id), start in sorted(starts.items()):
         of_cluster = f" of cluster {cluster_id}" if several else ""
-        run.console.note(f"  broker {broker_id}{of_cluster}: {start.told()}")
+        run.console.note(f"  broker {broker_id}{of_cluster}: {start.in_words()}")
     return run_id
 
 

@@ -179,6 +179,6 @@ def _list_columns(console: Console, full_name: str, path: Place, as_json: bool) 
         return
     console.result(f"{full_name}: {path}")
     # A comma is where the type of a struct may be folded.
-    types = [f"{one['type'].replace(',', ', ')}{'' if one['nullable'] else ' not null'}" for one in columns]
+    types = [f"{column['type'].replace(',', ', ')}{'' if column['nullable'] else ' not null'}" for column in columns]
     rows = [(column["column"], type_, column["comment"]) for column, type_ in zip(columns, types, strict=True)]
     console.table(("column", "type", "comment"), rows)

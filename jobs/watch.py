@@ -74,7 +74,7 @@ def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Rec
     """
     alerts.require_recipients(recipients.webhook, recipients.form, recipients.command)
     quiet = replace(run, console=_OfRound(run.console))
-    told, done, failures = _told_before(run.out), 0, 0
+    states, done, failures = _states_before(run.out), 0, 0
     run.console.note(f"watching, a round every {every_s:.0f} s; the page is {run.out / 'report.html'}; Ctrl-C ends it")
     with _interrupted_by(signal.SIGTERM):
         try:
@@ -82,7 +82,7 @@ def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Rec
                 begun = time.monotonic()
                 try:
                     if not done or _has_news(run, logs):
-                        told = _round(quiet, run.console, logs, told, recipients, begun)
+                        states = _round(quiet, run.console, logs, states, recipients, begun)
                     done, failures = done + 1, 0
                 except (HighwaterError, OSError) as error:
                     failures += 1
@@ -106,15 +106,15 @@ def _round(
     quiet: steps.Run,
     console: Console,
     logs: Sequence[Place],
-    told: dict[str, str] | None,
+    states: dict[str, str] | None,
     recipients: Recipients,
     begun: float,
 ) -> dict[str, str]:
     report = steps.audited(quiet, logs)
-    if told is None:
-        told = _at_first(report, console)
-    told = dict(told)
-    again, news = undelivered(report, told), due(report, told)
+    if states is None:
+        states = _at_first(report, console)
+    states = dict(states)
+    again, news = undelivered(report, states), due(report, states)
     for alert in news:
         console.prose(line(alert))
     for alert in (*again, *news):
@@ -124,14 +124,14 @@ def _round(
         except Undelivered as problem:
             console.warn(f"{problem}; the next round tries again")
             state += _UNDELIVERED
-        told[alert.incident.incident_id] = state
+        states[alert.incident.incident_id] = state
     if recipients.form == "alertmanager":
-        _remind(report, told, recipients, console)
-    store_of(quiet.out).replace(quiet.out / TOLD, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+        _remind(report, states, recipients, console)
+    store_of(quiet.out).replace(quiet.out / TOLD, orjson.dumps(states, option=orjson.OPT_INDENT_2))
     if recipients.metrics is not None:
         text = exposition(report, datetime.now(UTC).timestamp(), time.monotonic() - begun)
         store_of(recipients.metrics).replace(recipients.metrics, text.encode())
-    return told
+    return states
 
 
 def _at_first(report: Report, console: Console) -> dict[str, str]:
@@ -142,26 +142,26 @@ def _at_first(report: Report, console: Console) -> dict[str, str]:
     return over
 
 
-def undelivered(report: Report, told: dict[str, str]) -> list[Alert]:
+def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
     """What was told in a round before, and did not arrive."""
     return [
         Alert(incident, state.startswith(ENDED))
         for incident in _worth_telling(report)
-        if (state := told.get(incident.incident_id, "")).endswith(_UNDELIVERED)
+        if (state := states.get(incident.incident_id, "")).endswith(_UNDELIVERED)
     ]
 
 
-def due(report: Report, told: dict[str, str]) -> list[Alert]:
+def due(report: Report, states: dict[str, str]) -> list[Alert]:
     """What is to be told now: what began, and of what was told in a round before that it has ended; in order of time.
 
     An incident that is over when it is first seen begins now and ends with the next round: a service that was told of
     both at once would call nobody.
     """
-    begun = [incident for incident in _worth_telling(report) if incident.incident_id not in told]
+    begun = [incident for incident in _worth_telling(report) if incident.incident_id not in states]
     ended = [
         incident
         for incident in _worth_telling(report)
-        if told.get(incident.incident_id) == BEGUN and incident.end_time is not None
+        if states.get(incident.incident_id) == BEGUN and incident.end_time is not None
     ]
     return sorted(
         [*(Alert(incident, False) for incident in begun), *(Alert(incident, True) for incident in ended)],
@@ -191,23 +191,23 @@ def _deliver(alert: Alert, recipients: Recipients) -> None:
         alerts.call(recipients.command, alert)
 
 
-def _remind(report: Report, told: dict[str, str], recipients: Recipients, console: Console) -> None:
+def _remind(report: Report, states: dict[str, str], recipients: Recipients, console: Console) -> None:
     """Alertmanager takes what it is not reminded of for over."""
     for incident in _worth_telling(report):
-        if told.get(incident.incident_id) == BEGUN and incident.end_time is None:
+        if states.get(incident.incident_id) == BEGUN and incident.end_time is None:
             try:
                 _deliver(Alert(incident, False), recipients._replace(command=None))
             except Undelivered as problem:
                 console.warn(str(problem))
 
 
-def _told_before(out: Place) -> dict[str, str] | None:
+def _states_before(out: Place) -> dict[str, str] | None:
     """What a watch told before this one; None where there was none."""
     store = store_of(out)
     if not store.is_file(out / TOLD):
         return None
-    told: dict[str, str] = orjson.loads(store.read(out / TOLD))
-    return told
+    states: dict[str, str] = orjson.loads(store.read(out / TOLD))
+    return states
 
 
 @contextmanager

@@ -41,24 +41,26 @@ def broker_name(path: str) -> BrokerName | None:
     return None
 
 
-def brokers_of_names(told: Iterable[tuple[BrokerName, int]], asked: Iterable[BrokerName]) -> Mapping[BrokerName, int]:
+def brokers_of_names(
+    writers: Iterable[tuple[BrokerName, int]], asked: Iterable[BrokerName]
+) -> Mapping[BrokerName, int]:
     """The broker that each name stands for, as far as other files' lines do not contradict it.
 
     Args:
-        told: names of files whose lines say who wrote them, and who that was.
+        writers: names of files whose lines say who wrote them, and who that was.
         asked: names of files whose lines do not.
     """
     ids: dict[BrokerName, set[int]] = defaultdict(set)
-    for name, broker_id in told:
+    for name, broker_id in writers:
         ids[name].add(broker_id)
     shapes: dict[str, bool] = {}
     for name, brokers in ids.items():
         shapes[name.shape] = shapes.get(name.shape, True) and brokers == {name.number}
-    found: dict[BrokerName, int] = {}
+    broker_of: dict[BrokerName, int] = {}
     for name in asked:
         if name in ids:
             if len(ids[name]) == 1:
-                found[name] = next(iter(ids[name]))
+                broker_of[name] = next(iter(ids[name]))
         elif shapes.get(name.shape, name.says_broker):
-            found[name] = name.number
-    return found
+            broker_of[name] = name.number
+    return broker_of

@@ -131,7 +131,7 @@ class _MemberStream:
             try:
                 piece = self._file.read(min(size, _PIECE_BYTES))
             except _DAMAGE as damage:
-                self.problem = _told(damage)
+                self.problem = _problem_of(damage)
                 break
             if not piece:
                 break
@@ -140,7 +140,7 @@ class _MemberStream:
         return b"".join(pieces)
 
 
-def _told(damage: Exception) -> str:
+def _problem_of(damage: Exception) -> str:
     if isinstance(damage, tarfile.ReadError) and "unexpected end" in str(damage):
         damage = DamagedError(TRUNCATED)
     if not isinstance(damage, DamagedError):
@@ -231,7 +231,7 @@ def _tar_members(path: str, file: Readable) -> Iterator[Member]:
                     folder = PurePosixPath(info.name).parent if info.issym() else PurePosixPath()
                     yield _link(path, info.name, str(folder / info.linkname))
     except _DAMAGE as damage:
-        yield Member(path, None, _told(damage))
+        yield Member(path, None, _problem_of(damage))
 
 
 def _link(path: str, name: str, target: str) -> Member:
@@ -258,7 +258,7 @@ def _zip_members(path: str, file: BinaryIO) -> Iterator[Member]:
                 why = _unreadable(info)
                 yield Member(label, None, why) if why else Member(label, _MemberStream(archive.open(info)))
     except _DAMAGE as damage:
-        yield Member(path, None, _told(damage))
+        yield Member(path, None, _problem_of(damage))
 
 
 def _unreadable(info: zipfile.ZipInfo) -> str | None:

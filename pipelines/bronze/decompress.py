@@ -39,7 +39,7 @@ class DamagedError(Exception):
         super().__init__(what)
         self.what = what
 
-    def told(self, codec: str, given: int) -> str:
+    def in_words(self, codec: str, given: int) -> str:
         """What is wrong and what to do."""
         if self.what == BLOWN_UP:
             return f"{codec} of more than {RATIO_MAX} times its size, which no log is: not read beyond {given} bytes"

@@ -117,9 +117,9 @@ class Hints:
             if cluster := _CLUSTER.search(message):
                 self.clusters[cluster.group(1).decode()] += 1
             return None
-        own = own_broker(head)
-        if own is not None:
-            self.brokers[own] += 1
+        broker_id = own_broker(head)
+        if broker_id is not None:
+            self.brokers[broker_id] += 1
         if _KRAFT.match(message):
             self.modes["kraft"] += 1
         elif _ZOOKEEPER.match(message):
@@ -132,7 +132,7 @@ class Hints:
             self.started = self.versions[-1:]
         elif cluster := _CLUSTER.search(message):
             self.clusters[cluster.group(1).decode()] += 1
-        return own
+        return broker_id
 
     @property
     def version(self) -> str | None:
@@ -170,10 +170,10 @@ def own_broker(head: RecordHead) -> int | None:
     if kind == "kafka-request":
         return None
     if message.startswith(b"KafkaConfig values:"):
-        own = _CONFIGURED_ID.search(message)  # not -1: to be generated
+        number = _CONFIGURED_ID.search(message)  # not -1: to be generated
     else:
-        own = _OWN.match(message) or (_OWN_STATE_CHANGE.match(message) if kind == "state-change" else None)
-    return int(own.group(own.lastindex)) if own and own.lastindex else None
+        number = _OWN.match(message) or (_OWN_STATE_CHANGE.match(message) if kind == "state-change" else None)
+    return int(number.group(number.lastindex)) if number and number.lastindex else None
 
 
 def address(text: str) -> str:
@@ -200,10 +200,10 @@ def kind_of_name(path: str) -> tuple[str | None, str]:
         # Lines of one source in a file of several: nothing beside them is of the same source.
         return None, source
     name = PurePath(path).name
-    if found := _NAME_KIND.match(name):
-        return found.group("kind"), found.group("prefix").removesuffix("kafka-")
-    if found := _CONSOLE.match(name):
-        return "server", found.group("prefix")
+    if match := _NAME_KIND.match(name):
+        return match.group("kind"), match.group("prefix").removesuffix("kafka-")
+    if match := _CONSOLE.match(name):
+        return "server", match.group("prefix")
     return None, ""
 
 

@@ -124,12 +124,12 @@ def ingest_batches(
             was rotated while it was read, or clusters or brokers cannot be told apart. Nothing of the batch is
             stored then.
     """
-    found = discover(paths, config.include, config.exclude)
+    discovered = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES])
     register: Rows = small_rows(lake, LOG_FILES, *LOG_FILES.column_names)
     sha_of = {row["file_id"]: row["sha256"] for row in register}
     looked_us = time.time_ns() // 1000
-    stats = {path: stat(path) for path in found.files}
+    stats = {path: stat(path) for path in discovered.files}
     inventory = [ReadLog(*row.values()) for row in small_rows(lake, INVENTORY, *INVENTORY.column_names)]
     patterns = json.dumps([config.include, config.exclude])
     same = unchanged(stats, inventory, sha_of, patterns)
@@ -160,7 +160,7 @@ def ingest_batches(
     id_of = {row["sha256"]: row["file_id"] for row in register}
     entries = updated(inventory, stats, _logs(opened, id_of), looked_us, patterns)
     waiting = len(new)
-    cannot = [(item.path, item.problem) for item in unread if item.problem] + list(found.unreadable)
+    cannot = [(item.path, item.problem) for item in unread if item.problem] + list(discovered.unreadable)
     for part in parts or [[]]:
         run_id = new_id()
         readable = [item for item in part if item.readable]
@@ -176,7 +176,9 @@ def ingest_batches(
         waiting -= len(part)
         if not waiting:
             before = lake.rows(UNREAD_FILES, *UNREAD_FILES.column_names).to_pylist()
-            if (lost := lost_files(before, cannot, [*found.files, *dict(found.unreadable)], run_id)) != before:
+            if (
+                lost := lost_files(before, cannot, [*discovered.files, *dict(discovered.unreadable)], run_id)
+            ) != before:
                 lake.replace(UNREAD_FILES, pa.Table.from_pylist(lost, UNREAD_FILES.arrow_schema), run_id)
         said = [(row["path"], row["problem"]) for row in files if row["problem"]]
         yield IngestSummary(
@@ -220,9 +222,9 @@ def _profile(
     """Profiles of the files that are not known by their bytes, and the others, each sorted by path."""
     known = frozenset(row["sha256"] for row in register)
     hashed = known_files(sizes, known) if sum(sizes.values()) <= HASHED_HERE_BYTES_MAX else {}
-    told = [Unread(path, sha, None) for path, sha in hashed.items()]
-    if len(told) == len(sizes):
-        return [], told
+    known_before = [Unread(path, sha, None) for path, sha in hashed.items()]
+    if len(known_before) == len(sizes):
+        return [], known_before
     marks = _marks(register)
     sized = [(path, size) for path, size in sizes.items() if path not in hashed]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
@@ -233,7 +235,10 @@ def _profile(
             yield pa.record_batch([pa.array([ITEMS.freeze(item, ())], pa.binary())], schema=_PROFILE_ARROW)
 
     done = in_tasks(spark, plan, work, _PROFILE_SCHEMA).toArrow()
-    items: list[Profile | Unread] = [*told, *(ITEMS.thaw(item, ()) for item in done.column("profile").to_pylist())]
+    items: list[Profile | Unread] = [
+        *known_before,
+        *(ITEMS.thaw(item, ()) for item in done.column("profile").to_pylist()),
+    ]
     items.sort(key=lambda item: item.path)
     unread = [item for item in items if isinstance(item, Unread)]
     return [item for item in items if isinstance(item, Profile)], unread

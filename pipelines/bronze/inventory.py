@@ -88,11 +88,11 @@ def updated(
         stats: of files as they were before they were read.
         logs: name and content id of what was read in each file; files that could not be read wholly are missing.
     """
-    kept = [entry for entry in entries if entry.path not in logs]
+    unread = [entry for entry in entries if entry.path not in logs]
     new = [
-        ReadLog(path, name, *told, file_id, looked_us, "" if name == path else patterns)
+        ReadLog(path, name, *stamp, file_id, looked_us, "" if name == path else patterns)
         for path, contents in logs.items()
-        if (told := stats.get(path)) is not None
+        if (stamp := stats.get(path)) is not None
         for name, file_id in contents
     ]
-    return sorted([*kept, *new])
+    return sorted([*unread, *new])

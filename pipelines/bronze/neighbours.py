@@ -128,13 +128,13 @@ def _with_clusters(files: Sequence[FileEvidence]) -> list[FileEvidence]:
     for file in files:
         for folder in folders(file.path) if file.cluster and not file.is_named else ():
             below[folder].add(file.cluster or "")
-    found = []
+    with_clusters = []
     for file in files:
         if file.cluster is None:
             near = next((below[folder] for folder in folders(file.path) if folder in below), set())
             file = replace(file, cluster=next(iter(near)) if len(near) == 1 else None)
-        found.append(file)
-    return found
+        with_clusters.append(file)
+    return with_clusters
 
 
 def _with_listeners(files: Sequence[FileEvidence]) -> list[FileEvidence]:
@@ -179,7 +179,7 @@ def _with_folders(files: Sequence[FileEvidence]) -> list[FileEvidence]:
         there = brokers.get(folder, {})
         return {broker for other, ids in there.items() if None in (name, other) or name == other for broker in ids}
 
-    def told(file: FileEvidence) -> int | None:
+    def broker_of(file: FileEvidence) -> int | None:
         folder, prefix = PurePath(file.path).parent, kind_of_name(file.path)[1]
         near = prefixed.get((str(folder), prefix), set()) if prefix else set()
         # Names such as broker1-server.log tell brokers apart within a folder: then no other prefix can answer.
@@ -188,7 +188,7 @@ def _with_folders(files: Sequence[FileEvidence]) -> list[FileEvidence]:
             near = of_name(str(folder), name) or of_name(str(folder.parent), name)
         return next(iter(near)) if len(near) == 1 else None
 
-    return _with_brokers(files, told, FOLDER)
+    return _with_brokers(files, broker_of, FOLDER)
 
 
 def _with_names(files: Sequence[FileEvidence]) -> list[FileEvidence]:
@@ -241,9 +241,9 @@ class _Starts:
         """The version told last before the file begins, else the first one told after it."""
         if file.version or file.broker is None:
             return file.version
-        told = sorted(self._versions[file.cluster, file.broker])
-        before = [version for time_us, version in told if time_us <= (file.first_us or 0)]
-        return before[-1] if before else told[0][1] if told else None
+        versions = sorted(self._versions[file.cluster, file.broker])
+        before = [version for time_us, version in versions if time_us <= (file.first_us or 0)]
+        return before[-1] if before else versions[0][1] if versions else None
 
     def mode(self, file: FileEvidence) -> str | None:
         if file.mode or file.broker is None:

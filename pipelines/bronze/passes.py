@@ -173,8 +173,8 @@ def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread
                 continue
             before = marks.get(_folder(member.path), ())
             zone = how.zone_of(member.path)
-            for found in profile(member.path, member.stream, zone, how.record_bytes_max, before):
-                yield replace(found, bundle=path)
+            for profiled in profile(member.path, member.stream, zone, how.record_bytes_max, before):
+                yield replace(profiled, bundle=path)
     if is_empty:
         yield Unread(path, None, "no log files in it: leave it out, or name its logs in ingest.include")
 

@@ -78,12 +78,12 @@ def stored_sha256(path: str) -> str:
 
 def known_files(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
     """Those of the files whose bytes are known, with their hash; one that cannot be read is not known."""
-    found = {}
+    hashes = {}
     for path in paths if known else ():
         with suppress(OSError):
             if (sha := stored_sha256(path)) in known:
-                found[path] = sha
-    return found
+                hashes[path] = sha
+    return hashes
 
 
 def profile(
@@ -145,7 +145,7 @@ def profile(
         kafka_records = part.kafka_records() if name != OTHER_LINES else 0
         part_path = path_of(path, name) if name else path
         problem = _problem(source, why, layout, kafka_records, lines, missing) if name != OTHER_LINES else None
-        one = Profile(
+        profiled = Profile(
             path=part_path,
             sha256=source.stored_sha256,
             content_id=id_of(source.content_id, name) if name else source.content_id,
@@ -172,8 +172,10 @@ def profile(
             source=name,
         )
         if part.hints.is_clients:
-            one = replace(one, line_count=0, record_count=0, kafka_records=0, readable=False, problem=OF_CLIENT)
-        made.append(one)
+            profiled = replace(
+                profiled, line_count=0, record_count=0, kafka_records=0, readable=False, problem=OF_CLIENT
+            )
+        made.append(profiled)
     return made
 
 

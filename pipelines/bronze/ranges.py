@@ -121,11 +121,11 @@ class StartCutter(RangeCutter):
         while True:
             # A start that the end of the block cuts through is not found, and the next one is taken.
             from_byte = max(self.due_at - offset - 1, from_byte)
-            found = self._start.search(block, from_byte) if from_byte < len(block) else None
-            end = found.start() + 1 if found else len(block)
+            match = self._start.search(block, from_byte) if from_byte < len(block) else None
+            end = match.start() + 1 if match else len(block)
             self._lines += block.count(b"\n", counted, end)
             counted = end
-            if found is None:
+            if match is None:
                 break
             from_byte = end
             if self._tail is not None:

@@ -78,7 +78,7 @@ class _Reader:
             position = 0
             # Nearly all blocks need none of the care that `_record` takes.
             plain = not self._unknown and b"\0" not in held and b"\r" not in held
-            starts = [found.start() + 1 for found in self._next_start.finditer(held, searched)]
+            starts = [start.start() + 1 for start in self._next_start.finditer(held, searched)]
             is_quiet = plain and bool(starts) and held.count(b"\n", 0, starts[-1]) == len(starts)
             # Up to here nothing that comes can change a record: of single lines none has two ends.
             settled = self._offset + starts[-1] - record_ends.FAR_BYTES if is_quiet and not ends.is_odd else -1
@@ -125,8 +125,8 @@ class _Reader:
         if skipped:
             ends.add(self._pass(skipped))
         position = 0
-        for found in self._next_start.finditer(held):
-            end = found.start() + 1
+        for start in self._next_start.finditer(held):
+            end = start.start() + 1
             if end < len(held):
                 for record in self._record(held, position, end):
                     ends.add(record)

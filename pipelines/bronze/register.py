@@ -136,15 +136,15 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
 
 def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
     """Evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
-    told = row["broker_id_source"] in (CONTENT, LISTENER)
+    is_by_lines = row["broker_id_source"] in (CONTENT, LISTENER)
     return FileEvidence(
         path=path,
         kind=row["kind"],
-        broker=row["broker_id"] if told else None,
-        source=row["broker_id_source"] if told else None,
+        broker=row["broker_id"] if is_by_lines else None,
+        source=row["broker_id_source"] if is_by_lines else None,
         cluster=row["cluster_id"] if row["cluster_id"] != UNKNOWN_CLUSTER else None,
-        version=row["kafka_version"] if told else None,
-        mode=row["mode"] if told else None,
+        version=row["kafka_version"] if is_by_lines else None,
+        mode=row["mode"] if is_by_lines else None,
         first_us=row["first_time"],
         new=False,
         brokers=tuple(row["broker_ids"] or ()),
@@ -232,7 +232,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
 def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Rows) -> tuple[LoggedBroker, ...]:
     """Brokers of the new and the known files; of several versions the highest as text."""
     row_of = _rows_by_content(register)
-    found = [
+    sightings = [
         (item.cluster_id, broker, item.kafka_version, item.mode)
         for item in identities
         for broker in item.broker_ids or (item.broker_id,)
@@ -240,10 +240,10 @@ def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: R
     for item in known:
         row = row_of(item)
         for broker in row["broker_ids"] or (row["broker_id"],):
-            found.append((row["cluster_id"], broker, row["kafka_version"], row["mode"]))
-    told: dict[tuple[str, int], tuple[str | None, str | None]] = {}
-    for cluster, broker, version, mode in sorted(found, key=lambda item: (item[0], item[1] or -1, item[2] or "")):
+            sightings.append((row["cluster_id"], broker, row["kafka_version"], row["mode"]))
+    version_and_mode: dict[tuple[str, int], tuple[str | None, str | None]] = {}
+    for cluster, broker, version, mode in sorted(sightings, key=lambda item: (item[0], item[1] or -1, item[2] or "")):
         if broker is not None:
-            old_version, old_mode = told.get((cluster, broker), (None, None))
-            told[cluster, broker] = (version or old_version, mode or old_mode)
-    return tuple(LoggedBroker(cluster, broker, *what) for (cluster, broker), what in sorted(told.items()))
+            old_version, old_mode = version_and_mode.get((cluster, broker), (None, None))
+            version_and_mode[cluster, broker] = (version or old_version, mode or old_mode)
+    return tuple(LoggedBroker(cluster, broker, *what) for (cluster, broker), what in sorted(version_and_mode.items()))

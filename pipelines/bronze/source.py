@@ -155,7 +155,7 @@ class Source:
                 given += len(block)
                 yield block
         except DamagedError as damage:
-            self.problem = damage.told(codec, given)
+            self.problem = damage.in_words(codec, given)
             while read(COMPRESSED_BLOCK_BYTES):
                 pass
 

@@ -45,7 +45,7 @@ _PLACE: Final = itemgetter("time_us", "file_id", "byte_offset")
 Line = Mapping[str, Any]
 
 
-def told(rows: pa.RecordBatch) -> pa.RecordBatch:
+def relevant(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Settings that matter; lines that list what is set matter whatever they list."""
     known, scope = is_in(rows.column("key"), sorted(KEYS)), rows.column("scope")
     listed = pc.and_(known, is_in(scope, (BROKER, LOG_ALL)))

@@ -46,7 +46,7 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
 def config_fold() -> Fold:
     """Gives one row per line that tells of settings."""
     rows = Keyed(shape(configs.ROW_TYPES), flow.CONFIGS.key, configs.ORDER, configs.COLUMNS)
-    return Fold([Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.told))], rows, configs.lines)
+    return Fold([Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.relevant))], rows, configs.lines)
 
 
 def _readings() -> list[Reading]:

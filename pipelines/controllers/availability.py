@@ -71,8 +71,8 @@ def _of_incarnation(states: Iterable[PartitionEpoch], min_isr_of: MinIsrOf) -> l
     windows: list[Unavailability] = []
     current: Unavailability | None = None
     before: PartitionEpoch | None = None
-    for told in states:
-        state = told if before is None else told.after(before)
+    for shown in states:
+        state = shown if before is None else shown.after(before)
         told_by = state.leader if state.leader is not None and state.leader >= 0 else state.clock
         min_isr = min_isr_of(told_by, state.time_us, state.replicas)
         kind = _kind(state, None if current is None else current.state, min_isr)

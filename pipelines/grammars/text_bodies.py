@@ -261,7 +261,7 @@ def _value(field: Field) -> tuple[str, _Change | None]:
         return rf"(?P<{name}>true|false)", None
     if isinstance(kind, ListType):
         return rf"\[(?P<{name}>(?:-?\d+(?:,-?\d+)*)?)\]", lambda fields: _split(fields, name)
-    if isinstance(kind, UnionType) and any(isinstance(one, BoolType) for one in kind.types):
+    if isinstance(kind, UnionType) and any(isinstance(member, BoolType) for member in kind.types):
         return rf"(?P<{name}>true|false|-?\d+)", lambda fields: _flag(fields, name)
     if name in _TOPICS:  # which cannot contain separators (``Topic.validate``)
         return rf"(?P<{name}>[\w.-]+)", None

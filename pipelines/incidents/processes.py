@@ -55,12 +55,12 @@ def restarts(facts: Facts) -> list[ProcessRestart]:
             ups[node(row)].append(row["time"])
         elif row["event"] in (*STOPPING, "shut_down"):
             ends[node(row)].append(row["time"])
-    found = []
+    restarted = []
     for of_node in sorted(silences.keys() | starts.keys()):
         boots = [row for row in silences[of_node] if row["is_boot"]]
         for row in boots:
             said = [start for start in starts[of_node] if row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US]
-            found.append(
+            restarted.append(
                 ProcessRestart(
                     of_node, row["start_time"], row["end_time"], place(said[0]) if said else None, _is_exact(row)
                 )
@@ -83,14 +83,16 @@ def restarts(facts: Facts) -> list[ProcessRestart]:
             ]
             if before:
                 gap = max(before, key=lambda row: row["end_time"] - row["start_time"])
-                found.append(ProcessRestart(of_node, gap["start_time"], gap["end_time"], place(start), _is_exact(gap)))
+                restarted.append(
+                    ProcessRestart(of_node, gap["start_time"], gap["end_time"], place(start), _is_exact(gap))
+                )
     first: dict[Node, int] = {}
     for row in facts.files:
         if row["broker_id"] is not None and row["first_time"] is not None:
             first[node(row)] = min(first.get(node(row), row["first_time"]), row["first_time"])
     # A process that has only begun was not there before: it may write a line or two before the one that tells it.
-    found = [restart for restart in found if restart.boot_us - first.get(restart.node, 0) > BOOT_US]
-    return sorted(found, key=lambda restart: (restart.boot_us, restart.node))
+    restarted = [restart for restart in restarted if restart.boot_us - first.get(restart.node, 0) > BOOT_US]
+    return sorted(restarted, key=lambda restart: (restart.boot_us, restart.node))
 
 
 class Death(NamedTuple):

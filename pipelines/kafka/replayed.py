@@ -33,12 +33,12 @@ def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[s
     Args:
         lives: cluster, node, instant in microseconds, event of `silver.broker_lifecycle`.
     """
-    told: dict[tuple[str, int], list[tuple[int, str]]] = defaultdict(list)
+    starts: dict[tuple[str, int], list[tuple[int, str]]] = defaultdict(list)
     for cluster_id, node_id, time_us, event in lives:
         if node_id is not None and event in (_STARTING, _STARTED):
-            told[cluster_id, node_id].append((time_us, event))
+            starts[cluster_id, node_id].append((time_us, event))
     spans: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for node, events in told.items():
+    for node, events in starts.items():
         spans[node] = []
         begun_us: int | None = None
         for time_us, event in sorted(events, key=lambda entry: (entry[0], entry[1] == _STARTING)):

@@ -114,7 +114,7 @@ class Start(NamedTuple):
     late_us: int | None = None  #: the earliest instant of what came late
     is_first: bool = False  #: nothing of gold is gone on with: it begins at the beginning, or where days were dropped
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """In words, for whoever watches the run."""
         if self.seal is None:
             return f"from the beginning ({self.reason})"

@@ -150,9 +150,9 @@ def _chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | No
             gap_us = group.first_us - earlier.last_us
             if chain and -FAR_US <= gap_us <= SILENCE_MAX_US:
                 candidates.append((records + len(group.offsets), gaps_us - abs(gap_us), [*chain, group]))
-        best.append(max(candidates, key=lambda one: one[:2], default=(0, 0, [])))
+        best.append(max(candidates, key=lambda candidate: candidate[:2], default=(0, 0, [])))
     if certain is None:
-        return max(best, key=lambda one: one[:2], default=(0, 0, []))[2]
+        return max(best, key=lambda candidate: candidate[:2], default=(0, 0, []))[2]
     return best[[group is certain for group in groups].index(True)][2]
 
 

@@ -178,8 +178,8 @@ def _commit(
 
 
 def _properties(more: Mapping[str, Any], stamp: str | None, retries: int | None = None) -> CommitProperties:
-    told = {**PROGRAM, **more} | ({} if stamp is None else {"userMetadata": stamp})
-    return CommitProperties(told, max_commit_retries=retries)
+    metadata = {**PROGRAM, **more} | ({} if stamp is None else {"userMetadata": stamp})
+    return CommitProperties(metadata, max_commit_retries=retries)
 
 
 @contextmanager

@@ -105,8 +105,8 @@ def odd_properties(properties: Mapping[str, str]) -> list[str]:
 def _column_metadata(node: Any) -> set[str]:
     """Keys that columns have as metadata, at any depth."""
     if isinstance(node, Mapping):
-        own = set(node["metadata"]) if isinstance(node.get("metadata"), Mapping) else set()
-        return own.union(*(_column_metadata(part) for name, part in node.items() if name != "metadata"))
+        keys = set(node["metadata"]) if isinstance(node.get("metadata"), Mapping) else set()
+        return keys.union(*(_column_metadata(part) for name, part in node.items() if name != "metadata"))
     return set().union(*map(_column_metadata, node)) if isinstance(node, list) else set()
 
 

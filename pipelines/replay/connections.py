@@ -338,8 +338,8 @@ class _Chains:
             place = cluster_id, row.topic, row.partition, row.replica_id, leader_id
             # A session lists again what it was answered records of.
             answer = row.completed_us, next_us, row.offset, ends.get((row.topic, row.partition))
-            told = row.high_watermark, row.stable_offset, row.size_bytes, row.leader_epoch
-            self._tables.add(ANSWERS, (*place, *answer, *told))
+            shown = row.high_watermark, row.stable_offset, row.size_bytes, row.leader_epoch
+            self._tables.add(ANSWERS, (*place, *answer, *shown))
 
     def _end_chain(self) -> None:
         if self._chain_end_us:

@@ -229,7 +229,7 @@ def _beyond_end(asked: _Items, answered: _Items, consumers: Mask) -> Mask:
     if len(answered_places):
         order = np.argsort(answered_places, kind="stable")  # of a place that is answered twice the last answer counts
         at = np.searchsorted(answered_places[order], asked_places, side="right") - 1
-        told = order[np.maximum(at, 0)]
-        is_beyond = _numbers(asked.field("fetch_offset"), 0)[asks] > high_watermark[answers][told]
-        result[asked.parents[asks][(at >= 0) & (answered_places[told] == asked_places) & is_beyond]] = True
+        last_answers = order[np.maximum(at, 0)]
+        is_beyond = _numbers(asked.field("fetch_offset"), 0)[asks] > high_watermark[answers][last_answers]
+        result[asked.parents[asks][(at >= 0) & (answered_places[last_answers] == asked_places) & is_beyond]] = True
     return result

@@ -96,25 +96,25 @@ def _bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int, int |
     older_us: int | None = None
     leader_id: int | None = None
     for _, of_offset in groupby(rows, key=attrgetter("high_watermark")):
-        told: dict[int, ToldHighWatermark] = {}
+        by_leader: dict[int, ToldHighWatermark] = {}
         first_us: int | None = None
         last_us: int | None = None
         for row in of_offset:
             if row.leader_id is not None:
-                told.setdefault(row.leader_id, row)
+                by_leader.setdefault(row.leader_id, row)
             else:
                 first_us = min(first_us or NEVER_US, row.last_us or NEVER_US)
                 last_us = max(last_us or 0, row.first_us)
-        if len(told) == 1 and leader_id in told:
-            answer = told[leader_id]
+        if len(by_leader) == 1 and leader_id in by_leader:
+            answer = by_leader[leader_id]
             before, behind = sides[leader_id, answer.first_us // WINDOW_US]
             if first_us is not None:
                 behind.add(first_us - answer.first_us)
             if older_us is not None and answer.last_us is not None:
                 before.add(answer.last_us - older_us)
         older_us = max(older_us or 0, last_us or 0) or None
-        if told:
-            leader_id = max(told, key=lambda known: told[known].first_us)
+        if by_leader:
+            leader_id = max(by_leader, key=lambda known: by_leader[known].first_us)
     for (leader_id, window), (before, behind) in sides.items():
         lowest_us = None if before.value is None else -before.value
         yield leader_id, window * WINDOW_US, lowest_us, behind.value

@@ -37,7 +37,7 @@ def racks(rows: pa.RecordBatch) -> pa.RecordBatch:
     return one_batch(brokers.group_by(list(RACK_TYPES)).aggregate([]))
 
 
-def told(rows: pa.RecordBatch) -> Batches:
+def told_high_watermarks(rows: pa.RecordBatch) -> Batches:
     """What leaders told followers, of `pipelines.replay.connections.ANSWERS`."""
     same = ("cluster_id", "topic", "partition", "broker_id", "leader_id", "high_watermark")
     values = {name: rows.column(name) for name in same}

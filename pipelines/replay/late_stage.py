@@ -69,12 +69,12 @@ def _throttles(lake: Lake, contexts: Contexts) -> Throttles:
     """Throttles, with the ISRs that leaders tell of throttled topics; nothing is read where there are none."""
     topics = throttled_topics(contexts)
     isrs: dict[tuple[str, int, str, int], set[tuple[int, frozenset[int]]]] = defaultdict(set)
-    told = pc.field("isr").is_valid() & pc.field("broker_id").is_valid() & pc.field("topic").isin(sorted(topics))
+    tells_isr = pc.field("isr").is_valid() & pc.field("broker_id").is_valid() & pc.field("topic").isin(sorted(topics))
     for spec, is_so in (
         (silver.LEADER_AND_ISR, pc.field("role").isin(_TELL_ISR)),
         (silver.ISR_CHANGES, pc.field("change") == "committed"),
     ):
-        for row in dicts(lake.rows(spec, *_OF_ISR, where=told & is_so)) if topics else ():
+        for row in dicts(lake.rows(spec, *_OF_ISR, where=tells_isr & is_so)) if topics else ():
             place = row["cluster_id"], row["broker_id"], row["topic"], row["partition"]
             isrs[place].add((row["time"], frozenset(row["isr"])))
     in_order = {

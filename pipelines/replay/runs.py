@@ -97,9 +97,9 @@ def replaced_folds(runs: Sequence[StoredRun], pinned: Mapping[str, int]) -> pc.E
     # Ranges, since statistics of files tell nothing of what is not among numbers.
     run_number, before = pc.field("run_number"), pc.scalar(True)
     gone = pc.scalar(False)
-    for kept in sorted(runs_to_keep(runs, pinned, LAST_RUNS, LAST_HOURS)):
-        gone |= before & (run_number < kept)
-        before = run_number > kept
+    for run_kept in sorted(runs_to_keep(runs, pinned, LAST_RUNS, LAST_HOURS)):
+        gone |= before & (run_number < run_kept)
+        before = run_number > run_kept
     return gone | before
 
 

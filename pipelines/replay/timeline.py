@@ -143,7 +143,7 @@ def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: Repl
         return {}
     shown = follower_reads.Shown(serving, window.sealed, premises.topic_names)
     readings = [
-        connected.reading(connections.ANSWERS, follower_reads.told),
+        connected.reading(connections.ANSWERS, follower_reads.told_high_watermarks),
         Reading(silver.FETCH_REQUESTS, follower_reads.SHOWN_COLUMNS, shown, window.sealed.where("handled_time")),
     ]
     columns = tuple(follower_clocks.TOLD_TYPES)

@@ -141,12 +141,12 @@ def _intervals(files: Rows, bounds: small.WindowBounds, arrivals: list[int]) -> 
 
 def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
     lifecycle = tables.rows(silver.BROKER_LIFECYCLE, *_OF_EVENTS)
-    told = tables.rows(
+    of_controllers = tables.rows(
         silver.CONTROLLER_EVENTS,
         *(*_OF_EVENTS, "subject_broker_id", "brokers", "detail"),
         where=pc.field("event").isin(_CONTROLLER_EVENTS),
     )
-    controller = as_they_happened(told, lifecycle)
+    controller = as_they_happened(of_controllers, lifecycle)
     isr = tables.rows(
         ISR_TIMELINE,
         *("cluster_id", "topic", "partition", "replica_id", "change", "change_time", "made_by"),

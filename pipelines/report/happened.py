@@ -69,7 +69,7 @@ def chains(incidents: Sequence[Incident]) -> list[Chain]:
 class IncidentSummary(NamedTuple):
     """What the first screen tells."""
 
-    told: tuple[Chain, ...]  #: chains, the most harmful first, each with as many effects as fit
+    chains: tuple[Chain, ...]  #: chains, the most harmful first, each with as many effects as fit
     left_out: int  #: incidents that are not among them
     also_logged: tuple[Incident, ...]  #: texts at WARN or above that no other incident has
 
@@ -77,16 +77,16 @@ class IncidentSummary(NamedTuple):
 def story(report: Report) -> IncidentSummary:
     """At most `SENTENCES_MAX` sentences, the most harmful first."""
     of_kinds = [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]
-    told: list[Chain] = []
+    shown: list[Chain] = []
     sentences = 0
     for chain in chains(of_kinds):
         if sentences >= SENTENCES_MAX:
             break
         effects = chain.effects[: min(EFFECTS_MAX, SENTENCES_MAX - sentences - 1)]
-        told.append(Chain(chain.cause, effects))
+        shown.append(Chain(chain.cause, effects))
         sentences += 1 + len(effects)
     also = tuple(incident for incident in report.incidents if incident.kind == ALSO_LOGGED)[:ALSO_MAX]
-    return IncidentSummary(tuple(told), len(of_kinds) - sentences, also)
+    return IncidentSummary(tuple(shown), len(of_kinds) - sentences, also)
 
 
 def worst(report: Report) -> list[Chain]:
@@ -157,13 +157,13 @@ def verdict_sentence(report: Report) -> str:
         times = f", {count(len(report.violations))} times" if len(report.violations) > broken else ""
         return f"{count(broken)}{of_all} {guarantees} broken{times}: see below."
     checked = states.get(CLEAN, 0)
-    kept = f"{count(checked)} guarantee{' was' if checked == 1 else 's were'} checked and kept"
+    checked_text = f"{count(checked)} guarantee{' was' if checked == 1 else 's were'} checked and kept"
     if not states:
-        kept = "No rule of correctness was run"
+        checked_text = "No rule of correctness was run"
     if report.verdict == INCONCLUSIVE:
         opened = f", {count(states[INCONCLUSIVE])} stay open" if INCONCLUSIVE in states else ""
-        return f"These logs do not show whether every guarantee was kept: {kept}{opened}{not_checkable}{idle}."
-    return f"{kept}{not_checkable}{idle}. Clean does not mean that nothing happened: see below."
+        return f"These logs do not show whether every guarantee was kept: {checked_text}{opened}{not_checkable}{idle}."
+    return f"{checked_text}{not_checkable}{idle}. Clean does not mean that nothing happened: see below."
 
 
 def headline(report: Report) -> Iterator[str]:

@@ -46,24 +46,24 @@ def _verdict(report: Report) -> Iterator[str]:
 
 
 def _story(report: Report) -> Iterator[str]:
-    told = story(report)
-    if not told.told:
+    summary = story(report)
+    if not summary.chains:
         yield "what happened: nothing that these logs show."
     else:
-        incidents = number(len(report.incidents) - len(told.also_logged), "incident")
+        incidents = number(len(report.incidents) - len(summary.also_logged), "incident")
         yield f"what happened: {incidents}, the most harmful first (UTC)"
-    for place, chain in enumerate(told.told, 1):
+    for place, chain in enumerate(summary.chains, 1):
         yield ""
         yield from _chain(f"{place}. ", chain)
         for effect in chain.effects:
             yield from indented(f"{effect.start_time[11:19]}  {account_of(effect)}", "   - ", " " * 15, 2 * TEXT_MAX)
-    if told.left_out:
+    if summary.left_out:
         yield ""
-        yield f"and {number(told.left_out, 'incident')} more: highwater incidents"
-    if told.also_logged:
+        yield f"and {number(summary.left_out, 'incident')} more: highwater incidents"
+    if summary.also_logged:
         yield ""
         yield "also logged at WARN or above:"
-        for incident in told.also_logged:
+        for incident in summary.also_logged:
             yield from indented(incident.sentence, "  ", "    ", 2 * WIDTH_MAX)
 
 
@@ -78,7 +78,7 @@ def _chain(mark: str, chain: Chain) -> Iterator[str]:
 
 def _in_short(report: Report) -> Iterator[str]:
     """Findings, accuracy and coverage, a line each, and where the rest is."""
-    found = [
+    counts = [
         f"{number(len(findings), noun)}"
         for findings, noun in (
             (report.violations, "violation"),
@@ -88,7 +88,7 @@ def _in_short(report: Report) -> Iterator[str]:
         if findings
     ]
     if report.rules:
-        yield from wrapped(f"findings: {', '.join(found) or 'none'}. {_sentence(rules_text(report))}.")
+        yield from wrapped(f"findings: {', '.join(counts) or 'none'}. {_sentence(rules_text(report))}.")
     produce, parked = report.operations.produce, report.operations.fetch.parked
     near = []
     if produce.succeeded and produce.within_ms.get("5") is not None:

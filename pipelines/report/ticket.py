@@ -21,13 +21,13 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"Kafka replication audit: {report.verdict}"
     yield ", ".join(headline(report))
     yield verdict_sentence(report)
-    told = story(report)
-    for number, chain in enumerate(told.told, 1):
+    summary = story(report)
+    for number, chain in enumerate(summary.chains, 1):
         yield ""
         yield from _of_chain(number, chain)
-    if told.left_out:
+    if summary.left_out:
         yield ""
-        yield f"And {count(told.left_out)} more: report.html, or `highwater incidents`."
+        yield f"And {count(summary.left_out)} more: report.html, or `highwater incidents`."
 
 
 def _of_chain(number: int, chain: Chain) -> Iterator[str]:

@@ -144,7 +144,7 @@ def _silent_hours(matches: Iterable[tuple[LogFile, re.Match[str]]], neighbours: 
         return []
     series = {file.path for file, _ in matches}
     # A log that was not rotated at all says nothing of a single hour.
-    told = {
+    written_hours = {
         file.first_us // HOUR_US
         for file in neighbours
         if file.path not in series
@@ -152,7 +152,7 @@ def _silent_hours(matches: Iterable[tuple[LogFile, re.Match[str]]], neighbours: 
         and file.last_us is not None
         and file.first_us // HOUR_US == file.last_us // HOUR_US
     }
-    silent = [hour for hour in sorted(told - hours.keys()) if min(hours) < hour < max(hours)]
+    silent = [hour for hour in sorted(written_hours - hours.keys()) if min(hours) < hour < max(hours)]
     return [datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d-%H") for hour in silent]
 
 

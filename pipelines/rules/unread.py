@@ -103,8 +103,8 @@ def holes_of_nuls(nuls: Iterable[Nul], files: Mapping[str, Mapping[str, Any]]) -
         row = files[file_id]
         blocks.sort(key=lambda nul: nul.byte_offset)
         rest = blocks[BLOCKS_MAX - 1 :]
-        told = [(block, block) for block in blocks[: BLOCKS_MAX - 1]] + ([(rest[0], rest[-1])] if rest else [])
-        for first, last in told:
+        stretches = [(block, block) for block in blocks[: BLOCKS_MAX - 1]] + ([(rest[0], rest[-1])] if rest else [])
+        for first, last in stretches:
             span = first.since_us, last.until_us
             message = (
                 f"{row['path']} has NUL bytes at byte {first.byte_offset}, where lines are lost{between(*span)}: copy "

@@ -56,7 +56,7 @@ class HdfsStore(RemoteStore):
         except IsADirectoryError as error:
             raise IsADirectoryError(errno.EISDIR, "is a folder", str(uri)) from error
         except (OSError, RuntimeError) as error:
-            number, words = _told(error)
+            number, words = _number_and_words(error)
             raise OSError(number, words, str(uri)) from error
 
     def names(self, folder: Place) -> list[str]:
@@ -204,7 +204,7 @@ def _name(entry: FileStatus) -> str:
     return entry.path.rpartition("/")[2]
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _number_and_words(error: Exception) -> tuple[int, str]:
     """Number and words of what the library tells, without Java's stack."""
     text, java = str(error), None
     if printed := _PRINTED.fullmatch(text):

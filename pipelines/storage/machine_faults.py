@@ -94,8 +94,8 @@ def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) ->
 
 def limit_fault(error: BaseException | str, is_set: bool = False) -> EnvironmentProblem | None:
     """The limit of the system behind an exception, or its text (`base.limits.reached`); None if it is none."""
-    told = limits.reached(error if isinstance(error, str) else "\n".join(_texts(error)), is_set)
-    return None if told is None else EnvironmentProblem(told[0], f"{told[1]}, then {_AGAIN}")
+    limit = limits.reached(error if isinstance(error, str) else "\n".join(_texts(error)), is_set)
+    return None if limit is None else EnvironmentProblem(limit[0], f"{limit[1]}, then {_AGAIN}")
 
 
 def _texts(error: BaseException | None) -> Iterator[str]:

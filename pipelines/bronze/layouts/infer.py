@@ -89,8 +89,8 @@ def infer(lines: Sequence[bytes]) -> Inferred:
     # A line that was cut may look like one of a template that ends earlier: without loggers nothing would tell.
     for is_named in (True, False) if width_of(lines) is None else (True,):
         for group in groups:
-            found = _of_group(group, is_named)
-            best = max(best, found, key=_score)
+            inferred = _of_group(group, is_named)
+            best = max(best, inferred, key=_score)
         if best.proven:
             break
     if not best.proven and _kafka_share(lines) >= FIT_SHARE:
@@ -106,8 +106,8 @@ def sees_kafka(lines: Sequence[bytes]) -> bool:
     return bool(some) and 2 * seen >= len(some)
 
 
-def _score(found: Inferred) -> float:
-    return found.score
+def _score(inferred: Inferred) -> float:
+    return inferred.score
 
 
 def _starts(layout: Layout, lines: Iterable[bytes]) -> list[bytes]:
@@ -123,9 +123,9 @@ def _of_group(group: _Group, is_named: bool) -> Inferred:
         # Words of a message may look like fields: with nothing to hold them against, the fewest go first.
         candidates.sort(key=lambda pattern: pattern.count("%"))
     for pattern in candidates[: _CANDIDATES_MAX if is_named else _NAMELESS_MAX]:
-        found = tried(pattern, group.lines)
-        best = max(best, found, key=_score)
-        if found.score >= _SETTLED * len(group.lines):
+        inferred = tried(pattern, group.lines)
+        best = max(best, inferred, key=_score)
+        if inferred.score >= _SETTLED * len(group.lines):
             break
     return best
 
@@ -154,8 +154,8 @@ def _kafka_share(lines: Sequence[bytes]) -> float:
 
 def _is_thread(message: bytes) -> bool:
     """Whether a message begins with the name of a thread, and not with what Kafka's own messages begin with."""
-    found = _BRACKET_AT[b"["].match(message)
-    return found is not None and message[found.end() : found.end() + 1] == b" " and not _is_context(found[1])
+    bracket = _BRACKET_AT[b"["].match(message)
+    return bracket is not None and message[bracket.end() : bracket.end() + 1] == b" " and not _is_context(bracket[1])
 
 
 def _is_context(text: bytes) -> bool:
@@ -190,17 +190,17 @@ class _Group:
 
 def _groups(lines: Iterable[bytes]) -> list[_Group]:
     """Up to three groups of lines that may start records, the largest first."""
-    found: dict[tuple[str, str], tuple[list[bytes], list[Spelled]]] = defaultdict(lambda: ([], []))
+    members: dict[tuple[str, str], tuple[list[bytes], list[Spelled]]] = defaultdict(lambda: ([], []))
     for line in lines:
         time = spelled(line, _TIME_WITHIN)
         if time is None:
             continue
         signature = _signature(line[: time.start])
         if signature is not None:
-            those = found[re.sub("S+", "S", time.shape) or time.missing or "", signature]
+            those = members[re.sub("S+", "S", time.shape) or time.missing or "", signature]
             those[0].append(line)
             those[1].append(time)
-    largest = sorted(found.items(), key=lambda item: -len(item[1][0]))[:3]
+    largest = sorted(members.items(), key=lambda item: -len(item[1][0]))[:3]
     return [_Group(*those) for _, those in largest]
 
 
@@ -257,7 +257,7 @@ def _walk(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, l
         yield pattern + "%m"
         return
     for tail, ending in _TAILS:
-        names = [found[1].decode(errors="replace") for rest in rests if (found := ending.search(rest))]
+        names = [match[1].decode(errors="replace") for rest in rests if (match := ending.search(rest))]
         # A record of several lines ends on another one.
         if names and 3 * len(names) >= len(rests) and (field := _named(names)) is not None:
             yield pattern + "%m" + tail.replace("%c", field)
@@ -272,24 +272,24 @@ def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool,
     if len(first) == 1 and (sign := next(iter(first))) in [_SIGNS[at : at + 1] for at in range(len(_SIGNS))]:
         yield from _walk(pattern + sign.decode(), [rest[1:] for rest in rests], has_level, has_logger, left)
         return
-    if not has_level and (found := _all(_LEVEL_AT, rests)):
-        rest = [text[one.end() :].lstrip(b" ") for text, one in zip(rests, found, strict=True)]
-        is_padded = any(text[one.end() :].startswith(b"  ") for text, one in zip(rests, found, strict=True))
-        spaced = all(text[one.end() : one.end() + 1] == b" " for text, one in zip(rests, found, strict=True))
+    if not has_level and (matches := _all(_LEVEL_AT, rests)):
+        rest = [text[match.end() :].lstrip(b" ") for text, match in zip(rests, matches, strict=True)]
+        is_padded = any(text[match.end() :].startswith(b"  ") for text, match in zip(rests, matches, strict=True))
+        spaced = all(text[match.end() : match.end() + 1] == b" " for text, match in zip(rests, matches, strict=True))
         level = "%-5p" if is_padded else "%p"
         yield from _walk(pattern + level + (" " if spaced else ""), rest, True, has_logger, left - 1)
         return
-    if len(first) == 1 and (sign := next(iter(first))) in _BRACKET_AT and (found := _all(_BRACKET_AT[sign], rests)):
-        yield from _bracket(pattern, sign.decode(), rests, found, has_level, has_logger, left)
+    if len(first) == 1 and (sign := next(iter(first))) in _BRACKET_AT and (matches := _all(_BRACKET_AT[sign], rests)):
+        yield from _bracket(pattern, sign.decode(), rests, matches, has_level, has_logger, left)
         return
     if b"[" in first or any(bare_context(rest[:_TIME_WITHIN].decode(errors="replace"))[1] for rest in rests):
         return  # a message begins: no field has what some of Kafka's begin with
-    if not has_logger and (found := _all(_NAME_AT, rests)):
-        field = _named([(one[1] + (one[2] or b"")).decode() for one in found])
-        if field is None and all(one[2] for one in found):
+    if not has_logger and (matches := _all(_NAME_AT, rests)):
+        field = _named([(match[1] + (match[2] or b"")).decode() for match in matches])
+        if field is None and all(match[2] for match in matches):
             field = "%C:%L"
         if field is not None:
-            after = [text[one.end() :] for text, one in zip(rests, found, strict=True)]
+            after = [text[match.end() :] for text, match in zip(rests, matches, strict=True)]
             yield from _walk(pattern + field, after, has_level, True, left - 1)
     words = [rest[: _WORD_AT.match(rest).end()] for rest in rests]  # type: ignore[union-attr]
     after = [rest[len(word) :] for rest, word in zip(rests, words, strict=True)]
@@ -309,14 +309,14 @@ def _bracket(
     pattern: str,
     sign: str,
     rests: list[bytes],
-    found: list[re.Match[bytes]],
+    matches: list[re.Match[bytes]],
     has_level: bool,
     has_logger: bool,
     left: int,
 ) -> Iterator[str]:
     close = {"[": "]", "(": ")", "<": ">", "{": "}"}[sign]
-    texts = [one[1] for one in found]
-    after = [rest[one.end() :] for rest, one in zip(rests, found, strict=True)]
+    texts = [match[1] for match in matches]
+    after = [rest[match.end() :] for rest, match in zip(rests, matches, strict=True)]
     if not has_level and all(_LEVEL_AT.fullmatch(text.rstrip(b" ")) for text in texts):
         is_padded = any(b" " in text for text in texts)
         level = "%-5p" if is_padded else "%p"
@@ -331,8 +331,8 @@ def _bracket(
 
 def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[bytes]]:
     """The matches at the beginnings of texts; none at all if one has none."""
-    found = [pattern.match(rest) for rest in rests]
-    return [] if None in found else [one for one in found if one is not None]
+    matches = [pattern.match(rest) for rest in rests]
+    return [] if None in matches else [match for match in matches if match is not None]
 
 
 def _spread(items: list[tuple[bytes, Spelled]]) -> list[tuple[bytes, Spelled]]:

@@ -137,12 +137,12 @@ def _telling() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _loggers_by_key() -> dict[str, tuple[str, ...]]:
     """Loggers that a text may be of, by its first characters; under the empty one those with texts of any beginning."""
-    found: dict[str, set[str]] = defaultdict(set)
+    loggers: dict[str, set[str]] = defaultdict(set)
     for template in TEMPLATES:
         prefix = literal_prefix(template.pattern)
         for simple in template.loggers:
-            found[prefix[:_KEY] if len(prefix) >= _KEY else ""].update(_full_names(simple))
-    return {key: tuple(sorted(names)) for key, names in found.items()}
+            loggers[prefix[:_KEY] if len(prefix) >= _KEY else ""].update(_full_names(simple))
+    return {key: tuple(sorted(names)) for key, names in loggers.items()}
 
 
 def _full_names(simple: str) -> Iterable[str]:
@@ -173,7 +173,7 @@ def by_template(message: bytes) -> str | None:
     if len(read) == 1:
         return next(iter(read.values()))
     rest = [text[start:].rstrip() for start in starts]
-    return _THREAD if not read and any(one in _THREAD_TEXTS for one in rest) else None
+    return _THREAD if not read and any(message_text in _THREAD_TEXTS for message_text in rest) else None
 
 
 _THREAD_TEXTS = frozenset(template.pattern.replace("\\", "") for template in SHARED if ".*" not in template.pattern)

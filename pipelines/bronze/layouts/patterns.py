@@ -53,10 +53,10 @@ class Names:
             return self._names[name]
         except KeyError:
             pass
-        found = _LOGGER_NAME.fullmatch(name)
+        match = _LOGGER_NAME.fullmatch(name)
         if len(self._names) >= CACHE_MAX:
             self._names.clear()
-        known = self._names[name] = found.group(1).decode() if found else None
+        known = self._names[name] = match.group(1).decode() if match else None
         return known
 
 
@@ -122,15 +122,15 @@ class _Token(NamedTuple):
 def _tokens(pattern: str) -> Iterator[_Token]:
     position = 0
     while position < len(pattern):
-        found = _FIELD.match(pattern, position)
-        if found is None:
+        field = _FIELD.match(pattern, position)
+        if field is None:
             raise ValueError(f"no layout: {pattern}")
-        _, name, option, spaces, literal = found.groups()
+        _, name, option, spaces, literal = field.groups()
         if name:
             yield _Token("c", "1") if name in "CF" else _Token(name, option or "")
         else:
             yield _Token(" " if spaces else "", spaces or literal.replace("%%", "%"))
-        position = found.end()
+        position = field.end()
 
 
 def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
@@ -140,7 +140,7 @@ def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
         bound: of texts of any length: ``*``, or ``{0,n}``.
     """
     name, text = tokens[number]
-    after = next((one for one in tokens[number + 1 :]), _Token("", ""))
+    after = next(iter(tokens[number + 1 :]), _Token("", ""))
     if name == " ":
         return rb"[ \t]{1,20}", 20
     if name == "d":
@@ -222,21 +222,21 @@ def _parser(head: re.Pattern[bytes], tail: re.Pattern[bytes] | None, form: str, 
     has_logger, has_level = "logger" in groups, "level" in groups
 
     def parse(text: bytes) -> RecordHead | None:
-        found = match(text)
-        if found is None:
+        head = match(text)
+        if head is None:
             return None
         try:
-            time_us = read(found["time"])
+            time_us = read(head["time"])
         except ValueError:
             return None
-        message = text[found.end() :]
-        name = found["logger"] if has_logger else b""
+        message = text[head.end() :]
+        name = head["logger"] if has_logger else b""
         if tail is not None:
             name, message = _at_the_end(message, tail)
             if not name:
-                return RecordHead(time_us, level_of[found["level"].upper()] if has_level else None, None, message)
+                return RecordHead(time_us, level_of[head["level"].upper()] if has_level else None, None, message)
         return RecordHead(
-            time_us, level_of[found["level"].upper()] if has_level else None, name_of(name, message), message
+            time_us, level_of[head["level"].upper()] if has_level else None, name_of(name, message), message
         )
 
     return parse

@@ -228,7 +228,7 @@ def _maker(key_of: Mapping[str, str], fields_of: Callable[[bytes], dict[str, Any
                 return None
             follows = None
             if not _OUTER_TRACES.isdisjoint(fields):
-                follows = next((found for key in traces if (found := _trace(value(fields, key)))), None)
+                follows = next((trace for key in traces if (trace := _trace(value(fields, key)))), None)
             if follows:
                 said = follows if follows.startswith(said) else f"{said}\n{follows}"
             body = said.encode(errors="replace")

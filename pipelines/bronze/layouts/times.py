@@ -68,56 +68,56 @@ class Spelled(NamedTuple):
 
 def spelled(line: bytes, end: int) -> Spelled | None:
     """The first time that stands in the first ``end`` bytes of a line."""
-    found = MOMENT.search(line, 0, end)
-    if found is None:
+    moment = MOMENT.search(line, 0, end)
+    if moment is None:
         number = _EPOCH.search(line, 0, min(end, 40))
         if number is None or (number.start() and line[number.start() - 1 : number.start()].isalnum()):
             return None
         form = "UNIX_MILLIS" if number["millis"] else "UNIX"
         return Spelled(*number.span(), form)
-    day = _day(found)
-    month = found["month"] or found["word"]
+    day = _day(moment)
+    month = moment["month"] or moment["word"]
     if month and _lower(month) not in MONTHS:
-        return Spelled(*found.span(), "", missing=NO_MONTH)
-    if found["between"] is None:
-        return Spelled(*found.span(), "", missing=NO_DATE)
+        return Spelled(*moment.span(), "", missing=NO_MONTH)
+    if moment["between"] is None:
+        return Spelled(*moment.span(), "", missing=NO_DATE)
     if day is None:
-        return Spelled(*found.span(), "", missing=NO_YEAR)
+        return Spelled(*moment.span(), "", missing=NO_YEAR)
     shape, parts = day
-    between = found["between"].decode()
+    between = moment["between"].decode()
     shape += f"'{between}'" if between.strip().isalpha() else re.sub(" +", " ", between)
-    half = found["half"]
+    half = moment["half"]
     shape += ("hh" if half else "HH") + ":mm:ss"
-    if found["fraction"]:
-        fraction = found["fraction"].decode()
+    if moment["fraction"]:
+        fraction = moment["fraction"].decode()
         shape += fraction[0] + "S" * (len(fraction) - 1)
     if half:
         shape += " a" if half.startswith(b" ") else "a"
-    if found["zone"]:
-        zone = found["zone"]
+    if moment["zone"]:
+        zone = moment["zone"]
         shape += (" " if zone.startswith(b" ") else "") + ("z" if zone.strip() in (b"UTC", b"GMT") else "X" * 3)
-    if found["word"] and found["year"] and not found["then"]:
-        return Spelled(*found.span(), shape + " yyyy", parts)
-    span = found.span() if not found["year"] else (found.start(), found.start("year"))
+    if moment["word"] and moment["year"] and not moment["then"]:
+        return Spelled(*moment.span(), shape + " yyyy", parts)
+    span = moment.span() if not moment["year"] else (moment.start(), moment.start("year"))
     return Spelled(*span, shape, parts)
 
 
-def _day(found: re.Match[bytes]) -> tuple[str, tuple[int, ...]] | None:
+def _day(moment: re.Match[bytes]) -> tuple[str, tuple[int, ...]] | None:
     """The shape of a date, with ``?`` where the order of two numbers is open; None without a year."""
-    if found["a"]:
-        sign = found["sign"].decode()
-        if len(found["a"]) == 4:
+    if moment["a"]:
+        sign = moment["sign"].decode()
+        if len(moment["a"]) == 4:
             return f"yyyy{sign}MM{sign}dd", ()
-        if len(found["c"]) == 4:
-            return f"?{sign}?{sign}yyyy", (int(found["a"]), int(found["b"]))
-        return f"?{sign}?{sign}?", (int(found["a"]), int(found["b"]), int(found["c"]))
-    if found["day"]:
-        return "dd{0}MMM{0}yyyy".format(found["named"].decode()), ()
-    if found["word"]:
-        if found["then"]:
+        if len(moment["c"]) == 4:
+            return f"?{sign}?{sign}yyyy", (int(moment["a"]), int(moment["b"]))
+        return f"?{sign}?{sign}?", (int(moment["a"]), int(moment["b"]), int(moment["c"]))
+    if moment["day"]:
+        return "dd{0}MMM{0}yyyy".format(moment["named"].decode()), ()
+    if moment["word"]:
+        if moment["then"]:
             return "MMM dd, yyyy", ()
-        return ("MMM dd", ()) if found["year"] else None
-    digits = found["digits"]
+        return ("MMM dd", ()) if moment["year"] else None
+    digits = moment["digits"]
     return ("yyyyMMdd", ()) if digits is not None else None
 
 
@@ -181,12 +181,12 @@ def time_regex(form: str) -> bytes:
 
 
 def _pattern(form: str) -> bytes:
-    def field(found: re.Match[str]) -> str:
-        if found[2] is None:
-            return re.escape(found[1] if found[1] is not None else found[3]).replace(r"\ ", " {1,2}")
-        if found[2].startswith("S"):
+    def field(letters: re.Match[str]) -> str:
+        if letters[2] is None:
+            return re.escape(letters[1] if letters[1] is not None else letters[3]).replace(r"\ ", " {1,2}")
+        if letters[2].startswith("S"):
             return r"(?P<fraction>\d{1,9})"
-        return _REGEX[found[2]]
+        return _REGEX[letters[2]]
 
     return _FIELD.sub(field, form).encode("latin-1")
 
@@ -200,12 +200,12 @@ def reader(form: str, clock: Clock) -> Callable[[bytes], int]:
     match = re.compile(_pattern(form)).fullmatch
 
     def read(text: bytes) -> int:
-        found = match(text)
-        if found is None:
+        time = match(text)
+        if time is None:
             raise ValueError(f"not a time: {text!r}")
-        fields = found.groupdict()
+        fields = time.groupdict()
         fraction = fields.get("fraction") or b""
-        second = text[: found.start("fraction")] + text[found.end("fraction") :] if fraction else text
+        second = text[: time.start("fraction")] + text[time.end("fraction") :] if fraction else text
         second_us = clock.seconds.get(second)
         if second_us is None:
             second_us = clock.remember(second, _moment(fields), _offset(fields.get("zone")))

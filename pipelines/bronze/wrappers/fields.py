@@ -82,10 +82,10 @@ def of_name(name: str) -> Wrapper:
     Raises:
         ValueError: it is none.
     """
-    found = re.fullmatch(rf"(json|{ROWS}|{DOCUMENT}\d)\(([^()]+?)(?: by ([^()]+))?\)", name)
-    if found is None:
+    match = re.fullmatch(rf"(json|{ROWS}|{DOCUMENT}\d)\(([^()]+?)(?: by ([^()]+))?\)", name)
+    if match is None:
         raise ValueError(f"no wrapper: {name}")
-    kind, key, by = found.groups()
+    kind, key, by = match.groups()
     if kind == ROWS:
         place, _, width = key.partition(":")
         unwrap = partial(_cell, int(place), int(width), int(by) if by else None)

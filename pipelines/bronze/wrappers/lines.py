@@ -67,18 +67,18 @@ def source_of(name: bytes) -> bytes:
 
 def _prefixed(pattern: re.Pattern[bytes], line: bytes) -> Unwrapped | None:
     """A prefix and the line, whole: ``pattern`` names the groups ``source`` and ``rest``, if there can be several."""
-    found = pattern.match(line)
-    if not found:
+    prefix = pattern.match(line)
+    if not prefix:
         return None
     groups = pattern.groupindex
-    source = found["source"] if "source" in groups else b""
-    return stream(source or b"", found["rest"] if "rest" in groups else b""), line[found.end() :], False
+    source = prefix["source"] if "source" in groups else b""
+    return stream(source or b"", prefix["rest"] if "rest" in groups else b""), line[prefix.end() :], False
 
 
 def _cri(line: bytes) -> Unwrapped | None:
     """The container runtime interface's format; a long line comes in pieces with P, the last one with F."""
-    found = _CRI.match(line)
-    return (stream(b"", found[1]), line[found.end() :], found[2] == b"P") if found else None
+    entry = _CRI.match(line)
+    return (stream(b"", entry[1]), line[entry.end() :], entry[2] == b"P") if entry else None
 
 
 def _syslog(pattern: re.Pattern[bytes], line: bytes) -> Unwrapped | None:
@@ -92,11 +92,11 @@ def _syslog(pattern: re.Pattern[bytes], line: bytes) -> Unwrapped | None:
 
 def _labelled(pattern: re.Pattern[bytes], line: bytes) -> Unwrapped | None:
     """Loki's command writes the labels of a stream before its lines."""
-    found = pattern.match(line)
-    if found is None:
+    entry = pattern.match(line)
+    if entry is None:
         return None
-    label = _LABEL.search(found["labels"])
-    return label[1] if label else b"", line[found.end() :], False
+    label = _LABEL.search(entry["labels"])
+    return label[1] if label else b"", line[entry.end() :], False
 
 
 def _docker(line: bytes) -> Unwrapped | None:

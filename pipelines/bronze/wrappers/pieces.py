@@ -75,19 +75,19 @@ def _rows(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) ->
     is_quoted = False
     for block in blocks:
         start = 0
-        for found in _QUOTE_OR_END.finditer(block):
-            if found[0] == b'"':
+        for sign in _QUOTE_OR_END.finditer(block):
+            if sign[0] == b'"':
                 is_quoted = not is_quoted
                 continue
             line_ends += 1
-            if is_quoted and size + found.end() - start <= bytes_max:
+            if is_quoted and size + sign.end() - start <= bytes_max:
                 continue
             is_quoted = False
-            held.append(block[start : found.end()])
-            size += found.end() - start
+            held.append(block[start : sign.end()])
+            size += sign.end() - start
             text = _beginning(b"".join(held)[:-1], offset, bytes_max).removesuffix(b"\r")
             yield Piece(offset, size, line_no, text, True, line_ends)
-            offset, line_no, start = offset + size, line_no + line_ends, found.end()
+            offset, line_no, start = offset + size, line_no + line_ends, sign.end()
             held, size, line_ends = [], 0, 0
         held.append(block[start:])
         size += len(block) - start
@@ -105,9 +105,9 @@ def _objects(blocks: Iterable[bytes], nested: int, offset: int, line_no: int, by
     escaped = 0  # signs of the next block that a backslash at the end of this one takes with it
     for block in blocks:
         start, position = 0, escaped
-        while found := (_IN_TEXT if in_text else _OUTSIDE).search(block, position):
-            position = found.end()
-            sign = found[0]
+        while match := (_IN_TEXT if in_text else _OUTSIDE).search(block, position):
+            position = match.end()
+            sign = match[0]
             if in_text:
                 if sign == b"\\":
                     position += 1
@@ -117,7 +117,7 @@ def _objects(blocks: Iterable[bytes], nested: int, offset: int, line_no: int, by
                 in_text = True
             elif sign in b"{[":
                 if depth == nested and sign == b"{":
-                    start = found.start()
+                    start = match.start()
                     begun = offset + start
                     begun_line = line_no + block.count(b"\n", 0, start)
                 depth += 1

@@ -44,10 +44,10 @@ def recognise(lines: Sequence[bytes]) -> Recognised:
     written = [line for line in lines if line.strip()]
     if is_plain_kafka(written):
         return Recognised(infer(written).layout)
-    chain, found = _within(written, DEPTH_MAX)
-    if found.layout is None:
-        return Recognised(None, found.missing)
-    return Recognised(_around(chain, found.layout))
+    chain, inferred = _within(written, DEPTH_MAX)
+    if inferred.layout is None:
+        return Recognised(None, inferred.missing)
+    return Recognised(_around(chain, inferred.layout))
 
 
 def layout_named(name: str) -> Layout:
@@ -57,13 +57,13 @@ def layout_named(name: str) -> Layout:
         ValueError: it gave no such name.
     """
     chain = []
-    while found := _NAME.match(name):
-        wrapper = _WRAPPER_OF.get(found[0][:-1])
-        width = _COLUMNS.fullmatch(found[0][:-1])
+    while match := _NAME.match(name):
+        wrapper = _WRAPPER_OF.get(match[0][:-1])
+        width = _COLUMNS.fullmatch(match[0][:-1])
         if wrapper is None:
-            wrapper = columns(int(width[1])) if width else fields.of_name(found[0][:-1])
+            wrapper = columns(int(width[1])) if width else fields.of_name(match[0][:-1])
         chain.append(wrapper)
-        name = name[found.end() :]
+        name = name[match.end() :]
     layout = layout_of_name(name)
     return _around(tuple(chain), layout) if chain else layout
 
@@ -71,8 +71,8 @@ def layout_named(name: str) -> Layout:
 def _within(lines: Sequence[bytes], depth: int) -> tuple[tuple[Wrapper, ...], Inferred]:
     """The wrappers and the layout that most speaks for; of equally good ones that with more wrappers."""
     if any(map(has_colours, lines)):
-        chain, found = _within(_unwrapped(COLOURS, lines), depth)
-        return (COLOURS, *chain), found
+        chain, inferred = _within(_unwrapped(COLOURS, lines), depth)
+        return (COLOURS, *chain), inferred
     best_chain: tuple[Wrapper, ...] = ()
     best = infer(lines)
     if not depth or is_plain_kafka(lines):
@@ -83,9 +83,9 @@ def _within(lines: Sequence[bytes], depth: int) -> tuple[tuple[Wrapper, ...], In
         inner = _unwrapped(wrapper, lines)
         if not inner:
             continue
-        chain, found = _within(inner, depth - 1)
-        if found.proven and (found.score > best.score or (not best_chain and found.score >= best.score)):
-            best_chain, best = (wrapper, *chain), found
+        chain, inferred = _within(inner, depth - 1)
+        if inferred.proven and (inferred.score > best.score or (not best_chain and inferred.score >= best.score)):
+            best_chain, best = (wrapper, *chain), inferred
     return best_chain, best
 
 

@@ -174,8 +174,8 @@ def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
 
 def _session_ms(facts: Facts, broker: Node) -> int:
     in_kraft = facts.config(broker, "process.roles") not in (None, "", "[]")
-    told = facts.config(broker, "broker.session.timeout.ms" if in_kraft else "zookeeper.session.timeout.ms")
-    return int(told) if told is not None and told.isdigit() else _SESSION_MS
+    timeout_ms = facts.config(broker, "broker.session.timeout.ms" if in_kraft else "zookeeper.session.timeout.ms")
+    return int(timeout_ms) if timeout_ms is not None and timeout_ms.isdigit() else _SESSION_MS
 
 
 @kind(

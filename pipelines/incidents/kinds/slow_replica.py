@@ -142,16 +142,16 @@ def _faults(facts: Facts) -> dict[Node, set[int]]:
 
 
 def _slow(facts: Facts, replica: Node, window: ScoredSeconds, within: Sequence[Row]) -> LoggedIncident | None:
-    own = [row for row in within if row["replica_id"] == replica[1] and row["role"] not in _NOT_SLOW]
-    wait_ms, all_ms = sum(row["slow_wait_ms"] for row in own), sum(row["slow_wait_ms"] for row in within)
-    operations = sum(row["operations"] for row in own)
-    longest_ms = max((row["wait_ms_max"] for row in own), default=0.0)
+    of_replica = [row for row in within if row["replica_id"] == replica[1] and row["role"] not in _NOT_SLOW]
+    wait_ms, all_ms = sum(row["slow_wait_ms"] for row in of_replica), sum(row["slow_wait_ms"] for row in within)
+    operations = sum(row["operations"] for row in of_replica)
+    longest_ms = max((row["wait_ms_max"] for row in of_replica), default=0.0)
     # One produce does not make a slow replica.
     if wait_ms - longest_ms < _WAIT_MS or operations < _OPERATIONS or wait_ms < _SHARE * all_ms:
         return None
     start, end = window.first * 1_000_000, (window.last + 1) * 1_000_000
-    leaders = sorted({leader for row in own for leader in row["leader_ids"]})
-    topics = sorted({topic for row in own for topic in row["topics"] or ()})
+    leaders = sorted({leader for row in of_replica for leader in row["leader_ids"]})
+    topics = sorted({topic for row in of_replica for topic in row["topics"] or ()})
     warm_up = _warm_up(facts, replica, start, end) if longest_ms <= WAIT_MAX_MS else ""
     named = listed(topics[:3]) + (f" and {len(topics) - 3} more topics" if len(topics) > 3 else "") if topics else ""
     return LoggedIncident(

@@ -126,7 +126,7 @@ def _next(report: Report) -> Iterator[Item]:
     for bug in sorted({*bugs, *report.operations.produce.known_bugs})[:2]:
         fixed = releases_of(bug)
         yield Item(f"{bug} is a known bug of the running version{f', fixed in {fixed}' if fixed else ''}.")
-    for chain in story(report).told[:1]:
+    for chain in story(report).chains[:1]:
         for command in commands(chain.cause, bool(report.operations.produce.observed))[:2]:
             yield Item(f"{window(chain.cause)} UTC, in figures:", command)
     gaps = [gap for gap in report.coverage.not_checkable if gap.needs != FINER_TIMES]

@@ -183,15 +183,15 @@ class CommittedDataLost(Checker):
 
     def _unknown(self) -> Iterable[Case]:
         """Where no answer tells what was committed, and a leader's log was shorter than another replica's."""
-        told = self._losses | self._open
+        losses = self._losses | self._open
         by_epoch: dict[tuple[int, int | None, int | None], list[ShortLog]] = defaultdict(list)
         for short in short_logs(self._history, self._settings):
             number = None if short.epoch is None else short.epoch.number
             within = any(
                 life == short.incarnation and loss.offset_start <= (short.start or 0) < loss.offset_end
-                for (life, _), loss in told.items()
+                for (life, _), loss in losses.items()
             )
-            if (short.incarnation, number) not in told and not (number is None and within):
+            if (short.incarnation, number) not in losses and not (number is None and within):
                 by_epoch[short.incarnation, number, short.start].append(short)
         for shorts in by_epoch.values():
             self.checked += 1
@@ -204,12 +204,12 @@ class CommittedDataLost(Checker):
 
     def _add_shown(self, starts: Starts) -> None:
         """What replicas' lines show, where neither answers nor what leaders told says what was lost."""
-        told = self._losses.keys() | self._matched.keys()
+        answered = self._losses.keys() | self._matched.keys()
         shown: dict[tuple[int, int], list[Passed]] = defaultdict(list)
         for each in passed(self._history, self._settings, starts):
             self.checked += 1
             key = self._history.incarnation(each.mark.fact.time_us), each.lost_by.number
-            if key not in told:
+            if key not in answered:
                 shown[key].append(each)
         for key, group in shown.items():
             # What a replica had that was alone in the ISR is lost, too, where a high watermark shows that it was of it.

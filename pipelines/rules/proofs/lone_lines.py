@@ -52,8 +52,8 @@ def lone_lines(history: FactHistory) -> LoneLines:
 
 def _deletions(history: FactHistory) -> tuple[list[Fact], frozenset[str]]:
     known = {fact.topic_id for fact in history.facts[a.METADATA]}
-    told = sorted(_told(history), key=_time_us)
-    confirmed = {*_confirmed(told), *_confirmed(reversed(told))}
+    lines = sorted(_ends_and_creations(history), key=_time_us)
+    confirmed = {*_confirmed(lines), *_confirmed(reversed(lines))}
     assigned = {
         (None if kind == a.METADATA else fact.broker_id, fact.replicas)
         for kind in (a.METADATA, a.LEADERSHIP)
@@ -62,7 +62,7 @@ def _deletions(history: FactHistory) -> tuple[list[Fact], frozenset[str]]:
     }
     lone = [
         fact
-        for fact in told
+        for fact in lines
         if fact not in confirmed
         and (fact.topic_id is None or fact.topic_id not in known)
         and not (fact.name == _STOPPED and _is_moved_away(fact, assigned))
@@ -87,7 +87,7 @@ def _starts(history: FactHistory) -> Iterator[Fact]:
         lowest.append((fact.time_us, min(fact.leader_epoch, lowest[-1][1] if lowest else fact.leader_epoch)))
 
 
-def _told(history: FactHistory) -> Iterator[Fact]:
+def _ends_and_creations(history: FactHistory) -> Iterator[Fact]:
     """Lines of a deletion or a new creation; of a topic id each broker's first."""
     leaderships = history.facts[a.LEADERSHIP]
     yield from (fact for fact in leaderships if fact.name == _STOPPED)
@@ -105,11 +105,11 @@ def _told(history: FactHistory) -> Iterator[Fact]:
         yield from begun_again((fact.name, fact) for fact in leaderships)
 
 
-def _confirmed(told: Iterable[Fact]) -> Iterator[Fact]:
+def _confirmed(lines: Iterable[Fact]) -> Iterator[Fact]:
     """Lines that come soon after another broker's one."""
     last: Fact | None = None
     other: Fact | None = None  # the last one that is not of the same broker as `last`
-    for fact in told:
+    for fact in lines:
         if last is not None and last.broker_id != fact.broker_id:
             other = last
         if other is not None and abs(other.time_us - fact.time_us) <= ABOUT_US:

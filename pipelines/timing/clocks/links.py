@@ -81,8 +81,8 @@ def links(
         in_seconds: brokers with lines whose times are whole seconds.
     """
     rows = [row for row in said if row.topic not in reborn]
-    found = chain(_followers(rows, [fetch for fetch in fetches if fetch.topic not in reborn]), _states(rows))
-    for link in found:
+    untimed = chain(_followers(rows, [fetch for fetch in fetches if fetch.topic not in reborn]), _states(rows))
+    for link in untimed:
         # A line's time is cut to milliseconds, or to seconds: the line was written less than that later.
         tick_us = SECOND_US if link.later in in_seconds else TICK_US
         yield link._replace(later_us=link.later_us + tick_us)

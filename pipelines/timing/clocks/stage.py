@@ -50,8 +50,8 @@ def write_clock_bounds(lake: Lake, coarse: Spans, run_id: str) -> None:
     rows = []
     for cluster_id, causes in causes_of(lake).items():
         in_seconds = {broker_id for cluster, broker_id in coarse if cluster == cluster_id}
-        found = links(*causes, in_seconds)
-        rows += [clock_row(cluster_id, bounds) for bounds in clock_bounds(found, WINDOW_S * 1_000_000)]
+        linked = links(*causes, in_seconds)
+        rows += [clock_row(cluster_id, bounds) for bounds in clock_bounds(linked, WINDOW_S * 1_000_000)]
     lake.replace(CLOCK_BOUNDS, pa.Table.from_pylist(rows, schema=CLOCK_BOUNDS.arrow_schema), stamp=run_id)
 
 

@@ -6,7 +6,16 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.base.blobs import rows_by_table
-from pipelines.cluster.configs import COLUMNS, KEY_TYPES, LINES, ORDER, READ, first_of_alike, lines, told
+from pipelines.cluster.configs import (
+    COLUMNS,
+    KEY_TYPES,
+    LINES,
+    ORDER,
+    READ,
+    first_of_alike,
+    lines,
+    relevant,
+)
 from pipelines.kafka.context import BROKER, DYNAMIC, LOG, MIN_ISR, TOPIC
 from schemas.silver import BROKER_CONFIGS
 
@@ -21,7 +30,7 @@ def row(offset: int, scope: str, key: str, value: str | None, second: int = 1, b
 
 def folded(rows: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
     order = [(name, "ascending") for name in (*KEY_TYPES, *ORDER)]
-    read = pa.Table.from_batches([told(pa.RecordBatch.from_pylist(list(rows), SCHEMA))]).sort_by(order)
+    read = pa.Table.from_batches([relevant(pa.RecordBatch.from_pylist(list(rows), SCHEMA))]).sort_by(order)
     blobs = lines(iter(read.select([*KEY_TYPES, *COLUMNS]).to_batches(max_chunksize=2)))
     tables = rows_by_table((part["table"], part["rows"]) for blob in blobs for part in blob.to_pylist())
     return [
