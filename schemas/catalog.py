@@ -40,6 +40,4 @@ TABLES: tuple[TableSpec, ...] = (
     *quality.TABLES,
     *state.TABLES,
 )
-#: The tables of gold that name files and places in them: how the input is cut into files shows in no other.
-NAME_FILES = (audit.EVIDENCE, incidents.INCIDENT_LINES)
 BY_FULL_NAME = {table.full_name: table for table in TABLES}

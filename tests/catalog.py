@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from schemas import gold
+from schemas import audit, gold, incidents
 from schemas.catalog import BY_FULL_NAME, TABLES
 from schemas.table import TableSpec
 
 #: The tables of gold that every audit writes, but for the ledger of runs.
 ANSWERS = tuple(spec for spec in TABLES if spec.layer == "gold" and spec is not gold.RUNS)
+#: Those that name files and places in them: how the input is cut into files shows in no other.
+NAME_FILES = (audit.EVIDENCE, incidents.INCIDENT_LINES)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from schemas.catalog import NAME_FILES
+from tests.catalog import NAME_FILES
 from tests.crash.commands import ROOT, SMALL_CONF, Command, Ended, Seen, highwater
 from tests.crash.conftest import VERDICTS, Undisturbed
 from tests.crash.inputs import INSTANTS

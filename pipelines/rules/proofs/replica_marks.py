@@ -132,21 +132,21 @@ class _Replica:
         self._settings = settings
         self._broker_id = broker_id
         self._starts = starts
-        self._roles = self._own(fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES)
+        self._roles = self._of_this_broker(fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES)
         self._roles_us = [fact.time_us for fact in self._roles]
-        self._cuts = self._own(
+        self._cuts = self._of_this_broker(
             fact
             for fact in history.facts[a.TRUNCATION]
             if fact.offset is not None and (fact.name == _LOG or _is_behind(fact))
         )
         follows = (fact for fact in self._roles if fact.name == "follower_start")
-        self._shown = self._own(chain(history.facts[a.LOADED], follows))
+        self._shown = self._of_this_broker(chain(history.facts[a.LOADED], follows))
         self._shown_us = [fact.time_us for fact in self._shown]
         self._loads = [fact for fact in self._shown if fact.kind == a.LOADED and fact.offset]
 
-    def _own(self, facts: Iterable[Fact]) -> list[Fact]:
-        own = (fact for fact in facts if fact.broker_id == self._broker_id)
-        return sorted(own, key=lambda fact: (fact.time_us, fact.leader_epoch or 0, fact.byte_offset or -1))
+    def _of_this_broker(self, facts: Iterable[Fact]) -> list[Fact]:
+        lines = (fact for fact in facts if fact.broker_id == self._broker_id)
+        return sorted(lines, key=lambda fact: (fact.time_us, fact.leader_epoch or 0, fact.byte_offset or -1))
 
     def passed(self) -> Iterator[Passed]:
         """Of each mark the first later epoch that begins before it."""

@@ -23,10 +23,9 @@ from pipelines.lake.lake import Lake
 from pipelines.replay.carried import plan
 from pipelines.silver.parse import parse
 from schemas.bronze import LOG_FILES
-from schemas.catalog import NAME_FILES
 from schemas.gold import RUNS
 from schemas.state import RUNS as LEDGER
-from tests.catalog import ANSWERS
+from tests.catalog import ANSWERS, NAME_FILES
 from tests.cuts import cut_at_random, cut_every, deliver
 from tests.ingests import ingest
 from tests.spark.audits.conftest import Verb

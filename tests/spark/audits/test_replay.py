@@ -53,14 +53,13 @@ from pipelines.report.figures import COORDINATOR_APIS
 from pipelines.silver.parse import parse
 from schemas import gold, silver
 from schemas.audit import RULE_RESULTS
-from schemas.catalog import NAME_FILES
 from schemas.events import RANK, Event
 from schemas.isr import ISR_TIMELINE
 from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
 from schemas.state import FOLDS as STATE
 from schemas.state import PARTITION
 from schemas.topics import METADATA_TOPIC
-from tests.catalog import ANSWERS
+from tests.catalog import ANSWERS, NAME_FILES
 from tests.ingests import ingest
 from tests.states import DictStates
 from tests.verbs import SLICE

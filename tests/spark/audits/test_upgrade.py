@@ -16,10 +16,9 @@ from pipelines.lake.lake import Lake
 from pipelines.silver import parse as parse_stage
 from schemas import silver
 from schemas.audit import RULE_RESULTS
-from schemas.catalog import NAME_FILES
 from schemas.gold import DELAYED_OPERATIONS
 from schemas.state import RUNS, UPGRADES
-from tests.catalog import ANSWERS
+from tests.catalog import ANSWERS, NAME_FILES
 from tests.spark.audits.test_incremental import content
 from tests.verbs import SLICE, Ended
 
