@@ -136,8 +136,13 @@ class Lake(StoredTables):
 
     def append_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str) -> None:
         """As `append_once`, of files that are in the table's folder, which is made if need be."""
-        if files and self.stamp(spec) != stamp:
-            delta_commits.append(self._existing(spec), files, stamp, self._fence)
+        if not files:
+            return
+        if self.stamp(spec) == stamp:
+            # Who was stopped for longer than its lease finds that another run has added them, and goes no further.
+            self._fence()
+            return
+        delta_commits.append(self._existing(spec), files, stamp, self._fence)
 
     def replace(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str | None = None) -> None:
         """Make the table consist of rows; the same call twice leaves the same rows.
@@ -199,7 +204,9 @@ class Lake(StoredTables):
 
         Raises:
             LakeError: a row breaks a constraint; nothing is written.
+            LeaseLost: this process may not write the lake any more, whether the rows are there or not.
         """
+        self._fence()
         specs = [spec for spec in specs if self.stamp(spec) != stamp]
         files = self.write_blobs(blobs, specs, rows) if specs else []
         for spec in specs:
