@@ -11,6 +11,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -79,6 +80,41 @@ def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
         if given > RATIO_ASKED_BYTES and given > RATIO_MAX * taken:
             raise DamagedError(BLOWN_UP)
         yield block
+
+
+def inflate_all(codec: str, read: Read, block_bytes: int, depth: int) -> Iterator[bytes]:
+    """Yield the content of a compression, and of compressions within it.
+
+    Args:
+        codec, read, block_bytes: as in `inflate`.
+        depth: number of compressions that are opened.
+
+    Raises:
+        DamagedError: after all that could be read.
+    """
+    blocks = inflate(codec, read, block_bytes)
+    first = next(blocks, b"")
+    inner = codec_of(first) if depth > 1 else None
+    if inner is None:
+        yield from chain((first,), blocks)
+        return
+    held = _Blocks(chain((first,), blocks))
+    yield from inflate_all(inner, held.read, block_bytes, depth - 1)
+
+
+class _Blocks:
+    """Blocks that are read by size."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._held = memoryview(b"")
+
+    def read(self, size: int) -> bytes:
+        """Return at most ``size`` bytes. None at the end."""
+        if not self._held:
+            self._held = memoryview(next(self._blocks, b""))
+        data, self._held = self._held[:size], self._held[size:]
+        return data.tobytes()
 
 
 def _gzip(read: Read, block_bytes: int) -> Iterator[bytes]:

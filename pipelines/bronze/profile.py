@@ -121,7 +121,7 @@ def profile(
     why = not_text(sample) if layout is None else None
     sources = Sources(layout, ZoneInfo(zone))
     cutter = None
-    if range_bytes is not None and not source.compressed:
+    if range_bytes is not None and source.is_as_stored:
         is_wrapped = layout is not None and layout.unwrap is not None
         cutter = RangeCutter(range_bytes) if is_wrapped else StartCutter(layout, range_bytes)
     if why is None:

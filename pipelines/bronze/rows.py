@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from pipelines.bronze.encodings import decode_text
 from pipelines.bronze.identity import own_broker
 from pipelines.bronze.layout import Clock, Layout, RecordHead
 from pipelines.bronze.profile import Profile
@@ -244,8 +245,8 @@ class _Batch:
 
 
 def _texts(messages: list[bytes]) -> pa.Array:
-    """Messages as strings; bytes that are no UTF-8 become U+FFFD. The check runs over the batch at once."""
+    """Return messages as strings. The batch is checked for UTF-8 at once, and decoded one by one only if it fails."""
     try:
         return pa.array(messages, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([message.decode(errors="replace") for message in messages], pa.string())
+        return pa.array([decode_text(message) for message in messages], pa.string())

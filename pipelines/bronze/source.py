@@ -1,4 +1,6 @@
-"""The bytes of a log file: plain or compressed, told by its first bytes, read in blocks, hashed on the way.
+"""The bytes of a log file, read in blocks as UTF-8 and hashed on the way; plain or compressed, in any encoding.
+
+Compression is recognised by first bytes, also within compression. Offsets are those of the content in UTF-8.
 
 Damage does not lose what comes before it: a cut or corrupt file yields everything up to the damage, and
 `Source.problem` says what happened. Memory is bounded by the block size, whatever the file is.
@@ -10,27 +12,18 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from pipelines.bronze.decompress import COMPRESSED_BLOCK_BYTES, DamagedError, codec_of, inflate
+from pipelines.bronze.decompress import COMPRESSED_BLOCK_BYTES, DamagedError, codec_of, inflate_all
+from pipelines.bronze.encodings import convert, encoding_of, is_binary
 
 BLOCK_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 17
 CONTENT_ID_DIGITS = 32
 
 BOM = b"\xef\xbb\xbf"
-#: First bytes of what a log folder may hold and this reader does not read: what it is, and what to do.
-OTHER_FORMATS = (
-    (b"PK\x03\x04", "a zip archive: give it a name that ends with .zip"),
-    (b"\x89PNG", "a PNG image: leave it out"),
-    (b"\xff\xd8\xff", "a JPEG image: leave it out"),
-    (b"GIF8", "a GIF image: leave it out"),
-    (b"%PDF", "a PDF document: leave it out"),
-    (b"\xff\xfe", "UTF-16 text: convert it to UTF-8"),
-    (b"\xfe\xff", "UTF-16 text: convert it to UTF-8"),
-)
+#: Compressions within compressions are opened to this depth.
+DEPTH_MAX = 3
 _TAR = b"ustar"
 _TAR_AT = 257
-#: Text may hold this share of bytes that are no UTF-8, e.g. a client id in another encoding.
-BAD_SHARE_MAX = 0.1
 
 
 class Readable(Protocol):
@@ -54,8 +47,9 @@ class Source:
 
     Attributes:
         compressed: the file starts like a compressed one.
+        encoding: what the content was converted from; None if it is as it was stored or packed.
         stored_bytes: bytes read from the file.
-        content_bytes: bytes after decompression.
+        content_bytes: bytes after decompression and conversion.
         stored_sha256: SHA-256 of the file as stored, in hex.
         content_id: first 32 hex digits of the SHA-256 of the content.
         problem: what is wrong with the compression, and what to do.
@@ -76,6 +70,7 @@ class Source:
         self._stored = hashlib.sha256()
         self._content = hashlib.sha256()
         self.compressed = False
+        self.encoding: str | None = None
         self.stored_bytes = 0
         self.content_bytes = 0
         self.problem: str | None = None
@@ -84,7 +79,12 @@ class Source:
 
     @property
     def stored_sha256(self) -> str:
-        return (self._stored if self.compressed else self._content).hexdigest()
+        return (self._content if self.is_as_stored else self._stored).hexdigest()
+
+    @property
+    def is_as_stored(self) -> bool:
+        """Return True if the content has the bytes of the file. Known once the first block was read."""
+        return not self.compressed and self.encoding is None
 
     @property
     def content_id(self) -> str:
@@ -128,16 +128,25 @@ class Source:
             self._line = (self.content_bytes + last + 1, self._line[1] + block.count(b"\n", start, end))
 
     def _content_blocks(self) -> Iterator[bytes]:
+        self.encoding, blocks = convert(self._unpacked_blocks())
+        yield from blocks
+        self.problem = self.problem or getattr(self._file, "problem", None)
+
+    def _unpacked_blocks(self) -> Iterator[bytes]:
         first = self._file.read(COMPRESSED_BLOCK_BYTES)
         codec = codec_of(first)
         if codec is not None:
             self.compressed = True
             yield from self._inflate(codec, first)
-        while not self.compressed and first:
+            return
+        # Hashes of what is stored cost a pass of their own, so only a converted content has both.
+        is_hashed = encoding_of(first) is not None
+        while first:
             self.stored_bytes += len(first)
+            if is_hashed:
+                self._stored.update(first)
             yield first
             first = self._file.read(self._block_bytes)
-        self.problem = self.problem or getattr(self._file, "problem", None)
 
     def _inflate(self, codec: str, first: bytes) -> Iterator[bytes]:
         """Decompress; stops at the first damage, but hashes the rest of the file."""
@@ -151,7 +160,7 @@ class Source:
 
         given = 0
         try:
-            for block in inflate(codec, read, self._block_bytes):
+            for block in inflate_all(codec, read, self._block_bytes, DEPTH_MAX):
                 given += len(block)
                 yield block
         except DamagedError as damage:
@@ -161,21 +170,15 @@ class Source:
 
 
 def not_text(sample: bytes) -> str | None:
-    """Why the beginning of a file is no text, with a remedy; None if it is text."""
+    """Return why a content is not text, with a remedy. None if it is text.
+
+    Args:
+        sample: beginning of the content, in UTF-8.
+    """
     if codec := codec_of(sample):
-        return f"not text: {codec} within compression: decompress it once"
+        return f"not text: {codec} within compression: decompress it"
     if sample.startswith(_TAR, _TAR_AT):
         return "not text: a tar archive: give it a name that ends with .tar, or .tar.gz and the like"
-    for magic, what in OTHER_FORMATS:
-        if sample.startswith(magic):
-            return f"not text: {what}"
-    nulls = sample.count(b"\0")
-    if nulls > len(sample) * BAD_SHARE_MAX:
-        return f"not text: {nulls} of its first {len(sample)} bytes are NUL: leave it out, or convert it"
-    try:
-        sample.decode()
-    except UnicodeDecodeError:
-        bad = sample.decode(errors="replace").count("\ufffd")
-        if bad > len(sample) * BAD_SHARE_MAX:
-            return f"not text: {bad} of its first {len(sample)} bytes are no UTF-8: leave it out, or convert it"
-    return None
+    if sample.startswith(b"PK\x03\x04"):
+        return "not text: a zip archive: give it a name that ends with .zip"
+    return "not text: control characters: leave it out" if is_binary(sample) else None

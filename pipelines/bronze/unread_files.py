@@ -16,7 +16,7 @@ from pipelines.bronze.inventory import stat
 #: `pipelines.bronze.discover` and `pipelines.bronze.source`.
 _LOST: Final = re.compile(
     r"\btruncated\b|\bcorrupt\b|\bcannot be read\b|\bis encrypted\b|\bis compressed in a way\b|\bwhich no log is\b"
-    r"|\bis not opened\b|\bcompression within\b|^not text: (?:\d+ of its first|\w+ within compression)"
+    r"|\bis not opened\b|\bcompression within\b|^not text: (?:control characters|\w+ within compression)"
 )
 
 

@@ -70,8 +70,8 @@ def test_what_tells_who_wrote_it_is_found_far_into_the_file(tmp_path: Path) -> N
     [
         ("server.log", b"", "server", "empty file", False),
         ("server.log.gz", gzip.compress(b""), "server", "empty file", False),
-        ("server.log", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, "other", "not text: a PNG image", False),
-        ("server.log", bytes(5000), "other", "not text: 5000 of its first 5000 bytes are NUL", False),
+        ("server.log", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, "other", "not text: control characters", False),
+        ("server.log", bytes(5000), "other", "not text: control characters", False),
         ("server.log.gz", gzip.compress(SERVER)[:150], "server", "truncated gzip after", True),
         (
             "x.log",
@@ -95,7 +95,7 @@ def test_bad_files(tmp_path: Path, name: str, content: bytes, kind: str, problem
 
 def test_bytes_that_are_no_utf_8(tmp_path: Path) -> None:
     found = made(tmp_path / "server.log", SERVER + SERVER.replace(b"bad", b"\xff\xfe"))
-    assert read(found)[8]["message"].startswith("[ReplicaManager broker=1] \ufffd\ufffd\n")
+    assert read(found)[8]["message"].startswith("[ReplicaManager broker=1] \xff\xfe\n")
 
 
 def test_a_log_that_was_read_while_it_was_written(tmp_path: Path) -> None:
