@@ -53,7 +53,7 @@ class _Reader:
         self._start = layout.start if layout else _ANY_LINE
         self._next_start = re.compile(rb"\n" + self._start.pattern)
         self._unknown = layout is None
-        self._tail = layout.tail if layout else None
+        self._layout = layout
         self._max = record_bytes_max
         self._offset = byte_offset
         self._line = line_no
@@ -63,8 +63,8 @@ class _Reader:
         searched = 0  # no record starts in held[:searched] but at 0
         skipped: RawRecord | None = None  # a line beyond the limit, whose end has not been seen
         limit = self._max
-        ends = RecordEnds(self._tail, limit)
-        is_watched = self._tail is not None
+        ends = RecordEnds(self._layout, limit)
+        is_watched = self._layout is not None and self._layout.tail is not None
         for block in blocks:
             if skipped:
                 end = block.find(b"\n") + 1

@@ -1,25 +1,30 @@
-"""Where records end in a layout whose logger stands at the end of the message (``%m (%c)``).
+"""Find where records end in a layout that prints the logger after the message (``%m (%c)``).
 
-A broker prints values that its clients choose (ids of groups, members and clients, names of users), and such a value
-may hold line ends. What follows one looks like a record if its author wants it to, so a line that starts like a record
-need not be one. Ends tell more: a record ends with its logger, and has it once.
+A broker prints values that its clients choose: ids of groups, members and clients, names of users. Such a value may
+hold line ends, and what follows a line end may look like a record. So a line that starts like a record need not be one.
+Ends show more: a record ends with its logger, and has it once.
 
-- Where one without a logger is followed by others and then by one that has two, it is not over before that: all of it
-  is one record, and what looks like records in it is its text.
-- One with two loggers and none such before it is the rest of a record that begins elsewhere. All records that stand
-  near enough before it are doubtful, and so is it.
-- One without a logger that can hold such a value, and no rest behind it: those near enough behind it are doubtful.
-  What cannot hold one is the half line of a process that died.
+- A head line that ends with its logger is whole. The lines that follow it are its stack trace.
+- A later line that ends with a logger's name may be the rest of a record that begins earlier. It is one only if an
+  earlier record can hold a client's value. Then all records from there on are doubtful, and so is the rest.
+- A head line without its logger that can hold a client's value is open. A later record with a rest closes it, and
+  all records between are its text. If another record between may close it as well, all of them are doubtful.
+- If no rest follows an open record, the records that follow it are doubtful. The half line of a process that died is
+  no open record if it cannot hold a client's value.
 
-A doubtful record proves nothing: no facts are made of it. Logs of brokers that nobody attacks have none.
+No facts are made of a doubtful record, and it leaves a hole in its log. Logs without forged lines have none.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from datetime import UTC
 from typing import Final
 
+from pipelines.bronze.layout import Layout
+from pipelines.bronze.layouts.loggers import could_log, own_template
+from pipelines.grammars.facts import REQUEST_LOGGER
 from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 
 #: A record that prints values of clients is no longer: strings of Kafka's protocol have at most 32,767 bytes each, and
@@ -45,21 +50,24 @@ class RecordEnds:
         records: those that are held.
     """
 
-    def __init__(self, tail: re.Pattern[bytes] | None, text_bytes_max: int) -> None:
+    def __init__(self, layout: Layout | None, text_bytes_max: int) -> None:
         """
         Args:
-            tail: matches a logger at the end of a line; None for layouts in which it stands elsewhere.
-            text_bytes_max: of a record's text.
+            layout: None if unknown; one without a tail needs no watching.
+            text_bytes_max: limit of a record's text.
         """
         self.records: list[RawRecord] = []
-        self._tail = tail
+        self._tail = layout.tail if layout else None
+        self._parse = layout.parser(UTC) if layout else None
         self._text_bytes_max = text_bytes_max
         #: Offsets of records with no logger or with several, and how many they have.
         self._odd: list[tuple[int, int]] = []
         #: The record behind the last open one, and whether that, or one of those right before it, is of clients.
         self._run: tuple[int, bool] = (-1, False)
-        #: Ends of what is doubtful already, as rests and as open records have made it.
+        #: Ends of what was searched or doubted already: before rests, and behind open records.
         self._before = self._behind = -1
+        #: The last record found that may hold a client's value.
+        self._holder = -FAR_BYTES
 
     def add(self, record: RawRecord) -> None:
         """Take the next record."""
@@ -117,29 +125,57 @@ class RecordEnds:
             self._leave_open(offset)
 
     def _close(self, offset: int, opened: list[int]) -> None:
-        """A record that has several loggers closes an open one, with all between."""
+        """Find what a record with several loggers is the end of: an open record, an unknown one, or nothing."""
         first = last = self._index(offset)
-        while (
-            opened and offset - opened[-1] < FAR_BYTES and (first == last or self._is_right_before(opened[-1], first))
-        ):
-            first = self._index(opened.pop())
+        count = len(opened)
+        while count and offset - opened[count - 1] < FAR_BYTES:
+            if first != last and self.records[first - 1].byte_offset != opened[count - 1]:
+                break
+            count -= 1
+            first = self._index(opened[count])
         parts = self.records[first : last + 1]
-        problems = {part.problem for part in parts}
-        size = sum(len(part.text) + 1 for part in parts)
-        if len(parts) > 1 and problems <= {None, BINARY, DOUBTFUL} and size <= self._text_bytes_max:
-            self.records[first : last + 1] = [_joined(parts)]
-            return
-        near = self._index(max(offset - FAR_BYTES + 1, self._before))
-        self._doubt(min(first, near), last + 1)
-        self._before = offset
+        if len(parts) > 1 and self._is_of_clients(parts[0]):
+            del opened[count:]
+            is_one = {part.problem for part in parts} <= {None, BINARY, DOUBTFUL} and not any(
+                self._is_read(part) is False for part in parts[1:-1]
+            )
+            if is_one and sum(len(part.text) + 1 for part in parts) <= self._text_bytes_max:
+                self.records[first : last + 1] = [_joined(parts)]
+                return
+            self._doubt(first, last + 1)
+        self._doubt_before(offset)
 
-    def _is_right_before(self, offset: int, index: int) -> bool:
-        return index > 0 and self.records[index - 1].byte_offset == offset
+    def _doubt_before(self, offset: int) -> None:
+        """Doubt a rest and all records before it, from the first one that it may be the rest of."""
+        end = self._index(offset)
+        near = self._index(max(offset - FAR_BYTES + 1, self._before))
+        first = near if self._holder > offset - FAR_BYTES else None
+        for index in range(near, end):
+            if self._can_hold_value(self.records[index]):
+                self._holder = self.records[index].byte_offset
+                first = index if first is None else first
+        self._before = offset
+        if first is not None:
+            self._doubt(first, end + 1)
+
+    def _is_of_clients(self, record: RawRecord) -> bool:
+        return _OF_CLIENTS.search(record.text, 0, _HEAD_BYTES) is not None
+
+    def _can_hold_value(self, record: RawRecord) -> bool:
+        """Return True if a value that a client chose may begin in a record."""
+        return self._is_of_clients(record) and self._is_read(record) is not True
+
+    def _is_read(self, record: RawRecord) -> bool | None:
+        """Return True if a template without values of clients reads a record. None if the record has no logger."""
+        head = self._parse(record.text) if self._parse is not None else None
+        if head is None or head.logger is None:
+            return None
+        return head.logger != REQUEST_LOGGER and own_template(head.logger, head.message) is not None
 
     def _leave_open(self, offset: int) -> None:
         """A record without a logger that no other closes."""
         at = self._index(offset)
-        of_clients = _OF_CLIENTS.search(self.records[at].text, 0, _HEAD_BYTES) is not None
+        of_clients = self._is_of_clients(self.records[at])
         of_clients |= self._run == (offset, True)
         if at + 1 == len(self.records):
             return  # the file may go on
@@ -179,9 +215,13 @@ def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.P
 
 
 def _loggers(text: bytes, tail: re.Pattern[bytes]) -> int:
-    if b"\n" not in text and text[-1:] in LAST_BYTES:
+    """Count the loggers of a record: any name at the end of its head line, and names of loggers in later lines."""
+    end = text.find(b"\n")
+    if end < 0 and text[-1:] in LAST_BYTES:
         return 1
-    number = len(tail.findall(text))
+    head = tail.search(text, 0, end if end >= 0 else len(text))
+    names = () if end < 0 else (match[1] for match in tail.finditer(text, end))
+    number = (head is not None) + sum(could_log(name) for name in names)
     return number if number < 2 or _SETTINGS.fullmatch(text) is None else 1
 
 

@@ -110,7 +110,7 @@ class _Wrapped:
     def __init__(self, layout: Layout, unwrap: Unwrap, record_bytes_max: int, cutter: RangeCutter | None) -> None:
         self._start = layout.start
         self._pieces = layout.pieces
-        self._tail = layout.tail
+        self._layout = layout
         self._is_broken = layout.is_broken
         self._unwrap = unwrap
         self._max = record_bytes_max
@@ -133,7 +133,7 @@ class _Wrapped:
                 yield from self._close(silent)
             stream = self._streams.get(name)
             if stream is None:
-                stream = self._streams[name] = _Stream(source_of(name), RecordEnds(self._tail, self._max))
+                stream = self._streams[name] = _Stream(source_of(name), RecordEnds(self._layout, self._max))
                 if len(self._streams) > STREAMS_MAX:
                     _, silent = self._streams.popitem(last=False)
                     yield from self._close(silent)

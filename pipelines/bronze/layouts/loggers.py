@@ -70,6 +70,17 @@ def is_kafka(name: str) -> bool:
     return bool(candidates(name)) or kind_of_logger(name) != OTHER
 
 
+@lru_cache(maxsize=CACHE_MAX)
+def could_log(name: bytes) -> bool:
+    """Return True if a name can be a logger: one of Kafka, or a class in a package but a throwable or Java's own."""
+    text = name.decode(errors="replace").partition(":")[0]
+    if text in _NO_CLASSES or candidates(text):
+        return True
+    package, _, simple = text.rpartition(".")
+    is_class = simple[:1].isupper() and not simple.endswith(("Exception", "Error"))
+    return is_class and bool(package) and not package.startswith("java.")
+
+
 def own_template(logger: str, message: bytes) -> Parsed | None:
     """What one of the logger's own templates reads of a message; None if none of them matches it."""
     record = LogRecord("server", 0, "", logger, message.decode(errors="replace"))

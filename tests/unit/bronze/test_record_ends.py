@@ -73,6 +73,44 @@ def test_the_half_line_of_a_process_that_died_swallows_nothing(before: str, afte
     assert lines_of(before + HALF + LINE + after) == [*lines_of(before), HALF[:-1], *lines_of(LINE + after)]
 
 
+#: Ends of the lines of stack traces, as Kafka, its libraries and plugins print them.
+TRACE_ENDS = (
+    "org.apache.kafka.common.errors.FencedLeaderEpochException: epoch 3 is < the last seen epoch 5 (TV-1)",
+    "java.lang.IllegalStateException: no such host (kafka-1.example.com)",
+    "Caused by: org.apache.kafka.common.config.ConfigException: invalid value (log.retention.ms)",
+    "Caused by: java.lang.ClassCastException: (org.apache.kafka.common.errors.TimeoutException)",
+    "org.apache.kafka.common.errors.InvalidRequestException: not supported (v2)",
+    "com.example.Refused: see the documentation [com.example.Handler]",
+    "java.lang.Exception: (java.lang.Throwable)",
+)
+
+
+@given(
+    st.lists(st.sampled_from(TRACE_ENDS), min_size=1, max_size=3), st.sampled_from(["", "\n\tat a.b(C.java:1)"]), honest
+)
+def test_a_stack_trace_may_end_with_any_name_in_brackets(ends: list[str], frames: str, around: str) -> None:
+    head = (
+        f"{TIME}ERROR [GroupCoordinator 1]: Member m in group g has failed (kafka.coordinator.group.GroupCoordinator)"
+    )
+    text = "\n".join([head, *ends]) + frames + "\n"
+    found = lines_of(around + text + around)
+    assert found == [*lines_of(around), head, *lines_of(around)]
+
+
+def test_a_rest_behind_lines_that_hold_no_value_is_a_stack_trace() -> None:
+    rest = f"{TIME}ERROR Failed (kafka.log.LogManager)\njava.io.IOException: x (kafka.server.KafkaApis)\n"
+    assert len(lines_of(LINE + rest + LINE)) == 3
+
+
+def test_two_values_do_not_take_the_lines_between_them_for_text() -> None:
+    honest_line = f"{TIME}INFO Deleted log for partition orders-0 in /d/orders-0. (kafka.log.LogManager)\n"
+    opened = logged(CARRIERS[2], f"g\n{TIME}INFO z")
+    closing = logged(CARRIERS[2], f"h (a.b)\n{TIME}INFO x (a.b)\ny")
+    found = read(opened + honest_line + closing)
+    assert [record.problem for record in found] == [DOUBTFUL] * len(found)
+    assert len(found) > 3
+
+
 @given(honest)
 def test_nothing_of_an_honest_log_is_doubtful(text: str) -> None:
     assert {record.problem for record in read(text)} <= {None}
@@ -156,8 +194,9 @@ def test_long_attacks_take_time_in_proportion() -> None:
     def looked_at(text: str) -> Iterator[RawRecord]:
         return records([text.encode()], KAFKA, MIB)
 
-    rest = f"{TIME}INFO x (a.b)\ny (c.d)\n"
+    holder = logged(CARRIERS[0], "g (a.b)")
+    rest = f"{TIME}INFO x (a.b)\ny (kafka.server.KafkaApis)\n"
     opened = f"{TIME}INFO group x\n{LINE}"
-    for text in (rest * 40_000, opened * 20_000):
+    for text in (holder + (holder + rest) * 20_000, opened * 20_000):
         assert {record.problem for record in looked_at(text)} == {DOUBTFUL}
     assert BINARY not in {record.problem for record in looked_at(opened)}
