@@ -23,8 +23,8 @@ import orjson
 
 from pipelines.base.syntax import parsed
 
-#: Of the encoding; what was written in another one is not read.
-FORMAT: Final = 1
+#: Number of the encoding. Text of another encoding is not thawed.
+FORMAT: Final = 2
 
 _AGAIN, _LIST, _TUPLE, _SET, _FROZENSET, _DICT, _DEQUE, _RECORD, _OBJECT, _NOT_FINITE, _COUNTER = range(11)
 _SCALARS: Final = frozenset((type(None), bool, int, str))
@@ -35,14 +35,19 @@ class Freezer:
 
     Args:
         classes: all that a fold may hold: named tuples, classes with slots and classes without.
+
+    Raises:
+        TypeError: two of the classes have the same name.
     """
 
     def __init__(self, *classes: type) -> None:
         self._classes = {_name(cls): cls for cls in classes}
+        if len(self._classes) < len(classes):
+            raise TypeError(f"duplicate names among {', '.join(map(_name, classes))}")
 
     def shape(self) -> str:
-        """What the classes hold, as text: what was frozen of other ones is not gone on from by another version."""
-        return repr(sorted((name, sorted(_held(cls))) for name, cls in self._classes.items()))
+        """Return the encoding, the classes and their attributes as text. A fold of another shape is not thawed."""
+        return repr((FORMAT, sorted((name, sorted(_held(cls))) for name, cls in self._classes.items())))
 
     def freeze(self, fold: object, outside: Sequence[object]) -> bytes:
         """A fold without the objects from outside.
@@ -75,7 +80,8 @@ class Freezer:
 
 
 def _name(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
+    """Return the name of a class in frozen text, without its module, which another installation may call otherwise."""
+    return cls.__qualname__
 
 
 def _held(cls: type) -> set[str]:

@@ -126,6 +126,7 @@ def starts(
     brokers: Iterable[Broker],
     runs: Sequence[StoredRun],
     components: str,
+    folds_shape: str,
     earliest_us: Mapping[Broker, int],
     premises: Callable[[Broker, int], str],
     lag_us: int,
@@ -138,6 +139,7 @@ def starts(
         brokers: all there are.
         runs: earlier ones, the newest first.
         components: of this run.
+        folds_shape: hash of the folds that this version can thaw.
         earliest_us: by broker with new files, the earliest instant that they tell of.
         premises: hash of what lines tell by now of a broker and the time before an instant.
         lag_us: see `seal_us`.
@@ -149,7 +151,7 @@ def starts(
     for broker in brokers:
         if not runs:
             start = _beginning(FIRST)
-        elif runs[0].components != components:
+        elif (runs[0].components, runs[0].folds_shape) != (components, folds_shape):
             start = _beginning(FINGERPRINT)
         else:
             start = _start(broker, runs, earliest_us.get(broker), premises, lag_us, there)
@@ -186,7 +188,7 @@ def _start(
     holds_us = now.since_us
     for run in runs[1:]:
         seal = run.seals.get(broker)
-        if run.components != runs[0].components or seal is None:
+        if (run.components, run.folds_shape) != (runs[0].components, runs[0].folds_shape) or seal is None:
             break
         # What was decided shortly before a seal looked at what followed it, up to the lag.
         settled = seal.sealed_us <= holds_us and seal.sealed_us + lag_us // 2 <= earliest_us

@@ -26,7 +26,7 @@ from pipelines.lake.table_files import rows_table
 from pipelines.replay import partition_worker, session_worker, silences
 from pipelines.replay.carried_rows import LEFT_WAKES, OpenRows, carried_folds, carried_rows, wakes_left, wakes_to_carry
 from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
-from pipelines.replay.runs import among, pinned_runs, pinned_seals, replaced_folds, runs_of, with_folds
+from pipelines.replay.runs import among, folds_shape, pinned_runs, pinned_seals, replaced_folds, runs_of, with_folds
 from pipelines.replay.stage import Replayed
 from pipelines.replay.window import CarriedFolds, ReplayWindow
 from schemas import flow, silver, state
@@ -85,7 +85,7 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Repla
     pinned = pinned_runs(lake, {cluster_id for cluster_id, _ in last})
     pins = pinned_seals(runs, pinned)
     there = with_folds(lake) if is_late else None
-    begins = starts(last, runs, fingerprint, earliest, premises.digest, lag_us, pins, there)
+    begins = starts(last, runs, fingerprint, folds_shape(), earliest, premises.digest, lag_us, pins, there)
     for broker in _named_since(lake, premises, runs, begins):
         begins[broker] = not_before(Start(None, None, CONFIGURATION, is_first=True), pins.get(broker))
     seals = {broker: start.seal for broker, start in begins.items() if start.seal is not None}

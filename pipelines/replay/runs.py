@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from hashlib import sha256
 from itertools import groupby
 from operator import or_
@@ -53,8 +53,9 @@ def _seal(row: Mapping[str, Any]) -> Seal:
     return Seal(sealed_us, sessions_us, waiting_us, row["premises"], row["from_time"] or 0)
 
 
+@cache
 def folds_shape() -> str:
-    """Hash of what frozen folds hold: 16 hex digits."""
+    """Return a hash of what frozen folds hold: 16 hex digits."""
     freezers = (partition_fold.FREEZER, fetch_sessions.FREEZER, isr_evidence.FREEZER)
     return sha256("\n".join(freezer.shape() for freezer in freezers).encode()).hexdigest()[:16]
 

@@ -105,6 +105,12 @@ def test_anything_else_is_not_frozen(item: Any) -> None:
         FREEZER.freeze([item], ())
 
 
+def test_classes_of_one_name_are_refused() -> None:
+    """Frozen text names a class without its module."""
+    with pytest.raises(TypeError, match="duplicate names among Line, Line"):
+        Freezer(Line, type("Line", (), {}))
+
+
 def document(fold: Any, classes: Any = (), version: int = FORMAT) -> bytes:
     return orjson.dumps({"format": version, "fold": fold, "classes": list(classes)})
 

@@ -12,7 +12,16 @@ from types import ModuleType
 
 import pytest
 
+from pipelines.replay.fetch_sessions import FetchSession
+from pipelines.replay.isr_evidence import Gap, IsrEvidence
+from pipelines.replay.partition_fold import PartitionFold
+from pipelines.replay.runs import folds_shape
+from pipelines.rules.partition_audit import FREEZER
+from pipelines.rules.proofs.fetch_chain import FetchChain
+from schemas.audit_facts import Fact
+from schemas.session_events import FETCH, SessionEvent
 from tests.components import code_hash
+from tests.unit.replay.histories import context, fetch, leader_start, produce
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,12 +94,57 @@ def test_a_package_as_in_a_wheel_imports_nothing_else_of_ours(tmp_path: Path) ->
         "assert LOGS.is_dir() and conf_file('default.toml')\n"
         f"print(sorted({{name.split('.')[0] for name in sys.modules}} & {{*{BUILD.CODE!r}}}))\n"
     )
+    assert _run(program, tmp_path, tmp_path / "site") == "[]\n"
+
+
+#: Thaws each state and prints it frozen again, after the shapes of all states of a lake.
+_THAW = """
+import sys
+from highwater.pipelines.kafka.context import Context
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay.fetch_sessions import FetchSession
+from highwater.pipelines.replay.isr_evidence import IsrEvidence
+from highwater.pipelines.replay.partition_fold import PartitionFold
+from highwater.pipelines.replay.runs import folds_shape
+from highwater.pipelines.rules.partition_audit import FREEZER
+rules = rules_for("3.9.1")
+partition, session, evidence, audit = map(bytes.fromhex, sys.argv[1:])
+print(folds_shape(), FREEZER.shape())
+print(PartitionFold.thawed(partition, Context(1, rules, 6_000_000, ((0, 1),)), IsrEvidence()).freeze().hex())
+print(FetchSession.thawed(session, rules).freeze().hex())
+print(IsrEvidence.thawed(evidence).freeze().hex())
+print(FREEZER.freeze(FREEZER.thaw(audit, ()), ()).hex())
+"""
+
+
+def test_a_wheel_resumes_the_state_of_a_checkout(tmp_path: Path) -> None:
+    BUILD.lay_out(ROOT, tmp_path / "site" / BUILD.PACKAGE)
+    partition = PartitionFold(context(), IsrEvidence())
+    for event in (leader_start(0, (1, 2)), produce(1, 0), fetch(2, 2, 0)):
+        list(partition.observe(event))
+    session = FetchSession(context().rules)
+    list(session.observe(SessionEvent(5, FETCH, 5, operation_id="o", replica_id=2, session_epoch=-1)))
+    frozen = [
+        partition.freeze(),
+        session.freeze(),
+        IsrEvidence(gaps={"c": (Gap(1, 2, 3),)}).freeze(),
+        FREEZER.freeze([Fact(*[None] * len(Fact._fields)), FetchChain()], ()),
+    ]
+    texts = [text.hex() for text in frozen]
+    shapes, *back = _run(_THAW, tmp_path, tmp_path / "site", *texts).splitlines()
+    assert shapes == f"{folds_shape()} {FREEZER.shape()}"
+    assert back == texts
+
+
+def _run(program: str, folder: Path, path: Path, *arguments: str) -> str:
+    """Return what a program prints. Its modules are those below `path`."""
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        [sys.executable, "-P", "-c", program, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.stderr, done.stdout) == ("", "[]\n")
+    assert done.stderr == ""
+    return done.stdout

@@ -285,7 +285,7 @@ def hour_by_hour(history: Sequence[Event], ends_us: Sequence[int], version: str)
         told = as_of(history, end_us)
         silent_us = silent_since_us(history, known_until_us, end_us) if runs else None
         earliest_us = {BROKER: known_until_us if silent_us is None else silent_us}
-        start = starts([BROKER], runs, "same", earliest_us, lambda broker, before_us: "same", SEAL_LAG_US)[BROKER]
+        start = starts([BROKER], runs, "same", "", earliest_us, lambda broker, before_us: "same", SEAL_LAG_US)[BROKER]
         went_back += start.reason == LATE
         since_us, given = start.seal.sealed_us if start.seal else 0, context(version, LAG_MS)
         evidence, resumed = evidence_since(told, since_us)

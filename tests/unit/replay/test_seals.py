@@ -22,10 +22,14 @@ def seal(sealed_s: int, premises: str = "same", since_s: int | None = None) -> s
 
 
 def run(
-    number: int, *seals: tuple[s.Broker, s.Seal], components: str = "c", late: s.Broker | None = None
+    number: int,
+    *seals: tuple[s.Broker, s.Seal],
+    components: str = "c",
+    shape: str = "shape",
+    late: s.Broker | None = None,
 ) -> s.StoredRun:
     back = {} if late is None else {late: dict(seals)[late].since_us}
-    return s.StoredRun(number, f"run{number}", components, folds_run=number, seals=dict(seals), late=back)
+    return s.StoredRun(number, f"run{number}", components, "", number, shape, dict(seals), back)
 
 
 #: Runs after each of three hours, the newest first.
@@ -33,10 +37,14 @@ HOURS = [run(hour, (ONE, seal(hour * 3600 - 60)), (TWO, seal(hour * 3600 - 60)))
 
 
 def start(
-    earliest_s: int | None, runs: list[s.StoredRun] = HOURS, components: str = "c", there: Container[int] | None = None
+    earliest_s: int | None,
+    runs: list[s.StoredRun] = HOURS,
+    components: str = "c",
+    shape: str = "shape",
+    there: Container[int] | None = None,
 ) -> s.Start:
     earliest = {} if earliest_s is None else {ONE: earliest_s * SECOND}
-    return s.starts([ONE], runs, components, earliest, lambda broker, before_us: "same", LAG, there=there)[ONE]
+    return s.starts([ONE], runs, components, shape, earliest, lambda broker, before_us: "same", LAG, there=there)[ONE]
 
 
 def beginning(reason: str, late_us: int | None = None) -> s.Start:
@@ -89,19 +97,25 @@ def test_late_lines_do_not_go_back_over_a_change_of_rules():
     assert start(3700, runs) == beginning(s.LATE, 3700 * SECOND)
 
 
+def test_folds_of_another_shape_are_not_resumed():
+    assert start(3 * 3600, shape="other") == beginning(s.FINGERPRINT)
+    runs = [HOURS[0], run(2, (ONE, seal(7140)), shape="other"), HOURS[2]]
+    assert start(3700, runs) == beginning(s.LATE, 3700 * SECOND)
+
+
 def test_settings_told_of_the_past_begin_anew():
-    found = s.starts([ONE], HOURS, "c", {ONE: 3 * 3600 * SECOND}, lambda broker, before_us: "other", LAG)
+    found = s.starts([ONE], HOURS, "c", "shape", {ONE: 3 * 3600 * SECOND}, lambda broker, before_us: "other", LAG)
     assert found[ONE] == beginning(s.CONFIGURATION)
 
 
 def test_each_broker_has_a_start_of_its_own():
-    found = s.starts([ONE, TWO], HOURS, "c", {ONE: 3600 * SECOND}, lambda broker, before_us: "same", LAG)
+    found = s.starts([ONE, TWO], HOURS, "c", "shape", {ONE: 3600 * SECOND}, lambda broker, before_us: "same", LAG)
     assert (found[ONE].folds_run, found[TWO].folds_run) == (1, 3)
     assert found[TWO].reason == s.UNCHANGED
 
 
 def test_a_broker_that_was_not_there_begins_at_the_beginning():
-    found = s.starts([("c", 9)], HOURS, "c", {("c", 9): 5}, lambda broker, before_us: "same", LAG)
+    found = s.starts([("c", 9)], HOURS, "c", "shape", {("c", 9): 5}, lambda broker, before_us: "same", LAG)
     assert found["c", 9] == beginning(s.FIRST)
 
 
@@ -117,7 +131,7 @@ def test_where_days_were_dropped_is_the_beginning():
 
     def begin(earliest_s: int) -> s.Start:
         earliest = {ONE: earliest_s * SECOND}
-        return s.starts([ONE], HOURS, "c", earliest, lambda broker, before_us: "same", LAG, pinned)[ONE]
+        return s.starts([ONE], HOURS, "c", "shape", earliest, lambda broker, before_us: "same", LAG, pinned)[ONE]
 
     assert begin(3600).folds_run == 1, "a seal behind it holds"
     assert begin(5) == s.Start(seal(1800), 7, s.LATE, 5 * SECOND, is_first=True)
