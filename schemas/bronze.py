@@ -5,6 +5,9 @@ from __future__ import annotations
 from schemas import columns as c
 from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
+LOG_KINDS = ("server", "state-change", "controller", "kafka-request", "log-cleaner", "other")
+LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+
 LOG_FILES = TableSpec(
     layer="bronze",
     name="log_files",
@@ -51,6 +54,7 @@ LOG_FILES = TableSpec(
     ),
     keys=("file_id",),
     checks={"size_not_negative": "size_bytes >= 0"},
+    words={"kind": LOG_KINDS, "mode": ("zookeeper", "kraft")},
 )
 
 LOG_LINES = TableSpec(
@@ -81,6 +85,7 @@ LOG_LINES = TableSpec(
     keys=("file_id", "byte_offset"),
     bounded_by=("time",),
     checks={"line_from_one": "line_no >= 1", "offset_not_negative": "byte_offset >= 0"},
+    words={"kind": LOG_KINDS, "level": LEVELS},
 )
 
 UNREAD_FILES = TableSpec(

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from schemas.table import INT, LONG, STRING, TableSpec, column, required
 
+#: Of a partition's folder that has no suffix.
+CURRENT = "current"
+#: What the suffix of a partition's folder says, and `CURRENT`.
+FOLDER_STATES = (CURRENT, "delete", "future", "stray")
+
 DATA_FILES = TableSpec(
     layer="bronze",
     name="data_files",
@@ -39,6 +44,7 @@ DATA_FILES = TableSpec(
         required("run_id", STRING, "Run that read it"),
     ),
     keys=("file_id",),
+    words={"replica_state": FOLDER_STATES},
     checks={"size_not_negative": "size_bytes >= 0"},
 )
 

@@ -62,6 +62,9 @@ class TableSpec:
     columns: tuple[StructField, ...]  #: fields with a comment each; keys come first, raw text last
     keys: tuple[str, ...]  #: the columns that identify a row
     checks: Mapping[str, str] = field(default_factory=dict)  #: CHECK constraints, by name
+    #: all values of a column that holds one word of a fixed list, by column. Grammars write no other word, and quality
+    #: asks each batch for it
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)  #: further Delta table properties
     #: it keeps Delta's change data feed. Only where that tells what changed: other tables of gold are made anew by
     #: each run, whose rows are written again though they are what they were
@@ -78,7 +81,7 @@ class TableSpec:
         names = [column.name for column in self.columns]
         if len(names) != len(set(names)):
             raise ValueError(f"{self.full_name}: a column is declared twice")
-        for key in (*self.keys, *self.bounded_by, *filter(None, (self.ordered_by,)), *self.dated_by):
+        for key in (*self.keys, *self.bounded_by, *filter(None, (self.ordered_by,)), *self.dated_by, *self.words):
             if key not in names:
                 raise ValueError(f"{self.full_name}: {key} is not a column")
 

@@ -12,20 +12,20 @@ from pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT
 from pipelines.data_dir.properties import META_PROPERTIES, PARTITION_METADATA
 from pipelines.storage.place import absolute, place_of
 from pipelines.storage.store import store_of
+from schemas.data_files import CURRENT, FOLDER_STATES
 from schemas.topics import METADATA_TOPIC
 
 LOG_SEGMENT = "log-segment"
 METADATA_SEGMENT = "metadata-segment"
 METADATA_SNAPSHOT = "metadata-snapshot"
 BOOTSTRAP_SNAPSHOT = "bootstrap-snapshot"
-CURRENT = "current"
 
 #: Text files at the top of a data directory, and in the folder of a partition.
 _TOP = (*OFFSET_CHECKPOINTS, META_PROPERTIES)
 _INNER = (LEADER_EPOCH, PARTITION_METADATA)
 #: ``<topic>-<partition>``; a replica that is deleted, moved between directories or not wanted here has a suffix
 #: (``UnifiedLog.logDeleteDirName``), and the topic is cut where the name would be too long for a folder.
-_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,9})(?:\.[0-9a-f]{32}-(delete|future|stray))?")
+_FOLDER = re.compile(rf"([a-zA-Z0-9._-]{{1,249}})-(\d{{1,9}})(?:\.[0-9a-f]{{32}}-({'|'.join(FOLDER_STATES[1:])}))?")
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _SNAPSHOT = re.compile(r"(\d{20})-\d{10}\.checkpoint")
 _BOOTSTRAP = "bootstrap.checkpoint"

@@ -23,6 +23,7 @@ from pipelines.grammars import (
 from pipelines.grammars.grammar import Facts, Template
 from pipelines.grammars.states import COLON_STATE
 from pipelines.grammars.values import ID_PARTITION, INT_LIST, OFFSET, PARTITION, offset_of
+from schemas.silver import PARTITION_STATES, REPLICA_STATES
 
 #: Modules with functions that `templates.toml` names.
 _MODULES: Final[dict[str, ModuleType]] = {
@@ -70,6 +71,8 @@ _PARTS: Final = {
     "INT_LIST": INT_LIST,
     "COLON_STATE": COLON_STATE,
     "END_POINT": fetcher.END_POINT,
+    "PARTITION_STATE": "|".join(PARTITION_STATES.words["from_state"]),
+    "REPLICA_STATE": "|".join(REPLICA_STATES.words["from_state"]),
 }
 
 

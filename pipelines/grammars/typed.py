@@ -87,6 +87,9 @@ def typed(table: str, **columns: object) -> Facts:
     computed = [(name, function) for name, function in columns.items() if callable(function)]
     if unknown := columns.keys() - spec.keys():
         raise ValueError(f"{table} has no {', '.join(sorted(unknown))}")
+    for name, words in BY_NAME[table].words.items():
+        if name in constants and constants[name] not in words:
+            raise ValueError(f"unknown word {constants[name]!r} in {table}.{name}; expected one of {', '.join(words)}")
     needs_partition = "partition" in spec and not spec["partition"].nullable
 
     def plan_of(groups: Mapping[str, int]) -> tuple[bool, bool, bool, list[tuple[int, str, Callable[[str], object]]]]:

@@ -6,6 +6,12 @@ from schemas import columns as c
 from schemas.silver.source import silver_table
 from schemas.table import BOOLEAN, INT, INTS, STRING, column, required
 
+_PARTITION_STATES = "NonExistentPartition NewPartition OnlinePartition OfflinePartition"
+_REPLICA_STATES = (
+    "NonExistentReplica NewReplica OnlineReplica OfflineReplica ReplicaDeletionStarted ReplicaDeletionSuccessful "
+    "ReplicaDeletionIneligible"
+)
+
 CONTROLLER_EVENTS = silver_table(
     "controller_events",
     "What a controller said: elections, brokers that came and went, fencing, topics, leader elections, ISR handling.",
@@ -28,6 +34,11 @@ CONTROLLER_EVENTS = silver_table(
     column("isr", INTS, "ISR"),
     column("replicas", INTS, "Replicas"),
     c.DETAIL,
+    words={
+        "event": "controller_elected controller_resigned brokers_changed broker_failed log_dir_failed "
+        "broker_registered broker_fenced broker_unfenced controlled_shutdown partition_created topic_created "
+        "topic_deleted election unclean_election config_changed reassignment other"
+    },
 )
 
 PARTITION_STATES = silver_table(
@@ -42,6 +53,7 @@ PARTITION_STATES = silver_table(
     column("isr", INTS, "ISR"),
     column("partition_epoch", INT, "zkVersion"),
     c.CONTROLLER_EPOCH,
+    words={"from_state": _PARTITION_STATES, "to_state": _PARTITION_STATES},
 )
 
 REPLICA_STATES = silver_table(
@@ -53,6 +65,7 @@ REPLICA_STATES = silver_table(
     required("to_state", STRING, "As from_state"),
     column("succeeded", BOOLEAN, "False where the controller says that it failed"),
     c.CONTROLLER_EPOCH,
+    words={"from_state": _REPLICA_STATES, "to_state": _REPLICA_STATES},
 )
 
 BROKER_LIFECYCLE = silver_table(
@@ -72,6 +85,12 @@ BROKER_LIFECYCLE = silver_table(
     column("kafka_version", STRING, "Kafka version"),
     column("mode", STRING, "zookeeper or kraft"),
     c.DETAIL,
+    words={
+        "event": "starting version started shutting_down controlled_shutdown shut_down registered fenced unfenced "
+        "zookeeper_connected zookeeper_expired log_dir_failure state_change fatal signal log_loading "
+        "high_watermarks_loaded stopping_replicas stepped_down fetcher_stopping clock_set_back",
+        "mode": "zookeeper kraft",
+    },
 )
 
 BROKER_CONFIGS = silver_table(
@@ -90,4 +109,5 @@ BROKER_CONFIGS = silver_table(
     column("entity", STRING, "Topic, or broker; <default> for all brokers"),
     required("key", STRING, "Configuration key; empty where a line says that there are no overrides"),
     column("value", STRING, "Value as logged; secrets are logged as [hidden] by Kafka itself"),
+    words={"scope": "broker topic broker_dynamic log log_all topic_record broker_record"},
 )

@@ -7,6 +7,7 @@ Rows point into ``bronze.data_files``. They have no time of a log line, so they 
 from __future__ import annotations
 
 from schemas import columns as c
+from schemas.data_files import FOLDER_STATES
 from schemas.table import BOOLEAN, INT, INTS, LONG, STRING, STRINGS, TIMESTAMP, TableSpec, column, required
 
 _CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where nothing tells")
@@ -43,6 +44,7 @@ CHECKPOINTS = TableSpec(
     ),
     keys=("file_id", "entry_no"),
     bounded_by=("cluster_id", "broker_id", "kind", "topic"),
+    words={"replica_state": FOLDER_STATES},
 )
 
 LOG_BATCHES = TableSpec(
@@ -79,6 +81,7 @@ LOG_BATCHES = TableSpec(
     ),
     keys=("file_id", "byte_offset"),
     bounded_by=("cluster_id", "broker_id", "topic", "partition"),
+    words={"replica_state": FOLDER_STATES},
 )
 
 METADATA_RECORDS = TableSpec(
@@ -132,6 +135,7 @@ METADATA_RECORDS = TableSpec(
     ),
     keys=("file_id", "record_no", "change_no"),
     bounded_by=("cluster_id", "broker_id", "topic", "partition"),
+    words={"source": ("log", "snapshot", "bootstrap")},
 )
 
 TABLES = (CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemas import columns as c
+from schemas.bronze import LOG_KINDS
 from schemas.silver.source import silver_table
 from schemas.table import LONG, STRING, column, required
 
@@ -13,6 +14,7 @@ LINE_COUNTS = silver_table(
     required("template", STRING, "Id of the grammar's template, or the masked text of an unparsed line"),
     required("outcome", STRING, "typed: became rows; known: carries nothing for the audit; unparsed"),
     required("line_count", LONG, "Records"),
+    words={"kind": " ".join(LOG_KINDS), "outcome": "typed known unparsed"},
 )
 
 UNPARSED_LINES = silver_table(

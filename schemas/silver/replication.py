@@ -36,6 +36,7 @@ LEADER_AND_ISR = silver_table(
     column("controller_epoch", INT, "Its epoch"),
     column("is_new", BOOLEAN, "isNew of the partition state"),
     column("log_dir", STRING, "Directory of the log that was deleted (role stopped): see silver.future_logs"),
+    words={"role": "leader_start follower_start leader_update request controller metadata stopped"},
 )
 
 ISR_CHANGES = silver_table(
@@ -64,6 +65,7 @@ ISR_CHANGES = silver_table(
         "Replicas that the line calls out of sync",
     ),
     column("detail", STRING, "Reason or state, as logged"),
+    words={"change": "shrink expand pending_shrink pending_expand committed refused"},
 )
 
 TOPICS = silver_table(
@@ -101,6 +103,7 @@ REPLICA_FETCHES = silver_table(
     column("diverging_epoch", INT, "divergingEpoch.epoch of the response"),
     column("diverging_end_offset", LONG, "divergingEpoch.endOffset of the response"),
     is_traffic=True,
+    words={"source": "request recorded"},
 )
 
 HIGH_WATERMARKS = silver_table(
@@ -121,6 +124,7 @@ HIGH_WATERMARKS = silver_table(
     column("replica_end_offsets", _END_OFFSETS, "Log end offsets of the replicas, where the line lists them"),
     column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
     is_traffic=True,
+    words={"source": "updated skipped set follower loaded non_monotonic under_min_isr"},
 )
 
 APPENDS = silver_table(
@@ -133,6 +137,7 @@ APPENDS = silver_table(
     column("size_bytes", LONG, "Size of the records"),
     column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
     is_traffic=True,
+    words={"source": "log replica_manager follower"},
 )
 
 DELAYED_OPERATION_CHECKS = silver_table(
@@ -156,6 +161,7 @@ DELAYED_OPERATION_CHECKS = silver_table(
     column("unblocked", INT, "Operations unblocked"),
     column("detail", STRING, "Reason, as logged"),
     is_traffic=True,
+    words={"operation": "produce fetch", "step": "initial check progress expired unblocked satisfied"},
 )
 
 TRUNCATIONS = silver_table(
@@ -176,6 +182,7 @@ TRUNCATIONS = silver_table(
     column("leader_epoch", INT, "Leader epoch that the line shows"),
     c.DETAIL,
     column("log_dir", STRING, "Directory of the log, by the line (1.1 and later): see silver.future_logs"),
+    words={"source": "log fetcher no_effect below_high_watermark out_of_range epoch_reply"},
 )
 
 LEADER_EPOCHS = silver_table(
@@ -186,6 +193,7 @@ LEADER_EPOCHS = silver_table(
     column("leader_epoch", INT, "Epoch"),
     column("start_offset", LONG, "Its start offset"),
     c.DETAIL,
+    words={"action": "assigned truncated"},
 )
 
 FETCHER_EVENTS = silver_table(
@@ -198,6 +206,7 @@ FETCHER_EVENTS = silver_table(
     c.LEADER_EPOCH,
     column("offset", LONG, "Initial or current fetch offset"),
     column("error", STRING, "Error, as logged"),
+    words={"action": "added removed failed delayed error fenced"},
 )
 
 TIER_EVENTS = silver_table(
@@ -215,6 +224,7 @@ TIER_EVENTS = silver_table(
     column("log_start_offset", LONG, "Of a log that is loaded: where the partition begins; null elsewhere"),
     column("segment_id", STRING, "Id of the remote segment"),
     column("reason", STRING, "Why, as logged; of a read that failed the exception"),
+    words={"event": "local_start log_start copied expired read_failed"},
 )
 
 SEGMENT_ROLLS = silver_table(
@@ -238,4 +248,5 @@ FUTURE_LOGS = silver_table(
         "promoted: it is the replica from here on",
     ),
     column("log_dir", STRING, "Directory of the future log; null where the line names none"),
+    words={"event": "created loaded copying promoted"},
 )

@@ -54,6 +54,7 @@ PRODUCE_REQUESTS = silver_table(
         "Partitions of the request with what was answered",
     ),
     is_traffic=True,
+    words={"api": "PRODUCE"},
 )
 
 FETCH_REQUESTS = silver_table(
@@ -107,6 +108,7 @@ FETCH_REQUESTS = silver_table(
         "Partitions that the response lists",
     ),
     is_traffic=True,
+    words={"api": "FETCH"},
 )
 
 REQUESTS = silver_table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from pyspark.sql.types import ArrayType, StructField, StructType
@@ -27,11 +27,14 @@ KEYS = ("file_id", "byte_offset", "fact_no")
 _BOUNDED_BY = ("cluster_id", "broker_id", "time", "handled_time", "dequeued_time")
 
 
-def silver_table(name: str, comment: str, *columns: StructField, is_traffic: bool = False) -> TableSpec:
-    """A table of facts: the columns of `SOURCE`, then its own.
+def silver_table(
+    name: str, comment: str, *columns: StructField, is_traffic: bool = False, words: Mapping[str, str] | None = None
+) -> TableSpec:
+    """Declare a table of facts: the columns of `SOURCE`, then its own.
 
     Args:
         is_traffic: it grows with what clients and followers send, and its old days can be dropped.
+        words: `TableSpec.words`, each list as one text.
     """
     columns = (*SOURCE, *columns)
     return TableSpec(
@@ -43,6 +46,7 @@ def silver_table(name: str, comment: str, *columns: StructField, is_traffic: boo
         bounded_by=tuple(field.name for field in columns if field.name in _BOUNDED_BY),
         ordered_by="time",
         dated_by=("time",) if is_traffic else (),
+        words={column: tuple(text.split()) for column, text in (words or {}).items()},
     )
 
 

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from pipelines.base.arrow_rows import is_in, look_up, micros, when
 from pipelines.data_dir.checkpoints import LEADER_EPOCH, LOG_START_OFFSET, RECOVERY_POINT_OFFSET, REPLICATION_OFFSET
-from pipelines.data_dir.discover import CURRENT
 from pipelines.rules.facts.columns import fact, valid
 from schemas import audit_facts as a
+from schemas.data_files import CURRENT
 
 #: Checkpoints whose offsets are compared.
 _OFFSETS = (REPLICATION_OFFSET, RECOVERY_POINT_OFFSET, LOG_START_OFFSET)

@@ -11,7 +11,7 @@ from pipelines.base.errors import ConfigError
 from pipelines.quality.document import suites_markdown
 from pipelines.quality.expectation import NOT_NULL, UNIQUE, Expectation
 from pipelines.quality.ledger import LEDGERS
-from pipelines.quality.suites import ASKED, EXPECTATIONS, KNOWN, SUITES, chosen, require_expectations
+from pipelines.quality.suites import ASKED, EXPECTATIONS, SUITES, chosen, require_expectations
 from schemas.silver import ISR_CHANGES
 from schemas.table import TableSpec
 
@@ -55,11 +55,6 @@ def test_an_expectation_names_columns_that_there_are(item: Expectation) -> None:
         assert set(item.stored_columns) <= set(spec.column_names)
         assert not set(item.derived) & set(spec.column_names)
     assert item.question.strip()
-
-
-def test_alphabets_are_of_columns_that_there_are() -> None:
-    for table, columns in KNOWN.items():
-        assert columns.keys() <= {item.columns[0] for item in SUITES[table]}
 
 
 def test_the_configuration_changes_what_an_expectation_counts_as() -> None:

@@ -28,7 +28,7 @@ def texts(pattern: str) -> st.SearchStrategy[str]:
 
 
 def assert_fits(fact: LineFact) -> None:
-    """A fact has only columns of its table, the required ones, and values of their types."""
+    """Require only columns of the table, the required ones, and values of their types and words."""
     columns = {field.name: field for field in BY_NAME[fact.table].columns if field.name not in SOURCE_NAMES}
     assert set(fact.row) <= set(columns), fact
     for name, field in columns.items():
@@ -36,6 +36,7 @@ def assert_fits(fact: LineFact) -> None:
         assert value is not None or field.nullable, (fact, name)
         if value is not None:
             _assert_type(value, field.dataType)
+            assert value in BY_NAME[fact.table].words.get(name, (value,)), fact
 
 
 def _assert_type(value: object, data_type: object) -> None:
