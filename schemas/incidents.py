@@ -21,7 +21,7 @@ INCIDENTS = TableSpec(
     "fetcher that stopped for good, a slow replica, errors that clients met.",
     columns=(
         c.CLUSTER,
-        required("incident_id", STRING, "The same in every run that sees the episode begin at the same time"),
+        required("incident_id", STRING, "The same in every run that finds the same subjects since the same time"),
         required("harm", INT, "Place among the incidents of the cluster, from 1: the most harmful first"),
         required("kind", STRING, "Kind of episode, as docs/incident_kinds.md lists them"),
         required(

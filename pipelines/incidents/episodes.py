@@ -79,7 +79,9 @@ class Episode:
         return f" at {brokers(self.broker_ids)}" if self.broker_ids else ""
 
     def incident(self, severity: Severity, sentence: str, **fields: Any) -> LoggedIncident:
-        """An incident of these brokers, from the first line to the last, that weighs as many as there are.
+        """Return an incident of these brokers, from the first line to the last, that weighs as many as there are.
+
+        The signature and the key of the first row are its subject.
 
         Args:
             fields: others of `LoggedIncident`, or these as they are instead.
@@ -93,6 +95,7 @@ class Episode:
             broker_ids=self.broker_ids,
             places=self.places,
             weight=float(self.lines),
+            subject=f"{self.rows[0].get('signature', '')} {self.rows[0].get('key', '')}".strip(),
         )
         return replace(incident, **fields)
 

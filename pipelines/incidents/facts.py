@@ -35,6 +35,9 @@ class Facts:
     findings: Rows = ()  #: rows of `gold.violations`
     finding_places: Rows = ()  #: finding_id, file_id, byte_offset of `gold.evidence`
     configs: Rows = ()  #: last value of each key per broker: cluster_id, broker_id, key, value
+    #: last override of each key that `questions.topic_settings` asks for, of each topic whose overrides a line lists:
+    #: cluster_id, topic, key, value (None: the topic has no override)
+    topic_configs: Rows = ()
     #: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, steps_before and steps_after
     #: (of the twenty half seconds next to it, those with a line), moved_before (partitions of the broker got another
     #: leader in the seconds before it), is_boot (a process begins with the line after it)
@@ -77,6 +80,21 @@ class Facts:
     def config(self, node: Node, key: str) -> str | None:
         """A setting that a broker logged last; None where it logged none."""
         return self._configs.get((*node, key))
+
+    @cached_property
+    def _topic_configs(self) -> dict[tuple[str, str, str], str | None]:
+        return {(row["cluster_id"], row["topic"], row["key"]): row["value"] for row in self.topic_configs}
+
+    def topic_setting(self, cluster_id: str, topic: str, key: str) -> str | None:
+        """Return the last value of a setting of a topic. None if no line shows it, or if brokers differ."""
+        place = (cluster_id, topic, key)
+        override = self._topic_configs.get(place)
+        if override is not None or place not in self._topic_configs:
+            return override
+        of_brokers = {
+            value for (cluster, _, name), value in self._configs.items() if (cluster, name) == (cluster_id, key)
+        }
+        return min(of_brokers) if len(of_brokers) == 1 else None
 
     @cached_property
     def _versions(self) -> dict[Node, list[tuple[int, str]]]:

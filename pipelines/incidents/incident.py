@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pipelines.kafka.releases import value_of
 from pipelines.rules.known_bugs import KNOWN_BUGS, applies
@@ -39,6 +39,16 @@ class Bug(NamedTuple):
     fixed_in: str  #: releases that first have the fix; empty where none has
 
 
+class Remedy(NamedTuple):
+    """An advice that changes something, and is given only while it is due."""
+
+    text: str
+    #: condition over the facts and the incident, see `pipelines.incidents.advice`: True if the advice is due, False if
+    #: it is done or over, None if the logs do not show it
+    is_due: Callable[[Any, LoggedIncident], bool | None]
+    if_unknown: str = ""  #: text where the logs do not show whether it is due
+
+
 @dataclass(frozen=True)
 class LoggedIncident:
     """One episode."""
@@ -48,7 +58,8 @@ class LoggedIncident:
     start_us: int  #: first instant that logs show, microseconds since the epoch
     end_us: int | None  #: last instant; None: it lasts to the end of the logs
     sentence: str  #: what happened, a sentence or two
-    advice: str = ""  #: what to do now; empty where there is nothing to do
+    #: what to look at now, or a `Remedy`; empty where there is nothing to do
+    advice: str | Remedy = ""
     #: what to look at where no other incident brought it about; empty where its sentence says why
     unexplained: str = ""
     broker_ids: tuple[int, ...] = ()  #: brokers that it is about: whom it happened to
@@ -64,14 +75,18 @@ class LoggedIncident:
     #: its start is when something arrived that waited for so long at most: a cause may begin meanwhile
     waited_us: int = 0
     caused_by: str | None = None  #: the incident that brought it about; `pipelines.incidents.story` fills it
-    subject: str = ""  #: tells it from others of its kind, start and brokers
+    subject: str = ""  #: rest of its subject, where brokers and partitions do not name all of it
     kind: str = ""  #: name of its `Kind`, which fills it
 
     @property
     def incident_id(self) -> str:
-        """The same in every run that sees it begin at the same instant, whatever is known of its end."""
-        subject = self.subject or (min(self.partitions, default="") if not self.broker_ids else "")
-        key = "\0".join((self.kind, self.cluster_id, str(self.start_us), *map(str, self.broker_ids), subject))
+        """Return the same id in every run that finds the same subject since the same instant, whatever its end."""
+        key = repr(
+            (
+                *(self.kind, self.cluster_id, self.start_us),
+                *(sorted(self.broker_ids), sorted(self.by), sorted(self.partitions), self.subject),
+            )
+        )
         return hashlib.md5(key.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
 
     def because_of(self, cause: LoggedIncident) -> LoggedIncident:

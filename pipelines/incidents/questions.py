@@ -184,6 +184,26 @@ def waits(slow_ms: int) -> str:
     """
 
 
+def topic_settings(keys: Sequence[str]) -> str:
+    """Return the last override of each key, of each topic whose overrides a line lists.
+
+    The value is null if the topic has no override.
+    """
+    return f"""
+        WITH lines AS (
+            SELECT cluster_id, entity AS topic, key, value, time, file_id, byte_offset FROM silver_broker_configs
+            WHERE entity IS NOT NULL AND time IS NOT NULL AND scope IN ('topic', 'log', 'log_all')
+        ), listed AS (
+            SELECT cluster_id, topic, max((time, file_id, byte_offset)) AS place FROM lines GROUP BY ALL
+        )
+        SELECT i.cluster_id, i.topic, k.key, max(v.value) AS value
+        FROM listed i CROSS JOIN (SELECT unnest([{_texts(keys)}]) AS key) k
+            LEFT JOIN lines v ON v.cluster_id = i.cluster_id AND v.topic = i.topic AND v.key = k.key
+                AND (v.time, v.file_id, v.byte_offset) = i.place
+        GROUP BY ALL ORDER BY i.cluster_id, i.topic, k.key
+    """
+
+
 def reassignments() -> str:
     """Partitions whose last state, in the order of epochs, adds or removes replicas, with the first line of it."""
     return """

@@ -16,6 +16,7 @@ from pipelines.incidents.facts import Facts, Rows, boots_apart
 from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, LoggedIncident
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.story import incidents_of
+from pipelines.kafka.context import UNCLEAN_ELECTION
 from pipelines.kafka.replayed import as_they_happened
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
@@ -57,6 +58,7 @@ _ASKED = (
     silver.TOPICS,
     silver.LEADER_AND_ISR,
     silver.CONTROLLER_EVENTS,
+    silver.BROKER_CONFIGS,
 )
 
 
@@ -107,6 +109,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         findings=rows(VIOLATIONS, *VIOLATIONS.column_names),
         finding_places=small_rows(lake, EVIDENCE, "finding_id", "file_id", "byte_offset", where=_has_place()),
         configs=list({(row["cluster_id"], row["broker_id"], row["key"]): row for row in configs}.values()),
+        topic_configs=reader.rows(questions.topic_settings([UNCLEAN_ELECTION])),
         silences=silences,
         first_boots=first_boots,
         last_lines=reader.rows(questions.last_lines()),

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from pipelines.incidents.advice import with_due_advice
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import LoggedIncident
 from pipelines.incidents.kind import Kind
@@ -100,19 +102,39 @@ STORED_MAX = 1000
 
 
 def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[LoggedIncident]:
-    """All incidents, of each cluster the most harmful first, at most `STORED_MAX`."""
+    """Return all incidents, of each cluster the most harmful first, at most `STORED_MAX`.
+
+    Raises:
+        ValueError: two different incidents have the same id.
+    """
     detected = [incident for kind in kinds if not kind.is_rest for incident in kind.detect(facts)]
     detected += [incident for kind in kinds if kind.is_rest for incident in kind.detect(facts, detected)]
-    distinct = {incident.incident_id: incident for incident in detected}
     causes = {kind.name: kind.causes for kind in kinds}
-    ordered = by_harm(linked(list(distinct.values()), causes, facts.replicas))
+    ordered = by_harm(linked(_distinct(detected), causes, facts.replicas))
     of_cluster: dict[str, int] = defaultdict(int)
     stored = []
     for incident in ordered:
         of_cluster[incident.cluster_id] += 1
         if of_cluster[incident.cluster_id] <= STORED_MAX:
-            stored.append(incident)
+            stored.append(with_due_advice(facts, incident))
     return stored
+
+
+def _distinct(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
+    """Return each incident once. Lines that two files contain may show one incident twice.
+
+    Raises:
+        ValueError: two different incidents have the same id.
+    """
+    by_id: dict[str, LoggedIncident] = {}
+    for incident in incidents:
+        first = by_id.setdefault(incident.incident_id, incident)
+        if replace(first, places=()) != replace(incident, places=()):
+            raise ValueError(
+                f"two incidents of kind {incident.kind} have the id {incident.incident_id}: {first.sentence!r} and "
+                f"{incident.sentence!r}; expected a subject that names the difference"
+            )
+    return list(by_id.values())
 
 
 def by_harm(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:

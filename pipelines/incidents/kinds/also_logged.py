@@ -284,5 +284,5 @@ def _logged(row: Row) -> LoggedIncident:
         figures={"lines": row["line_count"]},
         places=(place(row),),
         weight=float(row["line_count"]),
-        subject=f"{row['level']} {row['template']}",
+        subject=f"{row['level']} {row.get('logger', '')} {row['template']}",
     )

@@ -150,6 +150,7 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
         figures={"answers": answers, "clients": len(clients), "partitions": len(names)},
         places=episode.places,
         weight=float(answers),
+        subject=error,
     )
 
 

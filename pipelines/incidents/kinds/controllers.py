@@ -337,6 +337,7 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
         figures={"attempts": attempts, "partitions": len(names)},
         places=(*map(place, left[:2]), *map(place, retries[:3]), place(row)),
         weight=100.0 + len(names),
+        subject=str(row["first_time"]),
     )
 
 

@@ -271,6 +271,7 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
             places=(*map(place, errors[:2]), *map(place, group[:6])),
             known_bug=Bug("KAFKA-1194", "") if _RENAME.name in signatures else None,
             weight=3_000.0 + len(names),
+            subject=str(start),
         )
 
 

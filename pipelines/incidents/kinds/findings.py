@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
+from pipelines.incidents.advice import has_setting
+from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import CRITICAL, MAJOR, Bug, LoggedIncident, Severity, releases_of
+from pipelines.incidents.incident import CRITICAL, MAJOR, Bug, LoggedIncident, Remedy, Severity, releases_of
 from pipelines.incidents.kind import kind
-from pipelines.incidents.words import number
+from pipelines.incidents.words import number, partitions
+from pipelines.kafka.context import UNCLEAN_ELECTION
 
 #: Rules that say that acknowledged records are gone.
 _LOSS = ("committed-data-lost", "tier-segment-lost", "acked-as-duplicate-of-another-batch")
+#: Findings of one election, or of one failure, follow each other within this, microseconds.
+_TOGETHER_US = 2_000_000
 
 
 @kind(
@@ -20,10 +26,28 @@ _LOSS = ("committed-data-lost", "tier-segment-lost", "acked-as-duplicate-of-anot
     causes=("unclean_election", "broker_died", "broker_halted"),
 )
 def data_lost(facts: Facts) -> Iterable[LoggedIncident]:
-    """Violations of the rules of loss, one by one."""
-    for row in _violations(facts):
-        if row["rule_id"] in _LOSS:
-            yield _broken(facts, [row], CRITICAL, 1_000_000.0 + (row["records"] or 0))
+    """Yield violations of the rules of loss, those of one event as one incident."""
+    for rows in _events(row for row in _violations(facts) if row["rule_id"] in _LOSS):
+        records = sum(row["records"] or 0 for row in rows)
+        yield _broken(facts, rows, CRITICAL, 1_000_000.0 + records)
+
+
+def _events(rows: Iterable[Row]) -> list[list[Row]]:
+    """Group findings of one rule and cause that follow each other within `_TOGETHER_US`."""
+
+    def is_of_event(group: list[Row], row: Row) -> bool:
+        last = group[-1]
+        if _rule(last) != _rule(row):
+            return False
+        is_untimed = row["time"] is None
+        return bool((last["time"] is None) is is_untimed and (is_untimed or row["time"] - last["time"] <= _TOGETHER_US))
+
+    ordered = sorted(rows, key=lambda row: (_rule(row), row["time"] is None, row["time"] or 0, row["finding_id"]))
+    return grouped(ordered, is_of_event)
+
+
+def _rule(row: Row) -> tuple[str, str, str]:
+    return row["cluster_id"], row["rule_id"], row.get("cause") or ""
 
 
 @kind(
@@ -47,29 +71,40 @@ def _violations(facts: Facts) -> list[Row]:
 
 
 def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> LoggedIncident:
-    """What violations of one rule make."""
+    """Return the incident that violations of one rule are."""
+    first = rows[0]
+    offsets = sum((row["offset_end"] or 0) - (row["offset_start"] or 0) for row in rows if row.get("offset_end"))
+    figures = {"cases": len(rows), "records": sum(row["records"] or 0 for row in rows)}
+    return replace(
+        _found(facts, rows, severity, weight),
+        advice=f"See the lines that prove it: highwater trace finding {first['finding_id'][:8]}.",
+        figures=figures | ({"offsets": offsets} if offsets else {}),
+    )
+
+
+def _found(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> LoggedIncident:
+    """Return what findings of one rule have in common: places, brokers, partitions and the first message."""
     first = rows[0]
     timed = [row["time"] for row in rows if row["time"] is not None]
     start = min(timed, default=facts.ends.get(first["cluster_id"], 0))
-    names = [partition_name(row) for row in rows if row["topic"] is not None and row["partition"] is not None]
-    jira = min((row["known_bug"] for row in rows if row["known_bug"]), default=None)
-    more = f" And {number(len(rows) - 1, 'more case')} of {first['rule_id']}." if len(rows) > 1 else ""
-    where = (
-        f"Partition {partition_name(first)}: " if first["topic"] is not None and first["partition"] is not None else ""
-    )
+    named = [row for row in rows if row["topic"] is not None and row["partition"] is not None]
+    names = frozenset(map(partition_name, named))
+    count = sum(row["records"] or 0 for row in rows)
+    records = f", with {number(count, 'record')} or requests," if count else ""
+    where = f"Partition {partition_name(first)}: " if first in named else ""
+    cases = f"{number(len(rows), 'case')} of {first['rule_id']}{records} in {partitions(names)}. The first: "
     return LoggedIncident(
         severity=severity,
         cluster_id=first["cluster_id"],
         start_us=start,
         end_us=max(timed, default=start),
         broker_ids=tuple(sorted({broker_id for row in rows for broker_id in row["brokers"] or ()})),
-        partitions=frozenset(names),
-        sentence=f"{where}{first['message'].rstrip('.')}.{more}",
-        advice=f"See the lines that prove it: highwater trace finding {first['finding_id'][:8]}.",
-        figures={"cases": len(rows), "records": sum(row["records"] or 0 for row in rows)},
+        partitions=names,
+        sentence=f"{cases if len(rows) > 1 else ''}{where}{first['message'].rstrip('.')}.",
         places=facts.places_of(*(row["finding_id"] for row in rows)),
-        known_bug=_bug(jira),
+        known_bug=_bug(min((row["known_bug"] for row in rows if row["known_bug"]), default=None)),
         weight=weight,
+        subject=" ".join(_rule(first)[1:]),
     )
 
 
@@ -83,23 +118,16 @@ def _bug(jira: str | None) -> Bug | None:
     causes=("partitions_without_leader",),
 )
 def unclean_election(facts: Facts) -> Iterable[LoggedIncident]:
-    """Findings of the rule `unclean-election`, legal or not: what only other replicas had is gone."""
-    for row in facts.findings:
-        if row["rule_id"] == "unclean-election" and row["topic"] is not None and row["time"] is not None:
-            yield LoggedIncident(
-                severity=MAJOR,
-                cluster_id=row["cluster_id"],
-                start_us=row["time"],
-                end_us=row["time"],
-                broker_ids=tuple(row["brokers"] or ()),
-                partitions=frozenset({partition_name(row)}),
-                sentence=f"Partition {partition_name(row)}: {row['message'].rstrip('.')}.",
-                advice=(
-                    "Set unclean.leader.election.enable=false for topics whose records matter more than their "
-                    "availability."
-                ),
-                figures={} if row["offset_start"] is None else {"offset_start": row["offset_start"]},
-                places=facts.places_of(row["finding_id"]),
-                known_bug=_bug(row["known_bug"]),
-                weight=800.0,
-            )
+    """Yield findings of the rule `unclean-election`, legal or not, those of one event as one incident."""
+    of_rule = [row for row in facts.findings if row["rule_id"] == "unclean-election"]
+    for rows in _events(row for row in of_rule if row["topic"] is not None and row["time"] is not None):
+        offsets = [row["offset_start"] for row in rows if row["offset_start"] is not None]
+        yield replace(
+            _found(facts, rows, MAJOR, 800.0 + len(rows)),
+            advice=Remedy(
+                f"Set {UNCLEAN_ELECTION}=false for topics whose records matter more than their availability.",
+                has_setting(UNCLEAN_ELECTION, "true"),
+                f"Check {UNCLEAN_ELECTION} of these topics: the logs do not show it.",
+            ),
+            figures={"offset_start": offsets[0]} if len(offsets) == len(rows) == 1 else {"partitions": len(rows)},
+        )

@@ -31,9 +31,13 @@ def facts_of(example: Example) -> Facts:
         "remarks": ask(questions.remarks(SIGNATURES), lines),
         "loud": ask(questions.loud(SIGNATURES), lines),
     }
-    rows = {name: [_PLACE | {"cluster_id": "c"} | _timed(row) for row in of] for name, of in example.rows.items()}
     ends = {"c": max((START_US + int(row[0] * 1e6) for row in example.lines), default=START_US)}
-    return Facts(**(asked | rows), ends=ends)
+    return Facts(**(asked | timed_rows(example.rows)), ends=ends)
+
+
+def timed_rows(rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return rows of an example as `Facts` has them."""
+    return {name: [_PLACE | {"cluster_id": "c"} | _timed(row) for row in of] for name, of in rows.items()}
 
 
 def _timed(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import Kind
-from pipelines.incidents.story import by_harm, can_cause, incidents_of, linked, roots
+from pipelines.incidents.story import by_harm, can_cause, linked, roots
 
 S = 1_000_000
 
@@ -62,13 +60,6 @@ def test_a_chain_stands_where_its_worst_part_does() -> None:
 def test_the_id_does_not_depend_on_the_end() -> None:
     assert incident("died", 10, 30).incident_id == incident("died", 10, None).incident_id
     assert incident("died", 10, 30).incident_id != incident("died", 11, 30).incident_id
-
-
-def test_one_incident_of_one_id() -> None:
-    def detect(facts: Facts) -> list[LoggedIncident]:
-        return [incident("died", 10, 30), incident("died", 10, 40)]
-
-    assert len(incidents_of(Facts(), [Kind("died", "", "", detect)])) == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 3)), max_size=12, unique=True))

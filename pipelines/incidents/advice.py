@@ -1,0 +1,51 @@
+"""Advice about an incident, and when it is due. Pure.
+
+An advice that changes something (a setting, a broker, a replica) is a `Remedy`. Its condition reads the state at the
+end of the logs and the configured values. A plain text asks for a look at something, and is always due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pipelines.incidents.facts import Facts
+from pipelines.incidents.incident import LoggedIncident
+
+#: Returns True if an advice is due, False if it is done or over, None if the logs do not show it.
+Condition = Callable[[Facts, LoggedIncident], bool | None]
+
+
+def with_due_advice(facts: Facts, incident: LoggedIncident) -> LoggedIncident:
+    """Return the incident with the text of its advice; empty if the advice is not due."""
+    advice = incident.advice
+    if isinstance(advice, str):
+        return incident
+    is_due = advice.is_due(facts, incident)
+    return replace(incident, advice=advice.if_unknown if is_due is None else advice.text if is_due else "")
+
+
+def is_open(facts: Facts, incident: LoggedIncident) -> bool:
+    """Return True if the incident lasts to the end of the logs."""
+    return incident.end_us is None
+
+
+def is_any_away(facts: Facts, incident: LoggedIncident) -> bool:
+    """Return True if a broker of the incident has not started since the incident began."""
+    return any(
+        facts.next_start((incident.cluster_id, broker_id), incident.start_us) is None
+        for broker_id in incident.broker_ids
+    )
+
+
+def has_setting(key: str, value: str) -> Condition:
+    """Return a condition: a topic of the incident has this value of a setting, its own or that of the brokers."""
+
+    def has_value(facts: Facts, incident: LoggedIncident) -> bool | None:
+        topics = {name.rpartition("-")[0] for name in incident.partitions}
+        values = [facts.topic_setting(incident.cluster_id, topic, key) for topic in sorted(topics)]
+        if value in values:
+            return True
+        return None if None in values or not values else False
+
+    return has_value
