@@ -38,9 +38,9 @@ _DOC = {
     "them.",
     "parse": "Lines to facts. **Failed (2):** the lake is of a newer version, or its disk is full. **70:** a defect: "
     "run the printed command with `HIGHWATER_DEBUG=1` and report it.",
-    "quality": "Checks what was read. **Failed (2), an expectation:** files were read wrongly and lie in quarantine; "
-    "tried again, the run goes on without them. `highwater quality --docs DIR` shows rows, `--release "
-    "FILE_ID` lets a file out.",
+    "quality": "Checks what was read. Files that were read wrongly go into quarantine, and the run continues without "
+    "them. **Failed (2):** no other log is left. `highwater quality --docs DIR` shows rows, `--release FILE_ID` lets a "
+    "file out.",
     "replay": "Kafka's rules over the facts. **Failed:** as parse. A run that was killed goes on from the last whole "
     "one.",
     "report": "Writes the interval's report. It does not fail on a verdict. **Failed (2):** `reports` cannot be "

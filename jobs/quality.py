@@ -18,7 +18,7 @@ def quality(run: Run, docs: Place | None, released: Sequence[str]) -> ExitCode:
 
     Raises:
         InputError: there is no lake, or a file to release is not in quarantine.
-        QualityError: a critical expectation failed.
+        QualityError: no log is left to audit.
     """
     if isinstance(docs, Uri):
         raise InputError(docs, "Data Docs are written to this machine only", "give --docs a local folder, and copy it")

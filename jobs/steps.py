@@ -305,9 +305,11 @@ def _parse(run: Run, lake: Lake) -> None:
 
 
 def check_quality(run: Run, lake: Lake) -> None:
-    """Check what is new in silver; a critical failure ends the run."""
+    """Check what is new in silver. The run continues without files that fail."""
     with stage(run, lake, "quality"):
         checked = check(lake, run.config.quality)
+    for path, problem in checked.quarantined:
+        run.console.warn(f"{path}: {problem}")
     for finding in checked.warnings:
         count = f"{finding.unexpected_count} of {finding.row_count} rows"
         run.console.warn(f"{finding.expectation.expectation_id}: {count} break: {finding.expectation.question}")

@@ -37,7 +37,7 @@ LOG_FILES = TableSpec(
         column("logged_cluster_id", STRING, "Cluster id that its own lines tell; null if they tell none"),
         column("broker_id", INT, "Broker (node) that wrote the file; null if nothing tells"),
         column("broker_ids", INTS, "Brokers whose lines it holds, where there are several; broker_id is null then"),
-        column("broker_id_source", STRING, "content, listener, folder, name: what told the broker id"),
+        column("broker_id_source", STRING, "Evidence of the broker id: content, environment, listener, folder, name"),
         column("kafka_version", STRING, "Kafka version as logged at start"),
         column("mode", STRING, "zookeeper or kraft"),
         required("line_count", LONG, "Physical lines"),

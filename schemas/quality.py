@@ -15,7 +15,7 @@ QUALITY_RESULTS = TableSpec(
         required("batch_id", STRING, "Ingest (run_id of bronze.log_files, bronze.data_files), or the id of a release"),
         required("expectation_id", STRING, "Expectation, see docs/quality.md"),
         required("table_name", STRING, "Table, with its layer, or the ledger that was asked"),
-        required("severity", STRING, "critical: the run stops, the files are quarantined; warning"),
+        required("severity", STRING, "critical: the files are quarantined; warning"),
         required("outcome", STRING, "met or failed"),
         required("decided_by", STRING, "screen: the pass over all rows; detail: Great Expectations, too"),
         required("row_count", LONG, "Rows asked"),

@@ -10,14 +10,14 @@ Every message is one line that a user can act on: what is wrong, where, and what
         ForeignTable      2  a table of the lake has what no declaration has: it is not opened
         LakeBusy          2  another run writes the lake
         LeaseLost         2  this run may not write the lake any more
-      QualityError        2  rows of a file are not as their table declares: table, expectation, files, remedy
+      QualityError        2  no file is left, since all were read wrongly: path, problem
       EnvironmentProblem  2  Java, jars, Python, disk: problem, remedy
       LakeError          70  a stage hands the lake rows that do not fit the table's declaration
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 
 USAGE = 2
@@ -98,24 +98,19 @@ class LeaseLost(InputError):
 
 
 class QualityError(HighwaterError):
-    """Files were not read as their tables declare; they are in quarantine.
+    """No file is left to audit: all were read wrongly, and are in quarantine.
 
     Attributes:
-        table, expectation_id: what failed.
-        files: paths, as far as they are listed.
+        files: path and problem of each.
     """
 
     exit_code = USAGE
 
-    def __init__(self, table: str, expectation_id: str, problem: str, files: str, released: str) -> None:
-        self.table = table
-        self.expectation_id = expectation_id
-        self.problem = problem
+    def __init__(self, files: Sequence[tuple[str, str]]) -> None:
         self.files = files
-        super().__init__(
-            f"{table}: {expectation_id} failed: {problem}; in quarantine: {files}; run again to go on without them, or "
-            f"update highwater (or change [quality.severity]), run `highwater quality --release {released}`, then audit"
-        )
+        path, problem = files[0]
+        others = f" (so are {len(files) - 1} more)" if len(files) > 1 else ""
+        super().__init__(f"{path}: {problem}{others}; no other log is left to audit")
 
 
 class EnvironmentProblem(HighwaterError):

@@ -1,66 +1,99 @@
-"""Names of files and folders that stand for a broker: ``Broker-2_16-00_02aa.log.gz``, ``kafka-0``, ``broker-1/``. Pure.
+"""Broker ids from names of streams, hosts, files and folders: ``kafka-0``, ``Broker-2_16-00_02aa.log.gz``. Pure.
 
-Such a name counts where no line tells who wrote a file. That its number is the broker's id is an assumption, which
-the other files bear out, or make void: pods of one shape of names are numbered from 0 whatever their brokers' ids are.
+A name counts if no line shows who wrote a file. Names of other files, whose lines show it, confirm or refute that the
+number in a name is the id. Pods and containers are numbered from 0 or 1, whatever the ids are: ``kafka_3`` of compose
+may be broker 1001. So a number without the word broker needs other names of its shape.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import NamedTuple
 
+from pipelines.bronze.streams import MARK
+
+#: A number at the end of a word, but no release (kafka_2.13-3.9.0), no date, and no number of a rotated file.
 _NAME = re.compile(
-    r"(?<![a-z0-9])(?P<shape>(?:[a-z][a-z0-9]*[-_.])*?(?:broker|kafka|controller|dual-role)(?:[-_](?:broker|server))?[-_]?)"
-    # No release of Kafka (kafka_2.13-3.9.0), no date.
+    r"(?<![a-z0-9])(?P<shape>(?:[a-z][a-z0-9]*[-_.])*?[a-z]+[-_]?)"
     r"(?P<number>\d{1,9})(?![a-z0-9]|\.\d|-\d\d-\d\d(?!_))",
     re.IGNORECASE,
 )
+_ROTATION = re.compile(r"(?<=\.)(?:log|out|txt)\W?\d.*$", re.IGNORECASE)
+#: Words of names that belong to brokers.
+_OF_BROKER = re.compile(r"(?:broker|kafka|controller|dual-role)(?:[-_](?:broker|server))?[-_]?")
+#: A number behind these is an id, as far as no other name of the shape has another id.
+_SAYS_ID = re.compile(r".*(?:broker(?:[-_]?(?:id|server))?[-_]?|kafka)")
+#: Other words need so many names of the shape, each with its broker's id.
+_WITNESSES_MIN = 2
 
 
 class BrokerName(NamedTuple):
-    """A name that stands for a broker."""
+    """A word with a number at its end."""
 
-    shape: str  #: the name without its number, in small letters
-    number: int  #: that it ends with
+    shape: str  #: the word without its number, in small letters
+    number: int
 
     @property
-    def says_broker(self) -> bool:
-        """It says of itself that the number is a broker's, as Amazon MSK's objects do."""
-        return "broker" in self.shape
+    def says_id(self) -> bool:
+        """Return True if the word says that the number is a broker's id: ``broker-1``, ``kafka2``."""
+        return _SAYS_ID.fullmatch(self.shape) is not None
+
+    @property
+    def is_of_broker(self) -> bool:
+        """Return True if the word ends with a word for a broker."""
+        return bool(self.shape) and any(match.end() == len(self.shape) for match in _OF_BROKER.finditer(self.shape))
+
+
+def broker_names(path: str, hosts: Iterable[str] = ()) -> Iterator[BrokerName]:
+    """Yield the names that may stand for a broker: of its stream, its file, its host, its folders, in this order.
+
+    Args:
+        hosts: names of the host that lines of the file show.
+    """
+    *folders, name = PurePath(path).parts
+    file, _, stream = name.partition(MARK)
+    for part in (stream, _ROTATION.sub("", file), *hosts, *reversed(folders)):
+        names = [BrokerName(match["shape"].lower(), int(match["number"])) for match in _NAME.finditer(part)]
+        yield from sorted(names, key=lambda name: (not name.says_id, not name.is_of_broker))
 
 
 def broker_name(path: str) -> BrokerName | None:
-    """The innermost name in a path that stands for a broker."""
-    for part in reversed(PurePath(path).parts):
-        match = _NAME.search(part)
-        if match is not None:
-            return BrokerName(match["shape"].lower(), int(match["number"]))
-    return None
+    """Return the innermost name in a path that has a word for a broker. None if there is none."""
+    return next((name for name in broker_names(path) if name.is_of_broker), None)
 
 
 def brokers_of_names(
     writers: Iterable[tuple[BrokerName, int]], asked: Iterable[BrokerName]
 ) -> Mapping[BrokerName, int]:
-    """The broker that each name stands for, as far as other files' lines do not contradict it.
+    """Return the broker of each name, as far as other files' lines confirm it, or do not contradict a word for an id.
 
     Args:
-        writers: names of files whose lines say who wrote them, and who that was.
+        writers: names of files whose lines show who wrote them, and who that was.
         asked: names of files whose lines do not.
     """
     ids: dict[BrokerName, set[int]] = defaultdict(set)
     for name, broker_id in writers:
         ids[name].add(broker_id)
-    shapes: dict[str, bool] = {}
+    confirmed: dict[str, int] = defaultdict(int)
+    refuted: set[str] = set()
     for name, brokers in ids.items():
-        shapes[name.shape] = shapes.get(name.shape, True) and brokers == {name.number}
+        if brokers == {name.number}:
+            confirmed[name.shape] += 1
+        else:
+            refuted.add(name.shape)
     broker_of: dict[BrokerName, int] = {}
     for name in asked:
         if name in ids:
-            if len(ids[name]) == 1:
+            if len(ids[name]) == 1 and (name.is_of_broker or name.shape not in refuted):
                 broker_of[name] = next(iter(ids[name]))
-        elif shapes.get(name.shape, name.says_broker):
+        elif name.shape not in refuted and confirmed[name.shape] >= _needed(name):
             broker_of[name] = name.number
     return broker_of
+
+
+def _needed(name: BrokerName) -> int:
+    """Return how many other names of the shape have to have their brokers' ids."""
+    return 0 if name.says_id else 1 if name.is_of_broker else _WITNESSES_MIN

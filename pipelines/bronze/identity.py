@@ -26,7 +26,10 @@ OTHER = "other"
 CLIENT, SHARED = "client", "shared"
 
 #: Rare texts that tell something, wherever in the file they are: the reader looks for them in every block.
-NEEDLES = (b"KafkaConfig values", b"Kafka version", b"luster ID", b"lusterId")
+NEEDLES = (
+    *(b"KafkaConfig values", b"Kafka version", b"luster ID", b"lusterId"),
+    *(b"BROKER_ID", b"NODE_ID", b"broker.id=", b"node.id=", b"environment:host.name"),
+)
 
 _OWN = re.compile(
     rb"\[(?:[A-Z]\w*(?: \w+)*) (?:id|nodeId|brokerId|controllerId|broker|replicaId)=(\d+)[\] ,]"  # [Broker id=1]
@@ -37,6 +40,12 @@ _OWN = re.compile(
     rb" (\d+)\]"
     rb"|\[(?:Channel manager|Partition state machine|Replica state machine) on [Cc]ontroller (\d+)\]"
     rb"|Partition \[[^\]]+\] on broker (\d+): "
+    rb"|\[ExpirationReaper-(\d+)-\w+\]: "
+    rb"|\[(?:broker|controller)-(\d+)-(?:to-controller|ThrottledChannelReaper)"
+    rb"|\[kafka-(\d+)-(?:raft|metadata)-"
+    rb"|\[Controller-(\d+)-to-broker-\d+-send-thread\]: "
+    rb"|(?:Registered broker (\d+) at path /brokers/ids/|Creating /brokers/ids/(\d+) \(is it secure)"
+    rb"|Stat of the created znode at /brokers/ids/(\d+) is: "
 )
 _OWN_STATE_CHANGE = re.compile(rb"(?:Broker|Controller) (\d+) ")
 _VERSION = re.compile(rb"Kafka version ?: (\S+)")
@@ -49,6 +58,13 @@ _KRAFT = re.compile(
 _ZOOKEEPER = re.compile(rb"\[?(?:ZooKeeperClient|KafkaServer id=|Kafka Server \d|Connecting to zookeeper on )")
 _SETTING = re.compile(rb"^\t(\S+) = (.*)$", re.MULTILINE)
 _CONFIGURED_ID = re.compile(rb"^\t(?:broker|node)\.id = (\d+)$", re.MULTILINE)
+#: A line of a start script, an environment or a configuration file: ``KAFKA_CFG_NODE_ID=1``, ``broker.id=1``.
+_ENVIRONMENT = re.compile(
+    rb"^(?:.*[\s\"'])?(?:(?:KAFKA|STRIMZI|KAFKA_CFG)_)?(?:(?:BROKER|NODE)_ID|(?:broker|node)\.id)"
+    rb"[\"']?[=:] ?[\"']?(\d{1,9})(?![\w.])",
+    re.MULTILINE,
+)
+_HOST = re.compile(rb"Client environment:host\.name=(\S{1,255})")
 _ENDPOINT = re.compile(r"[A-Za-z][\w+-]*://(\[[^\],/]*\]|[^:,/]*):(\d+)")
 _LOCAL = re.compile(rb"\"connection\":\"(\S{3,80}?)-[^\"]*\"|from connection (\S{3,80}?)-\S+;totalTime")
 _NAME_KIND = re.compile(r"(?P<prefix>.*?)(?P<kind>server|state-change|controller|kafka-request|log-cleaner)(?![a-z])")
@@ -96,6 +112,9 @@ class Hints:
     """What the lines of one file say about their writer. Counters count votes."""
 
     brokers: Counter[int] = field(default_factory=Counter)  #: ids that lines state as their own
+    #: ids that start scripts, environments and files of settings state, outside of records
+    environment: Counter[int] = field(default_factory=Counter)
+    hosts: Counter[str] = field(default_factory=Counter)  #: names of the host, as a client of ZooKeeper logs it
     clusters: Counter[str] = field(default_factory=Counter)  #: cluster ids
     versions: list[str] = field(default_factory=list)  #: Kafka versions, as any program names that of its classes
     started: list[str] = field(default_factory=list)  #: the last of them that the line of a broker's start follows
@@ -132,7 +151,14 @@ class Hints:
             self.started = self.versions[-1:]
         elif cluster := _CLUSTER.search(message):
             self.clusters[cluster.group(1).decode()] += 1
+        elif host := _HOST.match(message):
+            self.hosts[host.group(1).decode(errors="replace")] += 1
         return broker_id
+
+    def observe_text(self, text: bytes) -> None:
+        """Take in lines that are no records."""
+        for match in _ENVIRONMENT.finditer(text):
+            self.environment[int(match.group(1))] += 1
 
     @property
     def version(self) -> str | None:

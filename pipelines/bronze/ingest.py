@@ -60,7 +60,7 @@ from pipelines.bronze.passes import (
 )
 from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.register import LoggedBroker, Rows, brokers, file_row, identify, in_their_pass, of_sources
-from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan
+from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan, is_changed
 from pipelines.bronze.streams import id_of, source_of
 from pipelines.bronze.unread_files import lost_files
 from pipelines.lake.batches import batches_of, small_rows
@@ -70,6 +70,8 @@ from pipelines.spark.tasks import in_tasks
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 from schemas.state import INVENTORY
 
+#: Each file that changes while it is read costs another try.
+_STORE_TRIES_MAX = 4
 #: A longer plain file is read by several tasks. Two tasks' worth: what a range's own table files cost is little then.
 RANGE_BYTES = 2 * TASK_BYTES
 #: Files that are smaller than this all together are asked by the driver whether they are known: that is a second of
@@ -163,17 +165,19 @@ def ingest_batches(
     cannot = [(item.path, item.problem) for item in unread if item.problem] + list(discovered.unreadable)
     for part in parts or [[]]:
         run_id = new_id()
-        readable = [item for item in part if item.readable]
-        readings = [span for item in readable for span in span_of(item, identities[item.path]).in_ranges()]
-        _store_lines(spark, lake, readings, config, run_id, registered)
+        waiting -= len(part)
+        readings = [span for item in part if item.readable for span in span_of(item, identities[item.path]).in_ranges()]
+        gone = _store_lines(spark, lake, readings, config, run_id, registered)
+        cannot += [(path, f"{CHANGED}, probably as it was rotated: run again") for path in sorted(gone)]
+        part = [item for item in part if _file_of(item) not in gone]
         files = [file_row(item, identities[item.path], run_id) for item in part]
         if files:
             # None of them is in the register, which was read above.
             lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
             # Files of later batches are in it as well: they count for read once the register has them.
-            lake.replace(INVENTORY, rows_table(INVENTORY, entries), stamp=run_id)
+            whole = [entry for entry in entries if entry.path not in gone]
+            lake.replace(INVENTORY, rows_table(INVENTORY, whole), stamp=run_id)
         registered.add(run_id)
-        waiting -= len(part)
         if not waiting:
             before = lake.rows(UNREAD_FILES, *UNREAD_FILES.column_names).to_pylist()
             if (
@@ -271,35 +275,52 @@ def _store_lines(
     config: IngestConfig,
     run_id: str,
     registered: Set[str],
-) -> None:
+) -> set[str]:
     """Append the lines of the files that have none yet, in one commit.
 
     Args:
         registered: runs whose files are in the register.
+
+    Returns:
+        Files and bundles that changed since they were profiled. Nothing of these is stored.
+
+    Raises:
+        InputError: no file is left, or files change each time.
     """
     present = _with_lines(lake, [item.log.content_id for item in readings], registered)
     todo = [item for item in readings if item.log.content_id not in present]
-    if not todo:
-        return
     how = _how(config)
-    units: dict[object, list[FileSpan]] = defaultdict(list)
-    for item in todo:
-        units[item.log.bundle or (item.log.path, item.part)].append(item)  # sources of one file are read together
-    sized = [(unit, sum(item.stored_bytes for item in unit)) for unit in units.values()]
-    plan = balance(sized, spark.sparkContext.defaultParallelism)
 
     def work(unit: list[FileSpan]) -> Batches:
         return batches(unit, how)
 
-    contents = sha256("\n".join(sorted({item.log.content_id for item in todo})).encode()).hexdigest()
-    try:
-        lake.append_made(LOG_LINES, plan, work, f"{run_id} {contents}")
-    except (PythonException, FileChangedError) as error:
-        if CHANGED not in str(error):
-            raise
-        paths = [item.log.path for item in todo]
-        name = next((path for path in paths if f"{CHANGED}: {path}" in str(error)), paths[0])
-        raise InputError(name, CHANGED, "it was probably rotated: run again, nothing of it was stored") from None
+    gone: set[str] = set()
+    for _ in range(_STORE_TRIES_MAX if todo else 0):
+        units: dict[object, list[FileSpan]] = defaultdict(list)
+        for item in todo:
+            units[item.log.bundle or (item.log.path, item.part)].append(item)  # sources of one file are read together
+        sized = [(unit, sum(item.stored_bytes for item in unit)) for unit in units.values()]
+        plan = balance(sized, spark.sparkContext.defaultParallelism)
+        contents = sha256("\n".join(sorted({item.log.content_id for item in todo})).encode()).hexdigest()
+        try:
+            lake.append_made(LOG_LINES, plan, work, f"{run_id} {contents}")
+            return gone
+        except (PythonException, FileChangedError) as error:
+            changed = {_file_of(item.log) for item in todo if is_changed(item, str(error))}
+            if not changed:
+                raise
+        gone |= changed
+        todo = [item for item in todo if _file_of(item.log) not in gone]
+        if not todo:
+            break
+    if gone:
+        raise InputError(min(gone), CHANGED, "it was probably rotated: run again, nothing of it was stored")
+    return gone
+
+
+def _file_of(log: Profile) -> str:
+    """Return the file, or the bundle, that a log is read from."""
+    return log.bundle or log.path
 
 
 def _with_lines(lake: Lake, file_ids: Sequence[str], registered: Set[str]) -> set[str]:

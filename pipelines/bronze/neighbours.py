@@ -1,11 +1,11 @@
-"""Resolves who wrote each file: first what it says itself, then what its neighbours tell. Pure.
+"""Resolves who wrote each file: first by its own lines, then by its neighbours. Pure.
 
-The order, for the broker: own content; a listener (the file's connections were made to an address on which exactly
-one broker of the same cluster listens, looked for in its own folder first, then upwards); the folder (all other
-files there, or else in the folder above, that say who wrote them name one broker); its name or its folder's
-(`pipelines.bronze.broker_names`), as far as other files bear it out. For the cluster: the name that the
-configuration gives its folder; own content; the nearest folder above that has files of a known cluster, if of one only.
-Nothing is guessed: what is ambiguous stays unknown, with a text that says how to tell.
+The order of evidence for a broker: own records; lines of its start script or environment; a listener (the connections
+of the file have an address on which one broker of the cluster listens, searched in its own folder first, then
+upwards); the folder (all files there, or else in the folder above, whose lines show a broker show the same one); names
+of its stream, host, file and folders (`pipelines.bronze.broker_names`), as far as other files confirm them. For the
+cluster: the name that the configuration gives its folder; own content; the nearest folder above that has files of a
+known cluster, if of one only. Nothing is guessed: what is ambiguous stays unknown, with a text that says what to do.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.bronze.broker_names import BrokerName, broker_name, brokers_of_names
+from pipelines.bronze.broker_names import BrokerName, broker_name, broker_names, brokers_of_names
 from pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
 from pipelines.bronze.lives import FileLife
+from pipelines.bronze.namesakes import OVERLAP_MAX_US
 
 CONTENT = "content"
+ENVIRONMENT = "environment"
 LISTENER = "listener"
 FOLDER = "folder"
 NAME = "name"
+#: Evidence of the file itself. What a folder or a name showed is no evidence for other files.
+BY_LINES = (CONTENT, ENVIRONMENT, LISTENER)
 _CLUSTER_UNTOLD = (
     "no line tells which cluster it belongs to: keep the logs of each cluster in a folder of their own, or name its "
     "folder in ingest.clusters"
@@ -44,6 +48,8 @@ class FileEvidence:
     listeners: frozenset[str] = frozenset()  #: addresses that its broker listens on
     locals: Counter[str] = field(default_factory=Counter)  #: addresses of its broker's side of connections, with votes
     first_us: int | None = None  #: time of its first record
+    last_us: int | None = None  #: time of its last record
+    hosts: tuple[str, ...] = ()  #: names of its host that its lines show
     problem: str | None = None  #: why its own lines do not tell the broker, if they should
     new: bool = True  #: read in this run; False for one that only gives evidence
     brokers: tuple[int, ...] = ()  #: those whose lines it holds, if of several
@@ -68,7 +74,14 @@ class Identity:
     broker_ids: tuple[int, ...] = ()
 
 
-def evidence(path: str, kind: str, hints: Hints, first_us: int | None, lives: Sequence[FileLife] = ()) -> FileEvidence:
+def evidence(
+    path: str,
+    kind: str,
+    hints: Hints,
+    first_us: int | None,
+    lives: Sequence[FileLife] = (),
+    last_us: int | None = None,
+) -> FileEvidence:
     """What a file's own lines tell; those of a client tell nothing of a broker.
 
     Args:
@@ -77,6 +90,10 @@ def evidence(path: str, kind: str, hints: Hints, first_us: int | None, lives: Se
     if hints.is_clients:
         return FileEvidence(path, kind)
     broker, problem = (None, None) if lives else decide(hints.brokers)
+    source = None if broker is None else CONTENT
+    if broker is None and not hints.brokers:
+        # Scripts that print several ids say nothing of one file.
+        broker, source = decide(hints.environment)[0], ENVIRONMENT
     cluster = hints.clusters.most_common(1)[0] if hints.clusters else None
     agreed = cluster is not None and cluster[1] >= AGREEMENT * sum(hints.clusters.values())
     if cluster is not None and not agreed:
@@ -86,13 +103,15 @@ def evidence(path: str, kind: str, hints: Hints, first_us: int | None, lives: Se
         path=path,
         kind=kind,
         broker=broker,
-        source=CONTENT if broker is not None else None,
+        source=None if broker is None else source,
         cluster=cluster[0] if cluster and agreed else None,
         version=hints.version,
         mode=hints.modes.most_common(1)[0][0] if hints.modes else None,
         listeners=frozenset(hints.listeners),
         locals=hints.locals,
         first_us=first_us,
+        last_us=last_us,
+        hosts=tuple(sorted(hints.hosts)),
         problem=problem,
         # Two clusters may have brokers of one id.
         brokers=tuple(sorted(hints.brokers)) if broker is None and (agreed or not hints.clusters) else (),
@@ -164,51 +183,83 @@ def _by_listener(file: FileEvidence, below: dict[tuple[str, str], set[tuple[str 
 
 
 def _with_folders(files: Sequence[FileEvidence]) -> list[FileEvidence]:
-    brokers: dict[str, dict[BrokerName | None, set[int]]] = defaultdict(lambda: defaultdict(set))
+    brokers: dict[str, set[tuple[frozenset[BrokerName], int]]] = defaultdict(set)
     prefixed: dict[tuple[str, str], set[int]] = defaultdict(set)
     prefixes: dict[str, set[str]] = defaultdict(set)
     for file in files:
         folder, prefix = str(PurePath(file.path).parent), kind_of_name(file.path)[1]
         prefixes[folder].add(prefix)
         if file.broker is not None:
-            brokers[folder][broker_name(file.path)].add(file.broker)
+            brokers[folder].add((_own_names(file.path), file.broker))
             prefixed[folder, prefix].add(file.broker)
 
-    def of_name(folder: str, name: BrokerName | None) -> set[int]:
+    def of_name(folder: str, names: frozenset[BrokerName]) -> set[int]:
         # Objects of several brokers lie in one folder, each with its broker's name.
-        there = brokers.get(folder, {})
-        return {broker for other, ids in there.items() if None in (name, other) or name == other for broker in ids}
+        return {broker for others, broker in brokers.get(folder, ()) if not _are_different(names, others)}
 
     def broker_of(file: FileEvidence) -> int | None:
         folder, prefix = PurePath(file.path).parent, kind_of_name(file.path)[1]
         near = prefixed.get((str(folder), prefix), set()) if prefix else set()
         # Names such as broker1-server.log tell brokers apart within a folder: then no other prefix can answer.
         if not near and (not prefix or len(prefixes[str(folder)]) == 1):
-            name = broker_name(file.path)
-            near = of_name(str(folder), name) or of_name(str(folder.parent), name)
+            names = _own_names(file.path)
+            near = of_name(str(folder), names) or of_name(str(folder.parent), names)
         return next(iter(near)) if len(near) == 1 else None
 
     return _with_brokers(files, broker_of, FOLDER)
 
 
+def _own_names(path: str) -> frozenset[BrokerName]:
+    """Return the name of a broker in a path, and the numbered words of the file's own name but its kind."""
+    name = broker_name(path)
+    words = {word for word in broker_names(PurePath(path).name) if kind_of_name(word.shape)[0] is None}
+    return frozenset(words if name is None else words | {name})
+
+
+def _are_different(names: frozenset[BrokerName], others: frozenset[BrokerName]) -> bool:
+    """Return True if names are of two brokers: other numbers in one shape, or other names for a broker."""
+    numbers = dict(names)
+    if any(numbers.get(shape, number) != number for shape, number in others):
+        return True
+    brokers = {name for name in names if name.is_of_broker}
+    other_brokers = {name for name in others if name.is_of_broker}
+    return bool(brokers and other_brokers) and brokers.isdisjoint(other_brokers)
+
+
 def _with_names(files: Sequence[FileEvidence]) -> list[FileEvidence]:
     below: dict[str, set[tuple[BrokerName, int]]] = defaultdict(set)
+    shapes: dict[str, set[str]] = defaultdict(set)
+    of_broker: dict[int, list[FileEvidence]] = defaultdict(list)
     for file in files:
-        name = broker_name(file.path)
-        if name is not None and file.broker is not None:
-            for folder in folders(file.path):
-                below[folder].add((name, file.broker))
+        if file.broker is not None:
+            of_broker[file.broker].append(file)
+            names = {(name, file.broker) for name in broker_names(file.path, file.hosts)}
+            for folder in folders(file.path) if names else ():
+                below[folder] |= names
+                shapes[folder] |= {name.shape for name, _ in names}
 
     def named(file: FileEvidence) -> int | None:
-        name = broker_name(file.path)
-        if name is None:
-            return None
-        alike = (
-            below[folder] for folder in folders(file.path) if name.shape in {other.shape for other, _ in below[folder]}
-        )
-        return brokers_of_names(next(alike, ()), [name]).get(name)
+        for name in broker_names(file.path, file.hosts):
+            alike = (below[folder] for folder in folders(file.path) if name.shape in shapes[folder])
+            broker = brokers_of_names(next(alike, ()), [name]).get(name)
+            if broker is not None:
+                is_taken = any(_are_two(file, other) for other in of_broker[broker])
+                return None if is_taken else broker
+        return None
 
     return _with_brokers(files, named, NAME)
+
+
+def _are_two(file: FileEvidence, other: FileEvidence) -> bool:
+    """Return True if two brokers wrote the files: a broker writes one log of a kind at a time."""
+    is_alike = other.source in BY_LINES and other.kind == file.kind
+    if not is_alike or (file.cluster and other.cluster and file.cluster != other.cluster):
+        return False
+    times = (file.first_us, file.last_us, other.first_us, other.last_us)
+    if None in times:
+        return False
+    first_us, last_us, other_first_us, other_last_us = (time_us or 0 for time_us in times)
+    return min(last_us, other_last_us) - max(first_us, other_first_us) > OVERLAP_MAX_US
 
 
 def _with_brokers(

@@ -118,6 +118,8 @@ class RecordWatch:
     def count(self, record: RawRecord) -> None:
         self.lines += record.line_count
         self.records += 1
+        if self._to_ask > ASKED_PER_BLOCK and (record.problem is not None or record.line_count > 1):
+            self.hints.observe_text(record.text if record.problem is not None else record.text.partition(b"\n")[2])
         if record.problem is not None or self._parse is None:
             return
         self._good += 1

@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
 from pipelines.bronze.namesakes import BrokerLog, told_apart
-from pipelines.bronze.neighbours import CONTENT, LISTENER, FileEvidence, Identity, evidence, named, resolve
+from pipelines.bronze.neighbours import BY_LINES, FileEvidence, Identity, evidence, named, resolve
 from pipelines.bronze.passes import Unread
 from pipelines.bronze.profile import Profile
 from pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
@@ -102,7 +102,7 @@ def of_sources(items: Iterable[Unread], register: Rows) -> Iterator[Unread]:
 
 
 def _evidence(item: Profile) -> FileEvidence:
-    return evidence(item.path, item.kind, item.hints, item.first_us, item.lives)
+    return evidence(item.path, item.kind, item.hints, item.first_us, item.lives, item.last_us)
 
 
 def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], register: Rows) -> list[tuple[str, str]]:
@@ -136,7 +136,7 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
 
 def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
     """Evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
-    is_by_lines = row["broker_id_source"] in (CONTENT, LISTENER)
+    is_by_lines = row["broker_id_source"] in BY_LINES
     return FileEvidence(
         path=path,
         kind=row["kind"],
@@ -146,6 +146,7 @@ def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
         version=row["kafka_version"] if is_by_lines else None,
         mode=row["mode"] if is_by_lines else None,
         first_us=row["first_time"],
+        last_us=row["last_time"],
         new=False,
         brokers=tuple(row["broker_ids"] or ()),
     ).in_cluster(said.of(path).cluster)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -77,6 +78,14 @@ class FileChangedError(Exception):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{CHANGED}: {path}")
+
+
+def is_changed(reading: FileSpan, error: str) -> bool:
+    """Return True if the text of a worker's exception is a `FileChangedError` about this reading."""
+    return any(
+        re.search(rf"{re.escape(f'{CHANGED}: {path}')}\s*$", error, re.MULTILINE)
+        for path in (reading.log.path, reading.file)
+    )
 
 
 def rows(readings: Sequence[FileSpan], zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:

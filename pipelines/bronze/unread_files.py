@@ -15,7 +15,8 @@ from pipelines.bronze.inventory import stat
 #: Files that were read up to some place, or not at all: see `pipelines.bronze.decompress`, `pipelines.bronze.bundles`,
 #: `pipelines.bronze.discover` and `pipelines.bronze.source`.
 _LOST: Final = re.compile(
-    r"\btruncated\b|\bcorrupt\b|\bcannot be read\b|\bis encrypted\b|\bis compressed in a way\b|\bwhich no log is\b"
+    r"\btruncated\b|\bchanged while\b|\bcorrupt\b|\bcannot be read\b|\bis encrypted\b|\bis compressed in a way\b"
+    r"|\bwhich no log is\b"
     r"|\bis not opened\b|\bcompression within\b|^not text: (?:control characters|\w+ within compression)"
 )
 

@@ -31,11 +31,12 @@ _ABOUT = (
         "read."
     ),
     (
-        "*Critical* is what can only be so if the data was read wrongly: the run ends with exit code 2, the files "
-        "whose rows failed go into quarantine (`quality.quarantined_files`), and silver loses their rows; bronze "
-        "keeps them. Later audits go on without them and say so. `highwater quality --release FILE_ID|all` has them "
-        "read and checked again; a new version of highwater does not release by itself. A *warning* is told, and "
-        "stops nothing. `[quality.severity]` changes what an expectation counts as, by its id."
+        "*Critical* is what can only be so if the data was read wrongly: the files whose rows failed go into "
+        "quarantine (`quality.quarantined_files`), and silver loses their rows; bronze keeps them. This audit and "
+        "later ones continue without them, name them and are inconclusive. Exit code 2 only if no log is left. "
+        "`highwater quality --release FILE_ID|all` has them read and checked again; a new version of highwater does "
+        "not release by itself. A *warning* is told, and stops nothing. `[quality.severity]` changes what an "
+        "expectation counts as, by its id."
     ),
     "`highwater quality --docs DIR` asks everything of the whole lake and writes Data Docs.",
 )

@@ -5,9 +5,9 @@ asked of the same rows. A warning is what the screen says: a second opinion took
 Results go to ``quality.results``, one commit per batch, stamped with the batch and with what the registers said when
 it was made: if they say the same, nothing is new, and no table is even opened.
 
-A failed critical expectation quarantines the files whose rows failed it and ends the run. The results are written
-first, then the quarantine, then silver loses the rows. A run that was killed in between is found by its results, and
-finished by the next one, which ends as the killed one would have.
+A failed critical expectation quarantines the files whose rows failed it. The run continues without these files, and
+its verdict names them. The results are written first, then the quarantine, then silver loses the rows. A run that was
+killed in between is found by its results, and finished by the next one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 
 from pipelines.base.config import QualityConfig
 from pipelines.base.errors import QualityError
-from pipelines.bronze.quarantine import custody, put, remove_rows
+from pipelines.bronze.quarantine import custody, put, quarantined, remove_rows
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.quality.expectation import Expectation, Severity
@@ -38,7 +38,6 @@ from schemas.data_files import DATA_FILES
 from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
 
 MET, FAILED = "met", "failed"
-_FILES_MAX = 3
 
 
 class IngestedBatch(NamedTuple):
@@ -70,24 +69,26 @@ class ExpectationResult(NamedTuple):
 
 
 class QualitySummary(NamedTuple):
-    """What a check did: batches and expectations that were checked, and the warnings that failed."""
+    """What a check did: batches and expectations that were checked, and what failed."""
 
     batches: int
     expectations: int
     warnings: tuple[ExpectationResult, ...]
+    #: Files that were quarantined: path and problem, sorted.
+    quarantined: tuple[tuple[str, str], ...] = ()
 
 
 def check(lake: Lake, config: QualityConfig) -> QualitySummary:
-    """Check every batch that is parsed and was not checked.
+    """Check every batch that is parsed and was not checked. Files that fail a critical expectation are quarantined.
 
     Raises:
-        QualityError: a critical expectation failed; its files are in quarantine by then.
+        QualityError: no file with records is left.
     """
-    _finish(lake)
+    failed = _finish(lake)
     token = _token(lake)
     # Stamps of batches have a space within.
     if (lake.stamp(QUALITY_RESULTS) or "").split(" ", 2)[-1] == token:
-        return QualitySummary(0, 0, ())
+        return QualitySummary(0, 0, (), _require_files(lake, failed))
     done = set(lake.rows(QUALITY_RESULTS, "batch_id")["batch_id"].to_pylist())
     batches, earlier = _pending(lake, done)
     warnings: list[ExpectationResult] = []
@@ -104,8 +105,8 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
         rows = [_row(batch.batch_id, item) for item in findings]
         lake.append_once(QUALITY_RESULTS, _results(rows), stamp)
         if critical:
-            _quarantine(lake, batch.batch_id, rows)
-    return QualitySummary(len(batches), count, tuple(warnings))
+            failed |= _quarantine(lake, batch.batch_id, rows)
+    return QualitySummary(len(batches), count, tuple(warnings), _require_files(lake, failed))
 
 
 def _token(lake: Lake) -> str:
@@ -115,18 +116,23 @@ def _token(lake: Lake) -> str:
     )
 
 
-def _finish(lake: Lake) -> None:
-    """Finish the quarantine that a killed run began: its results are there, but rows of its files still in silver."""
+def _finish(lake: Lake) -> set[str]:
+    """Finish the quarantine that a killed run began: its results are there, but rows of its files still in silver.
+
+    Returns:
+        Ids of the files.
+    """
     batch_id, outcome, *_ = [*(lake.stamp(QUALITY_RESULTS) or "").split(" "), "", ""]
     if outcome != FAILED:
-        return
+        return set()
     of_batch = pc.field("batch_id") == batch_id
     rows = lake.rows(QUALITY_RESULTS, *QUALITY_RESULTS.column_names, where=of_batch).to_pylist()
     ids = {file_id for row in rows if _is_critical(row) for file_id in row["file_ids"]}
     state = custody(lake)
     later = {file_id for file_id, released in state.released.items() if released > batch_id}
     if ids - later and (ids - later - state.quarantined.keys() or _in_silver(lake, state.quarantined)):
-        _quarantine(lake, batch_id, rows)
+        return _quarantine(lake, batch_id, rows)
+    return set()
 
 
 def _in_silver(lake: Lake, file_ids: Iterable[str]) -> bool:
@@ -257,8 +263,8 @@ def _results(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, QUALITY_RESULTS.arrow_schema)
 
 
-def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Quarantine the files of a batch's critical failures, and end the run; safe to repeat."""
+def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> set[str]:
+    """Quarantine the files of a batch's critical failures; safe to repeat. Returns their ids."""
     failed = sorted((row for row in rows if _is_critical(row)), key=lambda row: row["expectation_id"])
     ids = sorted({file_id for row in failed for file_id in row["file_ids"]})
     paths = _paths(lake)
@@ -269,17 +275,24 @@ def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> No
         files.append((file_id, paths[file_id], broken, words[broken[0]]))
     put(lake, batch_id, files)
     remove_rows(lake, ids)
-    first = failed[0]
-    named = ", ".join(paths[file_id] for file_id in first["file_ids"][:_FILES_MAX])
-    more = len(ids) - min(_FILES_MAX, len(first["file_ids"]))
-    raise QualityError(
-        first["table_name"],
-        first["expectation_id"],
-        f"{first['unexpected_count']} of {first['row_count']} rows break it ({words[first['expectation_id']]})"
-        + (f", and {len(failed) - 1} more expectations failed" if len(failed) > 1 else ""),
-        named + (f" and {more} more" if more else ""),
-        ids[0] if len(ids) == 1 else "all",
-    )
+    return set(ids)
+
+
+def _require_files(lake: Lake, failed: Set[str]) -> tuple[tuple[str, str], ...]:
+    """Return path and problem of quarantined files.
+
+    Raises:
+        QualityError: no other file has records.
+    """
+    if not failed:
+        return ()
+    in_quarantine = quarantined(lake)
+    ids = {file.file_id for file in in_quarantine}
+    files = tuple((file.path, file.problem) for file in in_quarantine if file.file_id in failed)
+    with_records = lake.rows(bronze.LOG_FILES, "file_id", where=pc.field("record_count") > 0)
+    if ids.issuperset(with_records["file_id"].to_pylist()):
+        raise QualityError(files)
+    return files
 
 
 def _words(expectation_id: str) -> str:

@@ -271,7 +271,7 @@ def test_bad_files_are_reported_and_the_others_read(spark: SparkSession, lake: L
     summary = run(spark, lake, tmp_path)
     problems = {Path(path).name: problem for path, problem in summary.problems}
     assert problems["controller.log"] == "empty file"
-    assert problems["state-change.log"].startswith("not text: a PNG image")
+    assert problems["state-change.log"].startswith("not text: control characters")
     assert problems["server.log.1.gz"].startswith("truncated gzip after")
     assert set(problems) == {"controller.log", "state-change.log", "server.log.1.gz"}
     assert lake.read(LOG_LINES).where("problem = 'half_line'").count() == 2
@@ -292,7 +292,7 @@ def test_input_that_holds_no_log_stores_nothing(spark: SparkSession, lake: Lake,
     assert files(lake) == {}
 
 
-def test_a_file_rotated_between_the_passes_stores_nothing(
+def test_a_file_rotated_between_the_passes_costs_no_other(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = cluster(tmp_path)
@@ -304,10 +304,21 @@ def test_a_file_rotated_between_the_passes_stores_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "identify", rotate)
+        rotated = run(spark, lake, root)
         with pytest.raises(InputError, match=r"kafka-request\.log: changed while .* again"):
-            run(spark, lake, root)
-    assert lines(lake) == []
-    assert files(lake) == {}
+            run(spark, Lake(spark, tmp_path / "other"), root / "b1/logs/kafka-request.log")
+    assert [problem for path, problem in rotated.problems if path.endswith("b1/logs/kafka-request.log")] == [
+        "changed while it was read, probably as it was rotated: run again"
+    ]
+    before = files(lake)
+    assert before
+    assert not any(path.endswith("b1/logs/kafka-request.log") for path in before)
+    after = run(spark, lake, root, run_id="r2")
+    assert after.files_new == 1
+    assert not any("changed" in problem for _, problem in after.problems)
+    assert files(lake).keys() - before.keys() == {
+        path for path in files(lake) if path.endswith("b1/logs/kafka-request.log")
+    }
 
 
 def test_bundles_and_wrapped_logs_are_the_logs_in_them(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

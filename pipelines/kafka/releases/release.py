@@ -20,7 +20,7 @@ _NUMBER = r"(?P<number>0\.\d{1,2}\.\d{1,2}(?:\.\d{1,2})?|[1-9]\.\d{1,2}(?:\.\d{1
 #: inter.broker.protocol.version, which names a branch (2.7-IV2, 0.9.0.X). Then others', and whatever is set apart.
 _RELEASED, _BEFORE, _BRANCH, _OTHER = r"(?:-rc\d+)?", "-SNAPSHOT", r"(?:-IV\d+|\.X)", r"[.+_-].*"
 _PATTERNS = [
-    (re.compile(_NUMBER + suffix), numbering)
+    (re.compile(f"{_NUMBER}(?:{suffix})"), numbering)
     for suffix, numbering in (
         *((suffix, None) for suffix in (_RELEASED, _BEFORE, _BRANCH)),
         *((numbering.suffix, numbering) for numbering in NUMBERINGS),
@@ -107,7 +107,7 @@ def _release(text: str, number: str, numbering: Numbering | None) -> Release | N
     vendor = numbering.vendor if numbering is not None else None
     is_platforms = numbering is not None and numbering.platform is not None
     if numbering is not None and numbering.platform is not None:
-        branch = numbering.platform.get(numbers[:2])
+        branch = numbering.branch_of(numbers[:2])
     if branch is None or branch not in BRANCHES:
         return None
     suffix = text.removeprefix(number)

@@ -34,6 +34,78 @@ def test_a_name_that_stands_for_a_broker(path: str, name: tuple[str, int] | None
     assert broker_name(path) == name
 
 
+@pytest.mark.parametrize(
+    ("path", "id"),
+    [
+        ("kafka2.txt", 2),
+        ("broker-1-server.log.txt", 1),
+        ("broker3.example.com.log", 3),
+        ("broker_4.log", 4),
+        ("Broker-2_16-00_02aa2bb2.log.gz", 2),
+        ("logs/broker-id-5/server.log", 5),
+        ("logs/brokerid5/server.log", 5),
+        ("kafka-broker-6.out", 6),
+        ("prod-kafka7.example.com/server.log", 7),
+        ("compose.log#kafka1", 1),
+        ("compose.log#broker2-1", 2),
+        ("k8s.log#my-cluster-broker-3", 3),
+        # a pod, a container, a host: not without others of its shape
+        ("compose.log#kafka_3", None),
+        ("kafka-0.log", None),
+        ("my-cluster-kafka-2.log", None),
+        ("kfk01.example.com/server.log", None),
+        ("node-3/server.log", None),
+        ("Server (3).log", None),
+        ("server.log.2", None),
+        ("server.log.2026-11-20-14", None),
+        ("issue-13091/server.log", None),
+        ("server-2026-11-20-1.log", None),
+        ("kafka_2.13-3.9.0/logs/server.log", None),
+        ("controller.log", None),
+        ("kafka.out", None),
+    ],
+)
+def test_an_id_by_a_name_alone(path: str, id: int | None):
+    file = FileEvidence(f"/m/{path}", "server")
+    assert resolve([file])[file.path].broker_id == id
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "id"),
+    [
+        ({"kafka-0.log": 0}, "kafka-2.log", 2),
+        ({"kafka-0.log": 1000}, "kafka-2.log", None),
+        ({"kafka1.log": 1, "kafka2.log": 1002}, "kafka3.log", None),
+        ({"kfk01.log": 1, "kfk02.log": 2}, "kfk03.log", 3),
+        ({"kfk01.log": 1}, "kfk03.log", None),
+        ({"kfk01.log": 1, "kfk02.log": 5}, "kfk03.log", None),
+        ({"a/dn151.log": 151, "a/dn152.log": 152}, "b/dn153.log", 153),
+        ({"x.log#kafka-pool-a-0": 0, "x.log#kafka-pool-a-1": 1}, "x.log#kafka-pool-a-2", 2),
+    ],
+)
+def test_an_id_by_other_names_of_the_shape(known: dict[str, int], asked: str, id: int | None):
+    told = [FileEvidence(f"/m/{path}", "server", broker, "content") for path, broker in known.items()]
+    file = FileEvidence(f"/m/{asked}", "controller")
+    assert resolve([*told, file])[file.path].broker_id == id
+
+
+def test_hosts_of_lines_are_names():
+    told = [
+        FileEvidence(f"/m/{broker}.log", "server", broker, "content", hosts=(f"prod-kafka-{broker}.example.com",))
+        for broker in (1, 2)
+    ]
+    file = FileEvidence("/m/c.log", "server", hosts=("prod-kafka-3.example.com",))
+    assert resolve([*told, file])[file.path].broker_id == 3
+
+
+def test_a_broker_that_writes_elsewhere_meanwhile_is_not_that_of_a_name():
+    second_us = 1_000_000
+    told = FileEvidence("/m/server.log", "server", 2, "content", first_us=0, last_us=100 * second_us)
+    for first_us, expected in ((50 * second_us, None), (100 * second_us, 2)):
+        file = FileEvidence("/n/kafka2.txt", "server", first_us=first_us, last_us=first_us + 100 * second_us)
+        assert resolve([told, file])[file.path].broker_id == expected
+
+
 def object_of(name: str, broker: int | None = None, hour: int = 15) -> FileEvidence:
     source = None if broker is None else "content"
     return FileEvidence(

@@ -50,6 +50,14 @@ def hints(*messages: str, level: str = "INFO") -> Hints:
         "Broker 1 received LeaderAndIsr request PartitionState(leader=2) from controller 4 (state.change.logger)",
         "Controller 1 epoch 1 initiated state change for partition [ledger,1] (state.change.logger)",
         "KafkaConfig values: \n\tbroker.id = 1\n\tnode.id = 1\n (kafka.server.KafkaConfig)",
+        "Registered broker 1 at path /brokers/ids/1 with addresses: PLAINTEXT://a:9092 (kafka.zk.KafkaZkClient)",
+        "Creating /brokers/ids/1 (is it secure? false) (kafka.zk.KafkaZkClient)",
+        "Stat of the created znode at /brokers/ids/1 is: 27,27,1585 (kafka.zk.KafkaZkClient)",
+        "[ExpirationReaper-1-Produce]: Starting (kafka.server.DelayedOperationPurgatory$ExpiredOperationReaper)",
+        "[broker-1-to-controller-send-thread]: Recorded new controller, from now on will use broker 3 (kafka.server.X)",
+        "[broker-1-ThrottledChannelReaper-Fetch]: Starting (kafka.server.ClientQuotaManager$ThrottledChannelReaper)",
+        "[kafka-1-raft-outbound-request-thread]: Starting (org.apache.kafka.raft.KafkaNetworkChannel$SendThread)",
+        "[Controller-1-to-broker-2-send-thread]: Starting (kafka.controller.RequestSendThread)",
     ],
 )
 def test_own_id(message: str) -> None:
@@ -64,13 +72,60 @@ def test_own_id(message: str) -> None:
         "[Consumer clientId=a, groupId=g3] Node 2 disconnected (org.apache.kafka.clients.NetworkClient)",
         "[kafka-log-cleaner-thread-0]: Starting (kafka.log.LogCleaner)",
         "[GroupMetadataManager] Loaded 3 (kafka.x)",
-        "Registered broker 3 at path /brokers/ids/3 (kafka.zk.KafkaZkClient)",
-        "[broker-2-to-controller-send-thread]: Recorded new controller, from now on will use broker 3 (kafka.server.X)",
         "KafkaConfig values: \n\tbroker.id = -1\n (kafka.server.KafkaConfig)",
     ],
 )
 def test_gossip_is_no_identity(message: str) -> None:
     assert not hints(message).brokers
+
+
+@pytest.mark.parametrize(
+    ("line", "broker"),
+    [
+        # cp-kafka, apache/kafka, Bitnami, Strimzi, wurstmeister; `env`, `set -x`, docker inspect, compose, systemd
+        ("KAFKA_BROKER_ID=1", 1),
+        ("KAFKA_NODE_ID=3", 3),
+        ("KAFKA_CFG_NODE_ID=0", 0),
+        ("KAFKA_CFG_BROKER_ID=1001", 1001),
+        ("STRIMZI_BROKER_ID=2", 2),
+        ("STRIMZI_NODE_ID=12", 12),
+        ("export KAFKA_BROKER_ID=5", 5),
+        ('declare -x KAFKA_NODE_ID="4"', 4),
+        ("+ export KAFKA_NODE_ID=7", 7),
+        ("Environment=KAFKA_BROKER_ID=6", None),
+        ('            "KAFKA_BROKER_ID=8",', 8),
+        ("      KAFKA_NODE_ID: 9", 9),
+        ("      KAFKA_BROKER_ID: '10'", 10),
+        ("broker.id=1", 1),
+        ("node.id=11", 11),
+        ("+ exec kafka-server-start.sh server.properties --override broker.id=2 --override log.dirs=/d", 2),
+        ("-Dbroker.id=3", None),
+        ("broker.id=-1", None),
+        ("broker.id=${KAFKA_BROKER_ID}", None),
+        ("broker.id=3.example.com", None),
+        ("# broker.id", None),
+        ("reserved.broker.max.id=1000", None),
+        ("MIN_BROKER_ID=100", None),
+        ("broker.id.generation.enable=true", None),
+        ("KAFKA_BROKER_ID_COMMAND=hostname", None),
+    ],
+)
+def test_ids_of_start_scripts_and_environments(line: str, broker: int | None) -> None:
+    found = Hints()
+    found.observe_text(f"===> User\n{line}\n===> Launching".encode())
+    assert decide(found.environment)[0] == broker
+
+
+def test_records_come_before_the_environment() -> None:
+    found = hints("[KafkaServer id=1] started (kafka.server.KafkaServer)")
+    found.observe_text(b"KAFKA_BROKER_ID=2\n")
+    assert evidence("server.log", "server", found, 0).broker == 1
+    alone = Hints()
+    alone.observe_text(b"KAFKA_BROKER_ID=2\n")
+    known = evidence("server.log", "server", alone, 0)
+    assert (known.broker, known.source) == (2, "environment")
+    alone.observe_text(b"broker.id=3\n")
+    assert evidence("server.log", "server", alone, 0).broker is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.kafka.releases import NUMBERINGS, release_of, shown, value_of
-from pipelines.kafka.releases.numberings import BRANCHES, CONFLUENT
+from pipelines.kafka.releases.numberings import BRANCHES
 from tests.bench import inputs
 
 #: Apache's own numbers of three, of every branch.
@@ -46,7 +46,7 @@ def test_other_spellings(text: str, title: str):
     "text",
     [
         *("5.4.1", "6.2.0", "7.6.1", "8.0.0", "9.9", "4.99.0", "1.2.0", "3.10.0", "10.2.0", "22.8.1", "unknown"),
-        *("5.2.1-ccs", "6.3.0-ccs", "2.8.2-ccs", "9.0.0-ce", "3.7.1x", "v3.7.1", "3", "3.7.1-" + "x" * 200),
+        *("2.2.1-ccs", "6.3.0-ccs", "2.8.2-ccs", "9.0.0-ce", "3.7.1x", "v3.7.1", "3", "3.7.1-" + "x" * 200),
     ],
 )
 def test_a_version_of_no_known_release_is_unknown(text: str):
@@ -60,13 +60,15 @@ def test_no_version_is_none(text: str | None):
     assert (release_of(text), shown(text)) == (None, None)
 
 
-def test_confluent_counts_from_5_3_on():
-    assert sorted(CONFLUENT) == [(5, 3), (5, 4), (5, 5), *((6, n) for n in range(3)), *((7, n) for n in range(10))] + [
-        (8, n) for n in range(5)
-    ]
-    assert [CONFLUENT[branch] for branch in ((5, 5), (6, 0), (6, 2), (7, 0), (7, 9), (8, 0))] == [
-        *((2, 5), (2, 6), (2, 8), (3, 0), (3, 9), (4, 0)),
-    ]
+@pytest.mark.parametrize("suffix", ["-ccs", "-ce", "-18-ce"])
+def test_each_platform_of_confluent_is_of_one_branch(suffix: str):
+    """The table "Confluent Platform and Apache Kafka Compatibility" of docs.confluent.io, 5.5.15 and 8.0."""
+    minors = {3: 4, 4: 2, 5: 6, 6: 3, 7: 10, 8: 5}
+    platforms = [f"{major}.{minor}" for major, count in minors.items() for minor in range(count)]
+    apache = ["0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", *(f"2.{minor}" for minor in range(9))]
+    apache += [*(f"3.{minor}" for minor in range(10)), *(f"4.{minor}" for minor in range(5))]
+    for platform, branch in zip(platforms, apache, strict=True):
+        assert shown(f"{platform}.1{suffix}") == f"{branch} ({platform}.1{suffix})"
 
 
 @pytest.mark.parametrize(
