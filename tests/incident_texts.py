@@ -93,6 +93,11 @@ def _asked(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
         ]
     )
     connection.register("bronze_log_lines", pa.Table.from_pylist(list(lines), schema=schema))
+    resolution = "CASE WHEN bool_and(epoch_us(time) % 1000000 = 0) THEN 1000000 ELSE 1000 END"
+    connection.execute(
+        f"CREATE VIEW bronze_log_files AS SELECT cluster_id, broker_id, {resolution} AS resolution_us "
+        "FROM bronze_log_lines GROUP BY ALL"
+    )
     statements = {
         "silences": questions.silences(),
         "last_lines": questions.last_lines(),

@@ -6,13 +6,14 @@ Rows are dicts; times are microseconds since the epoch under the names of their 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from pipelines.incidents.incident import Place
 from pipelines.incidents.kind import Signature
+from pipelines.incidents.words import nodes
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -38,14 +39,16 @@ class Facts:
     #: last override of each key that `questions.topic_settings` asks for, of each topic whose overrides a line lists:
     #: cluster_id, topic, key, value (None: the topic has no override)
     topic_configs: Rows = ()
-    #: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, steps_before and steps_after
-    #: (of the twenty half seconds next to it, those with a line), moved_before (partitions of the broker got another
-    #: leader in the seconds before it), is_boot (a process begins with the line after it)
+    #: stretches without a line of a broker: cluster_id, broker_id, start_time, end_time, share_before (of the steps in
+    #: the ten seconds before, those with a line), written_after_us (steps with a line in the ten seconds after),
+    #: moved_before (partitions of the broker got another leader in the seconds before it), is_boot (a process begins
+    #: with the line after it), steady_us (how long the broker wrote steadily), steady_silences (silences after that)
     silences: Rows = ()
     #: when the process began whose first line is the first of a broker
     first_boots: Mapping[Node, int] = field(default_factory=dict)
     #: cluster_id, broker_id, last_time, file_id, byte_offset: the last line of each broker; seconds_before (of the
-    #: ten up to it, those with a line)
+    #: ten up to it, those with a line); has_broker_lines, has_controller_lines (classes that only a broker, or only a
+    #: KRaft controller, has)
     last_lines: Rows = ()
     #: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time, last_time,
     #: line_count, partitions (list), file_id, byte_offset (of the first), last_file_id, last_byte_offset, message (of
@@ -63,8 +66,8 @@ class Facts:
     #: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time, answers,
     #: partitions (list), client_ids (list), file_id, byte_offset
     errors: Rows = ()
-    #: episodes of requests that quotas held back: cluster_id, client_id, first_time, last_time, requests, total_ms,
-    #: longest_ms, broker_ids (list)
+    #: episodes of throttled requests: cluster_id, client_id, is_logged (else the times are measured), first_time,
+    #: last_time, requests, total_ms, longest_ms, broker_ids (list)
     throttled: Rows = ()
     #: episodes of records of share groups that were delivered again as locks on them had run out: cluster_id, group_id,
     #: first_time, last_time, records, members (how many had them), broker_ids (list)
@@ -95,6 +98,34 @@ class Facts:
             value for (cluster, _, name), value in self._configs.items() if (cluster, name) == (cluster_id, key)
         }
         return min(of_brokers) if len(of_brokers) == 1 else None
+
+    @cached_property
+    def controllers(self) -> frozenset[Node]:
+        """Return the nodes that are controllers only, by their configuration, else by their lines and what others log.
+
+        Dedicated KRaft controllers lead no partition, serve no client, and write little.
+        """
+        replicas = {(cluster_id, broker_id) for (cluster_id, _), ids in self.replicas.items() for broker_id in ids}
+        known = replicas | {
+            (row["cluster_id"], row["subject_broker_id"])
+            for row in self.controller_events
+            if row["event"] in ("broker_registered", "broker_fenced", "broker_unfenced", "broker_failed")
+        }
+        by_lines = {
+            node(row) for row in self.last_lines if row.get("has_controller_lines") and not row.get("has_broker_lines")
+        }
+        roles = {
+            (row["cluster_id"], row["broker_id"]): row["value"].strip("[] ")
+            for row in self.configs
+            if row["key"] == "process.roles" and row["value"]
+        }
+        by_config = {of_node for of_node, value in roles.items() if value == "controller"}
+        return frozenset(by_config | (by_lines - known - roles.keys()))
+
+    def named(self, cluster_id: str, ids: Collection[int]) -> str:
+        """Return the names of nodes by their roles: ``brokers 1 and 2 and controller 4``."""
+        controllers = {broker_id for broker_id in ids if (cluster_id, broker_id) in self.controllers}
+        return nodes(set(ids) - controllers, controllers)
 
     @cached_property
     def _versions(self) -> dict[Node, list[tuple[int, str]]]:

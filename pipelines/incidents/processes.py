@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pipelines.incidents.broker_runs import BrokerRun, is_orderly, runs
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import Place
-from pipelines.incidents.questions import STEADY_S, STEPS_PER_S
+from pipelines.incidents.questions import STEADY_SHARE
+from pipelines.incidents.witnesses import Loss, losses
 
-#: Of the half seconds before a silence, so many have a line of a broker that writes steadily.
-STEADY_SHARE = 0.9
+#: A broker has a steady rhythm if it wrote steadily for this long per silence that followed, microseconds. At INFO a
+#: broker writes in bursts, and a silence follows nearly each one.
+_RHYTHM_US = 15_000_000
 #: A process writes so long, at most, before the line that says that its broker starts, microseconds.
 BOOT_US = 20_000_000
 STOPPING = ("shutting_down", "signal", "controlled_shutdown")
@@ -32,7 +34,9 @@ class ProcessRestart(NamedTuple):
     last_us: int  #: last line of the one before
     boot_us: int  #: first line of this one
     place: Place | None  #: of the line that says that it starts, where there is one
-    is_exact: bool  #: it wrote in nearly each half second: its last line is where it ended
+    is_exact: bool  #: it wrote steadily: its last line is where it ended
+    #: its end is not later: its last line if that is exact, else when peers began to miss it, else its next first line
+    gone_us: int
 
 
 def restarts(facts: Facts) -> list[ProcessRestart]:
@@ -55,16 +59,13 @@ def restarts(facts: Facts) -> list[ProcessRestart]:
             ups[node(row)].append(row["time"])
         elif row["event"] in (*STOPPING, "shut_down"):
             ends[node(row)].append(row["time"])
-    restarted = []
+    missed = losses(facts)
+    restarted: list[ProcessRestart] = []
     for of_node in sorted(silences.keys() | starts.keys()):
         boots = [row for row in silences[of_node] if row["is_boot"]]
         for row in boots:
             said = [start for start in starts[of_node] if row["end_time"] <= start["time"] <= row["end_time"] + BOOT_US]
-            restarted.append(
-                ProcessRestart(
-                    of_node, row["start_time"], row["end_time"], place(said[0]) if said else None, _is_exact(row)
-                )
-            )
+            restarted.append(_restart(row, place(said[0]) if said else None, missed))
         boots_us = [*([facts.first_boots[of_node]] if of_node in facts.first_boots else []), *map(_end, boots)]
         turns_us = sorted({row["time"] for row in starts[of_node]} | set(ups[of_node]) | set(ends[of_node]))
         for start in starts[of_node]:
@@ -83,9 +84,7 @@ def restarts(facts: Facts) -> list[ProcessRestart]:
             ]
             if before:
                 gap = max(before, key=lambda row: row["end_time"] - row["start_time"])
-                restarted.append(
-                    ProcessRestart(of_node, gap["start_time"], gap["end_time"], place(start), _is_exact(gap))
-                )
+                restarted.append(_restart(gap, place(start), missed))
     first: dict[Node, int] = {}
     for row in facts.files:
         if row["broker_id"] is not None and row["first_time"] is not None:
@@ -95,17 +94,29 @@ def restarts(facts: Facts) -> list[ProcessRestart]:
     return sorted(restarted, key=lambda restart: (restart.boot_us, restart.node))
 
 
+def _restart(row: Row, said: Place | None, missed: Mapping[Node, Sequence[Loss]]) -> ProcessRestart:
+    """Return the restart that a silence hides."""
+    last_us, boot_us, is_exact = row["start_time"], row["end_time"], is_steady(row)
+    firsts = [loss.first_us for loss in missed.get(node(row), ()) if last_us <= loss.first_us < boot_us]
+    gone_us = last_us if is_exact else min(firsts, default=boot_us)
+    return ProcessRestart(node(row), last_us, boot_us, said, is_exact, gone_us)
+
+
 class Death(NamedTuple):
-    """A broker's last line, and the first of its next process; None: there is none."""
+    """An end of a process, and the first line of the next one."""
 
     node: Node
-    last_us: int
-    boot_us: int | None
+    last_us: int  #: it was dead from then on
+    boot_us: int | None  #: None if there is no further process
 
 
 def deaths(facts: Facts) -> list[Death]:
-    """Ends of processes that are known to the instant, orderly ones among them."""
-    ends = [Death(restart.node, restart.last_us, restart.boot_us) for restart in restarts(facts) if restart.is_exact]
+    """Return ends of processes that the process's own last line or its peers date, orderly ones among them."""
+    ends = [
+        Death(restart.node, restart.gone_us, restart.boot_us)
+        for restart in restarts(facts)
+        if restart.gone_us < restart.boot_us
+    ]
     return ends + [
         Death(node(row), row["last_time"], None)
         for row in facts.last_lines
@@ -118,8 +129,10 @@ def _end(row: Row) -> int:
     return time_us
 
 
-def _is_exact(row: Row) -> bool:
-    return bool(row["steps_before"] >= STEADY_SHARE * STEADY_S * STEPS_PER_S)
+def is_steady(row: Row) -> bool:
+    """Return True if a broker wrote steadily before a silence, and silences seldom follow its steady writing."""
+    has_rhythm = row["steady_us"] >= _RHYTHM_US * max(row["steady_silences"], 1)
+    return bool(has_rhythm and (row["share_before"] or 0) >= STEADY_SHARE)
 
 
 class Stop(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pipelines.incidents.kind import Signature
 from pipelines.timing.latency.blame import BLAMED, ROLE
 
-#: A broker that writes no line for longer than this, though it wrote steadily before and after, stood still, seconds.
+#: A stretch without a line that is longer than this, and than the resolution of times, is a silence, seconds.
 SILENCE_S = 2
 #: Classes of which a JVM's first line comes, from 2.4 on; older ones begin with their configuration.
 _BOOT = "Log4jController%"
@@ -21,57 +21,85 @@ _MOVES = "ReplicaFetcherManager"
 _MOVED_S = 3
 #: Seconds before and after a silence that are looked at.
 STEADY_S = 10
-#: They are looked at in steps of half a second: a follower that waits fetches that often (replica.fetch.wait.max.ms).
-STEPS_PER_S = 2
+#: They are looked at in steps: a follower's wait (replica.fetch.wait.max.ms), or the resolution of times if that is
+#: coarser, microseconds.
+_STEP_US = 500_000
+#: Share of the steps with a line, of a broker that writes steadily.
+STEADY_SHARE = 0.9
 #: Characters of a line's message.
 MESSAGE_MAX = 2000
 #: What a single wait counts at most where windows of slowness are looked for: one that timed out is not thirty, ms.
 WAIT_MAX_MS = 1000
+#: A measured throttle time of this length is rounding (up to 0.10 it is what six truncated times leave) or a switch of
+#: threads, ms.
+MEASURED_MS = 10
 #: Texts at WARN or above, the most frequent ones.
 LOUD_MAX = 500
 _LEVELS = ("WARN", "ERROR", "FATAL")
+#: Classes of the broker role, in the server and in the log layer; a dedicated KRaft controller has none of them.
+_BROKER_CLASSES = (
+    *("KafkaServer", "BrokerServer", "BrokerLifecycleManager", "BrokerMetadataPublisher", "ReplicaManager"),
+    *("ReplicaFetcherThread", "ReplicaFetcherManager", "LogManager", "Partition", "GroupCoordinator"),
+)
+#: Classes of the KRaft controller.
+_CONTROLLER_CLASSES = ("ControllerServer", "QuorumController", "ReplicationControlManager", "ClusterControlManager")
 #: The name that a logger has in `Signature.loggers`: its class, or all of it.
 _SIMPLE = "regexp_extract(logger, '([^.]+)$', 1)"
 _FIRST_LINE = "split_part(message, chr(10), 1)"
 
 
 def silences() -> str:
-    """Stretches without a line of a broker, and whatever lies before the first line of a process.
+    """Return stretches without a line of a broker, and whatever precedes the first line of a process.
 
-    Where that is the first line of all, nothing lies before it, and ``start_time`` is null.
+    Where that is the first line of the broker, nothing precedes it, and ``start_time`` is null. ``steady_us`` and
+    ``steady_silences`` are the rhythm of the broker: how long it wrote steadily, and how many silences followed that.
     """
-    steps, moved = STEADY_S * STEPS_PER_S, _MOVED_S * STEPS_PER_S
+    steady, moved = STEADY_S * 1_000_000, _MOVED_S * 1_000_000
     return f"""
-        WITH steps AS (
-            SELECT cluster_id, broker_id, epoch_us(time) * {STEPS_PER_S} // 1000000 AS step, min(time) AS first,
-                max(time) AS last, bool_or({_SIMPLE} LIKE '{_BOOT}') AS is_boot,
+        WITH resolutions AS (
+            SELECT cluster_id, broker_id, greatest({_STEP_US}, max(coalesce(resolution_us, 1000))) AS step_us
+            FROM bronze_log_files WHERE broker_id IS NOT NULL GROUP BY ALL
+        ), steps AS (
+            SELECT cluster_id, broker_id, coalesce(step_us, {_STEP_US}) AS step_us,
+                epoch_us(time) // coalesce(step_us, {_STEP_US}) * coalesce(step_us, {_STEP_US}) AS step,
+                min(time) AS first, max(time) AS last, bool_or({_SIMPLE} LIKE '{_BOOT}') AS is_boot,
                 bool_or({_SIMPLE} = '{_MOVES}' AND message LIKE '%] Added fetcher %') AS has_moved
-            FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY ALL
+            FROM bronze_log_lines LEFT JOIN resolutions USING (cluster_id, broker_id)
+            WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY ALL
         ), beside AS (
             SELECT *, lag(last) OVER by_broker AS before,
-                count(*) OVER (by_broker RANGE BETWEEN {steps - 1} PRECEDING AND CURRENT ROW) AS steps_until,
-                count(*) OVER (by_broker RANGE BETWEEN CURRENT ROW AND {steps - 1} FOLLOWING) AS steps_after,
+                count(*) OVER (by_broker RANGE BETWEEN {steady - 1} PRECEDING AND CURRENT ROW) * step_us / {steady}
+                    AS share_until,
+                count(*) OVER (by_broker RANGE BETWEEN CURRENT ROW AND {steady - 1} FOLLOWING) AS steps_after,
                 bool_or(has_moved) OVER (by_broker RANGE BETWEEN {moved} PRECEDING AND CURRENT ROW) AS moved_until
             FROM steps WINDOW by_broker AS (PARTITION BY cluster_id, broker_id ORDER BY step)
         ), counted AS (
-            SELECT *, lag(steps_until) OVER in_order AS steps_before, lag(moved_until) OVER in_order AS moved_before
+            SELECT *, lag(share_until) OVER in_order AS share_before, lag(moved_until) OVER in_order AS moved_before,
+                epoch_us(first) - epoch_us(before) > {SILENCE_S * 1_000_000} + step_us - {_STEP_US} AS is_silence
             FROM beside WINDOW in_order AS (PARTITION BY cluster_id, broker_id ORDER BY step)
+        ), rhythms AS (
+            SELECT cluster_id, broker_id, sum(step_us) FILTER (share_until >= {STEADY_SHARE})::BIGINT AS steady_us,
+                count(*) FILTER (is_silence AND NOT is_boot AND share_before >= {STEADY_SHARE}) AS steady_silences
+            FROM counted GROUP BY ALL
         )
-        SELECT cluster_id, broker_id, before AS start_time, first AS end_time, steps_before, steps_after, moved_before,
-            is_boot
-        FROM counted
-        WHERE is_boot OR epoch_us(first) - epoch_us(before) > {SILENCE_S * 1_000_000}
+        SELECT cluster_id, broker_id, before AS start_time, first AS end_time, share_before,
+            (steps_after * step_us)::BIGINT AS written_after_us, moved_before, is_boot,
+            coalesce(steady_us, 0) AS steady_us, steady_silences
+        FROM counted JOIN rhythms USING (cluster_id, broker_id)
+        WHERE is_boot OR is_silence
         ORDER BY start_time, cluster_id, broker_id
     """
 
 
 def last_lines() -> str:
-    """The last line of each broker, and in how many of the seconds up to it there is a line."""
+    """Return the last line of each broker, in how many of the seconds up to it there is a line, and its roles."""
     return f"""
         WITH ends AS (
             SELECT cluster_id, broker_id, max(time) AS last_time,
                 arg_max(file_id, (time, byte_offset)) AS file_id,
-                arg_max(byte_offset, (time, byte_offset)) AS byte_offset
+                arg_max(byte_offset, (time, byte_offset)) AS byte_offset,
+                bool_or({_SIMPLE} IN ({_texts(_BROKER_CLASSES)})) AS has_broker_lines,
+                bool_or({_SIMPLE} IN ({_texts(_CONTROLLER_CLASSES)})) AS has_controller_lines
             FROM bronze_log_lines WHERE broker_id IS NOT NULL AND time IS NOT NULL GROUP BY cluster_id, broker_id
         )
         SELECT e.*, count(DISTINCT epoch_us(l.time) // 1000000) AS seconds_before
@@ -263,17 +291,28 @@ def errors(gap_s: int) -> str:
 
 
 def throttled(gap_s: int) -> str:
-    """Episodes of requests that quotas held back, by client."""
+    """Return episodes of throttled requests by client and kind of throttle time; replica fetchers are left out.
+
+    ``is_logged``: the broker logged the wait that it chose, in whole milliseconds beside fractions (2.6 on). Before,
+    the time is a measured gap between two phases: it includes rounding and the scheduling of threads.
+    """
     return f"""
-        WITH held AS (
-            SELECT cluster_id, broker_id, client_id, line_time AS time, throttle_time_ms FROM gold_request_phases
-            WHERE throttle_time_ms > 0
+        WITH formats AS (
+            SELECT cluster_id, broker_id, bool_and(throttle_time_ms = floor(throttle_time_ms))
+                AND bool_or(total_time_ms <> floor(total_time_ms)) AS is_logged
+            FROM gold_request_phases GROUP BY cluster_id, broker_id
+        ), held AS (
+            SELECT p.cluster_id, p.broker_id, p.client_id, p.line_time AS time, p.throttle_time_ms, f.is_logged
+            FROM gold_request_phases p JOIN formats f USING (cluster_id, broker_id)
+            WHERE p.throttle_time_ms > CASE WHEN f.is_logged THEN 0 ELSE {MEASURED_MS} END
+                AND NOT EXISTS (FROM gold_request_phases f WHERE f.replica_id >= 0
+                    AND f.cluster_id = p.cluster_id AND f.client_id = p.client_id)
         )
-        {_episodes("held", ("cluster_id", "client_id"), str(gap_s))}
-        SELECT cluster_id, client_id, min(time) AS first_time, max(time) AS last_time, count(*) AS requests,
+        {_episodes("held", ("cluster_id", "client_id", "is_logged"), str(gap_s))}
+        SELECT cluster_id, client_id, is_logged, min(time) AS first_time, max(time) AS last_time, count(*) AS requests,
             fsum(throttle_time_ms) AS total_ms, max(throttle_time_ms) AS longest_ms,
             list_sort(list(DISTINCT broker_id)) AS broker_ids
-        FROM episodes GROUP BY cluster_id, client_id, episode ORDER BY first_time, cluster_id, client_id
+        FROM episodes GROUP BY cluster_id, client_id, is_logged, episode ORDER BY first_time, cluster_id, client_id
     """
 
 

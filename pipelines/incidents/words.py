@@ -73,10 +73,20 @@ def listed_some(names: Sequence[str], noun: str) -> str:
 
 def brokers(broker_ids: Collection[int]) -> str:
     """``broker 3``, ``brokers 1 and 2``, or ``8 brokers``."""
-    ids = sorted(broker_ids)
+    return _numbered("broker", broker_ids)
+
+
+def nodes(broker_ids: Collection[int], controller_ids: Collection[int]) -> str:
+    """``brokers 1 and 2``, ``controller 4``, or ``broker 3 and controllers 4 and 5``."""
+    parts = [("broker", broker_ids), ("controller", controller_ids)]
+    return " and ".join(_numbered(role, ids) for role, ids in parts if ids)
+
+
+def _numbered(role: str, node_ids: Collection[int]) -> str:
+    ids = sorted(node_ids)
     if len(ids) == 1:
-        return f"broker {ids[0]}"
-    return f"brokers {listed([*map(str, ids)])}" if len(ids) <= NAMED_MAX * 2 else f"{len(ids)} brokers"
+        return f"{role} {ids[0]}"
+    return f"{role}s {listed([*map(str, ids)])}" if len(ids) <= NAMED_MAX * 2 else f"{len(ids)} {role}s"
 
 
 def partitions(names: Iterable[str]) -> str:

@@ -196,12 +196,12 @@ EXAMPLES: dict[str, Example] = {
         },
     ),
     "broker_stalled": Example(
-        "Broker 2 stood still from 12:00:39 to 12:00:53 (14.0 s): it wrote no line to any log, and went on in the same "
-        "process.",
+        "Broker 2 froze from 12:00:39 to 12:00:53 (14.0 s): it wrote no line to any log, and then the same process "
+        "wrote again.",
         lines=steady(2, (0, 40), (53, 90)),
     ),
     "broker_fenced": Example(
-        "The controller fenced broker 2 at 12:00:30, though its process lived: its heartbeats had not come for "
+        "The controller fenced broker 2 at 12:00:30, though its process lived: no heartbeat had come for "
         "broker.session.timeout.ms; it was let in again after 9.6 s.",
         lines=steady(2, (0, 90)),
         rows={
@@ -213,7 +213,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "logs_end_early": Example(
         "The logs of broker 2 end at 12:00:39, 50.0 s before those of the others, and no line says that it stops: it "
-        "died or hung, or its later logs are not here.",
+        "died or hung, or later logs are not here.",
         lines=[*steady(1, (0, 90)), *steady(2, (0, 40))],
     ),
     "broker_stopped": Example(
@@ -282,7 +282,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "controlled_shutdown_failed": Example(
         "The controlled shutdown of broker 0 failed once from 12:00:16 to 12:00:27 (10.3 s): partitions events-9 and "
-        "licences-21 could not be moved, for want of another replica in the ISR. It then stopped without the "
+        "licences-21 had no other replica in the ISR to move to. It then stopped without the "
         "controller.",
         lines=[
             (
@@ -301,7 +301,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "session_expired": Example(
         "Broker 2 noticed at 12:00:07 that its ZooKeeper session had expired; it registered again after 31 ms. Until "
-        "then it may have gone on as leader of partitions that others led.",
+        "then it may have acted as leader of partitions that others led.",
         rows={"lifecycle": [_life(7, 2, "zookeeper_expired"), _life(7.031, 2, "registered")]},
     ),
     "controller_changed": Example(
@@ -441,12 +441,12 @@ EXAMPLES: dict[str, Example] = {
         ],
     ),
     "clients_throttled": Example(
-        "Quotas held back 12 requests of client bank at brokers 1 and 2 from 12:00:10 to 12:00:40 (30.0 s): 4.2 s in "
-        "all, the longest 900 ms.",
+        "Quotas throttled 12 requests of client bank at brokers 1 and 2 from 12:00:10 to 12:00:40 (30.0 s): 4.2 s "
+        "together, the longest 900 ms.",
         rows={
             "throttled": [
                 {"client_id": "bank", "first_time": 10, "last_time": 40, "requests": 12, "broker_ids": [1, 2]}
-                | {"total_ms": 4200.0, "longest_ms": 900.0}
+                | {"total_ms": 4200.0, "longest_ms": 900.0, "is_logged": True}
             ]
         },
     ),

@@ -10,7 +10,8 @@ from pipelines.incidents.episodes import episodes
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import INFO, LoggedIncident
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.words import brokers, span, times
+from pipelines.incidents.witnesses import CONTROLLER_UNREACHABLE
+from pipelines.incidents.words import sentence, span, times
 
 _DAY_US = 86_400_000_000
 #: Texts of a cluster and a day that are told.
@@ -102,14 +103,7 @@ COMPANIONS = (
         "kafka.log.UnifiedLog.updateHighWatermarkMetadata: rules judge it, and trace finding shows it",
         ("unclean_election", "data_lost", "controller_changed", *_AWAY),
     ),
-    _companion(
-        "controller_misses_broker",
-        "RequestSendThread NetworkClient ControllerChannelManager",
-        r"(?:Controller \d+'s connection to broker .* was unsuccessful|Controller \d+ epoch \d+ fails to send request "
-        r".*|Not sending request .* since it is offline\.|(?:Connection to node -?\d+|Bootstrap broker) .*)",
-        "kafka.controller.RequestSendThread.doWork, ControllerBrokerRequestBatch; NetworkClient",
-        _AWAY,
-    ),
+    Companion(CONTROLLER_UNREACHABLE, _AWAY),
     _companion(
         "controller_sends_in_vain",
         "RequestSendThread",
@@ -235,7 +229,7 @@ def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Itera
     for rows in of_day.values():
         ordered = sorted(rows, key=lambda row: (_RANK[row["level"]], -row["line_count"], row["template"]))
         for row in ordered[:SHOWN_MAX]:
-            yield _logged(row)
+            yield _logged(facts, row)
 
 
 def _unexplained(facts: Facts, incidents: Sequence[LoggedIncident]) -> Iterable[Row]:
@@ -268,11 +262,11 @@ def _goes_with(row: Row, incident: LoggedIncident) -> bool:
     return bool(begins_before and (incident.end_us is None or row["first_time"] <= incident.end_us + _SLACK_US))
 
 
-def _logged(row: Row) -> LoggedIncident:
+def _logged(facts: Facts, row: Row) -> LoggedIncident:
     first_line = row["message"].split("\n")[0]
     text = first_line if len(first_line) <= 160 else first_line[:159] + "…"
     ids = [broker_id for broker_id in row["broker_ids"] or () if broker_id is not None]
-    who = brokers(ids).capitalize() if ids else "Nodes that no line names"
+    who = sentence(facts.named(row["cluster_id"], ids)) if ids else "Nodes that no line names"
     when = span(row["first_time"], row["last_time"]) if row["line_count"] > 1 else ""
     return LoggedIncident(
         severity=INFO,

@@ -1,43 +1,53 @@
-"""Processes of brokers: they died, stopped, stood still, were fenced, or write no more."""
+"""Processes of brokers and controllers: they died, stopped, froze, were fenced, or write no more."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from pipelines.incidents.broker_runs import is_orderly
+from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import kind
-from pipelines.incidents.kinds.controllers import terms
+from pipelines.incidents.kinds.controllers import ControllerTerm, terms
+from pipelines.incidents.kinds.failures import TORN
 from pipelines.incidents.processes import (
     AFTER_MIN_S,
     BOOT_US,
-    STEADY_SHARE,
     STOPPING,
     ProcessRestart,
     Turn,
-    deaths,
+    is_steady,
     restarts,
     shutdowns,
     stops,
     turns,
 )
-from pipelines.incidents.questions import STEADY_S, STEPS_PER_S
-from pipelines.incidents.words import brokers, clock, lasting, span
+from pipelines.incidents.questions import STEADY_S
+from pipelines.incidents.witnesses import Loss, losses
+from pipelines.incidents.words import clock, lasting, number, sentence, span
 
 #: kafka.log.LogManager.loadLogs: the second one up to 2.6.
 _LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
-#: Of the half seconds after a silence, so many: what it led others may lead by then, and it has less to write.
+#: Nodes that die, or write no more, within this of each other have the cause in common, microseconds.
+TOGETHER_US = 1_000_000
+#: Share of the time after a silence in which a broker writes: others may lead for it by then, and it has less to write.
 _AGAIN_SHARE = 0.35
 #: A silence of this length is worth more than a note, microseconds.
 _LONG_US = 5_000_000
-#: A broker that goes on notices within this that its session has expired, microseconds.
+#: A broker that froze notices within this that its session has expired, microseconds.
 _NOTICED_US = 5_000_000
-#: A process that began or ended so shortly before is fenced for that, microseconds.
-_END_US = 60_000_000
-#: Controllers and metadata repeat one fencing within this, microseconds.
-_FENCED_ONCE_US = 15_000_000
+#: Clocks of two nodes of one cluster may differ this much unnoticed, microseconds.
+_CLOCKS_US = 1_500_000
+#: A process lived if it wrote a line this long after a controller found it gone, microseconds.
+_LIVED_US = 15_000_000
+#: Longest default of a session, zookeeper.session.timeout.ms since 2.5, microseconds.
+_SESSION_US = 18_000_000
+_GONE = ("broker_fenced", "broker_failed")
+_BACK = ("broker_unfenced", "broker_registered")
 #: The expiry of a session and what follows are of one episode, microseconds.
 _EXPIRED_ONCE_US = 10_000_000
 #: Others go on for so long at least after a broker's logs end, microseconds.
@@ -47,13 +57,16 @@ _STEADY_END_SHARE = 0.9
 
 
 @kind(
-    meaning="A broker's process ended, and no line of it says that it shuts down; the same broker started again.",
+    meaning="Processes of brokers or controllers ended without a line of a shutdown; the same nodes started again. "
+    "Nodes that died within a second of each other are one incident.",
     source="kafka.server.KafkaServer.startup and shutdown, BrokerServer in KRaft: an orderly end is logged",
+    signatures=(TORN,),
     causes=("broker_halted", "log_directory_failed"),
 )
 def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
-    """Processes that begin anew where the one before says nothing of its end."""
+    """Yield processes that begin where the process before says nothing of its end."""
     since: dict[Node, int] = {}
+    died = []
     for restart in restarts(facts):
         of_run = [
             row["event"]
@@ -64,44 +77,140 @@ def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
         up = facts.next_start(restart.node, restart.boot_us - 1)
         loads = restart.boot_us, restart.boot_us + BOOT_US if up is None else up
         if "shut_down" not in of_run and not is_orderly(facts.lifecycle, restart.node, *loads):
-            yield _died(facts, restart, up, bool(of_run))
+            died.append(_Died(restart, up, bool(of_run)))
+    died.sort(key=lambda each: (each.restart.node[0], each.restart.gone_us, each.restart.node))
+    for group in grouped(died, _dies_with):
+        yield _died(facts, group[0]) if len(group) == 1 else _died_together(facts, group)
 
 
-def _died(facts: Facts, restart: ProcessRestart, up: int | None, was_stopping: bool) -> LoggedIncident:
-    (cluster_id, broker_id), died, boot = restart.node, restart.last_us, restart.boot_us
+class _Died(NamedTuple):
+    """A process that ended without a shutdown."""
+
+    restart: ProcessRestart
+    up_us: int | None  #: the node has started again; None if it has not
+    was_stopping: bool  #: it had begun to shut down
+
+    @property
+    def is_dated(self) -> bool:
+        """Return True if its own last line, or its peers, date the end."""
+        return self.restart.gone_us < self.restart.boot_us
+
+
+def _dies_with(group: list[_Died], other: _Died) -> bool:
+    first, restart = group[0].restart, other.restart
+    is_dated = group[0].is_dated and other.is_dated
+    is_soon = restart.gone_us - first.gone_us <= TOGETHER_US and restart.node[0] == first.node[0]
+    return is_dated and is_soon and restart.node not in {each.restart.node for each in group}
+
+
+def _died(facts: Facts, died: _Died) -> LoggedIncident:
+    restart, up, _ = died
+    (cluster_id, broker_id), last, boot = restart.node, restart.last_us, restart.boot_us
+    name = facts.named(cluster_id, [broker_id])
     recovery_us = _recovery_us(facts, restart, up)
-    noticed = [row for row in facts.controller_events if _is_of(row, restart.node, died, up or boot)]
+    noticed = [row for row in facts.controller_events if _is_of(row, restart.node, last, up or boot)]
+    seen = ""
     if restart.is_exact:
-        ended = f"at {clock(died)}, its last line"
+        ended = f"at {clock(last)}, its last line"
         seen = f" The controller noticed at {clock(noticed[0]['time'])}." if noticed else ""
     else:
-        until = (
-            f"{clock(noticed[0]['time'])}, when the controller noticed" if noticed else f"{clock(boot)}, its next start"
-        )
-        ended, seen = f"between {clock(died)}, its last line, and {until}", ""
-    begun = "while it was shutting down" if was_stopping else "without shutting down"
-    back = (
-        f"It was up again at {clock(up)}, after {lasting(up - died)}" if up is not None else "It did not come up again"
-    )
-    recovered = f", {lasting(recovery_us)} of them to recover its logs" if recovery_us and up is not None else ""
+        until, how = boot, "its next start"
+        if noticed:
+            until, how = noticed[0]["time"], "when the controller noticed"
+        if restart.gone_us <= until and died.is_dated:
+            until, how = restart.gone_us, "when its peers could no longer reach it"
+        ended = f"between {clock(last)}, its last line, and {clock(until)}, {how}"
+    begun = "while it was shutting down" if died.was_stopping else "without shutting down"
+    back, recovered = "It did not come up again", ""
+    if up is not None:
+        back = f"It was up again at {clock(up)}, after {_away(died)}"
+        recovered = f", {lasting(recovery_us)} of them to recover its logs" if recovery_us else ""
+    torn = _torn(facts, [died])
     return LoggedIncident(
         severity=MAJOR,
         cluster_id=cluster_id,
-        start_us=died,
+        start_us=_since_us(died),
         end_us=up,
         broker_ids=(broker_id,),
-        sentence=f"Broker {broker_id} died {begun} {ended}.{seen} {back}{recovered}.",
+        sentence=f"{sentence(name)} died {begun} {ended}.{seen} {back}{recovered}.{torn}",
         unexplained=(
-            f"Look outside Kafka for what ended the process of broker {broker_id} from {clock(died)} on: the kernel's "
-            "log (OOM killer), the exit code of its container or service, its disk."
+            f"Look for a power loss or a crash of the host of {name} at {clock(_since_us(died))}: its disk lacks "
+            "writes that the process had made."
+            if torn
+            else f"Look outside Kafka for what ended the process of {name} from {clock(_since_us(died))} on: the "
+            "kernel's log (OOM killer), the exit code of its container or service, its disk."
         ),
-        figures=(
-            {}
-            if up is None
-            else {"away_s": (up - died) / 1e6, "start_s": (up - boot) / 1e6, "recovery_s": recovery_us / 1e6}
-        ),
+        figures=_figures(facts, [died]),
         places=(*map(place, noticed[:1]), *([] if restart.place is None else [restart.place])),
-        weight=60.0 if up is None else (up - died) / 1e6,
+        weight=60.0 if up is None else (up - _since_us(died)) / 1e6,
+    )
+
+
+def _since_us(died: _Died) -> int:
+    """Return the first instant at which a process is known to be dead, else its last line."""
+    return died.restart.gone_us if died.is_dated else died.restart.last_us
+
+
+def _away(died: _Died) -> str:
+    """Return how long a node was away: exact, between bounds, or at most."""
+    up = died.up_us or died.restart.boot_us
+    longest = lasting(up - died.restart.last_us)
+    if died.restart.is_exact:
+        return longest
+    return f"{lasting(up - died.restart.gone_us)} to {longest}" if died.is_dated else f"{longest} at most"
+
+
+def _figures(facts: Facts, died: Sequence[_Died]) -> dict[str, float]:
+    """Return how long nodes were away, the longest of each; empty if one did not come up again."""
+    ups = [each.up_us for each in died if each.up_us is not None]
+    if len(ups) < len(died):
+        return {}
+    recovery_us = max(_recovery_us(facts, each.restart, each.up_us) for each in died)
+    away_us = max(up - _since_us(each) for up, each in zip(ups, died, strict=True))
+    start_us = max(up - each.restart.boot_us for up, each in zip(ups, died, strict=True))
+    return {"away_s": away_us / 1e6, "start_s": start_us / 1e6, "recovery_s": recovery_us / 1e6}
+
+
+def _torn(facts: Facts, died: Sequence[_Died]) -> str:
+    """Return a sentence about segments that came back with a torn end; empty if no line shows one."""
+    rows = [
+        row
+        for each in died
+        for row in facts.remarked(TORN)
+        if node(row) == each.restart.node
+        and each.restart.boot_us <= row["first_time"] <= (each.up_us or each.restart.boot_us + BOOT_US)
+    ]
+    if not rows:
+        return ""
+    segments = number(sum(row["line_count"] for row in rows), "segment")
+    return f" {segments} came back with a torn end: the disk lost writes, which points to power, the host or the disk."
+
+
+def _died_together(facts: Facts, group: list[_Died]) -> LoggedIncident:
+    """Return one incident of nodes that died within a second: they have the cause in common."""
+    cluster_id = group[0].restart.node[0]
+    ids = sorted(each.restart.node[1] for each in group)
+    firsts = [each.restart.gone_us for each in group]
+    ups = [each.up_us for each in group]
+    up = None if None in ups else max(up for up in ups if up is not None)
+    start, torn = min(firsts), _torn(facts, group)
+    away = sum(each is None for each in ups)
+    back = f" {away} of them did not come up again." if up is None else f" All were up again at {clock(up)}."
+    shared = "power, host, rack, or one command"
+    return LoggedIncident(
+        severity=MAJOR,
+        cluster_id=cluster_id,
+        start_us=start,
+        end_us=up,
+        broker_ids=tuple(ids),
+        sentence=(
+            f"{len(ids)} nodes died within {lasting(max(firsts) - start)} of each other at {clock(start)} without "
+            f"shutting down: {facts.named(cluster_id, ids)}. They have the cause in common ({shared}).{back}{torn}"
+        ),
+        unexplained=f"Look at what {facts.named(cluster_id, ids)} share at {clock(start)}: {shared}.",
+        figures={"nodes": len(ids)} | _figures(facts, group),
+        places=tuple(each.restart.place for each in group if each.restart.place is not None),
+        weight=len(ids) * (60.0 if up is None else (up - start) / 1e6),
     )
 
 
@@ -125,35 +234,37 @@ def _is_of(row: Row, broker: Node, since_us: int, until_us: int) -> bool:
 
 
 @kind(
-    meaning="A broker that writes in nearly each second wrote nothing for over two, and went on in the same process.",
+    meaning="A broker that writes steadily wrote nothing for over two seconds, and then the same process wrote again.",
     source="A process that runs logs its requests and its peers' as they come: silence of all logs at once is its own",
 )
 def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
-    """Silences of brokers that write steadily, within one run."""
+    """Yield silences of brokers with a steady rhythm, within one run."""
     of_nodes = turns(facts)
+    in_order = terms(facts)
     for row in facts.silences:
         beside = of_nodes[node(row)]
         near = any(
             row["start_time"] <= turn.settled_us and turn.time_us <= row["end_time"] + 1_000_000 for turn in beside
         )
-        if near or row["steps_before"] < STEADY_SHARE * STEADY_S * STEPS_PER_S:
+        if near or not is_steady(row):
             continue
-        # A broker whose partitions have just moved is asked for nothing more.
-        if not (_is_missed(facts, row) or (_goes_on(facts, row, beside) and not row["moved_before"])):
+        # A broker that others lead for, and a controller that is not active, have nothing to write.
+        is_idle = row["moved_before"] or node(row) in facts.controllers
+        if not (_is_missed(facts, row, in_order) or (not is_idle and _writes_again(facts, row, beside))):
             continue
-        start, end, broker_id = row["start_time"], row["end_time"], row["broker_id"]
+        start, end, name = row["start_time"], row["end_time"], facts.named(row["cluster_id"], [row["broker_id"]])
         yield LoggedIncident(
             severity=MAJOR if end - start >= _LONG_US else MINOR,
             cluster_id=row["cluster_id"],
             start_us=start,
             end_us=end,
-            broker_ids=(broker_id,),
+            broker_ids=(row["broker_id"],),
             sentence=(
-                f"Broker {broker_id} stood still {span(start, end)}: it wrote no line to any log, and went on in the "
-                "same process."
+                f"{sentence(name)} froze {span(start, end)}: it wrote no line to any log, and then the same process "
+                "wrote again."
             ),
             advice=(
-                f"Look at what stopped the whole process at {clock(start)} for {lasting(end - start)}: a garbage "
+                f"Look at what froze the whole process at {clock(start)} for {lasting(end - start)}: a garbage "
                 "collection (gc.log), a frozen or migrated virtual machine, a disk that did not answer, SIGSTOP."
             ),
             figures={"silent_s": (end - start) / 1e6},
@@ -161,110 +272,190 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
         )
 
 
-def _goes_on(facts: Facts, row: Row, beside: Sequence[Turn]) -> bool:
+def _writes_again(facts: Facts, row: Row, beside: Sequence[Turn]) -> bool:
+    """Return True if a broker writes about as often after a silence as others still need it."""
     ends = [turn.time_us for turn in beside if turn.is_end and turn.time_us > row["end_time"]]
     after_us = min([facts.ends.get(row["cluster_id"], 0), *ends]) - row["end_time"]
-    after_s = min(STEADY_S, after_us // 1_000_000)
-    return bool(after_s >= AFTER_MIN_S and row["steps_after"] >= _AGAIN_SHARE * after_s * STEPS_PER_S)
+    after_us = min(STEADY_S * 1_000_000, after_us)
+    return bool(after_us >= AFTER_MIN_S * 1_000_000 and row["written_after_us"] >= _AGAIN_SHARE * after_us)
 
 
-def _is_missed(facts: Facts, row: Row) -> bool:
-    """Whether it was missed meanwhile: what it led then others lead, and it has little to write after."""
-    return any(
-        row["start_time"] < event["time"] <= row["end_time"] + _NOTICED_US
-        for event in facts.life(node(row), "zookeeper_expired")
-    ) or any(
-        _is_of(event, node(row), row["start_time"] + 1, row["end_time"]) and event["broker_id"] != row["broker_id"]
-        for event in facts.controller_events
+def _is_missed(facts: Facts, row: Row, in_order: Mapping[str, Sequence[ControllerTerm]]) -> bool:
+    """Return True if a session, a controller or a new controller shows that the broker did not answer."""
+    changes = pairwise(in_order.get(row["cluster_id"], ()))
+    return (
+        any(
+            row["start_time"] < event["time"] <= row["end_time"] + _NOTICED_US
+            for event in facts.life(node(row), "zookeeper_expired")
+        )
+        or any(
+            _is_of(event, node(row), row["start_time"] + 1, row["end_time"]) and event["broker_id"] != row["broker_id"]
+            for event in facts.controller_events
+        )
+        or any(
+            before.controller == row["broker_id"] != after.controller
+            and row["start_time"] < after.elected_us <= row["end_time"] + _NOTICED_US
+            for before, after in changes
+        )
     )
 
 
 @kind(
-    meaning="A KRaft controller fenced a broker whose process lived: its session had timed out.",
-    source="org.apache.kafka.controller.ReplicationControlManager.maybeFenceOneStaleBroker; KIP-631",
-    causes=("broker_stalled", "quorum_unreachable", "controller_changed"),
+    meaning="A controller found that a broker was gone: its session had ended. Its own lines show that its process "
+    "lived, or they do not show how it ended.",
+    source="org.apache.kafka.controller.ReplicationControlManager.maybeFenceOneStaleBroker, KIP-631; "
+    "kafka.controller.KafkaController.onBrokerFailure with ZooKeeper",
+    causes=(
+        *("broker_stalled", "broker_halted", "log_directory_failed", "logs_end_early", "broker_died"),
+        *("quorum_unreachable", "controller_changed"),
+    ),
 )
 def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Fencings of brokers that neither began nor ended shortly before, and that go on to write lines."""
-    of_nodes, in_order, died = turns(facts), terms(facts), deaths(facts)
-    lines = {node(row): row["last_time"] for row in facts.last_lines}
-    last: dict[Node, int] = {}
-    for row in facts.controller_events:
-        if row["event"] != "broker_fenced" or row["subject_broker_id"] is None:
-            continue
-        time, broker = row["time"], (row["cluster_id"], row["subject_broker_id"])
-        is_new = time - last.get(broker, -_FENCED_ONCE_US) >= _FENCED_ONCE_US
-        last[broker] = time
-        in_office = [term.controller for term in in_order.get(row["cluster_id"], ()) if term.elected_us <= time]
-        is_active = not in_office or in_office[-1] == row["broker_id"]
-        is_near_end = any(time - _END_US <= turn.time_us <= time + _FENCED_ONCE_US for turn in of_nodes[broker])
-        # Without a quorum a dead broker is fenced late.
-        was_dead = any(
-            death.node == broker and death.last_us <= time and (death.boot_us or time) >= time for death in died
+    """Yield brokers that a controller found gone, but for ends that their own lines show."""
+    ends: list[tuple[Node, int, int | None]] = [(each.node, each.last_us, each.boot_us) for each in restarts(facts)]
+    ends += [(stop.node, stop.began_us, stop.up_us) for stop in stops(facts)]
+    missed = losses(facts)
+    for gone in _gone(facts):
+        is_known = any(
+            of_node == gone.node and since - _CLOCKS_US <= gone.time_us and (until is None or gone.time_us <= until)
+            for of_node, since, until in ends
         )
-        if is_new and is_active and not (is_near_end or was_dead) and lines.get(broker, 0) > time + _FENCED_ONCE_US:
-            yield _fenced(facts, row)
+        expired = any(
+            gone.time_us - _CLOCKS_US <= row["time"] <= (gone.back_us or row["time"]) + _CLOCKS_US
+            for row in facts.life(gone.node, "zookeeper_expired")
+        )
+        if not is_known and not expired:
+            yield _fenced(facts, gone, missed.get(gone.node, ()))
 
 
-def _fenced(facts: Facts, row: Row) -> LoggedIncident:
-    broker_id = row["subject_broker_id"]
-    backs = (
-        other["time"]
-        for other in facts.controller_events
-        if other["cluster_id"] == row["cluster_id"]
-        and other["event"] == "broker_unfenced"
-        and other["subject_broker_id"] == broker_id
-        and other["time"] > row["time"]
+class _Gone(NamedTuple):
+    """A broker that a controller found gone."""
+
+    node: Node
+    time_us: int  #: the controller says so
+    back_us: int | None  #: the controller let it in again; None if it did not
+    row: Row  #: the controller's line
+    in_kraft: bool
+
+
+def _gone(facts: Facts) -> Iterable[_Gone]:
+    """Yield the losses of brokers that active controllers log, each once, without orderly ends."""
+    in_order = terms(facts)
+    with_lines = {node(row) for row in (*facts.last_lines, *facts.controller_events)}
+    state: dict[Node, str] = {}
+    lost: dict[Node, Row] = {}
+    for row in facts.controller_events:
+        if row["event"] not in (*_GONE, *_BACK, "controlled_shutdown"):
+            continue
+        terms_before = [term for term in in_order.get(row["cluster_id"], ()) if term.elected_us <= row["time"]]
+        active = terms_before[-1].controller if terms_before else row["broker_id"]
+        # What a node that is not active logs it replays, maybe late; it counts if the active one has no logs here.
+        if active != row["broker_id"] and (row["cluster_id"], active) in with_lines:
+            continue
+        for broker_id in {row["subject_broker_id"], *(row["brokers"] or ())} - {None}:
+            broker = row["cluster_id"], broker_id
+            if broker in lost and row["event"] in _BACK:
+                yield _as_gone(lost.pop(broker), broker, row["time"])
+            elif broker in lost or row["event"] not in _GONE:
+                pass
+            elif state.get(broker) not in ("broker_registered", "controlled_shutdown", "broker_fenced"):
+                lost[broker] = row
+            state[broker] = row["event"]
+    for broker, row in lost.items():
+        yield _as_gone(row, broker, None)
+
+
+def _as_gone(row: Row, broker: Node, back_us: int | None) -> _Gone:
+    return _Gone(broker, row["time"], back_us, row, row["event"] == "broker_fenced")
+
+
+def _fenced(facts: Facts, gone: _Gone, missed: Sequence[Loss]) -> LoggedIncident:
+    cluster_id, broker_id = gone.node
+    lines = [row["last_time"] for row in facts.last_lines if node(row) == gone.node]
+    lived = any(last > gone.time_us + _LIVED_US for last in lines)
+    # Peers miss a broker that ended at once, its controller only after the session.
+    firsts = [
+        loss.first_us
+        for loss in missed
+        if gone.time_us - _SESSION_US <= loss.first_us <= gone.time_us <= loss.last_us + _SESSION_US
+    ]
+    start = gone.time_us if lived else min([*firsts, gone.time_us])
+    did, why = (
+        ("fenced broker {}", "no heartbeat had come for broker.session.timeout.ms")
+        if gone.in_kraft
+        else ("removed broker {} from the cluster", "its ZooKeeper session had ended")
     )
-    end = min(backs, default=None)
-    back = "it was not let in again" if end is None else f"it was let in again after {lasting(end - row['time'])}"
+    process = ", though its process lived" if lived else ""
+    back = "it was not let in again"
+    if gone.back_us is not None:
+        back = f"it was let in again after {lasting(gone.back_us - gone.time_us)}"
+    shown = ""
+    if not lived:
+        shown = " Its own logs are not here, so that they do not show whether it died."
+        if lines:
+            shown = f" Its last line here is of {clock(max(lines))}: no line shows whether it died."
     return LoggedIncident(
         severity=MAJOR,
-        cluster_id=row["cluster_id"],
-        start_us=row["time"],
-        end_us=end,
+        cluster_id=cluster_id,
+        start_us=start,
+        end_us=gone.back_us,
         broker_ids=(broker_id,),
-        sentence=(
-            f"The controller fenced broker {broker_id} at {clock(row['time'])}, though its process lived: its "
-            f"heartbeats had not come for broker.session.timeout.ms; {back}."
+        sentence=(f"The controller {did.format(broker_id)} at {clock(gone.time_us)}{process}: {why}; {back}.{shown}"),
+        unexplained=(
+            f"Look at what kept broker {broker_id} from the active controller: a long pause, or the network."
+            if lived
+            else f"See whether broker {broker_id} is up, and give its logs, too."
+            if gone.back_us is None
+            else f"Give the logs of broker {broker_id}, too: they show whether it died, froze or was cut off."
         ),
-        unexplained=f"Look at what kept broker {broker_id} from the active controller: a long pause, or the network.",
-        places=(place(row),),
-        weight=50.0,
+        places=(place(gone.row),),
+        weight=60.0 if gone.back_us is None else (gone.back_us - start) / 1e6,
         by=(broker_id,),
     )
 
 
 @kind(
-    meaning="A broker that wrote in nearly each second writes no more, no line says that it stops, and others go on.",
-    source="The last line of each broker",
+    meaning="Nodes that wrote in nearly each second write no more, no line says that they stop, and others write on.",
+    source="The last line of each node",
     causes=("broker_halted", "log_directory_failed", "broker_out_of_memory"),
 )
 def logs_end_early(facts: Facts) -> Iterable[LoggedIncident]:
-    """Brokers that wrote in nearly each second, and then no more, without a line that they stop."""
+    """Yield nodes whose logs end early, those that end within a second of each other as one."""
     stopping = {stop.node for stop in stops(facts) if stop.up_us is None}
+    early = []
     for row in facts.last_lines:
-        broker_id = row["broker_id"]
-        is_steady = row["seconds_before"] >= _STEADY_END_SHARE * STEADY_S
+        is_frequent = row["seconds_before"] >= _STEADY_END_SHARE * STEADY_S
         missing_us = facts.ends.get(row["cluster_id"], 0) - row["last_time"]
         silences = [gap["end_time"] - gap["start_time"] for gap in facts.silences if node(gap) == node(row)]
-        if is_steady and node(row) not in stopping and missing_us > max(_GOES_ON_US, *silences, 0):
-            yield LoggedIncident(
-                severity=MAJOR,
-                cluster_id=row["cluster_id"],
-                start_us=row["last_time"],
-                end_us=None,
-                broker_ids=(broker_id,),
-                sentence=(
-                    f"The logs of broker {broker_id} end at {clock(row['last_time'])}, {lasting(missing_us)} before "
-                    "those of the others, and no line says that it stops: it died or hung, or its later logs are not "
-                    "here."
-                ),
-                advice=f"See whether broker {broker_id} is up. If it is, give its later log files, too.",
-                figures={"missing_s": missing_us / 1e6},
-                places=(place(row),),
-                weight=60.0,
-            )
+        if is_frequent and node(row) not in stopping and missing_us > max(_GOES_ON_US, *silences, 0):
+            early.append(row)
+    early.sort(key=lambda row: (row["cluster_id"], row["last_time"], row["broker_id"]))
+    for group in grouped(early, _ends_with):
+        cluster_id, start = group[0]["cluster_id"], group[0]["last_time"]
+        name = facts.named(cluster_id, [row["broker_id"] for row in group])
+        missing_us = facts.ends.get(cluster_id, 0) - start
+        they = "it" if len(group) == 1 else "they"
+        yield LoggedIncident(
+            severity=MAJOR,
+            cluster_id=cluster_id,
+            start_us=start,
+            end_us=None,
+            broker_ids=tuple(sorted(row["broker_id"] for row in group)),
+            sentence=(
+                f"The logs of {name} end at {clock(start)}, {lasting(missing_us)} before those of the others, and no "
+                f"line says that {they} {'stops' if they == 'it' else 'stop'}: {they} died or hung, or later logs are "
+                "not here."
+            ),
+            advice=f"See whether {name} {'is' if len(group) == 1 else 'are'} up. If so, give the later log files, too.",
+            figures={"missing_s": missing_us / 1e6},
+            places=tuple(map(place, group)),
+            weight=60.0 * len(group),
+        )
+
+
+def _ends_with(group: list[Row], row: Row) -> bool:
+    is_soon = row["last_time"] - group[0]["last_time"] <= TOGETHER_US
+    return bool(is_soon and row["cluster_id"] == group[0]["cluster_id"])
 
 
 @kind(
@@ -315,7 +506,7 @@ def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
             start_us=start,
             end_us=None,
             broker_ids=tuple(ids),
-            sentence=f"The whole cluster was shut down {began}: {brokers(ids)}. Its logs end with it.",
+            sentence=f"The whole cluster was shut down {began}: {facts.named(cluster_id, ids)}. Its logs end with it.",
             figures={"brokers": len(ids)},
             places=tuple(places[stop.node, stop.began_us] for stop in ends if (stop.node, stop.began_us) in places),
         )
@@ -332,7 +523,9 @@ def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
             start_us=start,
             end_us=up,
             broker_ids=(broker_id,),
-            sentence=f"Broker {broker_id} began an orderly shutdown at {clock(start)}; {back}.",
+            sentence=(
+                f"{sentence(facts.named(cluster_id, [broker_id]))} began an orderly shutdown at {clock(start)}; {back}."
+            ),
             figures={} if up is None else {"away_s": (up - start) / 1e6},
             places=tuple([places[stop.node, start]] if (stop.node, start) in places else []),
             weight=0.0 if up is None else (up - start) / 1e6,
@@ -366,7 +559,7 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
             broker_ids=(broker_id,),
             sentence=(
                 f"Broker {broker_id} noticed at {clock(time)} that its ZooKeeper session had expired; {again}. Until "
-                "then it may have gone on as leader of partitions that others led."
+                "then it may have acted as leader of partitions that others led."
             ),
             unexplained=(
                 "Look at what kept it from ZooKeeper for longer than zookeeper.session.timeout.ms: a long garbage "

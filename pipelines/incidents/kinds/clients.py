@@ -11,6 +11,7 @@ from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
 from pipelines.kafka.errors import error_name
+from pipelines.kafka.releases import Version, value_of
 
 #: Errors that a client meets as leaders move, and retries at once.
 _ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}
@@ -95,7 +96,27 @@ _DENIED = Signature(
     ("INFO", "WARN"),
 )
 _OPERATION = re.compile(r"[Oo]peration = (?P<operation>\S+) .*?on resource = (?P<resource>\S+)")
-#: A client that quotas let wait longer meets its own timeouts, milliseconds.
+_QUOTA_SET = Signature(
+    "client_quota_set",
+    ("ClientQuotaManager", "ClientRequestQuotaManager", "ControllerMutationQuotaManager"),
+    r"(?:\[[^\]]*\]:? )?Changing (?:\w+ )?quota for (?P<key>.+) to [\d.E]+",
+    "kafka.server.ClientQuotaManager.updateQuota",
+    ("INFO",),
+)
+_QUOTA_OVERRIDE = Signature(
+    "client_quota_override",
+    ("DynamicConfigManager", "ZkConfigManager"),
+    r"(?:\[[^\]]*\]:? )?Processing override for entityPath: (?P<key>(?:clients|users)/\S+) with config: "
+    r".*(?:_byte_rate|_percentage|_mutation_rate).*",
+    "kafka.server.DynamicConfigManager.ConfigChangedNotificationHandler, ZooKeeper",
+    ("INFO",),
+)
+_QUOTA_CLIENT = re.compile(r"\b(?:clients/|client-id |clientId )(?P<client>.+?)(?:$|[/, ])")
+_ANY_CLIENT = ("<default>", "default")
+_DEFAULTS = ("quota.producer.default", "quota.consumer.default")
+#: Default of both: no quota.
+_UNLIMITED = str(2**63 - 1)
+#: A throttled client whose wait is longer meets its own timeouts, milliseconds.
 _THROTTLED_LONG_MS = 1_000
 
 
@@ -272,12 +293,16 @@ def authorization_denied(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 @kind(
-    meaning="Quotas held back requests of a client: its bandwidth, its share of request handlers, or its mutations.",
+    meaning="A quota throttled requests of a client: its bandwidth, its share of request handlers, or its mutations. "
+    "Either the request log has the wait that the broker chose, or lines show a quota and a longer gap than rounding.",
     source="kafka.server.ClientQuotaManager.maybeRecordAndGetThrottleTimeMs; throttleTimeMs of kafka.request.logger",
+    signatures=(_QUOTA_SET, _QUOTA_OVERRIDE),
 )
 def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by client."""
+    """Yield episodes by client."""
     for row in facts.throttled:
+        if not (row["is_logged"] or _is_held_by_quota(facts, row)):
+            continue
         client = f"client {row['client_id']}" if row["client_id"] else "clients without an id"
         total_ms, longest_ms = row["total_ms"], row["longest_ms"]
         yield LoggedIncident(
@@ -287,8 +312,8 @@ def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
             end_us=row["last_time"],
             broker_ids=tuple(row["broker_ids"]),
             sentence=(
-                f"Quotas held back {number(row['requests'], 'request')} of {client} at {brokers(row['broker_ids'])} "
-                f"{when(row['first_time'], row['last_time'])}: {lasting(total_ms * 1000)} in all, the longest "
+                f"Quotas throttled {number(row['requests'], 'request')} of {client} at {brokers(row['broker_ids'])} "
+                f"{when(row['first_time'], row['last_time'])}: {lasting(total_ms * 1000)} together, the longest "
                 f"{lasting(longest_ms * 1000)}."
             ),
             advice=(
@@ -298,6 +323,28 @@ def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
             weight=total_ms / 1e3,
             subject=row["client_id"] or "",
         )
+
+
+def _is_held_by_quota(facts: Facts, row: Row) -> bool:
+    """Return True if responses waited for a quota: these releases hold them, and lines show one for this client."""
+    nodes = [(row["cluster_id"], broker_id) for broker_id in row["broker_ids"]]
+    if not all(value_of(facts.version(node, row["first_time"]), _holds_responses) for node in nodes):
+        return False
+    if any(facts.config(node, key) not in (None, _UNLIMITED) for node in nodes for key in _DEFAULTS):
+        return True
+    entities = [
+        remark["key"]
+        for remark in facts.remarked(_QUOTA_SET, _QUOTA_OVERRIDE)
+        if remark["cluster_id"] == row["cluster_id"] and remark["first_time"] <= row["last_time"]
+    ]
+    # An entity without a client id is a user, or a default: any client may be of it.
+    named = [_QUOTA_CLIENT.search(entity) for entity in entities]
+    return any(match is None or match["client"] in (row["client_id"], *_ANY_CLIENT) for match in named)
+
+
+def _holds_responses(version: Version) -> bool:
+    """Return True before KIP-219: later releases answer at once, then mute the connection."""
+    return version < (2, 0, 0)
 
 
 @kind(

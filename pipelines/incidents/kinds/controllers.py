@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes
-from pipelines.incidents.facts import Facts, Row, node, place
+from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place, Severity
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.processes import deaths, shutdown_times
+from pipelines.incidents.processes import Death, deaths, is_steady, shutdown_times
+from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, Loss, losses
 from pipelines.incidents.words import brokers, clock, lasting, listed, number, partitions, sentence, span, times, when
 
 _RETRY = Signature(
@@ -52,16 +53,6 @@ _WAITED = Signature(
     ("INFO",),
     gap_s=600,
 )
-_UNREACHABLE = Signature(
-    "quorum_unreachable",
-    ("NetworkClient",),
-    r"\[(?:RaftManager (?:node)?[iI]d=\d+|(?:BrokerToController|NodeToController)ChannelManager (?:broker|id)=\d+ "
-    r"name=[\w-]+)\] (?:Connection to node (?P<key>-?\d+)\b.* could not be established\..*"
-    r"|Attempting to close NetworkClient that has already been closed\.)",
-    "org.apache.kafka.clients.NetworkClient of kafka.raft.KafkaRaftManager and NodeToControllerChannelManager",
-    ("WARN",),
-    gap_s=15,
-)
 _WAITS = Signature(
     "migration_waits_for_brokers",
     ("KRaftMigrationDriver",),
@@ -84,6 +75,8 @@ _BEGUN = Signature(
 _EPOCH = re.compile(r"at (?:old)?[Ee]poch (\d+)")
 _US = re.compile(r"in (\d+) (?:us|microseconds)")
 _IDS = re.compile(r"Still waiting for ZK brokers \[?([\d, ]+)\]?")
+#: A peer tries again at least this often to reach a node, microseconds.
+_STILL_MISSED_US = 15_000_000
 #: Without a controller for longer, elections and ISR changes waited noticeably, microseconds.
 _NONE_LONG_US = 5_000_000
 #: Nodes that start one after the other miss each other no longer, microseconds.
@@ -102,22 +95,25 @@ class ControllerTerm(NamedTuple):
 
 
 def terms(facts: Facts) -> dict[str, list[ControllerTerm]]:
-    """Who was the active controller of each cluster, in order; an observer that repeats it late changes nothing."""
-    by_cluster: dict[str, list[Row]] = defaultdict(list)
+    """Return the active controllers of each cluster, in order.
+
+    A node's own line counts; another node's line counts only for nodes without any line.
+    """
+    with_lines = {node(row) for row in facts.last_lines}
+    with_lines |= {node(row) for row in facts.controller_events if row["broker_id"] == row["subject_broker_id"]}
+    in_order: dict[str, list[ControllerTerm]] = defaultdict(list)
     for row in facts.controller_events:
-        if row["event"] == "controller_elected" and row["subject_broker_id"] is not None:
-            by_cluster[row["cluster_id"]].append(row)
-    of_cluster: dict[str, list[ControllerTerm]] = {}
-    for cluster_id, rows in by_cluster.items():
-        by_own_line = [row for row in rows if row["broker_id"] == row["subject_broker_id"]]
-        in_order: list[ControllerTerm] = []
-        for row in by_own_line or rows:
-            if not in_order or _is_another(in_order[-1], row):
-                in_order.append(
-                    ControllerTerm(row["subject_broker_id"], row["time"], place(row), row.get("controller_epoch"))
-                )
-        of_cluster[cluster_id] = in_order
-    return of_cluster
+        if row["event"] != "controller_elected" or row["subject_broker_id"] is None:
+            continue
+        is_own = row["broker_id"] == row["subject_broker_id"]
+        if not is_own and (row["cluster_id"], row["subject_broker_id"]) in with_lines:
+            continue
+        of_cluster = in_order[row["cluster_id"]]
+        if not of_cluster or _is_another(of_cluster[-1], row):
+            of_cluster.append(
+                ControllerTerm(row["subject_broker_id"], row["time"], place(row), row.get("controller_epoch"))
+            )
+    return in_order
 
 
 def _is_another(last: ControllerTerm, row: Row) -> bool:
@@ -132,51 +128,112 @@ def _is_another(last: ControllerTerm, row: Row) -> bool:
     source="kafka.controller.KafkaController.elect; org.apache.kafka.controller.QuorumController.claim and renounce",
     causes=(
         *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "controller_renounced"),
-        "session_expired",
+        *("session_expired", "logs_end_early", "broker_fenced"),
     ),
 )
 def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Each change from one controller to another, and each time in which there was none."""
-    ends, died = shutdown_times(facts), deaths(facts)
+    """Yield each change from one controller to another, and each time in which there was none."""
+    ends, died, missed = shutdown_times(facts), deaths(facts), losses(facts)
+    with_lines = {node(row) for row in facts.last_lines}
     for cluster_id, in_order in terms(facts).items():
         for before, after in pairwise(in_order):
-            if after.elected_us < ends.get(cluster_id, after.elected_us + 1):
-                of_node = [death.last_us for death in died if death.node == (cluster_id, before.controller)]
-                lost = [time_us for time_us in of_node if before.elected_us < time_us < after.elected_us]
-                signs = _signs(facts, cluster_id, before, after)
-                if lost or before.controller != after.controller or signs:
-                    start = min([*signs, *lost], default=after.elected_us)
-                    yield _changed(facts, cluster_id, before, after, start)
+            if after.elected_us >= ends.get(cluster_id, after.elected_us + 1):
+                continue
+            term_end = _own_end(facts, cluster_id, before, after, died)
+            is_exact = term_end is not None
+            if term_end is None and (cluster_id, before.controller) not in with_lines:
+                term_end = _seen_end(facts, cluster_id, before, after, missed)
+            if term_end is not None or before.controller != after.controller:
+                yield _changed(facts, cluster_id, before, after, term_end, is_exact)
 
 
-def _signs(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> list[int]:
-    """Lines by which a controller resigned, or a node of the quorum saw that nobody leads it."""
-    return [
+def _own_end(
+    facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm, died: Sequence[Death]
+) -> int | None:
+    """Return when a term ended by the controller's own lines: it resigned, lost its leadership, froze or died."""
+    of_node = cluster_id, before.controller
+    ends = [
         row["time"]
         for row in facts.controller_events
         if row["cluster_id"] == cluster_id
-        and before.elected_us < row["time"] <= after.elected_us
         and (
             (row["event"] == "controller_resigned" and row["subject_broker_id"] == before.controller)
-            or (row["event"] == "other" and (row["detail"] or "").endswith("the leader is (none)."))
+            or (row["broker_id"] == before.controller and _has_no_leader(row))
         )
     ]
+    ends += [death.last_us for death in died if death.node == of_node]
+    ends += [
+        row["start_time"]
+        for row in facts.silences
+        if node(row) == of_node and is_steady(row) and row["end_time"] >= after.elected_us
+    ]
+    since = _last_sign(facts, cluster_id, before, after)
+    return min((time_us for time_us in ends if since <= time_us <= after.elected_us), default=None)
+
+
+def _seen_end(
+    facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm, missed: Mapping[Node, Sequence[Loss]]
+) -> int | None:
+    """Return when a term had ended at the latest, as other nodes show it. None if they do not.
+
+    A node that is cut off says that there is no leader, too: the last of all that say so counts. For the same reason
+    a controller whose own lines are here shows its end itself.
+    """
+    since = _last_sign(facts, cluster_id, before, after)
+    without: dict[int, list[int]] = defaultdict(list)
+    for row in facts.controller_events:
+        if row["cluster_id"] == cluster_id and since <= row["time"] <= after.elected_us and _has_no_leader(row):
+            without[row["broker_id"]].append(row["time"])
+    firsts = [times_us[0] if len(without) > 1 else times_us[-1] for times_us in without.values()]
+    ends = [max(firsts)] if firsts else []
+    ends += [
+        loss.first_us
+        for loss in missed.get((cluster_id, before.controller), ())
+        if since <= loss.first_us <= after.elected_us <= loss.last_us + _STILL_MISSED_US
+    ]
+    return min(ends, default=None)
+
+
+def _last_sign(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> int:
+    """Return the last instant of a term at which the controller did what only the active one does."""
+    return max(
+        (
+            row["time"]
+            for row in facts.controller_events
+            if node(row) == (cluster_id, before.controller)
+            and before.elected_us <= row["time"] < after.elected_us
+            and row["event"] not in ("controller_resigned", "other")
+        ),
+        default=before.elected_us,
+    )
+
+
+def _has_no_leader(row: Row) -> bool:
+    """Return True if a node of a quorum logs an epoch without a leader."""
+    return row["event"] == "other" and (row["detail"] or "").endswith("the leader is (none).")
 
 
 def _changed(
-    facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm, start: int
+    facts: Facts,
+    cluster_id: str,
+    before: ControllerTerm,
+    after: ControllerTerm,
+    term_end: int | None,
+    is_exact: bool,
 ) -> LoggedIncident:
+    start = after.elected_us if term_end is None else term_end
     gap = after.elected_us - start
-    without = f"; no controller was active for {lasting(gap)}" if gap >= 1_000 else ""
+    least = "" if is_exact else "at least "
+    without = f"; no controller was active for {least}{lasting(gap)}" if gap >= 1_000 else ""
     resigned = any(
         abs(row["time"] - start) < 30_000_000
         for row in facts.life((cluster_id, before.controller), "shutting_down", "controlled_shutdown", "signal")
     )
+    old, new = (_voter(facts, cluster_id, term.controller) for term in (before, after))
     if before.controller == after.controller:
-        what = f"Node {after.controller} became the active controller again at {clock(after.elected_us)}"
+        what = sentence(f"{new} became the active controller again at {clock(after.elected_us)}")
     else:
-        changed = f"from node {before.controller} to node {after.controller}"
-        what = f"The active controller changed {changed} at {clock(after.elected_us)}"
+        what = f"The active controller changed from {old} to {new} at {clock(after.elected_us)}"
     severity = MAJOR if gap >= _NONE_LONG_US else INFO if resigned else MINOR
     return LoggedIncident(
         severity=severity,
@@ -186,8 +243,8 @@ def _changed(
         broker_ids=(after.controller,),
         sentence=f"{what}{without}.",
         unexplained=(
-            f"While there was none ({span(start, after.elected_us)}), no leader was elected and no ISR changed: look "
-            f"at node {before.controller} and at the quorum."
+            f"While no controller was active ({span(start, after.elected_us)}), no leader was elected and no ISR "
+            f"changed: look at {old} and at the quorum."
             if severity == MAJOR
             else ""
         ),
@@ -196,6 +253,11 @@ def _changed(
         weight=gap / 1e6,
         by=(before.controller,),
     )
+
+
+def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:
+    """``controller 4``, or ``node 2`` for a broker that is the controller, too."""
+    return facts.named(cluster_id, [node_id]) if (cluster_id, node_id) in facts.controllers else f"node {node_id}"
 
 
 @kind(
@@ -238,16 +300,16 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
 @kind(
     meaning="Nodes got no connection to a node of the KRaft quorum.",
     source="org.apache.kafka.clients.NetworkClient.processDisconnection, of RaftManager and the channel to controllers",
-    signatures=(_UNREACHABLE,),
-    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "logs_end_early"),
+    signatures=(QUORUM_UNREACHABLE,),
+    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "logs_end_early", "broker_fenced"),
 )
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by the node that could not be reached, those of several nodes together."""
     brief: list[Row] = []
-    rows = [row for row in before_shutdown(facts, facts.remarked(_UNREACHABLE)) if row["key"]]
+    rows = [row for row in before_shutdown(facts, facts.remarked(QUORUM_UNREACHABLE)) if row["key"]]
     for episode in episodes(rows, "key", within_s=15):
         if episode.end_us - episode.start_us >= _LONG_US:
-            yield _unreachable(episode)
+            yield _unreachable(facts, episode)
         else:
             brief += episode.rows
     begins: dict[str, int] = {}
@@ -257,13 +319,13 @@ def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
             begins[cluster_id] = min(begins.get(cluster_id, row["first_time"]), row["first_time"])
     for episode in episodes(brief, within_s=15):
         if episode.start_us > begins.get(episode.cluster_id, 0) + _COMES_UP_US:
-            yield _unreachable(episode)
+            yield _unreachable(facts, episode)
 
 
-def _unreachable(episode: Episode) -> LoggedIncident:
+def _unreachable(facts: Facts, episode: Episode) -> LoggedIncident:
     lasted_us = episode.end_us - episode.start_us
     peers = sorted(map(int, episode.keys))
-    who = brokers(episode.broker_ids) if episode.broker_ids else "nodes that no line names"
+    who = facts.named(episode.cluster_id, episode.broker_ids) or "nodes that no line names"
     # Below 0 are addresses of the configuration, before a node has told its number.
     known = [peer for peer in peers if peer >= 0]
     whom = f"node{'s' if len(known) > 1 else ''} {listed([*map(str, known)])}" if known else "its configured addresses"
@@ -316,7 +378,7 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
         if node(other) == node(row) and start - 60_000_000 <= other["first_time"] <= end + 1_000_000
     ]
     names = frozenset(name for other in left for part in other["partitions"] or () for name in part.split(","))
-    why = f": {partitions(names)} could not be moved, for want of another replica in the ISR" if names else ""
+    why = f": {partitions(names)} had no other replica in the ISR to move to" if names else ""
     return LoggedIncident(
         severity=severity,
         cluster_id=row["cluster_id"],

@@ -97,8 +97,14 @@ _DAMAGED = Signature(
     "index_damaged",
     ("Log", "LogLoader", "LogSegment", "UnifiedLog", "MergedLog"),
     r"(?:\[[^\]]*\]:? )?(?:Found a corrupted index file.*|Could not find offset index file corresponding to log file .*"
-    r"|Found an orphaned index file.*|Found invalid (?:messages|offset|log).*|Corruption found in segment .*)",
-    "kafka.log.LogLoader.loadSegmentFiles, Log.loadSegmentFiles before 3.0; LogSegment.recover",
+    r"|Found an orphaned index file.*)",
+    "kafka.log.LogLoader.loadSegmentFiles, Log.loadSegmentFiles before 3.0",
+)
+TORN = Signature(
+    "segment_torn",
+    ("Log", "LogLoader", "LogSegment", "UnifiedLog", "MergedLog"),
+    r"(?:\[[^\]]*\]:? )?(?:Found invalid (?:messages|offset|log).*|Corruption found in segment .*)",
+    "kafka.log.LogSegment.recover, LogLoader.recoverLog; a process that is killed leaves whole batches to the kernel",
 )
 _REMOTE = Signature(
     "remote_storage_failed",
@@ -164,7 +170,7 @@ def broker_halted(facts: Facts) -> Iterable[LoggedIncident]:
             what, fields = _not_truncated(facts, row) if row["signature"] == _TRUNCATION.name else _ended(row)
             yield Episode([row]).incident(
                 CRITICAL,
-                f"Broker {broker[1]} ended itself at {clock(time)}: {what}",
+                f"{sentence(facts.named(broker[0], [broker[1]]))} ended itself at {clock(time)}: {what}",
                 end_us=facts.next_start(broker, row["last_time"]),
                 places=tuple(
                     place(other)
@@ -265,7 +271,9 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
             end_us=facts.next_start(broker, group[-1]["time"]),
             broker_ids=(broker[1],),
             partitions=frozenset(names),
-            sentence=f"Log directory{which} of broker {broker[1]} failed at {clock(start)}{why}.{stopped}",
+            sentence=(
+                f"Log directory{which} of {facts.named(broker[0], [broker[1]])} failed at {clock(start)}{why}.{stopped}"
+            ),
             advice=advice,
             figures={"partitions": len(names)},
             places=(*map(place, errors[:2]), *map(place, group[:6])),
@@ -287,14 +295,14 @@ def _is_same_failure(group: list[Row], row: Row) -> bool:
 def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
     """Stack traces that begin with, or come from, an OutOfMemoryError."""
     for row in facts.remarked_by_brokers(_NO_MEMORY):
-        episode, broker_id = Episode([row]), row["broker_id"]
+        episode, name = Episode([row]), facts.named(row["cluster_id"], [row["broker_id"]])
         what = f" ({row['key']})" if row["key"] else ""
         yield episode.incident(
             CRITICAL,
-            f"Broker {broker_id} ran out of memory at {clock(episode.start_us)}{what}: "
+            f"{sentence(name)} ran out of memory at {clock(episode.start_us)}{what}: "
             f"{number(episode.lines, 'line')} with OutOfMemoryError. Threads that met it may be gone for good.",
             advice=(
-                f"Restart broker {broker_id}: a thread that died of it does not come back. Look at its heap "
+                f"Restart {name}: a thread that died of it does not come back. Look at its heap "
                 "(KAFKA_HEAP_OPTS), at its partitions and connections, and at vm.max_map_count if its line says 'Map "
                 "failed'."
             ),
@@ -311,14 +319,14 @@ def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
 def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
     """Stack traces that come from EMFILE."""
     for row in facts.remarked_by_brokers(_NO_FILES):
-        episode, broker_id = Episode([row]), row["broker_id"]
+        episode, name = Episode([row]), facts.named(row["cluster_id"], [row["broker_id"]])
         yield episode.incident(
             CRITICAL,
-            f"Broker {broker_id} had too many files open {episode.when}: "
+            f"{sentence(name)} had too many files open {episode.when}: "
             f"{number(episode.lines, 'line says', 'lines say')} so. It takes no connection and opens no segment "
             "meanwhile.",
             advice=(
-                f"Raise the limit of open files (ulimit -n, LimitNOFILE) of broker {broker_id} to 100,000 or more, and "
+                f"Raise the limit of open files (ulimit -n, LimitNOFILE) of {name} to 100,000 or more, and "
                 f"look at what it had open at {clock(episode.start_us)}: segments, or connections that leak."
             ),
             figures={"lines": episode.lines},
@@ -334,13 +342,13 @@ def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
 )
 def indexes_rebuilt(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by broker: the process before did not end in order."""
-    for episode in episodes(facts.remarked_by_brokers(_DAMAGED), "broker_id"):
+    for episode in episodes(facts.remarked_by_brokers(_DAMAGED, TORN), "broker_id"):
         segments = number(episode.lines, "segment")
         yield episode.incident(
             INFO,
             sentence(
-                f"{brokers(episode.broker_ids)} found {segments} with a damaged index or end {episode.when}: the "
-                "process before had not ended in order."
+                f"{facts.named(episode.cluster_id, episode.broker_ids)} found {segments} with a damaged index or end "
+                f"{episode.when}: the process before had not ended in order."
             ),
             figures={"segments": episode.lines},
         )

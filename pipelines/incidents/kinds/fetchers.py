@@ -9,32 +9,20 @@ from pipelines.incidents.episodes import Episode, before_shutdown, episodes, gro
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, bug_of
 from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
 from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, span, times
 
-#: Begin of a line of the fetcher thread from the leader ``key``.
-_FETCHER = (
-    r"\[(?:ReplicaFetcher replicaId=\d+, leaderId=|ReplicaFetcherThread-\d+-)(?P<key>\d+)(?:, fetcherId=\d+)?\]:?,? "
-)
 _DIED = Signature(
     "fetcher_thread_died",
     ("ReplicaFetcherThread", "ReplicaAlterLogDirsThread", "AbstractFetcherThread", "ShutdownableThread"),
-    _FETCHER + r"Error due to ?.*",
+    FETCHER + r"Error due to ?.*",
     "kafka.utils.ShutdownableThread.run: the thread ends after this line; until 2.3 nothing starts it again (KIP-461)",
     ("ERROR", "FATAL"),
-)
-_UNREACHABLE = Signature(
-    "leader_unreachable",
-    ("NetworkClient", "ReplicaFetcherThread", "ReplicaFetcherBlockingSend"),
-    _FETCHER + r"(?:Connection to node -?\d+.* could not be established.*|Error in response for fetch request .*"
-    r"|Error in fetch .*|Error sending fetch request .*|Error when sending leader epoch request .*)",
-    "kafka.server.AbstractFetcherThread.processFetchRequest; org.apache.kafka.clients.NetworkClient",
-    ("WARN", "INFO", "ERROR"),
-    gap_s=30,
 )
 _ERROR = Signature(
     "fetch_error",
     ("ReplicaFetcherThread", "AbstractFetcherThread"),
-    _FETCHER
+    FETCHER
     + r"(?:Error for partition (?P<partition>\S+) (?:at offset|to broker) .*|Received \w+ from the leader for .*"
     r"|Based on (?:replica|follower)'s leader epoch, leader replied with an unknown offset in .*"
     r"|Remote broker is not the leader for partition .*)",
@@ -44,7 +32,7 @@ _ERROR = Signature(
 _GIVEN_UP = Signature(
     "partition_marked_as_failed",
     ("ReplicaFetcherThread", "ReplicaAlterLogDirsThread"),
-    _FETCHER + r"Partition (?P<partition>\S+) marked as failed",
+    FETCHER + r"Partition (?P<partition>\S+) marked as failed",
     "kafka.server.AbstractFetcherThread.markPartitionFailed, 2.3 on (KIP-461)",
     gap_s=15,
 )
@@ -117,14 +105,14 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
 @kind(
     meaning="Fetcher threads of followers got no connection to, or no answer from, a leader.",
     source="kafka.server.AbstractFetcherThread.processFetchRequest",
-    signatures=(_UNREACHABLE,),
+    signatures=(LEADER_UNREACHABLE,),
     causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped"),
 )
 def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together."""
     rows = [
         row
-        for row in before_shutdown(facts, facts.remarked_by_brokers(_UNREACHABLE))
+        for row in before_shutdown(facts, facts.remarked_by_brokers(LEADER_UNREACHABLE))
         if row["line_count"] >= _LINES_MIN and row["last_time"] - row["first_time"] >= _LASTS_US
     ]
     for group in grouped(sorted(rows, key=_of_leader), _is_lost_together):

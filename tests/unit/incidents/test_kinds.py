@@ -123,13 +123,65 @@ def _elected(second: float, controller: int, epoch: int) -> dict[str, Any]:
     return of | {"event": "controller_elected", "brokers": None, "detail": None}
 
 
-def test_a_quorum_that_was_lost_and_found_is_told_though_the_controller_is_the_same() -> None:
-    none = {"time": 10, "broker_id": 2, "event": "other", "subject_broker_id": None, "brokers": None}
-    none |= {"detail": "In the new epoch 5, the leader is (none)."}
-    rows = [_elected(0, 1, 4), none, _elected(43, 1, 9)]
-    (sentence,) = said("controller_changed", controller_events=rows)
-    assert sentence == "Node 1 became the active controller again at 12:00:43; no controller was active for 33.0 s."
+def _no_leader(second: float, node_id: int, epoch: int = 5) -> dict[str, Any]:
+    of = {"time": second, "broker_id": node_id, "event": "other", "subject_broker_id": None, "brokers": None}
+    return of | {"detail": f"In the new epoch {epoch}, the leader is (none)."}
+
+
+def _did(second: float, node_id: int) -> dict[str, Any]:
+    """Return what only an active controller does: it unfences broker 9."""
+    of = {"time": second, "broker_id": node_id, "event": "broker_unfenced", "subject_broker_id": 9}
+    return of | {"brokers": None, "detail": None}
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines", "told"),
+    [
+        # The controller's own lines show the end of its term.
+        ([_elected(0, 1, 4), _no_leader(10, 1), _elected(43, 1, 9)], steady(1, (0, 60)), "for 33.0 s"),
+        # A node that is cut off says so first; the controller still acts.
+        (
+            [_elected(0, 1, 4), _no_leader(5, 2), _did(20, 1), _no_leader(30, 1), _elected(43, 2, 9)],
+            steady(1, (0, 60)),
+            "for 13.0 s",
+        ),
+        ([_elected(0, 1, 4), _no_leader(5, 2), _elected(43, 2, 9)], steady(1, (0, 60)), ""),
+        # Its lines are not here: the last of the others that miss a leader.
+        (
+            [_elected(0, 1, 4), _no_leader(5, 2), _no_leader(30, 3), _elected(43, 2, 9)],
+            steady(2, (0, 60)),
+            "for at least 13.0 s",
+        ),
+        # It froze, and resigned only when it was back.
+        (
+            [_elected(0, 1, 4), _did(12, 1), _elected(60, 2, 9), _no_leader(70, 1)],
+            steady(1, (0, 40), (70, 90)),
+            "for 21.0 s",
+        ),
+    ],
+    ids=["own line", "cut off, and active", "cut off", "no lines", "frozen"],
+)
+def test_a_gap_begins_with_the_end_of_the_term(rows: list[dict[str, Any]], lines: list[Any], told: str) -> None:
+    (sentence,) = said("controller_changed", lines, controller_events=rows)
+    assert sentence.endswith(f"; no controller was active {told}." if told else f"at 12:00:{rows[-1]['time']}."), (
+        sentence
+    )
+
+
+def test_a_controller_that_nobody_replaced_is_no_change() -> None:
     assert not said("controller_changed", controller_events=[_elected(0, 1, 4), _elected(43, 1, 4)])
+    cut_off = [_elected(0, 1, 4), _no_leader(10, 2), _elected(43, 1, 9)]
+    assert not said("controller_changed", steady(1, (0, 60)), controller_events=cut_off)
+
+
+def test_the_peers_of_a_controller_without_lines_date_its_end() -> None:
+    text = (
+        "[RaftManager id=2] Connection to node 1 (/127.0.0.1:9093) could not be established. Node may not be available."
+    )
+    lines = [(second, 2, "WARN", "org.apache.kafka.clients.NetworkClient", text) for second in (10, 20, 30, 40)]
+    rows = [_elected(0, 1, 4), _elected(43, 2, 5)]
+    (sentence,) = said("controller_changed", lines, controller_events=rows)
+    assert sentence.endswith("; no controller was active for at least 33.0 s.")
 
 
 def test_a_controller_that_died_was_none_from_its_last_line_on() -> None:

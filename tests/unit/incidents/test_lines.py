@@ -130,7 +130,8 @@ def test_a_client_does_not_write_an_incident() -> None:
 
 def silence(start_s: float, end_s: float, broker_id: int = 2, **changes: Any) -> dict[str, Any]:
     row = {"cluster_id": "c", "broker_id": broker_id, "start_time": int(start_s * S), "end_time": int(end_s * S)}
-    return row | {"steps_before": 20, "steps_after": 20, "moved_before": False, "is_boot": False} | changes
+    rhythm = {"share_before": 1.0, "written_after_us": 10 * S, "steady_us": 60 * S, "steady_silences": 1}
+    return row | rhythm | {"moved_before": False, "is_boot": False} | changes
 
 
 def event(time_s: float, name: str, broker_id: int = 2, **changes: Any) -> dict[str, Any]:
@@ -148,15 +149,16 @@ FILES = [{"cluster_id": "c", "broker_id": 2, "kind": "server", "path": "p", "kaf
 def test_a_broker_that_stops_writing_and_goes_on_stood_still() -> None:
     (stalled,) = detected("broker_stalled", silences=[silence(100, 114)])
     assert (stalled.severity, stalled.start_us, stalled.end_us) == (MAJOR, 100 * S, 114 * S)
-    assert stalled.sentence.startswith("Broker 2 stood still from 00:01:40 to 00:01:54 (14.0 s)")
+    assert stalled.sentence.startswith("Broker 2 froze from 00:01:40 to 00:01:54 (14.0 s)")
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        {"silences": [silence(100, 114, steps_before=10)]},
-        {"silences": [silence(100, 114, steps_after=3)]},
+        {"silences": [silence(100, 114, share_before=0.5)]},
+        {"silences": [silence(100, 114, written_after_us=S)]},
         {"silences": [silence(100, 114, moved_before=True)]},
+        {"silences": [silence(100, 114, steady_us=20 * S, steady_silences=3)]},
         {"silences": [silence(100, 114, is_boot=True)], "files": FILES},
         {"silences": [silence(100, 114)], "lifecycle": [event(99, "shutting_down")]},
         {"silences": [silence(100, 114)], "lifecycle": [event(113, "starting")], "files": FILES},
@@ -165,6 +167,7 @@ def test_a_broker_that_stops_writing_and_goes_on_stood_still() -> None:
         "it writes little",
         "it has nothing more to do",
         "others lead its partitions",
+        "it writes in bursts",
         "another process begins",
         "it shuts down",
         "it starts",

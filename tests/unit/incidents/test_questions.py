@@ -28,13 +28,16 @@ def line(
     }
 
 
-def ask(statement: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def ask(statement: str, lines: list[dict[str, Any]], resolution_us: int = 1000) -> list[dict[str, Any]]:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(
         "CREATE TABLE bronze_log_lines (cluster_id varchar, broker_id integer, time timestamptz, level varchar, "
         "logger varchar, message varchar, file_id varchar, byte_offset bigint)"
     )
+    connection.execute("CREATE TABLE bronze_log_files (cluster_id varchar, broker_id integer, resolution_us bigint)")
+    for broker_id in {row["broker_id"] for row in lines}:
+        connection.execute("INSERT INTO bronze_log_files VALUES ('c', ?, ?)", (broker_id, resolution_us))
     for number, row in enumerate(lines):
         connection.execute(
             "INSERT INTO bronze_log_lines VALUES (?, ?, ?, ?, ?, ?, 'f', ?)", (*row.values(), number * 100)
@@ -46,7 +49,7 @@ def test_a_silence_lies_between_two_lines() -> None:
     steady = [half / 2 for half in (*range(80), *range(108, 180))]
     (silence,) = ask(questions.silences(), [line(second, "x") for second in steady])
     assert silence["end_time"] - silence["start_time"] == 14_500_000
-    assert (silence["steps_before"], silence["steps_after"], silence["moved_before"]) == (20, 20, False)
+    assert (silence["share_before"], silence["written_after_us"], silence["moved_before"]) == (1.0, 10_000_000, False)
     moved = line(
         38, "[ReplicaFetcherManager on broker 1] Added fetcher to broker 2", logger="kafka.server.ReplicaFetcherManager"
     )
@@ -149,19 +152,6 @@ def test_a_produce_that_two_files_hold_is_refused_once() -> None:
     )
     (row,) = dicts(connection.sql(questions.errors(10)).to_arrow_table())
     assert (row["answers"], row["partitions"]) == (3, ["id:b-1", "orders-0", "orders-1"])
-
-
-def test_requests_that_quotas_held_back_are_added_up_by_client_until_it_has_caught_up() -> None:
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    columns = "cluster_id varchar, broker_id integer, client_id varchar, line_time timestamptz, throttle_time_ms double"
-    connection.execute(f"CREATE TABLE gold_request_phases ({columns})")
-    for second, broker, client, held_ms in ((0, 1, "a", 50), (20, 2, "a", 900), (30, 1, "a", 0), (200, 1, "a", 7)):
-        row = ("c", broker, client, START + timedelta(seconds=second), held_ms)
-        connection.execute("INSERT INTO gold_request_phases VALUES (?, ?, ?, ?, ?)", row)
-    first, second = dicts(connection.sql(questions.throttled(60)).to_arrow_table())
-    assert (first["requests"], first["total_ms"], first["longest_ms"], first["broker_ids"]) == (2, 950, 900, [1, 2])
-    assert second["last_time"] - first["first_time"] == 200_000_000
 
 
 def test_locks_that_ran_out_are_added_up_by_group() -> None:

@@ -1,0 +1,59 @@
+"""Lines by which peers show that a node no longer answers. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from pipelines.incidents.facts import Facts, Node
+from pipelines.incidents.kind import Signature
+
+#: Begin of a line of the fetcher thread from the leader ``key``.
+FETCHER = (
+    r"\[(?:ReplicaFetcher replicaId=\d+, leaderId=|ReplicaFetcherThread-\d+-)(?P<key>\d+)(?:, fetcherId=\d+)?\]:?,? "
+)
+LEADER_UNREACHABLE = Signature(
+    "leader_unreachable",
+    ("NetworkClient", "ReplicaFetcherThread", "ReplicaFetcherBlockingSend"),
+    FETCHER + r"(?:Connection to node -?\d+.* could not be established.*|Error in response for fetch request .*"
+    r"|Error in fetch .*|Error sending fetch request .*|Error when sending leader epoch request .*)",
+    "kafka.server.AbstractFetcherThread.processFetchRequest; org.apache.kafka.clients.NetworkClient",
+    ("WARN", "INFO", "ERROR"),
+    gap_s=30,
+)
+QUORUM_UNREACHABLE = Signature(
+    "quorum_unreachable",
+    ("NetworkClient",),
+    r"\[(?:RaftManager (?:node)?[iI]d=\d+|(?:BrokerToController|NodeToController)ChannelManager (?:broker|id)=\d+ "
+    r"name=[\w-]+)\] (?:Connection to node (?P<key>-?\d+)\b.* could not be established\..*"
+    r"|Attempting to close NetworkClient that has already been closed\.)",
+    "org.apache.kafka.clients.NetworkClient of kafka.raft.KafkaRaftManager and NodeToControllerChannelManager",
+    ("WARN",),
+    gap_s=15,
+)
+CONTROLLER_UNREACHABLE = Signature(
+    "controller_misses_broker",
+    ("RequestSendThread", "NetworkClient", "ControllerChannelManager"),
+    r"(?:\[[^\]]*\]:?,? ?)?(?:Controller \d+'s connection to broker .* was unsuccessful"
+    r"|Controller \d+ epoch \d+ fails to send request .*|Not sending request .* since it is offline\."
+    r"|(?:Connection to node (?P<key>-?\d+)|Bootstrap broker) .*)",
+    "kafka.controller.RequestSendThread.doWork, ControllerBrokerRequestBatch; NetworkClient",
+    gap_s=15,
+)
+SIGNATURES = (LEADER_UNREACHABLE, QUORUM_UNREACHABLE, CONTROLLER_UNREACHABLE)
+
+
+class Loss(NamedTuple):
+    """A stretch in which a peer could not reach a node, microseconds."""
+
+    first_us: int
+    last_us: int
+
+
+def losses(facts: Facts) -> dict[Node, list[Loss]]:
+    """Return when peers could not reach each node, in order."""
+    of_nodes: dict[Node, list[Loss]] = defaultdict(list)
+    for row in facts.remarked(*SIGNATURES):
+        if row["key"].isdigit() and int(row["key"]) != row["broker_id"]:
+            of_nodes[row["cluster_id"], int(row["key"])].append(Loss(row["first_time"], row["last_time"]))
+    return {node: sorted(of_node) for node, of_node in of_nodes.items()}

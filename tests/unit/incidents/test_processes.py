@@ -1,0 +1,227 @@
+"""Ends and silences of processes: what dates them, what a resolution hides, and which role a node has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.incidents import questions
+from pipelines.incidents.facts import Facts, boots_apart
+from pipelines.incidents.incident import LoggedIncident
+from pipelines.incidents.kinds import BY_NAME
+from pipelines.incidents.witnesses import CONTROLLER_UNREACHABLE, LEADER_UNREACHABLE, QUORUM_UNREACHABLE
+from tests.unit.incidents.test_lines import S, event, silence
+from tests.unit.incidents.test_questions import ask, line
+
+_START_US = 1_795_176_000_000_000
+
+
+def detected(kind: str, **rows: Any) -> list[LoggedIncident]:
+    return [*BY_NAME[kind].detect(Facts(**{"ends": {"c": 1000 * S}} | rows))]
+
+
+def logged(seconds: list[float], resolution_us: int) -> Facts:
+    """Return the silences of a broker with lines at these seconds, as a resolution shows them."""
+    step = resolution_us / 1e6
+    lines = [line(second // step * step, "x", broker_id=2) for second in seconds]
+    silences, first_boots = boots_apart(ask(questions.silences(), lines, resolution_us))
+    return Facts(silences=silences, first_boots=first_boots, ends={"c": _START_US + 1000 * S})
+
+
+def every(step: float, *spans: tuple[float, float]) -> list[float]:
+    return [start + number * step for start, end in spans for number in range(int((end - start) / step))]
+
+
+@pytest.mark.parametrize("resolution_us", [1000, 100_000, 1_000_000], ids=["milliseconds", "tenths", "seconds"])
+@pytest.mark.parametrize("pause_s", [4.2, 8.5, 30.0])
+def test_a_pause_shows_at_every_resolution(resolution_us: int, pause_s: float) -> None:
+    # Every fetch that waits for half a second is logged.
+    facts = logged(every(0.4, (0, 60), (60 + pause_s, 120)), resolution_us)
+    (froze,) = BY_NAME["broker_stalled"].detect(facts)
+    assert froze.end_us is not None
+    assert abs((froze.end_us - froze.start_us) / 1e6 - pause_s) <= 0.41 + resolution_us / 1e6
+
+
+@pytest.mark.parametrize("resolution_us", [1000, 1_000_000], ids=["milliseconds", "seconds"])
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        # At INFO a broker writes in bursts, and is silent after each one.
+        [second for start in range(0, 600, 40) for second in every(0.2, (start, start + 18))],
+        [*every(0.2, (0, 12)), *every(0.2, (20, 32)), *every(0.2, (50, 62)), 90, 130, 170],
+        # It writes seldom.
+        every(3.1, (0, 600)),
+        # Nothing is missing: the resolution alone leaves 2 s between two lines.
+        every(0.9, (0, 60)),
+    ],
+    ids=["bursts", "few bursts", "seldom", "steady"],
+)
+def test_bursts_are_no_pauses(seconds: list[float], resolution_us: int) -> None:
+    assert not [*BY_NAME["broker_stalled"].detect(logged(seconds, resolution_us))]
+
+
+FILES = [
+    {"cluster_id": "c", "broker_id": broker_id, "kind": "server", "path": "p", "kafka_version": None, "first_time": 0}
+    for broker_id in range(1, 6)
+]
+
+
+def restarted(broker_id: int, last_s: float, boot_s: float, up_s: float, **changes: Any) -> dict[str, list[Any]]:
+    """Return the rows of a process that ends without a word, and of the next one."""
+    return {
+        "silences": [silence(last_s, boot_s, broker_id, is_boot=True, **changes)],
+        "lifecycle": [event(boot_s + 1, "starting", broker_id), event(up_s, "started", broker_id)],
+    }
+
+
+def merged(*parts: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    rows: dict[str, list[Any]] = {"files": FILES}
+    for part in parts:
+        for name, of in part.items():
+            rows[name] = [*rows.get(name, []), *of]
+    return rows
+
+
+def miss(signature: str, by: int, key: str, first_s: float, last_s: float, message: str = "") -> dict[str, list[Any]]:
+    row = {"signature": signature, "cluster_id": "c", "broker_id": by, "key": key, "line_count": 3, "partitions": []}
+    row |= {"first_time": int(first_s * S), "last_time": int(last_s * S), "message": message, "last_message": message}
+    return {"remarks": [row | {"file_id": "f", "byte_offset": 0, "last_file_id": "f", "last_byte_offset": 0}]}
+
+
+@pytest.mark.parametrize("signature", [LEADER_UNREACHABLE, QUORUM_UNREACHABLE, CONTROLLER_UNREACHABLE])
+def test_peers_date_the_end_of_a_broker_that_writes_seldom(signature: Any) -> None:
+    quiet = restarted(2, 100, 218, 220, share_before=0.2)
+    rows = merged(quiet, miss(signature.name, 1, "2", 137, 210), miss(signature.name, 3, "2", 138, 210))
+    (died,) = detected("broker_died", **rows)
+    assert (died.start_us, died.figures["away_s"]) == (137 * S, 83)
+    assert "between 00:01:40, its last line, and 00:02:17, when its peers could no longer reach it" in died.sentence
+    assert "after 83.0 s to 2 min" in died.sentence
+    # Another node was missed; or only before its last line.
+    for other in (miss(signature.name, 1, "3", 137, 210), miss(signature.name, 1, "2", 50, 60)):
+        (died,) = detected("broker_died", **merged(quiet, other))
+        assert died.start_us == 100 * S
+        assert "after 2 min at most" in died.sentence
+
+
+def test_a_broker_that_writes_steadily_dates_its_own_end() -> None:
+    rows = merged(restarted(2, 100, 218, 220), miss("leader_unreachable", 1, "2", 101, 210))
+    (died,) = detected("broker_died", **rows)
+    assert died.start_us == 100 * S
+    assert "at 00:01:40, its last line" in died.sentence
+    assert "OOM" in died.unexplained
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_nodes_that_die_within_a_second_are_one_incident(count: int) -> None:
+    parts = [restarted(broker_id, 100 + broker_id / 100, 150, 160 + broker_id) for broker_id in range(1, count + 1)]
+    later = restarted(5, 103, 150, 160)
+    together, alone = detected("broker_died", **merged(*parts, later))
+    assert together.broker_ids == tuple(range(1, count + 1))
+    assert together.sentence.startswith(f"{count} nodes died within {(count - 1) * 10} ms of each other at 00:01:40")
+    assert "OOM" not in together.sentence + together.unexplained
+    assert alone.broker_ids == (5,)
+
+
+def test_torn_segments_point_to_power() -> None:
+    text = "Corruption found in segment 0, truncating to offset 646"
+    torn = miss("segment_torn", 2, "", 219, 219.5, text)
+    (died,) = detected("broker_died", **merged(restarted(2, 100, 218, 220), torn))
+    assert "3 segments came back with a torn end" in died.sentence
+    assert "power" in died.unexplained
+    assert "OOM" not in died.unexplained
+    (died,) = detected("broker_died", **merged(restarted(2, 100, 218, 220), miss("segment_torn", 3, "", 219, 219.5)))
+    assert "torn" not in died.sentence
+
+
+def controller(time_s: float, name: str, subject: int | None, node_id: int = 1, **changes: Any) -> dict[str, Any]:
+    row = event(time_s, name, node_id, subject_broker_id=subject, brokers=None, controller_epoch=None)
+    return row | {"topic": None, "leader": None} | changes
+
+
+def last_line(broker_id: int, time_s: float, **roles: bool) -> dict[str, Any]:
+    row = {"cluster_id": "c", "broker_id": broker_id, "last_time": int(time_s * S), "seconds_before": 2}
+    return row | {"file_id": "f", "byte_offset": 0} | roles
+
+
+@pytest.mark.parametrize("name", ["broker_fenced", "broker_failed"])
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        ([], "Its own logs are not here"),
+        ([last_line(2, 95)], "Its last line here is of 00:01:35: no line shows whether it died"),
+        ([last_line(2, 400)], "though its process lived"),
+    ],
+    ids=["no logs", "logs end", "lived"],
+)
+def test_the_line_of_the_controller_is_enough(name: str, last: list[Any], told: str) -> None:
+    (gone,) = detected("broker_fenced", controller_events=[controller(110, name, 2)], last_lines=last)
+    assert (gone.broker_ids, gone.start_us, gone.end_us) == ((2,), 110 * S, None)
+    assert told in gone.sentence
+    assert ("lived" in gone.sentence) == (told == "though its process lived")
+    back = controller(130, "broker_unfenced" if name == "broker_fenced" else "broker_registered", 2)
+    (gone,) = detected("broker_fenced", controller_events=[controller(110, name, 2), back], last_lines=last)
+    assert (gone.end_us, "let in again after 20.0 s" in gone.sentence) == (130 * S, True)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        merged(restarted(2, 100, 150, 160)),
+        {"lifecycle": [event(100, "shutting_down"), event(101, "shut_down")]},
+        {"lifecycle": [event(140, "zookeeper_expired")]},
+    ],
+    ids=["died", "shut down", "session expired"],
+)
+def test_one_incident_of_a_broker_that_went_away(rows: dict[str, Any]) -> None:
+    gone = [controller(110, "broker_failed", 2), controller(160, "broker_registered", 2)]
+    assert not detected("broker_fenced", controller_events=gone, **rows)
+
+
+@pytest.mark.parametrize("before", ["broker_registered", "controlled_shutdown", "broker_fenced"])
+def test_what_is_fenced_already_is_not_lost(before: str) -> None:
+    rows = [controller(50, "broker_fenced", 2), controller(60, "broker_unfenced", 2), controller(100, before, 2)]
+    lost = detected("broker_fenced", controller_events=[*rows, controller(110, "broker_fenced", 2)])
+    assert [each.start_us // S for each in lost] == ([50, 100] if before == "broker_fenced" else [50])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {"configs": [{"cluster_id": "c", "broker_id": 4, "key": "process.roles", "value": "[controller]"}]},
+        {"last_lines": [last_line(4, 500, has_controller_lines=True, has_broker_lines=False)]},
+    ],
+    ids=["configuration", "lines"],
+)
+def test_a_dedicated_controller_is_no_broker(rows: dict[str, Any]) -> None:
+    idle = [silence(300, 306, 4)]
+    assert not detected("broker_stalled", silences=idle, **rows)
+    # It was the active one, and another node took over meanwhile.
+    elected = [controller(10, "controller_elected", 4, 4), controller(303, "controller_elected", 5, 5)]
+    (froze,) = detected("broker_stalled", silences=idle, controller_events=elected, **rows)
+    assert froze.sentence.startswith("Controller 4 froze")
+    (died,) = detected("broker_died", **rows, **merged(restarted(4, 100, 150, 160)))
+    assert died.sentence.startswith("Controller 4 died")
+    assert "Controller 4 and" not in died.sentence
+
+
+@pytest.mark.parametrize("value", ["[broker]", "[broker, controller]", "[]"])
+def test_a_node_with_the_broker_role_is_a_broker(value: str) -> None:
+    config = {"cluster_id": "c", "broker_id": 4, "key": "process.roles", "value": value}
+    lines = [last_line(4, 500, has_controller_lines=True, has_broker_lines=False)]
+    facts = Facts(configs=[config], last_lines=lines)
+    assert facts.named("c", [4, 3]) == "brokers 3 and 4"
+    # A controller that is registered as a broker elsewhere is one.
+    assert not Facts(last_lines=lines, controller_events=[controller(1, "broker_registered", 4)]).controllers
+
+
+def test_roles_follow_from_the_classes_that_log() -> None:
+    loggers = {4: ["kafka.server.ControllerServer"], 1: ["kafka.server.BrokerServer", "kafka.server.ControllerServer"]}
+    lines = [
+        line(second, "x", node_id, logger=logger)
+        for node_id, of_node in loggers.items()
+        for second, logger in enumerate(of_node)
+    ]
+    facts = Facts(last_lines=ask(questions.last_lines(), lines))
+    assert facts.controllers == {("c", 4)}
+    assert facts.named("c", [1, 2, 4]) == "brokers 1 and 2 and controller 4"
