@@ -312,7 +312,11 @@ def _is_missed(facts: Facts, row: Row, in_order: Mapping[str, Sequence[Controlle
 )
 def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield brokers that a controller found gone, but for ends that their own lines show."""
-    ends: list[tuple[Node, int, int | None]] = [(each.node, each.last_us, each.boot_us) for each in restarts(facts)]
+    # The registration of a process that ended may be fenced as the next one starts.
+    ends: list[tuple[Node, int, int | None]] = [
+        (each.node, each.last_us, facts.next_start(each.node, each.boot_us - 1) or each.boot_us + BOOT_US)
+        for each in restarts(facts)
+    ]
     ends += [(stop.node, stop.began_us, stop.up_us) for stop in stops(facts)]
     missed = losses(facts)
     for gone in _gone(facts):
@@ -540,6 +544,7 @@ def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
 def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
     """Sessions that expired, by the broker's own lines: it lost its leaderships with them."""
     last: dict[Node, int] = {}
+    removals = [gone for gone in _gone(facts) if not gone.in_kraft]
     for row in facts.lifecycle:
         if row["event"] != "zookeeper_expired":
             continue
@@ -550,22 +555,41 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
             continue
         backs = (other["time"] for other in facts.life(node(row), "registered") if other["time"] >= time)
         end = min(backs, default=None)
+        removed = [
+            gone
+            for gone in removals
+            if gone.node == node(row)
+            and gone.time_us <= time + _CLOCKS_US
+            and (gone.back_us is None or gone.back_us >= time - _CLOCKS_US)
+        ]
+        start = min([time, *(_lost_us(facts, gone) for gone in removed)])
+        by_controller = f" The controller had removed it at {clock(removed[0].time_us)}." if removed else ""
         again = f"it registered again after {lasting(end - time)}" if end is not None else "it did not register again"
         yield LoggedIncident(
             severity=MAJOR,
             cluster_id=row["cluster_id"],
-            start_us=time,
+            start_us=start,
             end_us=end,
             broker_ids=(broker_id,),
             sentence=(
                 f"Broker {broker_id} noticed at {clock(time)} that its ZooKeeper session had expired; {again}. Until "
-                "then it may have acted as leader of partitions that others led."
+                f"then it may have acted as leader of partitions that others led.{by_controller}"
             ),
             unexplained=(
                 "Look at what kept it from ZooKeeper for longer than zookeeper.session.timeout.ms: a long garbage "
                 "collection, the network, ZooKeeper itself."
             ),
-            places=(place(row),),
+            places=(place(row), *(place(gone.row) for gone in removed[:1])),
             weight=50.0,
             by=(broker_id,),
         )
+
+
+def _lost_us(facts: Facts, gone: _Gone) -> int:
+    """Return when the session of a broker had ended: a controller that loses it is replaced before it is removed."""
+    replaced = [
+        after.elected_us
+        for before, after in pairwise(terms(facts).get(gone.node[0], ()))
+        if before.controller == gone.node[1] and 0 <= gone.time_us - after.elected_us <= _SESSION_US
+    ]
+    return min([*replaced, gone.time_us])

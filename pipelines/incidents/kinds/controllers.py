@@ -141,8 +141,10 @@ def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
                 continue
             term_end = _own_end(facts, cluster_id, before, after, died)
             is_exact = term_end is not None
+            if term_end is None:
+                term_end = _seen_end(facts, cluster_id, before, after)
             if term_end is None and (cluster_id, before.controller) not in with_lines:
-                term_end = _seen_end(facts, cluster_id, before, after, missed)
+                term_end = _missed_since(facts, cluster_id, before, after, missed)
             if term_end is not None or before.controller != after.controller:
                 yield _changed(facts, cluster_id, before, after, term_end, is_exact)
 
@@ -171,27 +173,39 @@ def _own_end(
     return min((time_us for time_us in ends if since <= time_us <= after.elected_us), default=None)
 
 
-def _seen_end(
+def _seen_end(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> int | None:
+    """Return when a majority of the quorum had no leader. None if no majority says so.
+
+    A node that is cut off says so, too, while the others still have their leader.
+    """
+    rows = [row for row in facts.controller_events if row["cluster_id"] == cluster_id]
+    voters = {row["broker_id"] for row in rows if _has_no_leader(row) or row["event"] == "controller_elected"}
+    firsts = sorted(_without_leader(facts, cluster_id, before, after).values())
+    majority = len(voters) // 2 + 1
+    return firsts[majority - 1] if len(firsts) >= majority else None
+
+
+def _missed_since(
     facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm, missed: Mapping[Node, Sequence[Loss]]
 ) -> int | None:
-    """Return when a term had ended at the latest, as other nodes show it. None if they do not.
-
-    A node that is cut off says that there is no leader, too: the last of all that say so counts. For the same reason
-    a controller whose own lines are here shows its end itself.
-    """
+    """Return since when peers missed a controller without lines of its own. None if they do not."""
     since = _last_sign(facts, cluster_id, before, after)
-    without: dict[int, list[int]] = defaultdict(list)
-    for row in facts.controller_events:
-        if row["cluster_id"] == cluster_id and since <= row["time"] <= after.elected_us and _has_no_leader(row):
-            without[row["broker_id"]].append(row["time"])
-    firsts = [times_us[0] if len(without) > 1 else times_us[-1] for times_us in without.values()]
-    ends = [max(firsts)] if firsts else []
-    ends += [
+    ends = [
         loss.first_us
         for loss in missed.get((cluster_id, before.controller), ())
         if since <= loss.first_us <= after.elected_us <= loss.last_us + _STILL_MISSED_US
     ]
     return min(ends, default=None)
+
+
+def _without_leader(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> dict[int, int]:
+    """Return when each node first logged in a term, after the last sign of its controller, that there is no leader."""
+    since = _last_sign(facts, cluster_id, before, after)
+    firsts: dict[int, int] = {}
+    for row in facts.controller_events:
+        if row["cluster_id"] == cluster_id and since <= row["time"] <= after.elected_us and _has_no_leader(row):
+            firsts.setdefault(row["broker_id"], row["time"])
+    return firsts
 
 
 def _last_sign(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> int:

@@ -146,10 +146,15 @@ def _did(second: float, node_id: int) -> dict[str, Any]:
             "for 13.0 s",
         ),
         ([_elected(0, 1, 4), _no_leader(5, 2), _elected(43, 2, 9)], steady(1, (0, 60)), ""),
-        # Its lines are not here: the last of the others that miss a leader.
+        # A majority of the others has no leader, whatever its own lines show.
         (
             [_elected(0, 1, 4), _no_leader(5, 2), _no_leader(30, 3), _elected(43, 2, 9)],
             steady(2, (0, 60)),
+            "for at least 13.0 s",
+        ),
+        (
+            [_elected(0, 1, 4), _no_leader(5, 2), _no_leader(30, 3), _elected(43, 2, 9)],
+            [(1, 1, "INFO", "kafka.A", "x"), (70, 1, "INFO", "kafka.A", "x")],
             "for at least 13.0 s",
         ),
         # It froze, and resigned only when it was back.
@@ -159,7 +164,7 @@ def _did(second: float, node_id: int) -> dict[str, Any]:
             "for 21.0 s",
         ),
     ],
-    ids=["own line", "cut off, and active", "cut off", "no lines", "frozen"],
+    ids=["own line", "cut off, and active", "cut off", "no lines", "few lines", "frozen"],
 )
 def test_a_gap_begins_with_the_end_of_the_term(rows: list[dict[str, Any]], lines: list[Any], told: str) -> None:
     (sentence,) = said("controller_changed", lines, controller_events=rows)

@@ -178,6 +178,25 @@ def test_one_incident_of_a_broker_that_went_away(rows: dict[str, Any]) -> None:
     assert not detected("broker_fenced", controller_events=gone, **rows)
 
 
+def test_the_registration_of_a_process_that_died_is_fenced_as_the_next_one_starts() -> None:
+    gone = [controller(151, "broker_fenced", 2), controller(158, "broker_unfenced", 2)]
+    rows = merged(restarted(2, 100, 150, 160), {"last_lines": [last_line(2, 400)]})
+    assert not detected("broker_fenced", controller_events=gone, **rows)
+
+
+def test_a_session_ended_when_the_controller_removed_the_broker() -> None:
+    """It was the controller itself: the next one is elected first."""
+    elected = [controller(10, "controller_elected", 2, 2), controller(107, "controller_elected", 1, 1)]
+    gone = [controller(108, "broker_failed", 2), controller(141, "broker_registered", 2)]
+    (expired,) = detected(
+        "session_expired", controller_events=[*elected, *gone], lifecycle=[event(140, "zookeeper_expired")]
+    )
+    assert expired.start_us == 107 * S
+    assert expired.sentence.endswith("The controller had removed it at 00:01:48.")
+    (expired,) = detected("session_expired", controller_events=elected, lifecycle=[event(140, "zookeeper_expired")])
+    assert expired.start_us == 140 * S
+
+
 @pytest.mark.parametrize("before", ["broker_registered", "controlled_shutdown", "broker_fenced"])
 def test_what_is_fenced_already_is_not_lost(before: str) -> None:
     rows = [controller(50, "broker_fenced", 2), controller(60, "broker_unfenced", 2), controller(100, before, 2)]
