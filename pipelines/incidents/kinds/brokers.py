@@ -415,6 +415,7 @@ def _fenced(facts: Facts, gone: _Gone, missed: Sequence[Loss]) -> LoggedIncident
         places=(place(gone.row),),
         weight=60.0 if gone.back_us is None else (gone.back_us - start) / 1e6,
         by=(broker_id,),
+        subject=str(gone.time_us),
     )
 
 
@@ -582,6 +583,7 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
             places=(place(row), *(place(gone.row) for gone in removed[:1])),
             weight=50.0,
             by=(broker_id,),
+            subject=str(time),
         )
 
 

@@ -193,7 +193,7 @@ def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
     "in-sync replicas.",
     source="kafka.server.DelayedProduce.onExpiration; the client's request.timeout.ms",
     causes=(
-        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped"),
+        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "broker_fenced", "logs_end_early"),
         *("log_directory_failed", "fetcher_died", "slow_replica"),
     ),
 )
@@ -321,7 +321,7 @@ def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
             ),
             figures={"requests": row["requests"], "throttled_s": total_ms / 1e3, "longest_ms": longest_ms},
             weight=total_ms / 1e3,
-            subject=row["client_id"] or "",
+            subject=f"{row['client_id'] or ''} {'logged' if row['is_logged'] else 'measured'}",
         )
 
 

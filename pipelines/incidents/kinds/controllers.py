@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pipelines.base.values import UNKNOWN_CLUSTER
+from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place, Severity
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place, Remedy, Severity
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.processes import Death, deaths, is_steady, shutdown_times
 from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, Loss, losses
@@ -442,9 +443,10 @@ def migration_waits(facts: Facts) -> Iterable[LoggedIncident]:
             f"The migration from ZooKeeper to KRaft waited for {whom} to register with KRaft {until}.",
             end_us=end,
             broker_ids=tuple(sorted(ids)),
-            advice=(
+            advice=Remedy(
                 "Give each of these brokers zookeeper.metadata.migration.enable=true, controller.quorum.voters and "
-                "controller.listener.names, and restart it; the migration begins when all have registered."
+                "controller.listener.names, and restart it; the migration begins when all have registered.",
+                is_open,
             ),
             figures={"brokers": len(ids)},
             weight=60.0,

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, Bug, LoggedIncident, bug_of
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, Bug, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.words import brokers, clock, number, partitions, sentence
 
@@ -178,7 +179,7 @@ def broker_halted(facts: Facts) -> Iterable[LoggedIncident]:
                     if node(other) == broker and 0 <= other["first_time"] - time < _END_US
                 ),
                 weight=10_000.0,
-                **fields,
+                **(fields | {"advice": Remedy(fields["advice"], is_open)}),
             )
         last[broker] = row["last_time"]
 
@@ -274,7 +275,7 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
             sentence=(
                 f"Log directory{which} of {facts.named(broker[0], [broker[1]])} failed at {clock(start)}{why}.{stopped}"
             ),
-            advice=advice,
+            advice=Remedy(advice, is_open),
             figures={"partitions": len(names)},
             places=(*map(place, errors[:2]), *map(place, group[:6])),
             known_bug=Bug("KAFKA-1194", "") if _RENAME.name in signatures else None,
@@ -297,14 +298,15 @@ def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
     for row in facts.remarked_by_brokers(_NO_MEMORY):
         episode, name = Episode([row]), facts.named(row["cluster_id"], [row["broker_id"]])
         what = f" ({row['key']})" if row["key"] else ""
+        is_restarted = facts.next_start(episode.node, row["last_time"]) is not None
+        restart = "" if is_restarted else f"Restart {name}: a thread that died of it does not come back. "
         yield episode.incident(
             CRITICAL,
             f"{sentence(name)} ran out of memory at {clock(episode.start_us)}{what}: "
             f"{number(episode.lines, 'line')} with OutOfMemoryError. Threads that met it may be gone for good.",
             advice=(
-                f"Restart {name}: a thread that died of it does not come back. Look at its heap "
-                "(KAFKA_HEAP_OPTS), at its partitions and connections, and at vm.max_map_count if its line says 'Map "
-                "failed'."
+                f"{restart}Look at the heap of {name} (KAFKA_HEAP_OPTS), at its partitions and connections, and at "
+                "vm.max_map_count if its line says 'Map failed'."
             ),
             figures={"lines": episode.lines},
             weight=5_000.0,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, bug_of
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
 from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, span, times
@@ -92,9 +93,10 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
             f"What it followed stays behind until {until}.",
             end_us=end,
             partitions=frozenset(match["name"].replace(",", "-") for match in _PARTITION.finditer(row["message"])),
-            advice=(
+            advice=Remedy(
                 f"Restart broker {broker_id}: the thread does not come back by itself. Look at the log of the "
-                "partition that the error names first: it dies again where that is damaged."
+                "partition that the error names first: it dies again where that is damaged.",
+                is_open,
             ),
             figures={"leader": int(row["key"])},
             known_bug=bug_of("KAFKA-7104", version) if _BEYOND in row["message"] else None,
@@ -106,7 +108,7 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="Fetcher threads of followers got no connection to, or no answer from, a leader.",
     source="kafka.server.AbstractFetcherThread.processFetchRequest",
     signatures=(LEADER_UNREACHABLE,),
-    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped"),
+    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "broker_fenced", "logs_end_early"),
 )
 def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together."""

@@ -112,7 +112,10 @@ def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterab
 @kind(
     meaning="Acks=all produces waited for one replica, far longer and more of them than before and after.",
     source="kafka.server.DelayedProduce: answered when all in-sync replicas have fetched the records",
-    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "log_directory_failed"),
+    causes=(
+        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "broker_fenced", "logs_end_early"),
+        "log_directory_failed",
+    ),
 )
 def slow_replica(facts: Facts) -> Iterable[LoggedIncident]:
     """Windows of seconds in which produces waited for one replica beyond the limit."""
