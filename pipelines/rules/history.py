@@ -109,8 +109,8 @@ class FactHistory:
 
     @property
     def has_fetches(self) -> bool:
-        """Whether a leader's answer to a follower told what was committed."""
-        return any(
+        """Return True if a leader's answer to a follower showed what was committed."""
+        return bool(self._answered_us) or any(
             epoch.high_watermark is not None and epoch.high_watermark[1].kind == a.FETCH for _, epoch in self.epochs()
         )
 

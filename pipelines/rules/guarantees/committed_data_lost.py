@@ -212,9 +212,9 @@ class CommittedDataLost(Checker):
             if key not in answered:
                 shown[key].append(each)
         for key, group in shown.items():
-            # What a replica had that was alone in the ISR is lost, too, where a high watermark shows that it was of it.
-            certain = [each for each in group if each.proven]
-            proven = any(not each.mark.more for each in certain)
+            # A log end that is not sure by itself may extend a loss that another mark proves.
+            certain = [each for each in group if each.proven and each.mark.extends]
+            proven = any(each.mark.is_sure for each in certain)
             losses = self._losses if proven else self._open
             for each in certain if proven else group:
                 loss = losses.setdefault(key, _Loss.by(each.lost_by, each.bound))

@@ -3,6 +3,8 @@
 A replica's high watermark is never above what was committed: a leader's is the least log end of its ISR, a follower's
 is what its leader told it, if its own log has that much (``Partition.maybeIncrementLeaderHW``,
 ``ReplicaFetcherThread.processPartitionData``). Where the ISR is its leader alone, all that is in that log is committed.
+A follower that catches up holds the high watermark back before it joins the ISR (KAFKA-4485). So the log end of such a
+leader counts only if no other replica had caught up: none had records of that epoch, or a high watermark passed them.
 
 Such a mark above the start of a leader epoch is loss only if it is of an earlier one. Clocks of two brokers do not tell
 that, and a replica that restarts may have followed the epoch before. What tells it is the broker's own line, if it
@@ -38,7 +40,9 @@ class CommitMark(NamedTuple):
     end: int  #: offset up to which they were, exclusive
     fact: Fact  #: the line
     how: str  #: what it is, for a message
-    more: tuple[Fact, ...] = ()  #: states that it takes to show that; the line is no high watermark then
+    more: tuple[Fact, ...] = ()  #: states and starts of epochs that it takes to show that
+    is_sure: bool = True  #: all before the end was committed
+    extends: bool = True  #: all before the end was committed if a high watermark passed where the next leader starts
 
 
 class Passed(NamedTuple):
@@ -52,6 +56,13 @@ class Passed(NamedTuple):
     lines: tuple[Fact, ...]  #: lines that show that the mark is of an earlier epoch
     proven: bool  #: they do show it
     one_life: bool = False  #: the mark's line names the id of the topic that the later epoch is of
+
+
+class _Alone(NamedTuple):
+    """A broker led alone in the ISR, and then another one led."""
+
+    state: CommittedState  #: the last state in which it led
+    next_epoch: int  #: leader epoch of the next leader
 
 
 def passed(history: FactHistory, settings: Settings, starts: Starts) -> Iterator[Passed]:
@@ -192,7 +203,10 @@ class _Replica:
                     is_lost = self._starts.any_below(number, role.time_us, mark.end)
                     lost_by = self._lost_by(mark, number, role, None) if is_lost else None
                     if lost_by is not None:
-                        yield Passed(mark, number, *lost_by, (role,), False)
+                        # The line itself says that the broker came from an epoch before, without a restart.
+                        previous = role.previous if mark.fact is role else None
+                        proven = previous is not None and 0 <= previous < lost_by[0].number
+                        yield Passed(mark, number, *lost_by, (role,), proven)
             before, number = role, max(number, -1 if epoch is None else epoch)
 
     def _between(self, first: Fact | None, last: Fact) -> list[Fact]:
@@ -211,27 +225,107 @@ class _Replica:
                 continue
             alone = self._alone(role)
             # Its log ended there after it had led: a line of its own tells that.
-            if alone is not None and (self._number_before(fact, role) or 0) >= alone.leader_epoch:
+            if alone is not None and (self._number_before(fact, role) or 0) >= alone.state.leader_epoch:
                 how = f"broker {self._broker_id}, whose log ended at {fact.offset}, had been alone in the ISR"
-                yield CommitMark(fact.offset, fact, how, (alone.fact,))
+                starts = self._starts_of(alone, role)
+                extends = not self._asked_for_others(alone, fact) and self._others_behind(alone, starts)
+                is_sure = extends and self._next_behind(alone, role, starts)
+                lines = [line for line in starts if line is not None] if is_sure else []
+                yield CommitMark(fact.offset, fact, how, (alone.state.fact, *lines), is_sure, extends)
 
-    def _alone(self, role: Fact) -> CommittedState | None:
-        """The state by which the broker led alone in the ISR, if no other one led from there on until the epoch that it
-        follows now."""
+    def _alone(self, role: Fact) -> _Alone | None:
+        """Return the state by which the broker led alone in the ISR, if it had no later one that is known or missing.
+
+        From there on until the epoch that the broker follows now, one other broker led, or none.
+        """
         life = self._history.incarnation(role.time_us)
         known = self._history.states.get(life, {})
         first = self._first_version.get((life, role.leader_epoch))
-        if first is None:
+        if first is None or role.leader_epoch is None:
             return None
+        next_leader, next_epoch = known[first][0].leader, role.leader_epoch
         for version in range(first - 1, -1, -1):
             states = known.get(version, ())
-            if len(states) != 1 or states[0].isr != {self._broker_id}:
+            if len(states) > 1 or (not states and (life, version) not in self._leaderless):
                 return None
-            if states[0].leader == self._broker_id:
-                return states[0] if self._commits_alone(states[0].fact.time_us) else None
-            if states[0].leader != NO_LEADER:
+            if not states or states[0].leader == NO_LEADER:
+                continue
+            state = states[0]
+            if state.leader == self._broker_id:
+                is_alone = state.isr == {self._broker_id} and self._commits_alone(state.fact.time_us)
+                return _Alone(state, next_epoch) if is_alone else None
+            if state.leader != next_leader:
                 return None
+            next_epoch = state.leader_epoch
         return None
+
+    @cached_property
+    def _leaderless(self) -> set[tuple[int, int]]:
+        """Partition epochs without a leader, by life; lines of brokers may name them without an ISR."""
+        return {
+            (self._history.incarnation(line.time_us), line.partition_epoch)
+            for line in self._history.facts[a.LEADERSHIP]
+            if line.leader == NO_LEADER and line.partition_epoch is not None
+        }
+
+    def _starts_of(self, alone: _Alone, role: Fact) -> tuple[Fact | None, Fact | None]:
+        """Return the line by which the broker began to lead alone, and that of the next leader."""
+        known = (
+            self._history.epoch(number, role.time_us).start for number in (alone.state.leader_epoch, alone.next_epoch)
+        )
+        led, after = (None if start is None else start[1] for start in known)
+        return (led if led is not None and led.broker_id == self._broker_id else None), after
+
+    def _next_behind(self, alone: _Alone, role: Fact, starts: tuple[Fact | None, Fact | None]) -> bool:
+        """Return True if the next leader had nothing of the lone leader's epoch, and its log only grew from then on."""
+        led, after = starts
+        current = self._history.epoch(role.leader_epoch or 0, role.time_us).start
+        if led is None or after is None or current is None:
+            return False
+        # A follower that had copied from the next leader would have kept that, once the leader's log has grown.
+        has_grown = alone.next_epoch == role.leader_epoch or current[0] > (after.offset or 0)
+        return has_grown and _is_before(after, led)
+
+    def _others_behind(self, alone: _Alone, starts: tuple[Fact | None, Fact | None]) -> bool:
+        """Return True if all replicas but the two leaders are known to have had nothing of the lone leader's epoch."""
+        led, after = starts
+        replicas = self._replicas(alone.state)
+        if replicas is None:
+            return False
+        others = replicas - {self._broker_id, None if after is None else after.broker_id}
+        behind = {
+            line.broker_id
+            for line in self._history.facts[a.LEADERSHIP]
+            if led is not None
+            and line.name == "follower_start"
+            and line.leader_epoch == alone.next_epoch
+            and line.broker_id in others
+            # It names the epoch before: the broker had not restarted, nor cut its log for the next leader yet.
+            and 0 <= (-1 if line.previous is None else line.previous) < alone.next_epoch
+            and _is_before(line, led)
+        }
+        return others <= behind
+
+    def _replicas(self, state: CommittedState) -> frozenset[int] | None:
+        """Return the replicas that lines assign; else the ISR with which the topic was created."""
+        life = self._history.incarnation(state.fact.time_us)
+        known = self._history.states[life]
+        assigned = [each for states in known.values() for each in states if each.fact.replicas is not None]
+        if assigned:
+            return frozenset().union(*(each.fact.replicas or () for each in assigned))
+        return frozenset().union(*(each.isr for each in known[0])) if known.get(0) else None
+
+    def _asked_for_others(self, alone: _Alone, mark: Fact) -> bool:
+        """Return True if the broker, as leader alone in the ISR, asked for another replica in it."""
+        return any(
+            line.broker_id == self._broker_id
+            and set(line.isr or ()) > {self._broker_id}
+            and line.name != "shrink"
+            and (line.partition_epoch or alone.state.partition_epoch) >= alone.state.partition_epoch
+            and not written_before(line, alone.state.fact)
+            and not written_before(mark, line)
+            for line in self._history.facts[a.ISR_CHANGE]
+        )
 
     @cached_property
     def _first_version(self) -> dict[tuple[int, int | None], int]:
@@ -319,6 +413,17 @@ class _Replica:
         if not begun:
             return None
         return begun[-1] if number is None else begun[0]
+
+
+def _is_before(line: Fact, led: Fact) -> bool:
+    """Return True if a replica, by the line of its next role, had nothing that a leader alone in the ISR wrote.
+
+    Its log ends before that leader's epoch starts; or exactly there, with a high watermark below it: from its start on
+    the leader's high watermark is its log end, and any answer would have passed it on.
+    """
+    if line.offset is None or led.offset is None or line.offset > led.offset:
+        return False
+    return line.offset < led.offset or (line.high_watermark is not None and line.high_watermark < led.offset)
 
 
 def _is_named(mark: CommitMark, lost_by: Epoch) -> bool:

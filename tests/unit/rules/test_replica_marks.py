@@ -31,15 +31,16 @@ def cut(second: float, broker_id: int, offset: int, **fields: object) -> Fact:
     return fact(a.TRUNCATION, second, broker_id, **({"name": "log", "offset": offset} | fields))
 
 
-#: unclean28: broker 1 is alone in the ISR as it dies; broker 2, elected from outside, begins epoch 3 at 115; broker 1
-#: comes back with a checkpointed high watermark of 333 and a log up to 341, and cuts it.
+TWO = {"replicas": (1, 2)}
+#: unclean28, two replicas: broker 1 is alone in the ISR as it dies. Broker 2, elected from outside, begins epoch 3 at
+#: 115. Broker 1 comes back with a checkpointed high watermark of 333 and a log up to 341, and cuts it.
 UNCLEAN = [
-    decided(1, 0, 0, 1, (1, 2)),
+    decided(1, 0, 0, 1, (1, 2), **TWO),
     leads(2, 1, 0, 0),
-    decided(10, 1, 1, 1, (1,)),
+    decided(10, 1, 1, 1, (1,), **TWO),
     leads(11, 1, 1, 145, high_watermark=115, previous=0),
-    decided(20, 2, 2, -1, (1,)),
-    decided(30, 3, 3, 2, (2,)),
+    decided(20, 2, 2, -1, (1,), **TWO),
+    decided(30, 3, 3, 2, (2,), **TWO),
     leads(31, 2, 3, 115, high_watermark=113, previous=-1),
     loaded(40, 1, None, 341),
     loaded(41, 1, 333),
@@ -82,16 +83,106 @@ def test_a_replica_that_comes_back_within_an_epoch_has_what_it_copied() -> None:
     assert told(first) == [(OPEN, 115, None)], "of the unclean election alone"
 
 
-def test_a_log_end_alone_is_no_mark() -> None:
+#: As `UNCLEAN`, with no high watermark above where epoch 3 begins: the log end of broker 1 is all there is.
+LOG_END = [line._replace(high_watermark=110) if line.high_watermark == 333 else line for line in UNCLEAN]
+
+
+def changed(facts: Sequence[Fact], epoch: int, **fields: object) -> list[Fact]:
+    """Return facts with other values in the line by which the leader of an epoch starts."""
+    return [
+        line._replace(**fields) if (line.name, line.leader_epoch) == ("leader_start", epoch) else line  # type: ignore[arg-type]
+        for line in facts
+    ]
+
+
+def test_a_log_end_of_a_leader_with_followers_in_sync_is_no_mark() -> None:
     """A follower cuts what was never committed, at any fail-over."""
     in_sync = [
-        line._replace(isr=(1, 2)) if line.leader_epoch in (1, 2) and line.isr == (1,) else line for line in UNCLEAN
+        line._replace(isr=(1, 2)) if line.leader_epoch in (1, 2) and line.isr == (1,) else line for line in LOG_END
     ]
-    low = [line._replace(high_watermark=110) if line.high_watermark == 333 else line for line in in_sync]
-    assert told(low) == []
-    # Alone in the ISR it had committed all of it; but of its own epoch no high watermark shows that log to be.
-    alone = [line._replace(high_watermark=110) if line.high_watermark == 333 else line for line in UNCLEAN]
-    assert told(alone) == [(OPEN, 115, 341)]
+    assert told(in_sync) == []
+
+
+def test_a_log_end_of_a_leader_alone_in_the_isr_is_committed() -> None:
+    (case,) = cases(RULE, LOG_END, ZK28)
+    assert (case.severity, case.offset_start, case.offset_end) == (VIOLATION, 115, 341)
+    assert {"broker 1, loaded", "broker 2, leadership"} <= set(case.witnesses)
+
+
+def test_deleting_any_lines_of_a_log_end_makes_no_other_loss() -> None:
+    for count in (1, 2, 3):
+        for gone in combinations(range(len(LOG_END)), count):
+            for severity, start, end in told([line for at, line in enumerate(LOG_END) if at not in gone]):
+                assert (start, end) == (115, 341) or severity == OPEN, gone
+
+
+@pytest.mark.parametrize(
+    ("start", "high_watermark", "severity"),
+    [
+        (115, 113, VIOLATION),
+        (145, 144, VIOLATION),  # nothing that broker 1 answered as leader of epoch 1 reached broker 2
+        (145, 145, OPEN),  # caught up once: broker 1's high watermark may have waited for broker 2
+        (145, None, OPEN),
+        (160, 113, OPEN),  # it copied records of epoch 1
+    ],
+)
+def test_a_next_leader_that_may_have_caught_up_leaves_it_open(
+    start: int, high_watermark: int | None, severity: str
+) -> None:
+    facts = changed(LOG_END, 3, offset=start, high_watermark=high_watermark)
+    facts = [line._replace(offset=start) if line.kind == a.TRUNCATION else line for line in facts]
+    assert told(facts) == [(severity, start, 341)]
+
+
+def test_a_third_replica_may_have_caught_up_unless_it_is_behind() -> None:
+    """A high watermark waits for it, too, before it joins the ISR."""
+    of_three = [line._replace(replicas=(1, 2, 3)) if line.replicas else line for line in LOG_END]
+    assert told(of_three) == [(OPEN, 115, 341)]
+    with_mark = [line._replace(replicas=(1, 2, 3)) if line.replicas else line for line in UNCLEAN]
+    assert told(with_mark) == [(VIOLATION, 115, 333)]
+    for offset, high_watermark, severity in ((130, 100, VIOLATION), (145, 140, VIOLATION), (145, None, OPEN)):
+        third = follows(33, 3, 3, offset=offset, high_watermark=high_watermark, previous=1)
+        assert (severity, 115, 341) in told([*of_three, third])
+    # Without replicas that lines assign, those of the first ISR are all.
+    unnamed = [line._replace(replicas=None) for line in LOG_END]
+    assert told(unnamed) == [(VIOLATION, 115, 341)]
+    assert told(unnamed[1:]) == [(OPEN, 115, 341)]
+
+
+def test_a_leader_that_asked_for_another_replica_leaves_it_open() -> None:
+    asked = {"name": "expand", "isr": (1, 2)}
+    assert told([*LOG_END, fact(a.ISR_CHANGE, 15, 1, **asked)]) == [(OPEN, 115, 341)]
+    assert told([*LOG_END, fact(a.ISR_CHANGE, 50, 1, **asked)]) == [(VIOLATION, 115, 341)]
+
+
+def test_a_lone_leader_that_comes_back_epochs_later() -> None:
+    """Broker 2 leads on in epoch 4, as another replica left the ISR."""
+    later = [line._replace(leader_epoch=4) if line.name == "follower_start" else line for line in LOG_END]
+    again = [decided(35, 4, 4, 2, (2,), **TWO), leads(36, 2, 4, 150, high_watermark=150, previous=3)]
+    assert told([*later, *again]) == [(VIOLATION, 115, 341)]
+    # With nothing written in epoch 3 the cut does not show whose records broker 1 had.
+    assert told([*later, again[0], again[1]._replace(offset=115)]) == [(OPEN, 115, 341)]
+    third = [again[0]._replace(leader=3, isr=(3,)), leads(36, 3, 4, 150, high_watermark=150, previous=3)]
+    assert VIOLATION not in {severity for severity, _, _ in told([*later, *third])}
+
+
+def test_a_lone_leader_that_is_paused_names_its_epoch() -> None:
+    """It never restarts, and no line of a cut is left."""
+    paused = [line for line in LOG_END[:-1] if line.kind != a.LOADED]
+    assert told([line._replace(previous=1) if line.name == "follower_start" else line for line in paused]) == [
+        (VIOLATION, 115, 341)
+    ]
+    assert told(paused) == [(OPEN, 115, 341)]
+
+
+def test_without_a_leader_nothing_is_committed_whatever_the_isr() -> None:
+    """KRaft with eligible leader replicas: the ISR is empty, and brokers' lines name the partition epoch alone."""
+    empty = [line._replace(isr=()) if line.partition_epoch == 2 else line for line in LOG_END]
+    assert told(empty) == [(VIOLATION, 115, 341)]
+    named = follows(25, 2, 2, partition_epoch=2, leader=-1, offset=115, high_watermark=113)
+    topic = [line._replace(topic_id="t") for line in LOG_END if line.partition_epoch != 2]
+    assert told([*topic, named]) == [(VIOLATION, 115, 341)]
+    assert told(topic) == []
 
 
 def test_alone_below_min_isr_nothing_is_committed() -> None:
@@ -131,9 +222,9 @@ def test_a_leaders_high_watermark_in_its_shrink() -> None:
 
 def test_a_follower_that_names_its_epoch_before() -> None:
     facts = [*UNCLEAN[:7], follows(42, 1, 3, offset=341, high_watermark=333, previous=1)]
-    assert told(facts) == [(VIOLATION, 115, 333)]
+    assert told(facts) == [(VIOLATION, 115, 341)]
     # 3.6 and later print the new epoch in its place.
-    assert told([*facts[:-1], facts[-1]._replace(previous=3)]) != [(VIOLATION, 115, 333)]
+    assert [severity for severity, _, _ in told([*facts[:-1], facts[-1]._replace(previous=3)])] == [OPEN]
 
 
 @pytest.mark.parametrize("end", [341, 360])
@@ -240,9 +331,41 @@ class Unclean(Partition):
         self._lead(leader)
 
 
+class Joining(Unclean):
+    """A follower that catches up may wait for its place in the ISR, and the high watermark waits for it (KIP-497)."""
+
+    def _create(self) -> None:
+        self.joining: set[int] = set()
+        super()._create()
+
+    def _lead(self, leader: int) -> None:
+        self.joining = set()
+        super()._lead(leader)
+
+    def _restart(self) -> None:
+        self.joining = set()
+        connections = {broker: log.connection for broker, log in self.replicas.items()}
+        super()._restart()
+        for broker, log in self.replicas.items():
+            if log.connection != connections[broker]:
+                log.epoch = -1  # A broker without the end of its log does not know its epoch either.
+
+    def _commit(self, isr: set[int], *, by_controller: bool = False) -> None:
+        if isr > self.isr and self.random.random() < 0.5:
+            self.joining |= isr - self.isr
+        else:
+            self.joining -= isr
+            super()._commit(isr, by_controller=by_controller)
+
+    def _advance(self) -> None:
+        committed, self.isr = self.isr, self.isr | self.joining
+        super()._advance()
+        self.isr = committed
+
+
 def unclean(seed: int, ids: bool) -> tuple[list[Fact], frozenset[int]]:
-    """What default levels tell of a partition, and which committed offsets it lost."""
-    history = Unclean(Random(seed), ids)
+    """Return what default levels show of a partition, and which committed offsets it lost."""
+    history = (Joining if seed % 2 else Unclean)(Random(seed), ids)
     at_default = (a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.TRUNCATION, a.LOADED)
     return [fact for fact in history.run(200, recreated=False) if fact.kind in at_default], history.lost
 
