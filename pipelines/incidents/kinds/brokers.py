@@ -563,7 +563,7 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
             and gone.time_us <= time + _CLOCKS_US
             and (gone.back_us is None or gone.back_us >= time - _CLOCKS_US)
         ]
-        start = min([time, *(_lost_us(facts, gone) for gone in removed)])
+        start = min([time, *(gone.time_us for gone in removed), *_replaced_us(facts, node(row), time)])
         by_controller = f" The controller had removed it at {clock(removed[0].time_us)}." if removed else ""
         again = f"it registered again after {lasting(end - time)}" if end is not None else "it did not register again"
         yield LoggedIncident(
@@ -587,11 +587,12 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
         )
 
 
-def _lost_us(facts: Facts, gone: _Gone) -> int:
-    """Return when the session of a broker had ended: a controller that loses it is replaced before it is removed."""
-    replaced = [
+def _replaced_us(facts: Facts, broker: Node, time_us: int) -> list[int]:
+    """Return when other nodes became the controller in place of a broker: its znode goes with its session."""
+    registered = [row["time"] for row in facts.life(broker, "registered") if row["time"] < time_us]
+    return [
         after.elected_us
-        for before, after in pairwise(terms(facts).get(gone.node[0], ()))
-        if before.controller == gone.node[1] and 0 <= gone.time_us - after.elected_us <= _SESSION_US
+        for before, after in pairwise(terms(facts).get(broker[0], ()))
+        if before.controller == broker[1] != after.controller
+        and max(registered, default=before.elected_us) < after.elected_us <= time_us
     ]
-    return min([*replaced, gone.time_us])

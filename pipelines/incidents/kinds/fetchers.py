@@ -144,7 +144,10 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     meaning="A leader answered followers' fetches of some partitions with errors.",
     source="kafka.server.AbstractFetcherThread.processFetchRequest",
     signatures=(_ERROR,),
-    causes=("log_directory_failed", "high_watermark_below_start", "broker_died", "broker_stalled", "broker_stopped"),
+    causes=(
+        *("log_directory_failed", "high_watermark_below_start", "broker_died", "broker_stalled", "broker_stopped"),
+        *("broker_fenced", "session_expired", "zombie_leader"),
+    ),
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together; none of a cluster that is shut down."""
@@ -167,7 +170,8 @@ def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
             else "",
             figures={"errors": episode.lines, "leader": leader},
             weight=lasted_us / 1e6,
-            by=(leader,),
+            # A follower that is back asks the leader that it knew.
+            by=(leader, *episode.broker_ids),
         )
 
 
