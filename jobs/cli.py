@@ -346,17 +346,21 @@ def metrics(out: Place, markdown: bool, dashboard: bool, **given: Any) -> ExitCo
 
 
 @highwater.command()
-@click.argument("rule", required=False)
+@click.argument("subject", required=False)
+@options("answer format")
 @click.option("--markdown", is_flag=True, help="All rules as the document docs/rules.md.")
 @click.option(
-    "--flow", is_flag=True, help="The steps of a run instead: what each reads, its key, its worker, its tables."
+    "--flow", is_flag=True, help="The stages of a run instead: inputs, grouping key, worker, outputs of each."
 )
-def explain(rule: str | None, markdown: bool, flow: bool) -> ExitCode:
-    """Say what a finding of RULE means and what to do now, then how it is proven; without RULE list all rules."""
-    from jobs.explain import explain as tell
-    from jobs.explain import explain_flow
+def explain(subject: str | None, form: str, markdown: bool, flow: bool) -> ExitCode:
+    """Explain a rule, an incident kind, an exception, a log line in quotes, or lines on stdin (-); alone list rules."""
+    from jobs import explain as explained
 
-    return explain_flow(RichConsole()) if flow else tell(RichConsole(), rule, markdown)
+    if flow:
+        return explained.explain_flow(RichConsole())
+    if markdown:
+        return explained.explain_markdown(RichConsole())
+    return explained.explain(RichConsole(), subject, form)
 
 
 @highwater.command()

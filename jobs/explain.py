@@ -1,41 +1,94 @@
-"""``highwater explain``: what the rules of correctness check, and the way of the data."""
+"""``highwater explain``: a rule, a kind of incident, an exception or log lines, and the stages of a run."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from difflib import get_close_matches
+
+import orjson
 
 from jobs.exit_codes import ExitCode
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
-from pipelines.rules.explain import explain as explained
+from pipelines.base.plain import PROSE_WIDTH
+from pipelines.messages.exceptions import Cause, causes
+from pipelines.messages.explain import explain_lines, format_texts
+from pipelines.rules.explain import explain as explain_rule
 from pipelines.rules.explain import rules_markdown
 from pipelines.rules.registry import BY_ID, RULES
 from schemas.flow import described, figure
 
+STDIN = "-"
 
-def explain(console: Console, rule_id: str | None, markdown: bool) -> ExitCode:
-    """Print one rule, or all of them.
+
+def explain(console: Console, subject: str | None, form: str = "text") -> ExitCode:
+    """Explain a rule, a kind of incident, an exception, a log line, or the lines of stdin; None lists all rules.
 
     Raises:
-        InputError: there is no such rule.
+        InputError: the subject is a single word that names none of these.
     """
-    if markdown:
-        console.result(rules_markdown(RULES).rstrip("\n"))
-    elif rule_id is None:
+    if subject is None:
         width = max(len(rule.rule_id) for rule in RULES)
         for rule in RULES:
             console.prose(f"{rule.rule_id:{width}}  {rule.texts.tier}  {rule.texts.guarantee}", hang=width + 6)
-    elif rule_id in BY_ID:
-        console.result(explained(BY_ID[rule_id]))
+        return ExitCode.CLEAN
+    if subject == STDIN:
+        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+        return _explain_text(console, (line.rstrip("\r\n") for line in sys.stdin), form, is_single=False)
+    if subject in BY_ID:
+        console.result(explain_rule(BY_ID[subject]))
+        return ExitCode.CLEAN
+    if (cause := _exception(subject)) is not None:
+        console.prose(f"{subject}\n\nmeaning: {cause.meaning}" + (f"\ndo: {cause.action}" if cause.action else ""))
+        return ExitCode.CLEAN
+    if not any(sign.isspace() for sign in subject.strip()):
+        return _explain_kind(console, subject)
+    return _explain_text(console, iter(subject.split("\n")), form, is_single=True)
+
+
+def _exception(name: str) -> Cause | None:
+    simple = name.rpartition(".")[2]
+    named = [cause for cause in causes().values() if simple in cause.classes]
+    return min(named, key=lambda cause: bool(cause.texts), default=None)
+
+
+def _explain_kind(console: Console, name: str) -> ExitCode:
+    from pipelines.incidents.kinds import BY_NAME
+
+    if name in BY_NAME:
+        kind = BY_NAME[name]
+        console.prose(f"{name}\n\nmeaning: {kind.meaning}\nsource: {kind.source}")
+        return ExitCode.CLEAN
+    exceptions = [simple for cause in causes().values() for simple in cause.classes]
+    near = get_close_matches(name, [*BY_ID, *BY_NAME, *exceptions], 3)
+    guess = f"did you mean {' or '.join(near)}? " if near else ""
+    raise InputError(
+        name,
+        "unknown rule, incident kind or exception",
+        f"{guess}expected one of those, a log line in quotes, or - for lines on stdin; see `highwater explain`",
+    )
+
+
+def _explain_text(console: Console, lines: Iterator[str], form: str, *, is_single: bool) -> ExitCode:
+    explained = explain_lines(lines, is_single)
+    if form == "json":
+        console.result(orjson.dumps([one.as_json() for one in explained], option=orjson.OPT_INDENT_2).decode())
+    elif explained:
+        console.result(format_texts(explained, PROSE_WIDTH))
     else:
-        near = get_close_matches(rule_id, BY_ID, 3)
-        guess = f"did you mean {' or '.join(near)}? " if near else ""
-        raise InputError(rule_id, "is no rule", f"{guess}see `highwater explain` for all")
+        console.result("No line at WARN or above, and no other line that the atlas knows.")
+    return ExitCode.CLEAN
+
+
+def explain_markdown(console: Console) -> ExitCode:
+    """Print all rules as the document docs/rules.md."""
+    console.result(rules_markdown(RULES).rstrip("\n"))
     return ExitCode.CLEAN
 
 
 def explain_flow(console: Console) -> ExitCode:
-    """Print the steps of a run, first as a figure."""
+    """Print the stages of a run, first as a figure."""
     console.result(figure())
     console.result("")
     console.result(described())

@@ -61,7 +61,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "highwater compare ..2026-11-20T15:40 2026-11-20T15:40..",
     ),
     "whatif": ("highwater whatif", "highwater whatif --until 2026-11-20T15:40"),
-    "explain": ("highwater explain", "highwater explain committed-data-lost"),
+    "explain": (
+        "highwater explain committed-data-lost",
+        "highwater explain OutOfMemoryError",
+    ),
     "tables": ("highwater tables", "highwater tables gold.violations"),
     "sql": ("highwater sql", 'highwater sql "select rule_id, topic, partition, offset_start from findings"'),
     "metrics": ("highwater metrics", "highwater metrics --format openmetrics --out metrics"),

@@ -16,7 +16,20 @@ PACKAGES = ("schemas", "pipelines", "jobs")
 
 #: The rooms of the pipelines: each may import those before it.
 ROOMS = (
-    *("base", "storage", "kafka", "spark", "lake", "grammars", "data_dir", "bronze", "silver", "quality", "cluster"),
+    *(
+        "base",
+        "storage",
+        "kafka",
+        "spark",
+        "lake",
+        "grammars",
+        "messages",
+        "data_dir",
+        "bronze",
+        "silver",
+        "quality",
+        "cluster",
+    ),
     *("replay", "timing", "rules", "controllers", "incidents", "report", "metrics", "inquiry", "redact", "gold"),
     "upkeep",
 )

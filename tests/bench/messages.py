@@ -1,0 +1,134 @@
+"""Compare the atlas with the catalogue of texts that Kafka logs: ``python -m tests.bench.messages``
+
+``--markdown`` writes docs/messages.md from the atlas instead.
+
+Prints, per release, the texts at WARN and above and how many of them have an entry; texts without an entry; entries
+with a text that no release of the catalogue has and no line of a corpus shows. The catalogue (``loud.jsonl.gz``) and
+the corpora are looked for beside the checkout. Ends with 1 if a text has no entry or an entry no text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines.messages.atlas import HOUSEKEEPING, atlas
+from pipelines.messages.lines import LOUD
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+CATALOGUE = SHARED / "reference" / "log-templates" / "loud.jsonl.gz"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "messages.md"
+#: Value for a placeholder: no constant part of a text holds it.
+_VALUE = "§7§"
+_PLACEHOLDER = re.compile(r"\{\w*\}")
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """Return the texts of all releases."""
+    with gzip.open(CATALOGUE, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def _values(field: Any) -> list[str]:
+    return [field] if isinstance(field, str) else list(field or ())
+
+
+def is_loud(row: dict[str, Any]) -> bool:
+    """Return True if a release logs the text at WARN or above."""
+    return bool((set(_values(row["level"])) | set(_values(row.get("levels", ())))) & set(LOUD))
+
+
+def without_entry(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield texts that the atlas does not find for their class."""
+    known = atlas()
+    for row in rows:
+        line = row["template"].replace("{}", _VALUE).strip()
+        found = known.find(line, row["class"]) or (
+            known.find_thrown(row["class"]) if not line.replace(_VALUE, "") else None
+        )
+        if found is None or row["class"] not in found.message.classes:
+            yield row
+
+
+def without_text(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return entries that no text of the catalogue leads to, but those of ZooKeeper's client, which it leaves out."""
+    known = atlas()
+    reached = set()
+    for row in rows:
+        for logger in (row["class"], None):
+            found = known.find(row["template"].replace("{}", _VALUE), logger)
+            reached |= {found.message_id} if found is not None else set()
+    texts = {(row["class"], row["template"].strip()) for row in rows}
+    for message_id, message in known.messages.items():
+        wordings = {_PLACEHOLDER.sub("{}", text).strip() for _, text in message.texts}
+        if any((name, wording) in texts for name in message.classes for wording in wordings):
+            reached.add(message_id)
+    return [name for name in known.messages if name not in reached and not name.startswith("zookeeper_client.")]
+
+
+_TABLE = "| text | releases | meaning | at risk | do |\n|---|---|---|---|---|"
+_HEAD = """# What Kafka logs at WARN and above
+
+Made by `python -m tests.bench.messages --markdown` from `pipelines/messages/*.toml`; a test compares. The texts are
+those of 29 releases from 0.9 to 4.3. `highwater explain 'LOG LINE'` looks a line up, `highwater explain -` those of a
+file on stdin. {} is a value. *housekeeping* marks lines of each orderly start, stop or failover.
+"""
+
+
+def document() -> str:
+    """Return docs/messages.md."""
+    lines = [_HEAD]
+    component = ""
+    for message_id, message in atlas().messages.items():
+        name = message_id.partition(".")[0]
+        if name != component:
+            component = name
+            lines += [f"\n## {name.replace('_', ' ')}", "", _TABLE]
+        texts = "<br>".join(f"`{_cell(text)}`" for _, text in message.texts[-2:])
+        first, last = message.texts[0][0].partition("..")[0], message.texts[-1][0].rpartition("..")[2]
+        note = " *housekeeping*" if message.part == HOUSEKEEPING else ""
+        risk = message.severity if message.harm == "none" else f"{message.harm}, {message.severity}"
+        cells = (f"{texts}<br>{message.source[0]}", f"{first} to {last}", message.meaning + note, risk, message.action)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\{\w+\}", "{}", text).replace("|", "\\|").replace("`", "'").strip() or "{}"
+
+
+def main(arguments: list[str]) -> int:
+    """Print the comparison, or write the document."""
+    if arguments == ["--markdown"]:
+        DOCUMENT.write_text(document(), encoding="utf-8")
+        return 0
+    if not CATALOGUE.is_file():
+        print(f"{CATALOGUE.name}: not found beside the checkout", file=sys.stderr)
+        return 2
+    every = catalogue()
+    rows = [row for row in every if is_loud(row)]
+    missing = list(without_entry(rows))
+    lost = {(row["class"], row["template"]) for row in missing}
+    releases = Counter(release for row in rows for release in row["releases"])
+    found = Counter(
+        release for row in rows if (row["class"], row["template"]) not in lost for release in row["releases"]
+    )
+    print(f"{len(rows):,} texts at WARN and above, {len(atlas().messages):,} entries")
+    for release in sorted(releases, key=lambda name: tuple(map(int, name.split(".")))):
+        print(f"{release:>9}  {releases[release]:4} texts  {found[release]:4} with an entry")
+    for row in missing:
+        print(f"no entry: {row['class']}: {row['template']}")
+    orphans = without_text(every)
+    for message_id in orphans:
+        print(f"no text: {message_id}")
+    return int(bool(missing or orphans))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
