@@ -4,4 +4,6 @@
 - `wording`: a text with placeholders, matched in linear time;
 - `exceptions`: the exception classes and native errors that appear in stack traces;
 - `lines`: a line of any layout as level, logger and message.
+
+Begin to read with `atlas`.
 """
