@@ -164,14 +164,20 @@ def _own_end(
             or (row["broker_id"] == before.controller and _has_no_leader(row))
         )
     ]
-    ends += [death.last_us for death in died if death.node == of_node]
     ends += [
         row["start_time"]
         for row in facts.silences
         if node(row) == of_node and is_steady(row) and row["end_time"] >= after.elected_us
     ]
     since = _last_sign(facts, cluster_id, before, after)
-    return min((time_us for time_us in ends if since <= time_us <= after.elected_us), default=None)
+    ends = [time_us for time_us in ends if since <= time_us <= after.elected_us]
+    # A term ends with its process. The next process may take itself for the leader of the same epoch.
+    ends += [
+        death.last_us
+        for death in died
+        if death.node == of_node and before.elected_us < death.last_us <= after.elected_us
+    ]
+    return min(ends, default=None)
 
 
 def _seen_end(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> int | None:

@@ -196,6 +196,13 @@ def test_a_controller_that_died_was_none_from_its_last_line_on() -> None:
     assert sentence.endswith("from node 2 to node 1 at 12:00:48; no controller was active for 9.0 s.")
 
 
+def test_a_term_ends_with_its_process_whatever_the_next_one_takes_itself_for() -> None:
+    example = EXAMPLES["broker_died"]
+    events = [_elected(0, 2, 4), _elected(51, 2, 4), _did(51.5, 2), _elected(53, 1, 5)]
+    (sentence,) = said("controller_changed", example.lines, **{**example.rows, "controller_events": events})
+    assert sentence.endswith("; no controller was active for 14.0 s.")
+
+
 def test_a_partition_whose_leader_moves_is_fetched_again() -> None:
     example = EXAMPLES["partitions_not_fetched"]
     moved = {"topic": "ledger", "partition": 0, "old_leader": 2, "new_leader": 3, "isr_before": [2], "elected_time": 9}
