@@ -1,7 +1,8 @@
 """Records that were acknowledged with acks=1 and then truncated: legal, and the first thing a user suspects Kafka of.
 
 acks=1 is answered by the leader alone. If another replica is elected before it has fetched the records, the former
-leader cuts them off as it becomes its follower.
+leader cuts them off as it becomes its follower. Records below the leader's high watermark were committed: their loss is
+one of `pipelines.rules.guarantees.committed_data_lost`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pipelines.rules.leader_epoch import Epoch, in_one_file
+from pipelines.rules.proofs.loss_cause import CORRUPTION
 from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -44,7 +46,8 @@ class AckedByLeaderOnly(Checker):
 
     def __post_init__(self) -> None:
         for fact in self._history.facts[a.TRUNCATION]:
-            if fact.name in _CUTS and fact.broker_id is not None and fact.offset is not None:
+            is_recovery = fact.detail == CORRUPTION
+            if fact.name in _CUTS and not is_recovery and fact.broker_id is not None and fact.offset is not None:
                 self._cuts[fact.broker_id].append(fact)
         for cuts in self._cuts.values():
             cuts.sort(key=lambda fact: fact.time_us)
@@ -65,6 +68,9 @@ class AckedByLeaderOnly(Checker):
         if tenure is None or tenure.latest is None or cut is None:
             return
         lost_by = self._history.lost_by(tenure.latest, fact.time_us, fact.offset + 1)
+        committed = self._history.epoch(tenure.epoch, fact.time_us).high_watermark
+        if committed is not None and committed[0] > fact.offset:
+            return
         if lost_by is not None:
             later, (_, start_fact) = lost_by
             key = (self._history.incarnation(fact.time_us), fact.broker_id, tenure.epoch, later.number)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pipelines.rules.leader_epoch import Epoch
+from pipelines.rules.proofs.fetch_chain import written_before
 from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, short_logs
 from pipelines.rules.proofs.replica_marks import CommitMark, Passed, Starts, passed
 from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of, witnesses_of
@@ -91,6 +93,13 @@ class CommittedDataLost(Checker):
     _open: dict[tuple[int, int], _Loss] = field(default_factory=dict)
     #: What is acknowledged by derived facts: counted with a loss that others prove, else open.
     _matched: dict[tuple[int, int], _Loss] = field(default_factory=dict)
+    #: Loads of a leader's log within an epoch, each with the start that follows, by incarnation, epoch and broker.
+    _restarts: dict[tuple[int, int, int | None], list[tuple[Fact, Fact]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    #: Losses within an epoch, and the epoch as it goes on, by incarnation, epoch and start.
+    _in_epoch: dict[tuple[tuple[int, int], int], _Loss] = field(default_factory=dict)
+    _again: dict[tuple[tuple[int, int], int], Epoch] = field(default_factory=dict)
     #: By incarnation and leader epoch, where what was acknowledged in it ends.
     _reached: dict[tuple[int, int], int] = field(default_factory=dict, metadata=KEPT)
     #: The last batch of each replica's segments, in the order of offsets.
@@ -120,6 +129,8 @@ class CommittedDataLost(Checker):
         # What is derived counts in the epoch alone whose high watermark passed it.
         latest = tenure.latest if fact.derived is None or tenure.certain else None
         surely = self._losses if fact.derived is None else self._matched
+        if fact.derived is None and self._restarted(fact, life, end):
+            return
         for epoch, losses in ((latest, surely), (tenure.epoch, self._open)):
             if epoch is None:
                 continue
@@ -131,6 +142,35 @@ class CommittedDataLost(Checker):
                 return
             if tenure.certain:
                 return
+
+    def _restarted(self, fact: Fact, life: tuple[int, int], end: int) -> bool:
+        """Count an answer that the leader's own log lost: its broker crashed and led on in the same epoch."""
+        for load, start in self._restarts.get((*life, fact.broker_id), ()):
+            if fact.time_us < load.time_us and (start.offset or 0) < end:
+                again = self._again.setdefault((life, start.time_us), Epoch(life[1], first_us=start.time_us))
+                again.starts(start.offset or 0, start)
+                again.see(start)
+                loss = self._in_epoch.setdefault((life, start.time_us), _Loss.by(again, (start.offset or 0, start)))
+                loss.acknowledge(life[1], fact, end)
+                return True
+        return False
+
+    def __post_init__(self) -> None:
+        """Find where a leader loaded its log within an epoch, and the start that follows."""
+        starts: dict[tuple[int, int, int | None], list[Fact]] = defaultdict(list)
+        for line in self._history.facts[a.LEADERSHIP]:
+            if line.name == "leader_start" and line.leader_epoch is not None and line.offset is not None:
+                key = self._history.incarnation(line.time_us), line.leader_epoch, line.broker_id
+                starts[key].append(line)
+        loads = [line for line in self._history.facts[a.LOADED] if line.offset is not None]
+        for key, lines in starts.items():
+            for before, after in pairwise(sorted(lines, key=lambda line: line.time_us)):
+                between = [
+                    load
+                    for load in loads
+                    if load.offset == after.offset and written_before(before, load) and written_before(load, after)
+                ]
+                self._restarts[key].extend((load, after) for load in between[-1:])
 
     def _instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
         """What segments hold at the offset of an answer instead of its batch: of a later epoch, or written later."""
@@ -151,10 +191,19 @@ class CommittedDataLost(Checker):
         return known is not None and known[0] >= end
 
     def stands(self) -> bool:
-        return self.is_final and not any(
-            incarnation == life and number < epoch.number and epoch.bound is not None and epoch.bound[0] < end
-            for incarnation, epoch in self._history.epochs()
-            for (life, number), end in self._reached.items()
+        shrunk = (
+            (start.offset or 0) < self._reached.get(key[:2], 0)
+            for key, restarts in self._restarts.items()
+            for _, start in restarts
+        )
+        return (
+            self.is_final
+            and not any(shrunk)
+            and not any(
+                incarnation == life and number < epoch.number and epoch.bound is not None and epoch.bound[0] < end
+                for incarnation, epoch in self._history.epochs()
+                for (life, number), end in self._reached.items()
+            )
         )
 
     # ------------------------------------------------------------------- cases
@@ -164,6 +213,11 @@ class CommittedDataLost(Checker):
         starts = Starts(self._history)
         self._add_committed(starts)
         self._add_shown(starts)
+        within = [loss for _, loss in sorted(self._in_epoch.items(), key=lambda item: item[0])]
+        for loss in within:
+            # Without an id the second start may be of a topic that was created anew.
+            one_life = bool(loss.lost_by.topic_ids) or not self._settings.deletable
+            yield self._decided(loss) if one_life else _undecided(loss)
         for key, loss in sorted(self._losses.items(), key=lambda item: item[0]):
             if key in self._matched:
                 loss.join(self._matched[key])
@@ -173,13 +227,17 @@ class CommittedDataLost(Checker):
             if known is None:
                 yield _undecided(loss)
             elif known:
-                lost = (loss.lost_by, loss.offset_start, loss.offset_end)
-                yield _case(loss, cause_of(self._history, self._settings, *lost))
+                yield self._decided(loss)
         for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
         if not has_answers:
             yield from self._unknown()
+
+    def _decided(self, loss: _Loss) -> Case:
+        lost = (loss.lost_by, loss.offset_start, loss.offset_end)
+        committed = [*loss.first, *loss.last, *loss.shown, *([loss.committed] if loss.committed else [])]
+        return _case(loss, cause_of(self._history, self._settings, *lost, committed))
 
     def _unknown(self) -> Iterable[Case]:
         """Where no answer tells what was committed, and a leader's log was shorter than another replica's."""

@@ -7,8 +7,8 @@ records are lost stays open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from pipelines.kafka.versions import rules_for
 from pipelines.rules.history import FactHistory
@@ -24,6 +24,12 @@ from schemas.audit_facts import Fact
 TRUNCATED_TO_HIGH_WATERMARK = "truncated_to_high_watermark"
 TRUNCATED = "truncated"
 SHORTER_LOG = "shorter_log"
+#: The leader's broker crashed, and came back without records that no flush had reached: power or host.
+CRASHED = "crash"
+#: The leader's broker came back without any of its log: its disk was replaced, or the folder deleted.
+EMPTIED = "disk"
+#: `Fact.detail` of a cut by which a broker recovers a log with a damaged end.
+CORRUPTION = "corruption"
 LOSS = "committed-data-lost"
 KAFKA_1211 = "KAFKA-1211"
 
@@ -37,14 +43,25 @@ class Cause(NamedTuple):
     known_bug: str | None = None  #: JIRA, where the chain is that bug's
 
 
-def cause_of(history: FactHistory, settings: Settings, lost_by: Epoch, offset_start: int, offset_end: int) -> Cause:
-    """The cause of a loss.
+def cause_of(
+    history: FactHistory,
+    settings: Settings,
+    lost_by: Epoch,
+    offset_start: int,
+    offset_end: int,
+    committed: Iterable[Fact] = (),
+) -> Cause:
+    """Return the cause of a loss.
 
     Args:
         lost_by: the first epoch that does not have the records.
         offset_start: where it starts, as far as known.
         offset_end: end of what is lost, exclusive.
+        committed: lines that show what was committed.
     """
+    crash = _crash(history, lost_by, offset_end, committed)
+    if crash is not None:
+        return crash
     unclean = unclean_election(history, lost_by)
     if unclean is not None:
         why = unclean.why(settings.unclean_allowed(unclean.leader))
@@ -77,6 +94,70 @@ def cause_of(history: FactHistory, settings: Settings, lost_by: Epoch, offset_st
         return Cause(TRUNCATED_TO_HIGH_WATERMARK, text, (*lines, *elected_by), known_bug)
     text = f"Broker {leader} truncated to {truncation.offset}{followed}{elected_text}"
     return Cause(TRUNCATED, text, (*lines, *elected_by))
+
+
+def _crash(history: FactHistory, lost_by: Epoch, offset_end: int, committed: Iterable[Fact]) -> Cause | None:
+    """Return how the leader itself lost the end of its log, if it did: in a crash, or with its disk.
+
+    Its log was loaded with the end at which it then led. By an earlier line of its own it had gone further, or the
+    broker was in the ISR directly before, so that it had all that was committed. It cut nothing in between.
+    """
+    start = lost_by.start
+    if start is None or start[1].broker_id is None:
+        return None
+    leader, led = start[1].broker_id, start[1]
+    loads = [line for line in history.facts[a.LOADED] if line.broker_id == leader and line.offset is not None]
+    load = max((line for line in loads if written_before(line, led)), key=_time_us, default=None)
+    if load is None or load.offset != start[0]:
+        return None
+    own = (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE], *history.facts[a.LOADED], *committed)
+    earlier = [line for line in own if line.broker_id == leader and written_before(line, load)]
+    last = max(earlier, key=_reached, default=None)
+    cuts = [line for line in history.facts[a.TRUNCATION] if line.name == "log" and line.broker_id == leader]
+    followed = [cut for cut in cuts if cut.detail != CORRUPTION and (cut.offset or 0) <= start[0]]
+    if last is not None and _reached(last) > start[0]:
+        if any(written_before(last, cut) and written_before(cut, led) for cut in followed):
+            return None
+        if _reached(last) < offset_end and unclean_election(history, lost_by) is not None:
+            return None  # Beyond that the broker may never have had the records.
+        shown, how = (last,), f"before, it had reached {_reached(last)} at least"
+    elif not followed and (steps := [step for step in history.steps_to(lost_by.number) if leader in step[0].isr]):
+        shown, how = (steps[0][0].fact,), "as a replica in sync it had had all that was committed"
+    else:
+        return None
+    torn = tuple(
+        cut for cut in cuts if cut.detail == CORRUPTION and cut.offset == start[0] and written_before(cut, load)
+    )
+    text = (
+        f"Broker {leader}'s log ended at {start[0]} as it was loaded{', with a damaged end' if torn else ''}; {how}. "
+        f"{_HOW[start[0] == 0]}, not an election.{_survivors(history, lost_by, leader, start[0])}"
+    )
+    return Cause(EMPTIED if start[0] == 0 else CRASHED, text, (*shown, *torn[:1], load, led))
+
+
+_HOW: Final = {
+    False: "A crash took the end of its log before the disk had it (power or host)",
+    True: "Its disk was replaced or the folder of its log deleted",
+}
+
+
+def _survivors(history: FactHistory, lost_by: Epoch, leader: int, start: int) -> str:
+    """Return a sentence about other replicas that still had the records as they began to follow the leader."""
+    ends: dict[int, int] = {}
+    for line in history.facts[a.LEADERSHIP]:
+        follows = line.name == "follower_start" and line.leader_epoch == lost_by.number and line.broker_id != leader
+        if follows and line.broker_id is not None and (line.offset or 0) > start:
+            ends[line.broker_id] = max(line.offset or 0, ends.get(line.broker_id, 0))
+    if not ends:
+        return " No line shows another replica that still had these records."
+    named = ", ".join(f"broker {broker_id} up to {end}" for broker_id, end in sorted(ends.items()))
+    return f" Other replicas still had records beyond as they began to follow it: {named}."
+
+
+def _reached(line: Fact) -> int:
+    """Return up to which offset a line shows a replica's log; -1 if it does not."""
+    end = line.end_offset if line.kind == a.OPERATION else line.offset
+    return max(-1 if end is None else end, -1 if line.high_watermark is None else line.high_watermark)
 
 
 def _truncation(history: FactHistory, lost_by: Epoch, leader: int, offset_start: int, offset_end: int) -> Fact | None:

@@ -26,6 +26,7 @@ from pipelines.kafka.versions import rules_for
 from pipelines.rules.history import FactHistory
 from pipelines.rules.leader_epoch import CommittedState, Epoch
 from pipelines.rules.proofs.fetch_chain import written_before
+from pipelines.rules.proofs.loss_cause import CORRUPTION
 from pipelines.rules.proofs.own_lines import OWN_ROLES
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
@@ -148,7 +149,7 @@ class _Replica:
         self._cuts = self._of_this_broker(
             fact
             for fact in history.facts[a.TRUNCATION]
-            if fact.offset is not None and (fact.name == _LOG or _is_behind(fact))
+            if fact.offset is not None and (_is_cut(fact) or _is_behind(fact))
         )
         follows = (fact for fact in self._roles if fact.name == "follower_start")
         self._shown = self._of_this_broker(chain(history.facts[a.LOADED], follows))
@@ -429,6 +430,11 @@ def _is_before(line: Fact, led: Fact) -> bool:
 def _is_named(mark: CommitMark, lost_by: Epoch) -> bool:
     """The mark's line names the topic's id: with the log of another one no broker begins to follow (KIP-516)."""
     return mark.fact.topic_id is not None and lost_by.topic_ids == {mark.fact.topic_id}
+
+
+def _is_cut(fact: Fact) -> bool:
+    """Return True if a log was cut, and not as a damaged end was recovered: that follows no leader."""
+    return fact.name == _LOG and fact.detail != CORRUPTION
 
 
 def _is_behind(fact: Fact) -> bool:

@@ -159,3 +159,77 @@ def test_evidence_is_in_the_order_of_time_and_short() -> None:
     assert case.records == 500
     assert len(case.evidence) <= 20
     assert [ref.time_us for ref in case.evidence] == sorted(ref.time_us for ref in case.evidence)
+
+
+#: A rack without power (4.3): broker 1 had acknowledged up to 702. It comes back with 646, and leads on in epoch 0.
+POWER = [
+    leads(1, 1, 0, 0, topic_id="t"),
+    follows(2, 2, 0, offset=0, high_watermark=0, topic_id="t"),
+    acked(10, 1, 640, 650),
+    acked(11, 1, 650, 702),
+    fact(a.TRUNCATION, 30, 1, name="log", offset=646, detail="corruption"),
+    fact(a.LOADED, 30.1, 1, offset=646),
+    leads(35, 1, 0, 646, topic_id="t"),
+    fact(a.LOADED, 30.2, 2, offset=690),
+    follows(36, 2, 0, offset=690, high_watermark=640, topic_id="t"),
+    fact(a.TRUNCATION, 36.1, 2, name="log", offset=646),
+]
+
+
+def in_epoch_1(facts: list[Fact]) -> list[Fact]:
+    """Return facts with an election between: the leader that comes back leads in epoch 1."""
+    return [
+        line._replace(leader_epoch=1) if line.leader_epoch == 0 and line.time_us >= 35_000_000 else line
+        for line in facts
+    ]
+
+
+def test_a_crash_takes_what_no_disk_had() -> None:
+    for facts in (POWER, in_epoch_1(POWER)):
+        (case,) = cases(RULE, facts)
+        assert (case.severity, case.offset_start, case.offset_end, case.cause) == (VIOLATION, 646, 702, "crash")
+        assert (
+            "Broker 1's log ended at 646 as it was loaded, with a damaged end; before, it had reached" in case.message
+        )
+        assert "(power or host), not an election" in case.message
+        assert "broker 2 up to 690" in case.message
+
+
+def test_a_replica_in_sync_whose_own_lines_before_are_gone_lost_its_end_in_a_crash() -> None:
+    """Broker 1 acknowledged; broker 2, in sync, comes back with a shorter log and leads."""
+    before = [decided(3, 0, 0, 1, (1, 2), topic_id="t"), leads(1, 1, 0, 0, topic_id="t"), acked(11, 1, 650, 702)]
+    after = [fact(a.LOADED, 30, 2, offset=646), decided(34, 1, 1, 2, (2,), topic_id="t")]
+    facts = [*before, *after, leads(35, 2, 1, 646, topic_id="t"), follows(50, 1, 1, offset=702, topic_id="t")]
+    (case,) = cases(RULE, facts)
+    assert (case.severity, case.cause) == (VIOLATION, "crash")
+    assert "broker 1 up to 702" in case.message
+    # From outside the ISR it may never have had them.
+    outside = [line._replace(isr=(1,)) if line.partition_epoch == 0 else line for line in facts]
+    assert [one.cause for one in cases(RULE, outside)] == ["unclean_election"]
+    # It cut its log as a follower (KIP-101).
+    cut = fact(a.TRUNCATION, 25, 2, name="log", offset=646)
+    assert "crash" not in {one.cause for one in cases(RULE, [*facts, cut])}
+
+
+def test_a_log_that_comes_back_empty_is_no_crash() -> None:
+    empty = [line._replace(offset=0) if line.offset == 646 and line.broker_id == 1 else line for line in POWER]
+    (case,) = cases(RULE, [line for line in empty if line.detail != "corruption"])
+    assert (case.offset_start, case.cause) == (0, "disk")
+
+
+def test_without_an_id_a_second_start_may_be_of_a_new_topic() -> None:
+    bare = [line._replace(topic_id=None) for line in POWER]
+    assert [case.severity for case in cases(RULE, bare)] == [OPEN]
+    assert [case.severity for case in cases(RULE, bare, settings(deletable=False))] == [VIOLATION]
+
+
+def test_a_restart_that_kept_all_loses_nothing() -> None:
+    kept = [line._replace(offset=702) if line.offset == 646 else line for line in POWER]
+    assert cases(RULE, [line for line in kept if line.kind != a.TRUNCATION]) == []
+
+
+def test_deleting_lines_of_a_crash_makes_no_other_range() -> None:
+    for facts in (POWER, in_epoch_1(POWER)):
+        for gone in combinations(range(len(facts)), 2):
+            for case in cases(RULE, [line for at, line in enumerate(facts) if at not in gone]):
+                assert case.severity == OPEN or (case.offset_start, case.offset_end) in ((646, 702), (646, 650)), gone

@@ -70,6 +70,10 @@ def test_deleting_any_lines_makes_no_other_loss() -> None:
                 assert (start, end) in ((115, 333), (115, 341)) or severity == OPEN, gone
 
 
+def test_recovery_of_a_damaged_end_is_no_cut_of_a_follower() -> None:
+    assert told([*UNCLEAN[:-1], cut(43, 1, 115, detail="corruption")]) == told(UNCLEAN[:-1])
+
+
 def test_without_the_cut_the_mark_may_be_of_the_later_epoch() -> None:
     assert told(UNCLEAN[:-1]) == [(OPEN, 115, 341)]
 

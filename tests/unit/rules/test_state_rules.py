@@ -336,6 +336,15 @@ def test_what_only_the_leader_had_acknowledged_is_cut_off() -> None:
     assert (case.leader_epoch, case.brokers, case.cause) == (0, (1, 2), "acks_1")
 
 
+def test_what_was_below_the_high_watermark_was_committed_and_is_no_legal_loss() -> None:
+    told = {"leader_epoch": 0, "high_watermark": 103, "offset": 103, "replica_id": 3, "error_code": 0}
+    fetch = fact(a.FETCH, 39, 1, connection="c", correlation_id=1, topic_id="t", **told)
+    (case,) = cases(BY_ID["acked-by-leader-only-lost"], [*LEADER_ONLY, fetch])
+    assert (case.offset_start, case.records) == (103, 2)
+    (lost,) = cases(BY_ID["committed-data-lost"], [*LEADER_ONLY, fetch])
+    assert (lost.severity, lost.offset_start, lost.offset_end) == (VIOLATION, 100, 103)
+
+
 def test_in_which_of_its_own_epochs_it_was_acknowledged_need_not_be_known() -> None:
     """zk23-faults, clicks-3: the controller gave the paused leader another epoch, which it never logged."""
     paused = [leads(1, 1, 4, 0, topic_id="t"), decided(25, 5, 7, 1, (1,), topic_id="t"), *LEADER_ONLY[1:]]
