@@ -23,6 +23,7 @@ from pipelines.base.errors import ConfigError, EnvironmentProblem, InputError
 from pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
 from pipelines.base.java import find_java, java_problem, java_release, java_remedy
 from pipelines.spark import worker_daemon
+from pipelines.spark.import_path import shadows, worker_environment
 from pipelines.spark.session_settings import DRIVER_MEMORY
 from pipelines.storage.connectors import connector_jars
 from pipelines.storage.place import Place, Uri
@@ -140,16 +141,24 @@ def _jars() -> list[CheckResult]:
 
 
 def _worker_python() -> list[CheckResult]:
-    """Workers of a local session run this very Python; ask it for what they import."""
+    """Import what workers of a local session import, as they do, and name modules that hide others."""
+    found = _import_as_worker()
+    remedy = None if found.remedy is None else "rename it, or take its folder out of PYTHONPATH"
+    hiding = [f"{shadow.name} is {shadow.module}, which hides {shadow.hidden}" for shadow in shadows(sys.path)]
+    return [found, *(CheckResult("import", state, remedy) for state in hiding)]
+
+
+def _import_as_worker() -> CheckResult:
     command = [sys.executable, "-c", f"import orjson, pandas, pyarrow, pyspark, {worker_daemon.__name__}"]
+    environment = {**os.environ, **worker_environment(os.environ, sys.path)}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
     except (OSError, subprocess.SubprocessError) as error:
-        return [CheckResult("workers' python", f"{sys.executable} does not run: {error}", SETUP)]
+        return CheckResult("workers' python", f"{sys.executable} does not run: {error}", SETUP)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no message"]
-        return [CheckResult("workers' python", f"{sys.executable}: {lines[-1]}", SETUP)]
-    return [CheckResult("workers' python", sys.executable)]
+        return CheckResult("workers' python", f"{sys.executable}: {lines[-1]}", SETUP)
+    return CheckResult("workers' python", sys.executable)
 
 
 def _lake(lake: Place) -> list[CheckResult]:

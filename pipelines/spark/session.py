@@ -26,6 +26,7 @@ from pipelines.base.java import java_problem, java_remedy, use_java
 from pipelines.base.limits import tight
 from pipelines.base.resources import conf_file
 from pipelines.spark.class_archive import archive_options
+from pipelines.spark.import_path import worker_environment
 from pipelines.spark.jvm_stderr import filtered_stderr
 from pipelines.spark.session_settings import (
     DELTA_EXTENSION,
@@ -144,6 +145,7 @@ def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> 
     if local_cores(session.master) is not None:
         # Binding to the loopback address saves looking up the machine's name, which can take seconds off line.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.update(worker_environment(os.environ, sys.path))
     if hadoop := hadoop_conf_dir(place):
         os.environ["HADOOP_CONF_DIR"] = hadoop
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))

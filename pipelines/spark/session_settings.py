@@ -19,6 +19,7 @@ from pathlib import Path
 import javaproperties
 
 from pipelines.base.config import SessionConfig
+from pipelines.spark.import_path import SAFE_PATH
 
 #: Heap of the driver where nobody says another: in one process it is all of Spark.
 DRIVER_MEMORY = "2g"
@@ -64,6 +65,8 @@ _IN_PROCESS = {
     # printed anew: 131 jobs of an audit of 34 queries, against 46.
     "spark.sql.adaptive.enabled": "false",
     "spark.python.daemon.module": f"{__package__}.worker_daemon",
+    # Workers run in the user's folder, where a file may have the name of a module.
+    **{f"spark.executorEnv.{name}": value for name, value in SAFE_PATH.items()},
 }
 #: A query of the replay reads a dozen tables. As many tasks of each as there are cores would mostly unpack what they
 #: are to do: an audit of the slice takes a fifth less time so.

@@ -25,6 +25,7 @@ OF_THIS_MACHINE = {
     "pipelines/storage/machine_faults.py": "which disk is full",
     "pipelines/storage/unmade.py": "folders, which stores have none of",
     "pipelines/spark/session.py": "scratch folders, jars",
+    "pipelines/spark/import_path.py": "folders that modules are imported from",
     "pipelines/spark/session_settings.py": "settings of Spark's installation",
     "pipelines/base/java.py": "where Java is",
     "pipelines/base/plain.py": "the width of the terminal",
