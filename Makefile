@@ -182,7 +182,7 @@ $(EXECUTORS)/packages: requirements.lock Makefile
 dist/highwater-executors.tar.gz: $(EXECUTORS)/packages pyproject.toml hatch_build.py $(shell find conf jobs pipelines schemas -type f -not -path '*/__pycache__/*')
 	rm -f $(EXECUTORS)/*.whl && mkdir -p $(@D)
 	HIGHWATER_LAYOUT=checkout $(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(EXECUTORS) .
-	$(ENVIRONMENT)/bin/python -m pip install --quiet --no-deps --force-reinstall $(EXECUTORS)/highwater-*.whl
+	$(ENVIRONMENT)/bin/python -m pip install --quiet --no-deps --force-reinstall $(EXECUTORS)/highwater_kafka-*.whl
 	tar --create --use-compress-program 'gzip -1' --file $@.partial --directory $(ENVIRONMENT) .
 	mv $@.partial $@
 

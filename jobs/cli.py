@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,17 +23,11 @@ from jobs.streams import leave_stdout, open_closed
 from pipelines.base.config import Config, load_config
 from pipelines.base.console import RichConsole
 from pipelines.base.errors import HighwaterError, InputError
+from pipelines.base.fingerprint import code_version
 from pipelines.storage.place import Place, Uri, place_of
 from pipelines.storage.store import store_of
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
-
-
-def _version() -> str:
-    try:
-        return version("highwater")
-    except PackageNotFoundError:
-        return "unknown (not installed)"
 
 
 def _days(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
@@ -44,7 +37,7 @@ def _days(context: click.Context, option: click.Parameter, text: str | None) -> 
 
 
 @click.group(cls=Highwater, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(_version(), message="highwater %(version)s")
+@click.version_option(code_version(), message="highwater %(version)s")
 def highwater() -> None:
     """Audit how Apache Kafka replicated, from the logs of its brokers.
 

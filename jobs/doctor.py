@@ -20,6 +20,7 @@ from jobs.fetch_jars import DELTA, S3, fetch
 from pipelines.base.config import Config, load_config
 from pipelines.base.console import Console
 from pipelines.base.errors import ConfigError, EnvironmentProblem, InputError
+from pipelines.base.fingerprint import DISTRIBUTION
 from pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
 from pipelines.base.java import find_java, java_problem, java_release, java_remedy
 from pipelines.spark import worker_daemon
@@ -30,7 +31,7 @@ from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 from pipelines.upkeep.upgrade import planned
 
-SETUP = "install highwater again (`pipx install`, `uv tool install`; in a checkout `make setup`)"
+SETUP = f"install {DISTRIBUTION} again (`pipx install`, `uv tool install`; in a checkout `make setup`)"
 
 #: Distributions that a run needs, and the start of the versions that were tried.
 PACKAGES = {

@@ -16,6 +16,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
+#: Name on PyPI, where `highwater` is another project.
+DISTRIBUTION: Final = "highwater-kafka"
 #: Components of a replay's fingerprint, in its order, by the names that the ledger has them by.
 REPLAY, GRAMMAR, SETTINGS, RULES = "replay", "grammar", "settings", "rules"
 _COMPONENTS: Final = (REPLAY, GRAMMAR, SETTINGS)
@@ -30,9 +32,9 @@ _CODE: Final = (".py", ".toml")
 
 
 def code_version() -> str:
-    """Version of the installed distribution."""
+    """Return the version of the installed distribution. "unknown" if it is not installed."""
     try:
-        return version("highwater")
+        return version(DISTRIBUTION)
     except PackageNotFoundError:
         return "unknown"
 

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from pipelines.base import fingerprint
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_evidence import Gap, IsrEvidence
 from pipelines.replay.partition_fold import PartitionFold
@@ -53,6 +54,25 @@ def test_the_changelog_is_cut_at_the_version_that_is_built() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[:2] == ["Unreleased", version]
+
+
+def test_the_name_of_the_distribution_is_the_same_everywhere() -> None:
+    """Documents and scripts may install no other project of a similar name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == fingerprint.DISTRIBUTION
+    assert project["scripts"].keys() == {BUILD.PACKAGE}
+    files = [path for name in ("*", "docs/*", "airflow_dags/*", ".github/**/*") for path in ROOT.glob(name)]
+    command = re.compile(r"\b(?:pip|pipx|uvx?|tool|python -m pip) (?:wheel|install|run|download)\b[^\n`#]*")
+    for path in files:
+        if path.suffix in {".md", ".yaml", ".yml", ".py", ".ipynb", ""} and path.is_file():
+            for line in command.findall(path.read_text(encoding="utf-8")):
+                named = re.findall(r"(?<![\w/.-])highwater(?![/.])[\w-]*", line)
+                assert {name.replace("_", "-").split("-0")[0].rstrip("-") for name in named} <= {project["name"]}, line
+
+
+def test_the_version_of_what_is_not_installed_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fingerprint, "DISTRIBUTION", "no-such-distribution")
+    assert fingerprint.code_version() == "unknown"
 
 
 def test_only_imports_change() -> None:
