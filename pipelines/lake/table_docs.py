@@ -63,7 +63,8 @@ import duckdb
 from deltalake import DeltaTable
 
 con = duckdb.connect()
-for table in Path("highwater-lake").glob("*/*"):
+for log in Path("highwater-lake").glob("*/*/_delta_log"):
+    table = log.parent
     con.register(f"{table.parent.name}_{table.name}", DeltaTable(table).to_pyarrow_dataset())
 con.execute(subprocess.check_output(["highwater", "sql", "--duckdb-views", "--registered"], text=True))
 con.sql("select * from lost_ranges").show()

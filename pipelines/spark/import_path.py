@@ -23,7 +23,7 @@ def worker_environment(environment: Mapping[str, str], path: Sequence[str]) -> d
         environment: of the driver.
         path: ``sys.path`` of the driver. `python -m highwater` in a checkout has the package only in its first entry.
     """
-    root = Path(__file__).resolve().parents[__name__.count(".")]
+    root = Path(__file__).parents[__name__.count(".")].resolve()
     first, *others = (Path(entry).resolve() for entry in path)
     if sys.flags.safe_path or root != first or root in others:
         return dict(SAFE_PATH)
