@@ -179,6 +179,7 @@ AVAILABILITY = TableSpec(
         column("min_insync_replicas", INT, "min.insync.replicas as the leader's log told it then"),
         required("states_missing", INT, "Partition epochs within it that no line shows: it may have been interrupted"),
         column("produces_refused", LONG, "acks=all produces refused for it meanwhile, to the second; null if offline"),
+        column("previous_leader", INT, "Leader before a window without leader; null where no line shows it"),
     ),
     feeds_changes=True,
     keys=("cluster_id", "topic", "partition", "sequence"),
@@ -186,4 +187,37 @@ AVAILABILITY = TableSpec(
     dated_by=("ended_time",),
 )
 
-TABLES = (CONTROLLER_TRANSITIONS, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY)
+ISR_ABSENCES = TableSpec(
+    layer="gold",
+    name="isr_absences",
+    comment="One row per replica and window in which it was outside the committed in-sync set: proposals that were "
+    "refused or not answered are left out, and so are replicas that a reassignment removed. Times are on the clock of "
+    "the broker named beside them.",
+    columns=(
+        *(c.CLUSTER, c.TOPIC, c.PARTITION),
+        required("sequence", INT, "Number of the row among those of this partition, from 0"),
+        required("replica_id", INT, "Replica that was outside"),
+        required("leader", INT, "Leader of the first state without the replica; -1 for none"),
+        required("made_by", STRING, "leader: it took the replica out; controller: it fenced or replaced the replica"),
+        required("isr", INTS, "In-sync replicas of the first state without the replica, ascending"),
+        required("left_time", TIMESTAMP, "First line, or record, of that state: the commit"),
+        required("left_clock", INT, "Broker whose line that is"),
+        column("back_time", TIMESTAMP, "The same of the state that ended it; null: it lasts until the logs end"),
+        column("back_clock", INT, "Broker whose line that is; null where the topic was deleted"),
+        column(
+            "ended",
+            STRING,
+            "joined: in the in-sync set again; elected: leader again; removed: a reassignment removed the replica; "
+            "deleted: the topic was deleted; null: it lasts until the logs end",
+        ),
+    ),
+    feeds_changes=True,
+    keys=("cluster_id", "topic", "partition", "sequence"),
+    checks={
+        "made_by_known": "made_by IN ('leader', 'controller')",
+        "ended_known": "ended IS NULL OR ended IN ('joined', 'elected', 'removed', 'deleted')",
+    },
+    dated_by=("back_time",),
+)
+
+TABLES = (CONTROLLER_TRANSITIONS, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY, ISR_ABSENCES)

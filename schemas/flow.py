@@ -257,7 +257,7 @@ CONTROLLERS = FlowStep(
     "gold.delayed_operations",
     by="cluster_id key_topic key_partition",
     gives="gold.controller_transitions gold.failovers gold.controller_procedures gold.availability "
-    "controllers.procedures rules.cases rules.results",
+    "gold.isr_absences controllers.procedures rules.cases rules.results",
 )
 RULES = FlowStep(
     *("replay", "rules", "Every rule over the facts of a partition, in their order."),
@@ -308,7 +308,7 @@ INCIDENTS = FlowStep(
     worker="incidents.story.incidents_of",
     reads="bronze.log_files bronze.log_lines silver.broker_lifecycle silver.controller_events silver.broker_configs "
     "silver.leader_and_isr silver.produce_requests silver.topics gold.delayed_operations gold.request_phases "
-    "gold.isr_timeline gold.share_operations gold.availability gold.failovers gold.violations gold.evidence",
+    "gold.isr_absences gold.share_operations gold.availability gold.failovers gold.violations gold.evidence",
     gives="gold.incidents gold.incident_lines",
 )
 LEDGER = FlowStep(

@@ -54,6 +54,7 @@ class Unavailability(NamedTuple):
     min_insync_replicas: int | None = None
     states_missing: int = 0  #: partition epochs within it that no line shows
     produces_refused: int | None = None
+    previous_leader: int | None = None  #: leader before a window without leader; None if no line shows it
 
 
 def _kind(state: PartitionEpoch, before: str | None, min_isr: int | None) -> str | None:
@@ -74,7 +75,7 @@ def _of_incarnation(states: Iterable[PartitionEpoch], min_isr_of: MinIsrOf) -> l
     for shown in states:
         state = shown if before is None else shown.after(before)
         told_by = state.leader if state.leader is not None and state.leader >= 0 else state.clock
-        min_isr = min_isr_of(told_by, state.time_us, state.replicas)
+        min_isr = min_isr_of(told_by, state.time_us, None if state.replicas is None else len(state.replicas))
         kind = _kind(state, None if current is None else current.state, min_isr)
         if current is not None and before is not None:
             missing = state.partition_epoch - before.partition_epoch - 1
@@ -84,7 +85,10 @@ def _of_incarnation(states: Iterable[PartitionEpoch], min_isr_of: MinIsrOf) -> l
                 current = None
         if current is None and kind is not None:
             began = state.time_us, state.clock
-            current = Unavailability(kind, *began, None, None, state.leader_epoch, state.isr, min_isr)
+            current = Unavailability(
+                *(kind, *began, None, None, state.leader_epoch, state.isr, min_isr),
+                previous_leader=before.leader if kind == WITHOUT_LEADER and before is not None else None,
+            )
         before = state
     return windows if current is None else [*windows, current]
 
@@ -152,6 +156,7 @@ def _joined(windows: Iterable[Unavailability]) -> list[Unavailability]:
             isr=window.isr if last.isr is None else last.isr,
             min_insync_replicas=window.min_insync_replicas if last.isr is None else last.min_insync_replicas,
             states_missing=last.states_missing + window.states_missing,
+            previous_leader=window.previous_leader if last.previous_leader is None else last.previous_leader,
         )
     return joined
 

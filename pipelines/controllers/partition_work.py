@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from pipelines.base.instants import TICK_US
@@ -15,6 +16,7 @@ from pipelines.controllers.availability import Unavailability, availability
 from pipelines.controllers.broker_registration import registrations, replay_registrations
 from pipelines.controllers.cluster_facts import ClusterFacts
 from pipelines.controllers.failover import FailoverRow, failovers
+from pipelines.controllers.isr_absences import IsrAbsence, isr_absences, unseen_commits
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
 from pipelines.controllers.rows import (
     ANSWERED,
@@ -34,6 +36,7 @@ from pipelines.controllers.state_replay import replay_states
 from pipelines.controllers.transitions import Transition
 from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
 from pipelines.controllers.zk_partition import decided_twice, two_controllers
+from pipelines.kafka.context import value_at
 from pipelines.kafka.controller_rows import (
     FAILOVER_NOT_COMPLETED,
     ILLEGAL_STATE_TRANSITION,
@@ -42,7 +45,9 @@ from pipelines.kafka.controller_rows import (
     StateRow,
 )
 from pipelines.kafka.partition_history import history_of
+from pipelines.kafka.versions import rules_for
 from pipelines.replay.coarse import is_coarse
+from pipelines.replay.isr_evidence import commits_isr_unseen
 from pipelines.rules.cases import case_row
 from pipelines.rules.rule import Case
 from pipelines.rules.worker import CASES
@@ -89,6 +94,10 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     changes = once(rows[ISR_CHANGE])
     kraft = facts.kraft.get(cluster_id, False)
     history = history_of(states, leadership, records, changes, kraft)
+    commits = unseen_commits(history, changes, partial(_commits_unseen, facts, cluster_id))
+    if commits:
+        history = history_of(states, leadership, records, changes, kraft, unseen=commits)
+    deleted_us = [row.time_us for row in events if row.event == "topic_deleted"]
     handovers = failovers(history, states, events, _serving(answered))
     chain = [_plausible(handover) for handover in handovers]
     windows = availability(
@@ -97,14 +106,16 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
         states,
         lambda broker_id, time_us, count: facts.contexts.min_isr(cluster_id, topic, broker_id, time_us, count),
         kraft=kraft,
-        deleted_us=[row.time_us for row in events if row.event == "topic_deleted"],
+        deleted_us=deleted_us,
         refused=_refused(answered),
     )
+    absences = isr_absences(history, leadership, changes, commits, deleted_us)
     place = _place(key)
     tables = {
         c.CONTROLLER_TRANSITIONS.name: transition_rows(key, transitions),
         c.FAILOVERS.name: [place | _failover(at, failover) for at, failover in enumerate(chain)],
         c.AVAILABILITY.name: [place | _window(at, window) for at, window in enumerate(windows)],
+        c.ISR_ABSENCES.name: [place | _timed(at, absence) for at, absence in enumerate(absences)],
         CASES: case_rows(cases, key),
     }
     failures = sum(failover.reason in _FAILURES for failover in chain)
@@ -252,9 +263,17 @@ def _failover(sequence: int, failover: FailoverRow) -> dict[str, Any]:
     return values | {f"{name}_ms": None if us is None else us / 1000 for name, us in failover.spans_us().items()}
 
 
+def _commits_unseen(facts: ClusterFacts, cluster_id: str, broker_id: int, time_us: int) -> bool:
+    version = value_at(facts.contexts.eras.get((cluster_id, broker_id), ()), time_us)
+    return version is not None and commits_isr_unseen(rules_for(version).version)
+
+
+def _timed(sequence: int, row: Unavailability | IsrAbsence) -> dict[str, Any]:
+    return {"sequence": sequence} | {name.removesuffix("_us"): value for name, value in row._asdict().items()}
+
+
 def _window(sequence: int, window: Unavailability) -> dict[str, Any]:
-    values: dict[str, Any] = {"sequence": sequence}
-    values |= {name.removesuffix("_us"): value for name, value in window._asdict().items()}
+    values = _timed(sequence, window)
     ended = window.ended_time_us
     values["duration_ms"] = None if ended is None else (ended - window.started_time_us) / 1000
     return values

@@ -24,12 +24,14 @@ from pipelines.kafka.controller_rows import (
     ASKED,
     COMMITTED,
     NOWHERE,
+    SHRINK_ASKED,
     EventRow,
     LeadershipRow,
     LineRef,
     RecordRow,
     StateRow,
 )
+from pipelines.kafka.controller_rows import REFUSED as REFUSED_CHANGE
 from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
 from schemas.fields import Int, Long, spark_types
 from schemas.topics import METADATA_TOPIC
@@ -94,8 +96,8 @@ _SCHEMA: Final = arrow_schema(SHAPE)
 #: Values of a row behind its instant, broker and place, out of those of `ROW_TYPES`.
 _REST: Final = {kind: itemgetter(*map(list(ROW_TYPES).index, row._fields[3:])) for kind, row in KINDS.items()}
 
-#: Roles of rows of `silver.isr_changes`: up to 2.3 no line tells what came of what a leader asked for.
-CHANGES: Final = {"committed": COMMITTED, "expand": ASKED}
+#: Roles of rows of `silver.isr_changes`: up to 2.3 no line shows what came of what a leader asked for.
+CHANGES: Final = {"committed": COMMITTED, "expand": ASKED, "shrink": SHRINK_ASKED, "refused": REFUSED_CHANGE}
 #: Events of `silver.broker_lifecycle` that procedures are made of.
 TURNS: Final = ("registered", "unfenced", "shutting_down", "shut_down")
 #: Errors of a produce for want of in-sync replicas: before its append, and after.

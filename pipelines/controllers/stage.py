@@ -86,7 +86,7 @@ def _procedures(
 def _readings(premises: Premises) -> list[Reading]:
     """What makes the rows of all groups."""
     here = pc.field("broker_id").is_valid()
-    changes = pc.field("change").isin(list(r.CHANGES)) & pc.field("isr").is_valid()
+    changes = pc.field("change").isin(list(r.CHANGES))
     active, snapshots = active_controllers(premises), premises.snapshots
     about_partitions = pc.field("applied") & (pc.field("source") == "log") & pc.field("record").isin(_PARTITION_RECORDS)
     whole = reduce(and_, (pc.field(name).is_valid() for name in _WHOLE))

@@ -30,9 +30,7 @@ class Facts:
     controller_events: Rows = ()  #: rows of `silver.controller_events` but those of single topics and partitions
     availability: Rows = ()  #: rows of `gold.availability`
     failovers: Rows = ()  #: rows of `gold.failovers`
-    #: `gold.isr_timeline` without what was not observed: cluster_id, topic, partition, broker_id (the leader),
-    #: replica_id, change, change_time, made_by, class, class_reason, isr_after
-    isr_changes: Rows = ()
+    absences: Rows = ()  #: rows of `gold.isr_absences`
     findings: Rows = ()  #: rows of `gold.violations`
     finding_places: Rows = ()  #: finding_id, file_id, byte_offset of `gold.evidence`
     configs: Rows = ()  #: last value of each key per broker: cluster_id, broker_id, key, value
@@ -148,8 +146,8 @@ class Facts:
     def replicas(self) -> dict[tuple[str, str], frozenset[int]]:
         """Brokers that lines show as in-sync replicas of a partition at some time, by cluster and its name."""
         replicas: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for row in self.isr_changes:
-            replicas[row["cluster_id"], partition_name(row)] |= {row["replica_id"], *(row["isr_after"] or ())}
+        for row in self.absences:
+            replicas[row["cluster_id"], partition_name(row)] |= {row["replica_id"], *row["isr"]}
         for row in self.failovers:
             replicas[row["cluster_id"], partition_name(row)] |= {row["old_leader"], *(row["isr_before"] or ())}
         return {partition: frozenset(ids) for partition, ids in replicas.items()}

@@ -25,10 +25,9 @@ from pipelines.lake.lines import Line, Place, lines_at
 from pipelines.lake.reader import LakeReader
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
-from schemas.controllers import AVAILABILITY, FAILOVERS
+from schemas.controllers import AVAILABILITY, FAILOVERS, ISR_ABSENCES
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.incidents import INCIDENT_LINES, INCIDENTS
-from schemas.isr import ISR_TIMELINE
 from schemas.shares import SHARE_OPERATIONS
 from schemas.table import TableSpec
 
@@ -42,10 +41,6 @@ _LOCKS_GAP_S = 60
 _DIGITS = 3
 _OF_FILES = ("cluster_id", "broker_id", "kind", "path", "kafka_version", "first_time", "last_time")
 _OF_LINES = ("time", "cluster_id", "broker_id", "file_id", "byte_offset")
-_OF_CHANGES = (
-    *("cluster_id", "topic", "partition", "broker_id", "leader_epoch", "replica_id", "change", "change_time"),
-    *("made_by", "class", "class_reason", "isr_after"),
-)
 #: Fields of an incident that are columns.
 _ALIKE = ("cluster_id", "incident_id", "kind", "severity", "sentence", "advice", "caused_by")
 _ASKED = (
@@ -105,7 +100,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         controller_events=as_they_happened(controllers, lifecycle),
         availability=rows(AVAILABILITY, *AVAILABILITY.column_names, by="started_time"),
         failovers=rows(FAILOVERS, *FAILOVERS.column_names, by="detected_time"),
-        isr_changes=rows(ISR_TIMELINE, *_OF_CHANGES, where=pc.field("class") != "not_observed", by="change_time"),
+        absences=rows(ISR_ABSENCES, *ISR_ABSENCES.column_names, by="left_time"),
         findings=rows(VIOLATIONS, *VIOLATIONS.column_names),
         finding_places=small_rows(lake, EVIDENCE, "finding_id", "file_id", "byte_offset", where=_has_place()),
         configs=list({(row["cluster_id"], row["broker_id"], row["key"]): row for row in configs}.values()),

@@ -62,9 +62,12 @@ class StateRow(NamedTuple):
     partition_epoch: Int | None = None
 
 
-#: Roles of rows of `silver.isr_changes`: the leader committed an ISR, or asked for a larger one.
+#: Roles of rows of `silver.isr_changes`: the leader committed an ISR, asked for a larger or a smaller one, or was
+#: refused.
 COMMITTED: Final = "isr"
 ASKED: Final = "isr_asked"
+SHRINK_ASKED: Final = "isr_shrink_asked"
+REFUSED: Final = "isr_refused"
 
 
 class LeadershipRow(NamedTuple):
@@ -88,6 +91,7 @@ class LeadershipRow(NamedTuple):
     controller_epoch: Int | None = None
     previous_leader: Int | None = None
     start_offset: Long | None = None  #: of the epoch, as who starts it says
+    previous_isr: tuple[Int, ...] | None = None  #: in-sync replicas that a proposal of the leader changes
 
 
 class EventRow(NamedTuple):

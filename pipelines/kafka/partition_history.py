@@ -17,12 +17,14 @@ from typing import Final, NamedTuple
 
 from pipelines.base.instants import NEVER_US
 from pipelines.kafka.controller_rows import (
+    ASKED,
     COMMITTED,
     LEADER_DURING_DELETE,
     NON_EXISTENT,
     NOWHERE,
     OFFLINE,
     ONLINE,
+    SHRINK_ASKED,
     EventRow,
     LeadershipRow,
     LineRef,
@@ -103,7 +105,10 @@ class PartitionEpoch:
     leader: int | None = None
     leader_epoch: int | None = None
     isr: tuple[int, ...] | None = None
-    replicas: int | None = None  #: how many are assigned
+    replicas: tuple[int, ...] | None = None  #: assigned replicas
+    removing: tuple[int, ...] | None = None  #: replicas that a reassignment removes
+    by_leader: bool = False  #: the leader's own line shows that it committed the ISR
+    led_before: int | None = None  #: previous leader, by the line of the leader that starts
 
     def take(self, row: PartitionRow) -> None:
         """Add what another line shows of the same state; a record tells its time best, then the first line."""
@@ -113,8 +118,13 @@ class PartitionEpoch:
         self.leader = row.leader if self.leader is None else self.leader
         self.leader_epoch = row.leader_epoch if self.leader_epoch is None else self.leader_epoch
         self.isr = row.isr if self.isr is None else self.isr
-        if not isinstance(row, StateRow) and row.replicas:
-            self.replicas = len(row.replicas)
+        if isinstance(row, StateRow):
+            return
+        self.replicas = row.replicas or self.replicas
+        self.removing = row.removing_replicas if self.removing is None else self.removing
+        if isinstance(row, LeadershipRow):
+            self.by_leader |= row.role in (COMMITTED, ASKED, SHRINK_ASKED)
+            self.led_before = row.previous_leader if row.role == "leader_start" else self.led_before
 
     def after(self, before: PartitionEpoch) -> PartitionEpoch:
         """It with what it does not tell of leader and replicas as it was before."""
@@ -277,6 +287,7 @@ def history_of(
     records: Sequence[RecordRow] = (),
     changes: Sequence[LeadershipRow] = (),
     kraft: bool = False,
+    unseen: Sequence[LeadershipRow] = (),
 ) -> PartitionHistory:
     """The history of one partition.
 
@@ -286,6 +297,7 @@ def history_of(
         records: metadata records, of one node's copy.
         changes: `silver.isr_changes`: under ZooKeeper leaders change ISRs without the controller.
         kraft: whether its controllers are of KRaft.
+        unseen: proposals that were committed without a line, with their partition epochs; they are states only.
     """
     created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
     lives = topic_lives(((row.role, row) for row in rows), records, created_us)
@@ -300,10 +312,11 @@ def history_of(
     for state in sorted((row for row in states if row.leader_epoch is None), key=lambda row: (row.time_us, row.ref)):
         builder.state(state)
     for row in sorted(changes, key=lambda row: (row.time_us, row.ref)):
-        builder.changed(row)
+        if row.role in (COMMITTED, ASKED):
+            builder.changed(row)
     epochs = tuple(builder.by_epoch[key] for key in sorted(builder.by_epoch))
     committed = [row for row in changes if row.role == COMMITTED]
-    return PartitionHistory(lives, epochs, _states([*rows, *committed, *states, *records], lives, kraft))
+    return PartitionHistory(lives, epochs, _states([*rows, *committed, *unseen, *states, *records], lives, kraft))
 
 
 def _states(rows: Iterable[PartitionRow], lives: TopicLives, kraft: bool) -> Mapping[int, list[PartitionEpoch]]:

@@ -32,10 +32,10 @@ def _life(second: float, broker_id: int, event: str, detail: str | None = None) 
     return {"time": second, "broker_id": broker_id, "event": event, "kafka_version": None, "detail": detail}
 
 
-def _isr(second: float, replica_id: int, change: str, partition: int = 0) -> dict[str, Any]:
-    of = {"topic": "ledger", "partition": partition, "broker_id": 1, "replica_id": replica_id, "made_by": "leader"}
-    isr = [1] if change == "shrink" else [1, replica_id]
-    return of | {"change": change, "change_time": second, "isr_after": isr}
+def _absence(left: float, back: float | None, replica_id: int = 2, leader: int = 1) -> dict[str, Any]:
+    of = {"topic": "ledger", "partition": 0, "leader": leader, "replica_id": replica_id, "made_by": "leader"}
+    ended = None if back is None else "joined"
+    return of | {"left_time": left, "back_time": back, "ended": ended, "isr": [leader, 3]}
 
 
 def _finding(rule_id: str, message: str, severity: str = "violation") -> dict[str, Any]:
@@ -114,16 +114,12 @@ EXAMPLES: dict[str, Example] = {
     ),
     "isr_shrunk": Example(
         "Broker 2 was out of the ISR of partition ledger-0 (leader: broker 1) from 12:00:10 to 12:00:20 (10.0 s).",
-        rows={"isr_changes": [_isr(10, 2, "shrink"), _isr(20, 2, "expand")]},
+        rows={"absences": [_absence(10, 20)]},
     ),
     "isr_flapping": Example(
         "Broker 2 left the ISR of partition ledger-0 again and again from 12:00:00 to 12:03:00 (3 min): 4 times.",
         rows={
-            "isr_changes": [
-                _isr(second + late, 2, change)
-                for second in (0, 60, 120, 180)
-                for late, change in ((0, "shrink"), (9, "expand"))
-            ]
+            "absences": [_absence(second, second + 9) for second in (0, 60, 120, 180)],
         },
     ),
     "reassignment_unfinished": Example(
@@ -396,7 +392,7 @@ EXAMPLES: dict[str, Example] = {
         lines=[
             (10, 1, "WARN", "kafka.server.ReplicaFetcherThread", f"{_FETCHER}Partition ledger-0 marked as failed"),
         ],
-        rows={"isr_changes": [_isr(40, 1, "shrink") | {"broker_id": 2, "isr_after": [2, 3]}]},
+        rows={"absences": [_absence(40, None, replica_id=1, leader=2)]},
     ),
     "slow_replica": Example(
         "Broker 2 was slow to replicate from 12:00:10 to 12:00:20 (10.0 s): 200 acks=all produces of trades at brokers "

@@ -216,9 +216,9 @@ def partitions_not_fetched(facts: Facts) -> Iterable[LoggedIncident]:
 
 def _is_out(facts: Facts, row: Row, name: str) -> bool:
     """Whether a replica that is not fetched left the ISR in the time that this takes, and for good."""
-    changes = [
+    absences = [
         other
-        for other in facts.isr_changes
+        for other in facts.absences
         if other["cluster_id"] == row["cluster_id"]
         and other["replica_id"] == row["broker_id"]
         and partition_name(other) == name
@@ -230,9 +230,9 @@ def _is_out(facts: Facts, row: Row, name: str) -> bool:
         and other["elected_time"] > row["first_time"] - _LATE_US
         for other in facts.failovers
     )
-    if has_moved or not changes or changes[-1]["change"] != "shrink":
+    if has_moved or not absences or absences[-1]["back_time"] is not None:
         return False
-    out_us, leader = changes[-1]["change_time"], (row["cluster_id"], changes[-1]["broker_id"])
+    out_us, leader = absences[-1]["left_time"], (row["cluster_id"], absences[-1]["leader"])
     lag_ms = int(facts.config(leader, "replica.lag.time.max.ms") or _LAG_MS)
     # A leader looks at its followers every half of the lag; who stayed longer was fetched again.
     return out_us is None or bool(out_us <= row["last_time"] + 1500 * lag_ms + _LATE_US)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from pipelines.incidents.episodes import episodes, grouped
-from pipelines.incidents.facts import Facts, Node, partition_name
-from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, bug_of
+from pipelines.incidents.advice import is_open
+from pipelines.incidents.episodes import before_shutdown, episodes, grouped
+from pipelines.incidents.facts import Facts, Node, Row, partition_name
+from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.processes import shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
 
 #: Leaders take a replica out within this of each other for one reason, microseconds.
@@ -37,60 +36,35 @@ _REFUSED = Signature(
 )
 
 
-class Absence(NamedTuple):
-    """A replica out of the in-sync set of a partition; microseconds, `back_us` None: to the end of the logs."""
-
-    partition: str
-    left_us: int
-    back_us: int | None
-    leader: int
-
-
 @kind(
     meaning="A replica was taken out of in-sync sets, and came back or did not.",
     source="kafka.cluster.Partition.maybeShrinkIsr: replica.lag.time.max.ms; the controller when a broker is fenced",
     causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "slow_replica"),
 )
 def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
-    """Absences of each replica, those that begin together as one: partitions were one fault nearer to losing writes."""
-    ends = shutdown_times(facts)
-    for replica, absences in _absences(facts).items():
-        end_us = ends.get(replica[0])
-        running = [absence for absence in absences if end_us is None or absence.left_us < end_us]
-        for group in grouped(
-            sorted(running, key=lambda absence: absence.left_us),
-            lambda group, absence: absence.left_us - group[0].left_us <= _TOGETHER_US,
-        ):
+    """Yield absences of each replica, those that begin together as one."""
+    by_replica: dict[Node, list[Row]] = defaultdict(list)
+    for row in before_shutdown(facts, facts.absences, "left_time"):
+        by_replica[row["cluster_id"], row["replica_id"]].append(row)
+    for replica, rows in sorted(by_replica.items()):
+        for group in grouped(rows, lambda group, row: row["left_time"] - group[0]["left_time"] <= _TOGETHER_US):
             yield _shrunk(facts, replica, group)
 
 
-def _absences(facts: Facts) -> dict[Node, list[Absence]]:
-    out: dict[tuple[str, int, str], tuple[int, int]] = {}
-    absences: dict[Node, list[Absence]] = defaultdict(list)
-    for row in facts.isr_changes:
-        key = (row["cluster_id"], row["replica_id"], partition_name(row))
-        if row["change"] == "shrink":
-            out.setdefault(key, (row["change_time"], row["broker_id"]))
-        elif key in out:
-            left, leader = out.pop(key)
-            absences[key[:2]].append(Absence(key[2], left, row["change_time"], leader))
-    for (cluster_id, replica_id, partition), (left, leader) in out.items():
-        absences[cluster_id, replica_id].append(Absence(partition, left, None, leader))
-    return dict(sorted(absences.items()))
-
-
-def _shrunk(facts: Facts, replica: Node, group: list[Absence]) -> LoggedIncident:
-    names = frozenset(absence.partition for absence in group)
-    start = group[0].left_us
-    backs = [absence.back_us for absence in group if absence.back_us is not None]
-    away = len(names - {absence.partition for absence in group if absence.back_us is not None})
+def _shrunk(facts: Facts, replica: Node, group: list[Row]) -> LoggedIncident:
+    names = frozenset(map(partition_name, group))
+    start = group[0]["left_time"]
+    backs = [row["back_time"] for row in group if row["back_time"] is not None]
+    away = sum(row["back_time"] is None for row in group)
     end = None if away else max(backs)
     repeated = len(group) - len(names)
     again = f" It left {times(repeated)} more." if repeated else ""
     never = f" It never came back into {away:,} of them." if away and backs else ""
-    leaders = {absence.leader for absence in group} - {replica[1], -1}
+    removed = {partition_name(row) for row in group if row["ended"] in ("removed", "deleted")}
+    gone = f" It holds {partitions(removed)} no longer." if removed else ""
+    leaders = {row["leader"] for row in group} - {replica[1], -1}
     by = f" (leader: {brokers(leaders)})" if len(leaders) == 1 else ""
-    operations, longest_ms = _waits(facts, replica, [absence.left_us for absence in group])
+    operations, longest_ms = _waits(facts, replica, [row["left_time"] for row in group])
     produces = number(operations, "acks=all produce")
     waited = (
         f" Until then {produces} had waited for it, the longest {lasting(longest_ms * 1000)}." if operations else ""
@@ -105,9 +79,9 @@ def _shrunk(facts: Facts, replica: Node, group: list[Absence]) -> LoggedIncident
         partitions=names,
         sentence=(
             f"Broker {replica[1]} was out of the ISR of {partitions(names)}{by} {span(start, end)}."
-            f"{again}{never}{waited}"
+            f"{again}{never}{gone}{waited}"
         ),
-        advice=f"Find out why broker {replica[1]} did not keep up or is not there." if away else "",
+        advice=Remedy(f"Find out why broker {replica[1]} did not keep up or is not there.", is_open),
         unexplained=(
             f"Look outside Kafka at broker {replica[1]} at {clock(start)}: garbage collection (gc.log), its disk, its "
             "network to the leader."
@@ -139,14 +113,9 @@ def _waits(facts: Facts, replica: Node, left_us: list[int]) -> tuple[int, float]
 def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
     """Replicas that leaders took out of one partition's ISR four times or more, each within ten minutes of the last."""
     left: dict[tuple[Node, str], list[int]] = defaultdict(list)
-    out: set[tuple[Node, str]] = set()
-    for row in facts.isr_changes:
-        member = (row["cluster_id"], row["replica_id"]), partition_name(row)
-        if row["change"] == "expand":
-            out.discard(member)
-        elif row["made_by"] == "leader" and member not in out:
-            out.add(member)
-            left[member].append(row["change_time"])
+    for row in facts.absences:
+        if row["made_by"] == "leader":
+            left[(row["cluster_id"], row["replica_id"]), partition_name(row)].append(row["left_time"])
     flapping: dict[Node, dict[str, list[int]]] = defaultdict(dict)
     for (replica, name), of_partition in left.items():
         run = grouped(of_partition, lambda run, time_us: time_us - run[-1] <= _GAP_US)[-1]

@@ -39,6 +39,7 @@ _SUBJECTS = frozenset(
         "old_leader",
         "offset_start",
         "logger",
+        "leader",
     ]
 )
 _NAME = re.compile(r"\b[a-z]+-(?=\d)|(?<=topic )[a-z]+\b|(?<=leaderId=)\d")

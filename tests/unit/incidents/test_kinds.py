@@ -207,11 +207,10 @@ def test_a_partition_whose_leader_moves_is_fetched_again() -> None:
     example = EXAMPLES["partitions_not_fetched"]
     moved = {"topic": "ledger", "partition": 0, "old_leader": 2, "new_leader": 3, "isr_before": [2], "elected_time": 9}
     assert not said("partitions_not_fetched", example.lines, failovers=[moved], **example.rows)
-    joined = [*example.rows["isr_changes"], {**example.rows["isr_changes"][0], "change": "expand", "change_time": 50}]
-    assert not said("partitions_not_fetched", example.lines, isr_changes=joined)
-    # Who leaves the ISR minutes later was fetched again meanwhile.
-    (left,) = example.rows["isr_changes"]
-    assert not said("partitions_not_fetched", example.lines, isr_changes=[left | {"change_time": 95}])
+    (absence,) = example.rows["absences"]
+    assert not said("partitions_not_fetched", example.lines, absences=[{**absence, "back_time": 50}])
+    # A replica that leaves the ISR minutes later was fetched again meanwhile.
+    assert not said("partitions_not_fetched", example.lines, absences=[{**absence, "left_time": 95}])
 
 
 def test_appends_that_fail_are_refused_produces_where_no_request_is_logged() -> None:
@@ -228,6 +227,6 @@ def test_appends_that_fail_are_refused_produces_where_no_request_is_logged() -> 
 
 
 def test_an_isr_that_changes_now_and_then_does_not_flap() -> None:
-    changes = EXAMPLES["isr_flapping"].rows["isr_changes"]
-    assert not said("isr_flapping", isr_changes=changes[:6])
-    assert not said("isr_flapping", isr_changes=[row for row in changes if row["change"] == "shrink"])
+    absences = EXAMPLES["isr_flapping"].rows["absences"]
+    assert not said("isr_flapping", absences=absences[:3])
+    assert not said("isr_flapping", absences=[{**row, "made_by": "controller"} for row in absences])

@@ -1,0 +1,214 @@
+"""Absences from the committed in-sync set, against an oracle that knows the set at every tick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.controllers.isr_absences import IsrAbsence, isr_absences, unseen_commits
+from pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
+from pipelines.kafka.partition_history import history_of
+from tests.unit.controllers.build import SECOND, line
+
+REPLICAS = (1, 2, 3)
+
+
+class Tick(NamedTuple):
+    """The partition at one instant."""
+
+    time_us: int
+    leader: int
+    isr: frozenset[int]
+    replicas: frozenset[int]
+
+
+@dataclass
+class Cluster:
+    """A partition whose ISR changes, and what brokers log of it.
+
+    Args:
+        is_seen: leaders log their commits, as from 2.4 on; earlier ones log proposals and refusals only.
+    """
+
+    is_seen: bool
+    second: int = 0
+    leader: int = 1
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    isr: frozenset[int] = frozenset(REPLICAS)
+    replicas: frozenset[int] = frozenset(REPLICAS)
+    removing: tuple[int, ...] = ()
+    ticks: list[Tick] = field(default_factory=list)
+    rows: list[LeadershipRow] = field(default_factory=list)
+    changes: list[LeadershipRow] = field(default_factory=list)
+
+    def tick(self) -> None:
+        self.ticks.append(Tick(self.second * SECOND, self.leader, self.isr, self.replicas))
+
+    def show(self, role: str = "leader_update", previous_leader: int | None = None) -> None:
+        """Log the committed state, at its leader."""
+        shown = {"isr": tuple(sorted(self.isr)), "replicas": tuple(sorted(self.replicas))}
+        shown |= {"removing_replicas": self.removing, "previous_leader": previous_leader}
+        epochs = {"leader_epoch": self.leader_epoch, "partition_epoch": self.partition_epoch}
+        broker_id = self.leader if self.leader >= 0 else 1
+        self.rows.append(line(self.second * SECOND, role, broker_id, leader=self.leader, **epochs, **shown))
+
+    def propose(self, isr: frozenset[int], outcome: str) -> None:
+        """Log a proposal of the leader, and its outcome a second later: committed, refused or pending."""
+        if self.leader < 0 or isr == self.isr:
+            return
+        role = ASKED if isr > self.isr else SHRINK_ASKED
+        asked = {"isr": tuple(sorted(isr)), "previous_isr": tuple(sorted(self.isr))}
+        self.changes.append(line(self.second * SECOND, role, self.leader, leader=self.leader, **asked))
+        if outcome == "refused":
+            self.second += 1
+            self.changes.append(line(self.second * SECOND, REFUSED, self.leader, leader=self.leader))
+        elif outcome == "committed":
+            self.second += self.is_seen
+            self.isr, self.partition_epoch = isr, self.partition_epoch + 1
+            committed = {"isr": tuple(sorted(isr)), "partition_epoch": self.partition_epoch}
+            if self.is_seen:
+                self.changes.append(line(self.second * SECOND, COMMITTED, self.leader, leader=self.leader, **committed))
+            self.tick()
+
+    def elect(self, leader: int, isr: frozenset[int]) -> None:
+        before = self.leader
+        self.leader, self.isr = leader, isr
+        self.leader_epoch, self.partition_epoch = self.leader_epoch + 1, self.partition_epoch + 1
+        self.show("leader_start" if leader >= 0 else "controller_state", before)
+        self.tick()
+
+    def remove(self, replica: int) -> None:
+        """Reassign: the replica leaves the assignment, and the ISR with it."""
+        self.removing, self.partition_epoch = (replica,), self.partition_epoch + 1
+        self.show()
+        self.second += 1
+        self.replicas, self.isr, self.removing = self.replicas - {replica}, self.isr - {replica}, ()
+        self.partition_epoch += 1
+        self.show()
+        self.tick()
+
+
+@st.composite
+def clusters(draw: st.DrawFn, is_seen: bool) -> Cluster:
+    cluster = Cluster(is_seen)
+    cluster.show("leader_start")
+    cluster.tick()
+    for _ in range(draw(st.integers(1, 15))):
+        cluster.second += draw(st.integers(2, 5))
+        kind = draw(st.sampled_from(("shrink", "expand", "elect", "fence", "offline", "remove")))
+        outcome = draw(st.sampled_from(("committed", "refused", *(("pending",) if is_seen else ()))))
+        others = sorted(cluster.replicas - {cluster.leader})
+        if kind == "shrink" and cluster.isr - {cluster.leader}:
+            gone = draw(st.sampled_from(sorted(cluster.isr - {cluster.leader})))
+            cluster.propose(cluster.isr - {gone}, outcome)
+        elif kind == "expand" and cluster.replicas - cluster.isr:
+            cluster.propose(cluster.isr | {draw(st.sampled_from(sorted(cluster.replicas - cluster.isr)))}, outcome)
+        elif kind == "elect":  # clean, or unclean: the leader is the only one in sync
+            leader = draw(st.sampled_from(sorted(cluster.replicas)))
+            cluster.elect(leader, cluster.isr if leader in cluster.isr else frozenset({leader}))
+        elif kind == "fence" and cluster.leader >= 0 and len(cluster.isr) > 1:  # the leader dies
+            isr = cluster.isr - {cluster.leader}
+            cluster.elect(draw(st.sampled_from(sorted(isr))), isr)
+        elif kind == "offline" and cluster.leader >= 0 and len(cluster.isr) == 1:
+            cluster.elect(-1, cluster.isr)
+        elif kind == "remove" and len(others) > 1:
+            gone = draw(st.sampled_from(others))
+            if cluster.isr - {gone}:
+                cluster.remove(gone)
+    return cluster
+
+
+def true_absences(ticks: list[Tick]) -> set[tuple[int, int, int | None, str | None]]:
+    """Walk through all ticks for each replica: (replica, left, back, how it ended)."""
+    found: set[tuple[int, int, int | None, str | None]] = set()
+    for replica in REPLICAS:
+        left: int | None = None
+        for before, now in pairwise(ticks):
+            if left is None and replica in before.isr and replica not in now.isr and replica in now.replicas:
+                left = now.time_us
+            elif left is not None and replica in now.isr:
+                is_elected = now.leader == replica != before.leader
+                found.add((replica, left, now.time_us, "elected" if is_elected else "joined"))
+                left = None
+            elif left is not None and replica not in now.replicas:
+                found.add((replica, left, now.time_us, "removed"))
+                left = None
+        if left is not None:
+            found.add((replica, left, None, None))
+    return found
+
+
+def absences_of(cluster: Cluster) -> list[IsrAbsence]:
+    def history(unseen: list[LeadershipRow]):  # type: ignore[no-untyped-def]
+        return history_of((), cluster.rows, (), cluster.changes, kraft=cluster.is_seen, unseen=unseen)
+
+    commits = unseen_commits(history([]), cluster.changes, lambda broker_id, time_us: not cluster.is_seen)
+    return isr_absences(history(commits), cluster.rows, cluster.changes, commits)
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+@given(data=st.data())
+def test_absences_are_those_of_the_committed_set(data: st.DataObject, is_seen: bool) -> None:
+    cluster = data.draw(clusters(is_seen))
+    found = {(row.replica_id, row.left_time_us, row.back_time_us, row.ended) for row in absences_of(cluster)}
+    assert found == true_absences(cluster.ticks)
+
+
+def test_a_refused_shrink_of_a_zombie_is_no_absence() -> None:
+    """Its next proposal begins with the same set: the one before was not committed."""
+    cluster = Cluster(is_seen=False)
+    cluster.show("leader_start")
+    cluster.second = 5
+    cluster.elect(2, frozenset({2, 3}))
+    shrink = {"leader": 1, "isr": (1,), "previous_isr": (1, 2, 3)}
+    cluster.changes += [line(second * SECOND, SHRINK_ASKED, 1, **shrink) for second in (6, 7)]
+    assert [(row.replica_id, row.made_by, row.leader) for row in absences_of(cluster)] == [(1, "controller", 2)]
+
+
+def test_without_states_proposals_and_leaders_that_start_are_all_there_is() -> None:
+    """Default levels up to 2.3 without the state change log."""
+    changes = [
+        line(5 * SECOND, SHRINK_ASKED, 1, leader=1, isr=(1,), previous_isr=(1, 2)),
+        line(6 * SECOND, SHRINK_ASKED, 1, leader=1, isr=(), previous_isr=(1,)),
+        line(7 * SECOND, REFUSED, 1, leader=1),
+    ]
+    rows = [line(9 * SECOND, "leader_start", 2, leader=2, leader_epoch=4)]
+    history = history_of((), rows, (), changes)
+    commits = unseen_commits(history, changes, lambda broker_id, time_us: True)
+    (absence,) = isr_absences(history, rows, changes, commits)
+    assert (absence.replica_id, absence.left_time_us, absence.back_time_us) == (2, 5 * SECOND, 9 * SECOND)
+    assert (absence.ended, absence.made_by) == ("elected", "leader")
+    assert not unseen_commits(history, changes, lambda broker_id, time_us: False)
+
+
+def test_a_replica_whose_log_is_deleted_is_away_no_longer() -> None:
+    cluster = Cluster(is_seen=True)
+    cluster.show("leader_start")
+    cluster.second = 4
+    cluster.propose(frozenset({1, 2}), "committed")
+    cluster.rows.append(line(9 * SECOND, "stopped", 3))
+    (absence,) = absences_of(cluster)
+    assert (absence.replica_id, absence.back_time_us, absence.ended) == (3, 9 * SECOND, "removed")
+
+
+def test_a_leader_that_is_replaced_without_earlier_lines_was_in_sync() -> None:
+    start = {"leader": 2, "leader_epoch": 7, "partition_epoch": 9, "isr": (2, 3), "previous_leader": 1}
+    rows = [line(SECOND, "leader_start", 2, **start)]
+    (absence,) = isr_absences(history_of((), rows, kraft=True), rows)
+    assert (absence.replica_id, absence.left_time_us, absence.made_by) == (1, SECOND, "controller")
+
+
+def test_a_proposal_shows_who_was_in_sync_where_no_state_before_it_is_there() -> None:
+    committed = {"leader": 1, "isr": (1, 2), "partition_epoch": 5}
+    changes = [
+        line(SECOND, SHRINK_ASKED, 1, leader=1, isr=(1, 2), previous_isr=(1, 2, 3)),
+        line(SECOND, COMMITTED, 1, **committed),
+    ]
+    (absence,) = isr_absences(history_of((), (), (), changes, kraft=True), (), changes)
+    assert (absence.replica_id, absence.left_time_us, absence.made_by) == (3, SECOND, "leader")
