@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pipelines.incidents.facts import Facts
+from pipelines.incidents.facts import Facts, partition_name
 from pipelines.incidents.incident import LoggedIncident
 
 #: Returns True if an advice is due, False if it is done or over, None if the logs do not show it.
@@ -30,7 +30,20 @@ def is_open(facts: Facts, incident: LoggedIncident) -> bool:
     return incident.end_us is None
 
 
-def is_any_away(facts: Facts, incident: LoggedIncident) -> bool:
+def is_any_offline(facts: Facts, incident: LoggedIncident) -> bool | None:
+    """Return True if a partition of the incident has no leader at the end of the logs. None if it names none."""
+    if not incident.partitions:
+        return None
+    return any(
+        row["cluster_id"] == incident.cluster_id
+        and row["state"] == "offline"
+        and row["ended_time"] is None
+        and partition_name(row) in incident.partitions
+        for row in facts.availability
+    )
+
+
+def is_any_not_restarted(facts: Facts, incident: LoggedIncident) -> bool:
     """Return True if a broker of the incident has not started since the incident began."""
     return any(
         facts.next_start((incident.cluster_id, broker_id), incident.start_us) is None

@@ -137,6 +137,8 @@ class Contexts:
     settle_us: int = 5_000_000  #: passed on to `Context`
     #: the version that each start of a broker tells, by (cluster, broker); none where no line names one
     starts: Mapping[tuple[str, int], History] = field(default_factory=dict)
+    #: since when all overrides of a topic are known, by (cluster, broker, topic); None for every topic
+    listed_us: Mapping[tuple[str, int, str | None], int] = field(default_factory=dict)
     coarse: Spans = field(default_factory=dict)  #: spans in which the times of a broker's lines are whole seconds
 
     def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
@@ -226,13 +228,39 @@ class Contexts:
         return tuple(values)
 
     def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
-        """min.insync.replicas as a broker knew it, capped at the replicas where the version that it ran does so."""
-        value = value_at(self.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
+        """Return min.insync.replicas as a broker knew it, capped at the replicas where its version does so.
+
+        None if unknown: a topic may have an override from before the logs begin.
+        """
+        witness = self._lister(cluster_id, broker_id, topic, time_us)
+        if witness is None:
+            return None
+        value = value_at(self.topic_configs.get((cluster_id, witness, topic, MIN_ISR), ()), time_us)
+        if value is None:
+            value = value_at(self.broker_configs.get((cluster_id, broker_id, MIN_ISR), ()), time_us)
         if value is None or not value.isdigit():
             return None
         version = value_at(self.eras.get((cluster_id, broker_id), ()), time_us)
         caps = rules_for(version).caps_min_isr_at_replicas
         return min(int(value), replicas) if caps and replicas else int(value)
+
+    def _lister(self, cluster_id: str, broker_id: int, topic: str, time_us: int) -> int | None:
+        """Return a broker whose lines show all overrides of a topic, the broker itself first. None if unknown.
+
+        Overrides are the same at all brokers.
+        """
+        for other in [broker_id, *self._listers.get(cluster_id, [])]:
+            since = (self.listed_us.get((cluster_id, other, name), NEVER_US) for name in (topic, None))
+            if min(since) <= time_us:
+                return other
+        return None
+
+    @cached_property
+    def _listers(self) -> dict[str, list[int]]:
+        brokers: dict[str, set[int]] = {}
+        for cluster_id, broker_id, _ in self.listed_us:
+            brokers.setdefault(cluster_id, set()).add(broker_id)
+        return {cluster_id: sorted(ids) for cluster_id, ids in brokers.items()}
 
     def lag_times_max_us(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
         """replica.lag.time.max.ms of a broker in microseconds, as time goes; it changes with a restart only."""
@@ -282,6 +310,7 @@ def contexts_of(
     broker_configs: dict[tuple[str, int, str], History] = {}
     topic_configs: dict[tuple[str, int, str, str], Overrides] = {}
     releases: dict[tuple[str, int], str] = {}
+    listed_us: dict[tuple[str, int, str | None], int] = {}
     for (cluster_id, broker_id), config_lines in lines.items():
         book = _Book(str(broker_id))
         for line in config_lines:
@@ -293,8 +322,9 @@ def contexts_of(
             broker_configs[cluster_id, broker_id, key] = tuple(history)
         for (topic, key), overrides in book.topics.items():
             topic_configs[cluster_id, broker_id, topic, key] = tuple(overrides)
+        listed_us |= {(cluster_id, broker_id, name): since_us for name, since_us in book.listed_us.items()}
     versions = {broker: begun[-1][1] for broker, begun in starts.items()}
-    return Contexts(releases | versions, broker_configs, topic_configs, settle_us, starts)
+    return Contexts(releases | versions, broker_configs, topic_configs, settle_us, starts, listed_us)
 
 
 def _release(line: ConfigLine) -> str | None:
@@ -315,11 +345,13 @@ class _Book:
     Attributes:
         broker: histories by key.
         topics: histories of overrides by (topic, key).
+        listed_us: since when all overrides of a topic are known; None for every topic.
     """
 
     def __init__(self, broker_id: str) -> None:
         self.broker: dict[str, list[tuple[int, str]]] = defaultdict(list)
         self.topics: dict[tuple[str, str], list[tuple[int, str | None]]] = defaultdict(list)
+        self.listed_us: dict[str | None, int] = {}
         self._broker_id = broker_id
         self._static: dict[str, str] = {}
         self._of_broker: Mapping[str, str] = {}
@@ -330,6 +362,7 @@ class _Book:
         if line.scope == STARTED:
             self._static, self._of_broker, self._all_brokers = {}, {}, {}
             if line.entity == "kraft":
+                self.listed_us.setdefault(None, line.time_us)
                 for topic in list(self._overrides):
                     self._override(line.time_us, topic, {})
         elif line.scope == BROKER:
@@ -378,6 +411,7 @@ class _Book:
         return values[-1][1] if values else None
 
     def _override(self, time_us: int, topic: str, values: Mapping[str, str]) -> None:
+        self.listed_us.setdefault(topic, time_us)
         before = self._overrides.get(topic, {})
         for key in before.keys() | values.keys():
             if before.get(key) != values.get(key):

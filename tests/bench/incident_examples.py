@@ -103,6 +103,7 @@ EXAMPLES: dict[str, Example] = {
             ],
             "failovers": [
                 {"topic": "ledger", "partition": 0, "old_leader": 2, "reason": "fenced", "isr_before": [2, 3]}
+                | {"new_leader": 3}
                 | {"elected_time": 73, "serving_time": 73.5}
             ],
         },

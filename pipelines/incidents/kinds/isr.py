@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from pipelines.incidents.advice import is_open
+from pipelines.incidents.advice import is_any_not_restarted, is_open
 from pipelines.incidents.episodes import before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, partition_name
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, Remedy, bug_of
@@ -136,7 +136,7 @@ def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
                 f"{number(count, 'time')}."
             ),
             advice=(
-                f"Broker {broker_id} keeps up only now and then: look at its disk and network, at "
+                f"Look at the disk and network of broker {broker_id}, which keeps up only now and then, at "
                 "num.replica.fetchers, and at replica.lag.time.max.ms if it was lowered."
             ),
             figures={"times": count, "partitions": len(runs)},
@@ -185,7 +185,10 @@ def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
                 MAJOR,
                 f"Broker {broker_id} went on as leader after another one was elected: {changes}. There were two "
                 f"leaders for {two_ms / 1000:.1f} s.",
-                advice=f"What acks=1 producers sent broker {broker_id} meanwhile is cut off as it becomes a follower.",
+                advice=(
+                    f"Look at what acks=1 producers sent broker {broker_id} meanwhile: it is cut off as the broker "
+                    "becomes a follower."
+                ),
                 **fields,
             )
         else:
@@ -193,7 +196,10 @@ def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
             yield episode.incident(
                 MINOR,
                 f"{changes} to leader {broker_id}: its state is behind that of ZooKeeper or the controller.",
-                advice=f"If they go on, restart broker {broker_id}: it does not read its state anew by itself.",
+                advice=Remedy(
+                    f"If more are refused, restart broker {broker_id}: it does not read its state again by itself.",
+                    is_any_not_restarted,
+                ),
                 known_bug=bug_of("KAFKA-2729", facts.version(episode.node, episode.start_us)) if is_stuck else None,
                 **fields,
             )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from pipelines.incidents.advice import is_any_offline, is_open
 from pipelines.incidents.episodes import before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
-from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident
+from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.processes import deaths, shutdown_times
+from pipelines.incidents.processes import Death, deaths, shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span
 
 #: Windows that begin so close to each other are of one episode, microseconds.
@@ -49,10 +52,117 @@ _NOT_ELECTED = Signature(
 )
 
 
-def _outages(facts: Facts, state: str) -> list[list[Row]]:
-    """Windows of `gold.availability`, those of one cluster that begin together as one."""
-    rows = [row for row in before_shutdown(facts, facts.availability, "started_time") if row["state"] == state]
-    return grouped(sorted(rows, key=lambda row: (row["cluster_id"], row["started_time"])), _begins_with)
+class Outage(NamedTuple):
+    """A window of `gold.availability`, with the time in which a dead broker led the partition before or after it."""
+
+    row: Row
+    start_us: int  #: death of the leader, or the begin of the window
+    end_us: int | None  #: next leader that lives; None if there is none until the logs end
+    dead: int | None = None  #: broker that was dead and led until the window began
+
+    @property
+    def dead_us(self) -> int:
+        """Return how long a dead broker led before the window."""
+        return int(self.row["started_time"]) - self.start_us
+
+    @property
+    def leaderless_us(self) -> int:
+        """Return how long nobody led; 0 if the window lasts until the logs end."""
+        return int(self.row["ended_time"] or self.row["started_time"]) - int(self.row["started_time"])
+
+
+def _windows(facts: Facts, state: str) -> list[Row]:
+    return [row for row in before_shutdown(facts, facts.availability, "started_time") if row["state"] == state]
+
+
+def _outages(facts: Facts) -> list[list[Outage]]:
+    """Return windows without leader, those of one cluster that begin together as one group."""
+    died = deaths(facts)
+    elections: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for row in facts.failovers:
+        if row["elected_time"] is not None and row["new_leader"] is not None:
+            elections[row["cluster_id"], partition_name(row)].append((row["elected_time"], row["new_leader"]))
+    outages = [
+        _outage(died, elections[row["cluster_id"], partition_name(row)], row) for row in _windows(facts, "offline")
+    ]
+    ordered = sorted(outages, key=lambda outage: (outage.row["cluster_id"], outage.start_us))
+    return grouped(
+        ordered,
+        lambda group, outage: (
+            outage.row["cluster_id"] == group[-1].row["cluster_id"]
+            and outage.start_us - group[-1].start_us <= _TOGETHER_US
+        ),
+    )
+
+
+def _outage(died: Sequence[Death], elections: Iterable[tuple[int, int]], row: Row) -> Outage:
+    """Return the outage that a window is part of.
+
+    Args:
+        elections: instants and leaders of the partition's elections.
+    """
+    start, end = row["started_time"], row["ended_time"]
+    leader = row.get("previous_leader")
+    death = _dead_at(died, (row["cluster_id"], leader), start)
+    if end is not None:
+        elected = sorted(election for election in elections if election[0] >= start)
+        # A leader that was dead as it was elected ends no outage.
+        while elected and _dead_at(died, (row["cluster_id"], elected[0][1]), elected[0][0]) is not None:
+            elected.pop(0)
+            end = elected[0][0] if elected else None
+    return Outage(row, start, end) if death is None else Outage(row, death.last_us, end, leader)
+
+
+def _dead_at(died: Iterable[Death], broker: tuple[str, int | None], time_us: int) -> Death | None:
+    """Return the death of a broker that was dead at an instant, and started later or never."""
+    return next(
+        (
+            death
+            for death in died
+            if death.node == broker and death.last_us <= time_us and (death.boot_us is None or death.boot_us > time_us)
+        ),
+        None,
+    )
+
+
+@kind(
+    meaning="Partitions had no leader that lives: nobody could write to them or read from them.",
+    source="OfflinePartitionsCount; kafka.controller.PartitionStateMachine, ReplicationControlManager in KRaft",
+    causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stopped", "broker_stalled"),
+)
+def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield outages from the death of the leader to the next leader that lives, those that begin together as one."""
+    for group in _outages(facts):
+        names = frozenset(partition_name(outage.row) for outage in group)
+        start = group[0].start_us
+        ends = [outage.end_us for outage in group if outage.end_us is not None]
+        open_ended = len(group) - len(ends)
+        end = None if open_ended else max(ends)
+        still = f" {open_ended:,} of them still had none when the logs end." if open_ended and ends else ""
+        longest_s = max(((outage.end_us or outage.start_us) - outage.start_us) / 1e6 for outage in group)
+        dead = sorted({outage.dead for outage in group if outage.dead is not None})
+        led = ""
+        if dead:
+            led_s = lasting(max(outage.dead_us for outage in group))
+            leaderless_us = max(outage.leaderless_us for outage in group)
+            then = f", leaderless for {lasting(leaderless_us)}" if leaderless_us else ""
+            led = f" Led by dead {brokers(dead)} for {led_s}{then}."
+        yield LoggedIncident(
+            severity=CRITICAL,
+            cluster_id=group[0].row["cluster_id"],
+            start_us=start,
+            end_us=end,
+            partitions=names,
+            sentence=sentence(
+                f"{partitions(names)} had no {'live ' if dead else ''}leader {span(start, end)}.{led}{still}"
+            ),
+            advice=Remedy(
+                "Bring back a broker that was in the ISR before; an unclean election would lose what only it has.",
+                is_open,
+            ),
+            figures={"partitions": len(names), "longest_s": longest_s, "to_the_end": open_ended},
+            weight=len(names) * (longest_s or 60.0),
+        )
 
 
 def _begins_with(group: list[Row], row: Row) -> bool:
@@ -61,42 +171,14 @@ def _begins_with(group: list[Row], row: Row) -> bool:
 
 
 @kind(
-    meaning="Partitions had no leader: nobody could write to them or read from them.",
-    source="OfflinePartitionsCount; kafka.controller.PartitionStateMachine, ReplicationControlManager in KRaft",
-    causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stopped", "broker_stalled"),
-)
-def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
-    """Windows without leader, those that begin together as one."""
-    for rows in _outages(facts, "offline"):
-        names = frozenset(map(partition_name, rows))
-        start = rows[0]["started_time"]
-        ends = [row["ended_time"] for row in rows]
-        open_ended = sum(end is None for end in ends)
-        end = None if open_ended else max(ends)
-        some = open_ended not in (0, len(rows))
-        still = f" {open_ended:,} of them still had none when the logs end." if some else ""
-        longest_s = max(((row["ended_time"] or start) - row["started_time"]) / 1e6 for row in rows)
-        yield LoggedIncident(
-            severity=CRITICAL,
-            cluster_id=rows[0]["cluster_id"],
-            start_us=start,
-            end_us=end,
-            partitions=names,
-            sentence=sentence(f"{partitions(names)} had no leader {span(start, end)}.{still}"),
-            advice="Bring back a broker that was in the ISR before; an unclean election would lose what only it has.",
-            figures={"partitions": len(names), "longest_s": longest_s, "to_the_end": open_ended},
-            weight=len(names) * (longest_s or 60.0),
-        )
-
-
-@kind(
     meaning="Partitions had a leader, and fewer in-sync replicas than min.insync.replicas: acks=all is refused.",
     source="kafka.cluster.Partition.appendRecordsToLeader: NotEnoughReplicasException; UnderMinIsrPartitionCount",
     causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "isr_shrunk"),
 )
 def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
-    """Windows under min.insync.replicas, those that begin together as one."""
-    for rows in _outages(facts, "under_min_isr"):
+    """Yield windows under min.insync.replicas, those that begin together as one."""
+    windows = sorted(_windows(facts, "under_min_isr"), key=lambda row: (row["cluster_id"], row["started_time"]))
+    for rows in grouped(windows, _begins_with):
         names = frozenset(map(partition_name, rows))
         start = rows[0]["started_time"]
         ends = [row["ended_time"] for row in rows]
@@ -115,8 +197,9 @@ def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
             end_us=end,
             partitions=names,
             sentence=sentence(f"{partitions(names)} had {few}{wanted} {span(start, end)}.{clients}"),
-            advice=(
-                "Bring the replicas back that are out of sync; do not lower min.insync.replicas to let writes through."
+            advice=Remedy(
+                "Bring the replicas back that are out of sync; do not lower min.insync.replicas to let writes through.",
+                is_open,
             ),
             figures={"partitions": len(names), "produces_refused": refused},
             weight=refused + len(names) * lasted_s,
@@ -130,7 +213,15 @@ def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
     causes=("broker_died", "broker_halted", "controller_changed", "quorum_unreachable"),
 )
 def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Leaderships of dead brokers that another one took over later than a session and some seconds."""
+    """Yield leaderships of dead brokers that another one took over later than a session and some seconds.
+
+    Partitions that had no leader in between are left to `partitions_without_leader`.
+    """
+    offline = {
+        (outage.row["cluster_id"], partition_name(outage.row), outage.dead, outage.start_us)
+        for group in _outages(facts)
+        for outage in group
+    }
     for death in deaths(facts):
         session_us = _session_ms(facts, death.node) * 1000
         rows = [
@@ -141,6 +232,7 @@ def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
             and row["elected_time"] is not None
             and row["elected_time"] - death.last_us > session_us + _PROMPT_US
             and (death.boot_us is None or row["elected_time"] < death.boot_us)
+            and (row["cluster_id"], partition_name(row), death.node[1], death.last_us) not in offline
         ]
         if not rows:
             continue
@@ -253,6 +345,6 @@ def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
             MINOR,
             f"{who} could not elect a leader{where} {episode.when}: {attempts}.",
             partitions=names,
-            advice="Bring back a broker that was in the ISR: no other replica is eligible.",
+            advice=Remedy("Bring back a broker that was in the ISR: no other replica is eligible.", is_any_offline),
             figures={"attempts": episode.lines, "partitions": len(names)},
         )

@@ -203,14 +203,16 @@ def test_which_controllers_a_cluster_has():
 def test_the_newest_version_of_a_cluster_and_its_settings():
     versions = {("c", 1): "2.8.2", ("c", 2): "3.9.1", ("d", 3): "4.0.0"}
     settings = {("c", 1, "min.insync.replicas"): ((0, "3"),), ("c", 2, "min.insync.replicas"): ((0, "3"),)}
-    facts = ClusterFacts(Contexts(versions, settings))
+    listed = {("c", broker_id, None): 0 for broker_id in (1, 2, 3)}
+    facts = ClusterFacts(Contexts(versions, settings, listed_us=listed))
     assert (facts.version("c"), facts.version("other")) == ("3.9.1", None)
     assert [facts.contexts.min_isr("c", "t", broker_id, 5, 2) for broker_id in (1, 2, 3)] == [3, 2, None]
 
 
 def test_the_smallest_isr_is_capped_from_the_upgrade_on_that_brought_it():
     configs = {("c", 1, "min.insync.replicas"): ((0, "3"),)}
-    facts = ClusterFacts(Contexts({("c", 1): "3.9.1"}, configs, starts={("c", 1): ((1, "2.8.2"), (50, "3.9.1"))}))
+    starts = {("c", 1): ((1, "2.8.2"), (50, "3.9.1"))}
+    facts = ClusterFacts(Contexts({("c", 1): "3.9.1"}, configs, starts=starts, listed_us={("c", 1, None): 0}))
     assert [facts.contexts.min_isr("c", "t", 1, time_us, 2) for time_us in (5, 49, 50)] == [3, 3, 2]
 
 

@@ -67,6 +67,7 @@ def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log(
         {("c", 1, "orders", MIN_ISR): ((5, "1"), (6, None))},
         7,
         {("c", 1): ((1, "3.6.2"), (6, "3.7.0"))},
+        {("c", 1, None): 1, ("c", 1, "orders"): 5},
     )
     for seed in range(20):
         random.Random(seed).shuffle(rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipelines.kafka.context import (
     ALL_BROKERS,
     BROKER,
@@ -199,3 +201,37 @@ def test_a_start_as_the_same_version_begins_no_era():
     contexts = contexts_of({("c", 1): ((100, "2.8.2"), (500, "2.8.2"), (900, "3.0.0"), (950, "3.0.0"))}, {}, 0)
     assert contexts.eras == {("c", 1): ((0, "2.8.2"), (900, "3.0.0"))}
     assert Contexts({("c", 2): "4.0.0"}).eras == {("c", 2): ((0, "4.0.0"),)}
+
+
+@pytest.mark.parametrize(
+    ("lines", "known"),
+    [
+        ([line(50, BROKER, min_isr="2")], (None, None)),
+        ([line(5, STARTED, "zookeeper"), line(50, BROKER, min_isr="2")], (None, None)),
+        ([line(5, STARTED, "kraft"), line(50, BROKER, min_isr="2")], ("2", "2")),
+        ([line(50, BROKER, min_isr="2"), line(90, TOPIC, "orders", min_isr="3")], (None, "3")),
+        ([line(50, BROKER, min_isr="2"), line(90, TOPIC, "orders")], (None, "2")),
+        ([line(50, BROKER, min_isr="2"), line(10, LOG, "orders")], ("2", "2")),
+        ([line(50, BROKER, min_isr="2"), line(90, LOG_ALL, "orders", min_isr="1")], (None, "1")),
+        ([line(50, BROKER, min_isr="2"), line(10, TOPIC, "others", min_isr="3")], (None, None)),
+        ([line(10, TOPIC, "orders")], (None, None)),
+    ],
+)
+def test_an_override_from_before_the_logs_begin_is_unknown(
+    lines: list[ConfigLine], known: tuple[str | None, str | None]
+) -> None:
+    """A topic's overrides are known from the first line that lists them; the same holds at a peer that has lines."""
+    contexts = told(*lines)
+    assert tuple(contexts.min_isr("c", "orders", 1, at, None) for at in (60, 95)) == tuple(
+        None if text is None else int(text) for text in known
+    )
+    beside = contexts_of({}, {("c", 1): lines, ("c", 2): [line(0, BROKER, min_isr="2")]}, 0)
+    assert beside.min_isr("c", "orders", 2, 95, None) == (None if not contexts.listed_us else beside_of(lines))
+
+
+def beside_of(lines: list[ConfigLine]) -> int | None:
+    """Return what broker 2, whose own value is 2, has for orders by the lines of broker 1."""
+    if any(each.scope == STARTED and each.entity == "kraft" for each in lines):
+        return 2
+    listings = [each for each in lines if each.entity == "orders"]
+    return int(listings[-1].values.get(MIN_ISR, "2")) if listings else None
