@@ -187,7 +187,7 @@ def availability(
     offline = [window for window in windows if window.state == WITHOUT_LEADER]
     if not kraft:
         offline += [_ended(window, None, deleted_us) for window in _machine_windows(states, rows)]
-    offline = [window for window in _joined(offline) if kraft or not _at_once(window)]
+    offline = [_after_leader(window, history) for window in _joined(offline) if kraft or not _at_once(window)]
     under = [piece for window in windows if window.state != WITHOUT_LEADER for piece in _without(window, offline)]
     under = [window._replace(produces_refused=_within(window, refused or {})) for window in under]
     lasting = [
@@ -196,6 +196,18 @@ def availability(
         if window.ended_time_us is None or window.ended_time_us > window.started_time_us
     ]
     return sorted(lasting, key=lambda window: (window.started_time_us, window.state))
+
+
+def _after_leader(window: Unavailability, history: PartitionHistory) -> Unavailability:
+    """Return the window with the leader that leader epochs show before it, if states do not show one."""
+    if window.previous_leader is not None and window.previous_leader >= 0:
+        return window
+    before = [
+        epoch.leader
+        for epoch in history.epochs
+        if epoch.leader is not None and epoch.leader >= 0 and epoch.begun_us() < window.started_time_us
+    ]
+    return window._replace(previous_leader=before[-1] if before else None)
 
 
 def _at_once(window: Unavailability) -> bool:

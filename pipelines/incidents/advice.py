@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pipelines.incidents.episodes import before_shutdown
 from pipelines.incidents.facts import Facts, partition_name
 from pipelines.incidents.incident import LoggedIncident
 
@@ -39,7 +40,7 @@ def is_any_offline(facts: Facts, incident: LoggedIncident) -> bool | None:
         and row["state"] == "offline"
         and row["ended_time"] is None
         and partition_name(row) in incident.partitions
-        for row in facts.availability
+        for row in before_shutdown(facts, facts.availability, "started_time")
     )
 
 

@@ -123,3 +123,18 @@ def test_the_order_of_lines_does_not_matter(rows: list[LeadershipRow], random: A
     shuffled = list(rows)
     random.shuffle(shuffled)
     assert windows(*shuffled) == windows(*rows)
+
+
+def test_a_window_without_leader_names_the_leader_before_it():
+    def offline(*rows: LeadershipRow | StateRow, **more: Any) -> Unavailability:
+        return only([window for window in windows(*rows, **more) if window.state == "offline"])
+
+    states = [applied(1, 0, (1, 2)), applied(5, 1, (1,), leader=-1, leader_epoch=1, broker_id=3), applied(9, 2, (1, 2))]
+    assert offline(*states).previous_leader == 1
+    machine = [
+        line(SECOND, "controller", 9, controller_epoch=1, leader=4, leader_epoch=0, partition_epoch=0, isr=(4,)),
+        state(5 * SECOND, "OnlinePartition", "OfflinePartition"),
+        state(9 * SECOND, "OfflinePartition", "OnlinePartition", leader=2, leader_epoch=2, isr=(2,)),
+    ]
+    assert offline(*machine, kraft=False).previous_leader == 4
+    assert offline(*machine[1:], kraft=False).previous_leader is None

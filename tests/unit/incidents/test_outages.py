@@ -32,7 +32,7 @@ def facts(
         elected: partition, second and new leader of elections.
     """
     place = {"cluster_id": "c", "file_id": "f", "byte_offset": 0}
-    steady = {"steps_before": 20, "steps_after": 20, "moved_before": False, "is_boot": True}
+    steady = {"share_before": 1.0, "steady_us": END * SECOND, "steady_silences": 1, "is_boot": True}
     boots = {broker_id: span for broker_id, span in deaths.items() if span[1] is not None}
     return Facts(
         files=[{"cluster_id": "c", "broker_id": broker_id, "first_time": 0} for broker_id in deaths],
