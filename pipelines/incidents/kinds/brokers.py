@@ -36,6 +36,8 @@ _LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
 TOGETHER_US = 1_000_000
 #: Share of the time after a silence in which a broker writes: others may lead for it by then, and it has less to write.
 _AGAIN_SHARE = 0.35
+#: A broker that is silent for this share of a time is silent with the others.
+_SILENT_SHARE = 0.8
 #: A silence of this length is worth more than a note, microseconds.
 _LONG_US = 5_000_000
 #: A broker that froze notices within this that its session has expired, microseconds.
@@ -249,7 +251,7 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
         if near or not is_steady(row):
             continue
         # A broker that others lead for, and a controller that is not active, have nothing to write.
-        is_idle = row["moved_before"] or node(row) in facts.controllers
+        is_idle = row["moved_before"] or node(row) in facts.controllers or _are_all_silent(facts, row)
         if not (_is_missed(facts, row, in_order) or (not is_idle and _writes_again(facts, row, beside))):
             continue
         start, end, name = row["start_time"], row["end_time"], facts.named(row["cluster_id"], [row["broker_id"]])
@@ -270,6 +272,30 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
             figures={"silent_s": (end - start) / 1e6},
             weight=(end - start) / 1e6,
         )
+
+
+def _are_all_silent(facts: Facts, row: Row) -> bool:
+    """Return True if the other brokers wrote next to nothing meanwhile: the cluster had nothing to do."""
+    start, end = row["start_time"], row["end_time"]
+    begins: dict[Node, int] = {}
+    for file in facts.files:
+        if file["broker_id"] is not None and file["first_time"] is not None:
+            begins[node(file)] = min(begins.get(node(file), file["first_time"]), file["first_time"])
+    others = (
+        {
+            node(other)
+            for other in facts.last_lines
+            if other["cluster_id"] == row["cluster_id"] and other["last_time"] >= end
+            if begins.get(node(other), start) <= start
+        }
+        - {node(row)}
+        - facts.controllers
+    )
+    silent_us: dict[Node, int] = dict.fromkeys(others, 0)
+    for other in facts.silences:
+        if node(other) in silent_us:
+            silent_us[node(other)] += max(0, min(end, other["end_time"]) - max(start, other["start_time"]))
+    return bool(others) and all(time_us >= _SILENT_SHARE * (end - start) for time_us in silent_us.values())
 
 
 def _writes_again(facts: Facts, row: Row, beside: Sequence[Turn]) -> bool:

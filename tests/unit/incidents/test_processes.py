@@ -61,6 +61,18 @@ def test_bursts_are_no_pauses(seconds: list[float], resolution_us: int) -> None:
     assert not [*BY_NAME["broker_stalled"].detect(logged(seconds, resolution_us))]
 
 
+@pytest.mark.parametrize(("others", "count"), [((100, 114), 0), ((101, 113), 0), ((100, 108), 1), ((200, 214), 1)])
+def test_a_cluster_without_work_did_not_freeze(others: tuple[float, float], count: int) -> None:
+    last = [last_line(broker_id, 500) for broker_id in (1, 2, 3)]
+    silences = [silence(100, 114), silence(*others, 1), silence(*others, 3)]
+    froze = detected("broker_stalled", silences=silences, last_lines=last)
+    assert len([each for each in froze if each.broker_ids == (2,)]) == count
+    # A session that expired shows that it froze all the same.
+    expired = [event(115, "zookeeper_expired")]
+    froze = detected("broker_stalled", silences=silences, last_lines=last, lifecycle=expired)
+    assert [each.broker_ids for each in froze if each.start_us == 100 * S and each.broker_ids == (2,)] == [(2,)]
+
+
 FILES = [
     {"cluster_id": "c", "broker_id": broker_id, "kind": "server", "path": "p", "kafka_version": None, "first_time": 0}
     for broker_id in range(1, 6)
