@@ -32,6 +32,8 @@ ELECTED: Final = "elected"
 REMOVED: Final = "removed"
 DELETED: Final = "deleted"
 _PROPOSALS: Final = (ASKED, SHRINK_ASKED)
+#: A live broker deletes its log so soon after a controller has taken the replica out to remove it, microseconds.
+_DELETES_US: Final = 10_000_000
 #: (broker, instant): True if the broker commits ISRs without a line.
 CommitsUnseen = Callable[[int, int], bool]
 
@@ -181,13 +183,18 @@ def _of_incarnation(shown: Iterable[_Shown]) -> list[IsrAbsence]:
     away: dict[int, IsrAbsence] = {}
     inside: set[int] = set()
     leader: int | None = None
-    removing: tuple[int, ...] = ()
+    planned: set[int] = set()  # replicas that a reassignment removes
+    removed: set[int] = set()  # planned ones that have left
     is_known = False  # a state has shown the in-sync set
 
     def end(replica_id: int, now: _Shown, how: str) -> None:
         absence = away.pop(replica_id, None)
-        if absence is not None:
+        if absence is None:
+            return
+        if how != REMOVED or not (replica_id in removed or _is_deleted_live(absence, now)):
             closed.append(absence._replace(back_time_us=now.time_us, back_clock=now.clock, ended=how))
+        planned.discard(replica_id)
+        removed.discard(replica_id)
 
     for now in shown:
         if now.leader == LEADER_DURING_DELETE:
@@ -207,7 +214,10 @@ def _of_incarnation(shown: Iterable[_Shown]) -> list[IsrAbsence]:
         if leader is not None and leader >= 0 and (has_moved or members is not None):
             inside.add(leader)
             end(leader, now, ELECTED if has_moved else JOINED)
+        planned |= set(now.removing)
         if now.replicas is not None:
+            # A reassignment that was cancelled leaves its replicas assigned.
+            planned = (planned | inside) - set(now.replicas) if not now.removing else planned
             for replica_id in [*away]:
                 if replica_id not in now.replicas:
                     end(replica_id, now, REMOVED)
@@ -216,14 +226,20 @@ def _of_incarnation(shown: Iterable[_Shown]) -> list[IsrAbsence]:
                 inside.add(led_before)
             for replica_id in sorted(members & away.keys()):
                 end(replica_id, now, JOINED)
-            is_removed = {*removing, *now.removing} | (inside - set(now.replicas) if now.replicas else set())
             made_by = BY_LEADER if now.by_leader else BY_CONTROLLER
-            for replica_id in sorted(inside - members - is_removed - away.keys()):
+            for replica_id in sorted(inside - members - away.keys()):
                 of = replica_id, NO_LEADER if leader is None else leader, made_by, tuple(sorted(members))
                 away[replica_id] = IsrAbsence(*of, now.time_us, now.clock, None, None, None)
+                if replica_id in planned:
+                    removed.add(replica_id)
             inside, is_known = members, True
-        removing = now.removing
-    return [*closed, *away.values()]
+    return [*closed, *(absence for replica_id, absence in away.items() if replica_id not in removed)]
+
+
+def _is_deleted_live(absence: IsrAbsence, now: _Shown) -> bool:
+    """Return True if a controller took a replica out that lives, and had its log deleted."""
+    is_prompt = now.time_us - absence.left_time_us <= _DELETES_US
+    return absence.made_by == BY_CONTROLLER and now.gone is not None and is_prompt
 
 
 def _deleted(absence: IsrAbsence, ends_us: Iterable[int]) -> IsrAbsence:

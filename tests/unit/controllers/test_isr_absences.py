@@ -32,10 +32,12 @@ class Cluster:
     """A partition whose ISR changes, and what brokers log of it.
 
     Args:
+        is_assigned: lines show the assigned replicas.
         is_seen: leaders log their commits, as from 2.4 on; earlier ones log proposals and refusals only.
     """
 
     is_seen: bool
+    is_assigned: bool = True
     second: int = 0
     leader: int = 1
     leader_epoch: int = 0
@@ -52,7 +54,7 @@ class Cluster:
 
     def show(self, role: str = "leader_update", previous_leader: int | None = None) -> None:
         """Log the committed state, at its leader."""
-        shown = {"isr": tuple(sorted(self.isr)), "replicas": tuple(sorted(self.replicas))}
+        shown = {"isr": tuple(sorted(self.isr)), "replicas": tuple(sorted(self.replicas)) if self.is_assigned else None}
         shown |= {"removing_replicas": self.removing, "previous_leader": previous_leader}
         epochs = {"leader_epoch": self.leader_epoch, "partition_epoch": self.partition_epoch}
         broker_id = self.leader if self.leader >= 0 else 1
@@ -84,24 +86,36 @@ class Cluster:
         self.tick()
 
     def remove(self, replica: int) -> None:
-        """Reassign: the replica leaves the assignment, and the ISR with it."""
+        """Reassign: the replica leaves the assignment, then the ISR. Lines may not show the assignment."""
         self.removing, self.partition_epoch = (replica,), self.partition_epoch + 1
         self.show()
         self.second += 1
-        self.replicas, self.isr, self.removing = self.replicas - {replica}, self.isr - {replica}, ()
+        self.replicas, self.removing = self.replicas - {replica}, ()
+        self.partition_epoch += 1
+        self.show()
+        self.tick()
+        self.second += 1
+        self.isr -= {replica}
         self.partition_epoch += 1
         self.show()
         self.tick()
 
+    def cancel(self, replica: int) -> None:
+        """Begin and cancel a reassignment: the replica is assigned as before."""
+        for removing in ((replica,), ()):
+            self.removing, self.partition_epoch = removing, self.partition_epoch + 1
+            self.show()
+            self.second += 1
+
 
 @st.composite
 def clusters(draw: st.DrawFn, is_seen: bool) -> Cluster:
-    cluster = Cluster(is_seen)
+    cluster = Cluster(is_seen, draw(st.booleans()))
     cluster.show("leader_start")
     cluster.tick()
     for _ in range(draw(st.integers(1, 15))):
         cluster.second += draw(st.integers(2, 5))
-        kind = draw(st.sampled_from(("shrink", "expand", "elect", "fence", "offline", "remove")))
+        kind = draw(st.sampled_from(("shrink", "expand", "elect", "fence", "offline", "remove", "cancel")))
         outcome = draw(st.sampled_from(("committed", "refused", *(("pending",) if is_seen else ()))))
         others = sorted(cluster.replicas - {cluster.leader})
         if kind == "shrink" and cluster.isr - {cluster.leader}:
@@ -117,9 +131,11 @@ def clusters(draw: st.DrawFn, is_seen: bool) -> Cluster:
             cluster.elect(draw(st.sampled_from(sorted(isr))), isr)
         elif kind == "offline" and cluster.leader >= 0 and len(cluster.isr) == 1:
             cluster.elect(-1, cluster.isr)
-        elif kind == "remove" and len(others) > 1:
+        elif kind in ("remove", "cancel") and len(others) > 1:
             gone = draw(st.sampled_from(others))
-            if cluster.isr - {gone}:
+            if kind == "cancel" and cluster.is_assigned:
+                cluster.cancel(gone)
+            elif kind == "remove" and (gone in cluster.isr or cluster.is_assigned) and cluster.isr - {gone}:
                 cluster.remove(gone)
     return cluster
 
@@ -212,3 +228,14 @@ def test_a_proposal_shows_who_was_in_sync_where_no_state_before_it_is_there() ->
     ]
     (absence,) = isr_absences(history_of((), (), (), changes, kraft=True), (), changes)
     assert (absence.replica_id, absence.left_time_us, absence.made_by) == (3, SECOND, "leader")
+
+
+@pytest.mark.parametrize(("second", "count"), [(6, 0), (40, 1)])
+def test_a_live_broker_that_deletes_its_log_at_once_was_removed(second: int, count: int) -> None:
+    """A controller takes replicas out of the ISR as it deletes a topic. A dead broker deletes its log later."""
+    cluster = Cluster(is_seen=True, is_assigned=False)
+    cluster.show("leader_start")
+    cluster.second = 5
+    cluster.elect(1, frozenset({1, 2}))
+    cluster.rows.append(line(second * SECOND, "stopped", 3))
+    assert len(absences_of(cluster)) == count
