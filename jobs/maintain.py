@@ -11,7 +11,7 @@ from pipelines.base.config import Config
 from pipelines.base.console import Console
 from pipelines.base.errors import ConfigError, InputError
 from pipelines.base.plain import byte_size
-from pipelines.lake.contents import contents_of, find_tables, link_in, require_own
+from pipelines.lake.contents import contents_of, find_tables, odd_place, require_own
 from pipelines.lake.delta_commits import Fence, compact, remember_removed
 from pipelines.lake.delta_log import read_log
 from pipelines.lake.tables import require_declared
@@ -84,7 +84,7 @@ def maintain(
 
 def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
     """Tables that maintenance may write, by full name, and why it leaves others alone."""
-    refused: list[InputError] = [link_in(root, way) for way in contents_of(root).links]
+    refused: list[InputError] = [odd_place(root, *odd) for odd in contents_of(root).odd.items()]
     paths = {}
     for name, path in find_tables(root).items():
         try:

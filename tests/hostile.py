@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from socket import AF_UNIX, socket
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.lake.delta_log import commits_of, table_version
+from pipelines.lake.delta_log import commits_of, read_log, table_version
 
 HOUR_S = 3600
 LONG_AGO_S = 1_700_000_000
@@ -163,6 +165,97 @@ LOGS: dict[str, Callable[[Path, Path], None]] = {
     "removed": _removes,
     "link": _live_link,
     "deletion vector": _vector,
+}
+
+
+def _with_row(kind: Callable[[Path], None]) -> Callable[[Path, Path], None]:
+    """Return a change of the one data file of ``gold.runs``."""
+
+    def make(lake: Path, outside: Path) -> None:
+        (live,) = read_log(lake / "gold" / "runs").files
+        kind(lake / "gold" / "runs" / live.path)
+
+    return make
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def _fill_pages(file: Path) -> None:
+    """Damage the values, and leave the footer whole."""
+    content = bytearray(file.read_bytes())
+    group = pq.read_metadata(file).row_group(0)
+    for number in range(group.num_columns):
+        chunk = group.column(number)
+        begin = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+        content[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    file.write_bytes(content)
+
+
+def _other_types(file: Path) -> None:
+    """Make every column a list of numbers, which none of the table is."""
+    rows = pq.read_table(file)
+    values = pa.array([[1]] * rows.num_rows, pa.list_(pa.float64()))
+    pq.write_table(pa.table(dict.fromkeys(rows.column_names, values)), file)
+
+
+def _replaced_by(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def replace(file: Path) -> None:
+        file.unlink()
+        make(file)
+
+    return replace
+
+
+def _socket(file: Path) -> None:
+    # A socket's path has at most 107 bytes, and it may be moved.
+    short = Path(tempfile.mkdtemp()) / "s"
+    with socket(AF_UNIX) as listening:
+        listening.bind(str(short))
+    shutil.move(short, file)
+
+
+#: What a data file of ``gold.runs`` may have become.
+DATA_FILES: dict[str, Callable[[Path, Path], None]] = {
+    name: _with_row(kind)
+    for name, kind in {
+        "missing": Path.unlink,
+        "cut": _cut,
+        "empty": lambda file: file.write_bytes(b""),
+        "text": lambda file: file.write_text("PAR1 of somebody PAR1", encoding="utf-8"),
+        "pages": _fill_pages,
+        "other types": _other_types,
+        "folder": _replaced_by(Path.mkdir),
+        "FIFO": _replaced_by(os.mkfifo),
+        "socket": _replaced_by(_socket),
+    }.items()
+}
+
+
+def _partitioned(lake: Path, outside: Path) -> None:
+    with_metadata(lake / "gold" / "runs", lambda metadata: metadata.update(partitionColumns=["run_id"]))
+
+
+def _fifo(way: str) -> Callable[[Path, Path], None]:
+    def make(lake: Path, outside: Path) -> None:
+        place = lake / way
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        os.mkfifo(place)
+
+    return make
+
+
+#: Logs of ``gold.runs`` that never answer, or that no table of a lake has.
+TABLE_LOGS: dict[str, Callable[[Path, Path], None]] = {
+    "partitioned": _partitioned,
+    "FIFO as commit": _fifo(f"gold/runs/_delta_log/{9:020}.json"),
+    "FIFO as first commit": _fifo(f"gold/runs/_delta_log/{0:020}.json"),
+    "FIFO as last checkpoint": _fifo("gold/runs/_delta_log/_last_checkpoint"),
+    "FIFO as checkpoint": _fifo(f"gold/runs/_delta_log/{1:020}.checkpoint.parquet"),
+    "FIFO as checksum": _fifo(f"gold/runs/_delta_log/{1:020}.crc"),
+    "FIFO as sidecar": _fifo("gold/runs/_delta_log/_sidecars/1.parquet"),
 }
 
 

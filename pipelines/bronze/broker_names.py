@@ -17,7 +17,7 @@ from pipelines.bronze.streams import MARK
 
 #: A number at the end of a word, but no release (kafka_2.13-3.9.0), no date, and no number of a rotated file.
 _NAME = re.compile(
-    r"(?<![a-z0-9])(?P<shape>(?:[a-z][a-z0-9]*[-_.])*?[a-z]+[-_]?)"
+    r"(?<![a-z0-9])(?P<shape>(?:[a-z][a-z0-9]*[-_.]){0,32}?[a-z]+[-_]?)"
     r"(?P<number>\d{1,9})(?![a-z0-9]|\.\d|-\d\d-\d\d(?!_))",
     re.IGNORECASE,
 )

@@ -16,13 +16,13 @@ from pipelines.storage.store import store_of
 
 #: `server.log`, `server.log.2026-11-20-14`, `server.log.1.gz`, `server-2026-11-20-1.log.gz`, `kafkaServer.out`,
 #: `server.log-20261120.gz`.
-_LOG_NAME = re.compile(r".+\.(?:log|out)(?:[.-]\d[\w:.-]*?)?(?:\.(?:gz|bz2|xz|zst|lz4|zip))?", re.IGNORECASE)
+_LOG_NAME = re.compile(r".+\.(?:log|out)(?:[.-]\d[\w:.-]{0,250}?)?(?:\.(?:gz|bz2|xz|zst|lz4|zip))?", re.IGNORECASE)
 #: A segment of a partition or of a snapshot: `00000000000000000000.log`, also with its suffixes.
 _SEGMENT = re.compile(r"\d{20}(?:-\d+)?\..*")
 #: `server.log.old`, `server.log~`, `server.log.1.orig`: what somebody called a log who moved it out of the way; but not
 #: what tools put beside one: locks, sums, marks of how far it was shipped.
 _ASIDE = re.compile(
-    r".+\.(?:log|out)(?![A-Za-z0-9])(?!.*\.(?:lc?k|lock|pid|md5|sha\d+|asc|sig|sw[op]|idx|index|pos|offset)$).*",
+    r"(?!.*\.(?:lc?k|lock|pid|md5|sha\d+|asc|sig|sw[op]|idx|index|pos|offset)$).+\.(?:log|out)(?![A-Za-z0-9]).*",
     re.IGNORECASE,
 )
 NOT_TAKEN = "is not read, as its name is no log's: name the file itself, or a pattern of its name in ingest.include"

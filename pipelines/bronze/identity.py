@@ -65,7 +65,7 @@ _ENVIRONMENT = re.compile(
     re.MULTILINE,
 )
 _HOST = re.compile(rb"Client environment:host\.name=(\S{1,255})")
-_ENDPOINT = re.compile(r"[A-Za-z][\w+-]*://(\[[^\],/]*\]|[^:,/]*):(\d+)")
+_ENDPOINT = re.compile(r"[\w+-]://(\[[^\],/]*\]|[^:,/]*):(\d+)")
 _LOCAL = re.compile(rb"\"connection\":\"(\S{3,80}?)-[^\"]*\"|from connection (\S{3,80}?)-\S+;totalTime")
 _NAME_KIND = re.compile(r"(?P<prefix>.*?)(?P<kind>server|state-change|controller|kafka-request|log-cleaner)(?![a-z])")
 _CONSOLE = re.compile(r"(?P<prefix>.*?)kafka(?:-?server)?(?![a-z])", re.IGNORECASE)

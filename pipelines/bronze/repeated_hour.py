@@ -306,7 +306,8 @@ _NUMBER = re.compile(r"\d+")
 _ENDING = r"(?:\.(?:gz|bz2|xz|zst|lz4|zip))?"
 #: ``server.log.2026-11-20-14``, ``server.log.3.gz``; ``server-2026-11-20-1.log.gz``.
 _MARKED = re.compile(
-    r"(?P<name>.+?)(?:-(?P<date>\d{4}-\d\d-\d\d[\d-]*))?(?P<end>\.(?:log|out))(?:[.-](?P<mark>\d[\d:.T-]*))?" + _ENDING
+    r"(?P<name>.+?)(?:-(?P<date>\d{4}-\d\d-\d\d[\d-]{0,20}))?(?P<end>\.(?:log|out))(?:[.-](?P<mark>\d[\d:.T-]*))?"
+    + _ENDING
 )
 
 

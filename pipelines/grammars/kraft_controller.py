@@ -27,8 +27,8 @@ _DIFF = (
 )
 
 _CREATED_TOPIC = re.compile(
-    r"CreatableTopic\(name='(?P<name>[^']*)', numPartitions=-?\d+, replicationFactor=-?\d+, assignments=\[.*?\], "
-    r"configs=\[.*?\]\): (?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: \(.*?\))?)(?:, (?=CreatableTopic\()|$)",
+    r"CreatableTopic\(name='(?P<name>[^']*)', numPartitions=-?\d+, replicationFactor=-?\d+, assignments=\["
+    r"(?>.*?\], configs=\[)(?>.*?\]\): )(?:(?P<code>SUCCESS)|(?!SUCC)[A-Z_]+(?: \(.*?\))?)(?:, (?=CreatableTopic\()|$)",
     re.ASCII,
 )
 _DELETED_TOPIC = re.compile(

@@ -31,7 +31,7 @@ _MODULES: Final[dict[str, ModuleType]] = {
     for module in (configs, fetcher, isr, kraft_controller, leadership, logs, partition, typed, zk_controller)
 }
 #: ``{name}``, ``{PART}`` or ``{name:PART}`` of a pattern.
-_PLACE: Final = re.compile(r"\{(?:([a-z]\w*):?)?([A-Z]\w*)?\}", re.ASCII)
+_PLACE: Final = re.compile(r"\{(?:([a-z]\w*+):?+)?([A-Z]\w*+)?\}", re.ASCII)
 _NEXT_LINE: Final = re.compile(r"\n *")
 
 _NUMBER: Final = r"-?\d+"

@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
-#: The client's host in it.
-REMOTE_HOST: Final = r"^.*:\d+-(.*):\d+(?:-\d+)*$"
+#: The client's host in it. A host name has at most 255 characters.
+REMOTE_HOST: Final = r"^.{0,300}:\d{1,5}-(.{0,300}):\d{1,5}(?:-\d+)*$"
 _REMOTE_HOST: Final = re.compile(REMOTE_HOST)
 
 

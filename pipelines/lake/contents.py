@@ -34,8 +34,9 @@ class Contents(NamedTuple):
     #: folder of every table by full name, in the order of the layers, then of names; whether there is a table in it
     #: nobody has looked
     folders: Mapping[str, Place]
-    #: places of the lake's that are links, by their way down from its folder; their tables are none of `folders`
-    links: tuple[str, ...]
+    #: What the lake's places are that are neither folder nor regular file ("a link"), by path relative to the root.
+    #: Their tables are not in `folders`.
+    odd: Mapping[str, str]
     others: tuple[str, ...]  #: what is not the lake's, as it is named to people
 
 
@@ -44,56 +45,56 @@ def contents_of(root: Place) -> Contents:
     by_layer, seen = _names_by_layer(), _Seen(root)
     top = seen.names("", {*_OF_LAKE, *by_layer})
     if FOLDER in top:
-        seen.links_in(FOLDER, lambda _: True)
+        seen.has_odd(FOLDER, lambda _: True)
     folders = {}
     for layer in (layer for layer in by_layer if layer in top):
         for name in seen.names(f"{layer}/", by_layer[layer]):
             way = f"{layer}/{name}"
             # Of its other files its log tells: killed writes leave some that it does not name.
-            is_whole = not seen.links_in(way, _OF_TABLE.__contains__)
-            is_whole = is_whole and not seen.links_in(f"{way}/_delta_log", lambda _: True)
+            is_whole = not seen.has_odd(way, _OF_TABLE.__contains__)
+            is_whole = is_whole and not seen.has_odd(f"{way}/_delta_log", lambda _: True)
             if is_whole:
                 folders[f"{layer}.{name}"] = root / layer / name
-    return Contents(folders, tuple(seen.links), tuple(seen.others))
+    return Contents(folders, seen.odd, tuple(seen.others))
 
 
 class _Seen:
     """What has been seen of a lake's folder.
 
     Attributes:
-        links, others: as `Contents` has them.
+        odd, others: as `Contents` has them.
     """
 
     def __init__(self, root: Place) -> None:
         self._root = root
         self._store = store_of(root)
-        self.links: list[str] = []
+        self.odd: dict[str, str] = {}
         self.others: list[str] = []
 
     def names(self, way: str, of_lake: Collection[str]) -> list[str]:
-        """Of the names in a folder those that are the lake's, and no links."""
+        """Return the lake's names in a folder, without links, FIFOs and devices."""
         folder = self._place(way)
-        linked, names = self._store.links(folder), []
+        odd, names = self._store.odd_entries(folder), []
         for name in sorted(self._store.names(folder)):
-            if name in linked:
-                self._see_link(way + name, name in of_lake)
+            if name in odd:
+                self._add_odd(way + name, odd[name], name in of_lake)
             elif name in of_lake:
                 names.append(name)
             else:
                 self.others.append(way + name)
         return names
 
-    def links_in(self, way: str, is_lakes: Callable[[str], bool]) -> bool:
-        """Whether a link stands in a folder where something of the lake's has its place."""
-        linked = sorted(self._store.links(self._place(way)))
-        for name in linked:
-            self._see_link(f"{way}/{name}", is_lakes(name))
-        return any(map(is_lakes, linked))
+    def has_odd(self, way: str, is_lakes: Callable[[str], bool]) -> bool:
+        """Return True if a link, a FIFO or a device has the place of something of the lake's in a folder."""
+        odd = self._store.odd_entries(self._place(way))
+        for name in sorted(odd):
+            self._add_odd(f"{way}/{name}", odd[name], is_lakes(name))
+        return any(map(is_lakes, odd))
 
-    def _see_link(self, way: str, is_lakes: bool) -> None:
-        self.others.append(f"{way} (a link)")
+    def _add_odd(self, way: str, kind: str, is_lakes: bool) -> None:
+        self.others.append(f"{way} ({kind})")
         if is_lakes:
-            self.links.append(way)
+            self.odd[way] = kind
 
     def _place(self, way: str) -> Place:
         place = self._root
@@ -151,23 +152,22 @@ def _shown(name: str) -> str:
     return plain if len(plain) <= _NAME_CHARS_MAX else plain[:_NAME_CHARS_MAX] + "…"
 
 
-def require_no_links(root: Place) -> None:
-    """Refuse a lake of which a place is a link: what is written or read there would be elsewhere.
+def require_regular(root: Place) -> None:
+    """Refuse a lake with a link, a FIFO or a device in a place of its own: they lead elsewhere, or never answer.
 
     Raises:
         InputError: one is.
     """
     if isinstance(root, Uri):
         return  # stores have none
-    links = contents_of(resolved(root)).links
-    if links:
-        raise link_in(root, links[0])
+    for way, kind in contents_of(resolved(root)).odd.items():
+        raise odd_place(root, way, kind)
 
 
-def link_in(root: Place, way: str) -> InputError:
-    """A place of the lake's is a link."""
-    remedy = "put the folder or file itself there, or remove the link"
-    return InputError(f"{root}/{_shown(way)}", "is a link, and a lake has none", remedy)
+def odd_place(root: Place, way: str, kind: str) -> InputError:
+    """Return the error of a place of the lake's that is neither folder nor regular file."""
+    remedy = f"put the folder or file itself there, or remove {kind.replace('a ', 'the ', 1)}"
+    return InputError(f"{root}/{_shown(way)}", f"is {kind}, and a lake has none", remedy)
 
 
 def require_own(root: Place) -> None:

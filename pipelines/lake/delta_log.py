@@ -7,7 +7,7 @@ deletion vectors hide, columns with other names in files) others have set, and s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -39,6 +39,8 @@ CLUSTERING = "clustering"
 _HOURS = re.compile(r"interval (\d+) hours")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _COMMIT = re.compile(r"(\d{20})\.json")
+#: Errors of the library about a log that is not as Delta writes it.
+_LOG_ERRORS = (DeltaError, ValueError)
 _SHOWN_CHARS = 80
 _LEAVE = "take it off with Delta (ALTER TABLE DROP FEATURE), or remove the table"
 
@@ -97,14 +99,32 @@ def opened(path: Place, version: int | None = None) -> DeltaTable:
     """A table as the library has it, at its latest version or at a given one.
 
     Raises:
-        InputError: there is no table, or its log is not whole, or is none of Delta's.
+        InputError: the table is missing, or its log is incomplete or damaged.
+        ForeignTable: a link, a FIFO or a device is among the files of its log.
     """
     if table_version(path) is None:
         raise InputError(path, "is no Delta table", "name a table of the lake")
+    _require_regular(path, (path / "_delta_log", path / "_delta_log" / "_sidecars"))
     try:
         return DeltaTable(table_uri(path), version, storage_options=storage_options(path))
-    except DeltaError as error:
+    except _LOG_ERRORS as error:
         raise _damaged(path, error) from None
+
+
+def _require_regular(table: Place, folders: Iterable[Place], names: Collection[str] | None = None) -> None:
+    """Refuse a table with a link, a FIFO or a device in its folders.
+
+    Args:
+        names: entries that are looked at. None for all.
+
+    Raises:
+        ForeignTable: the library would be led elsewhere, or would wait without end.
+    """
+    for folder in folders:
+        odd = store_of(table).odd_entries(folder)
+        for name in sorted(odd if names is None else odd.keys() & names):
+            remedy = "put the file itself there, or remove the table"
+            raise ForeignTable(folder / name, f"is {odd[name]}, and a lake has none", remedy)
 
 
 def _damaged(path: Place, error: Exception) -> InputError:
@@ -148,7 +168,7 @@ class OpenLogs:
         table, log = self._opened.get(path) or (opened(path), None)
         try:
             table.update_incremental()
-        except DeltaError as error:
+        except _LOG_ERRORS as error:
             raise _damaged(path, error) from None
         if log is None or log.version != table.version():
             log = log_of(table, path)
@@ -166,10 +186,14 @@ def log_of(table: DeltaTable, path: Place) -> TableLog:
     if protocol.min_reader_version > 1:
         features = ", ".join(protocol.reader_features or ()) or "columns with other names in its files"
         raise InputError(path, f"has features that a lake's tables do not have ({features})", _LEAVE)
+    if partitioned_by := table.metadata().partition_columns:
+        columns = ascii(", ".join(partitioned_by))[:_SHOWN_CHARS]
+        problem = f"is partitioned by {columns}, and a lake's tables are not"
+        raise ForeignTable(path, problem, "remove the table, or use another --lake")
     try:
         added = pa.table(table.get_add_actions()).sort_by([("modification_time", "ascending"), ("path", "ascending")])
         hides_rows = next(table.deletion_vectors(), None) is not None
-    except DeltaError as error:
+    except _LOG_ERRORS as error:
         raise _damaged(path, error) from None
     if hides_rows:
         raise ForeignTable(path, "has deletion vectors, which no table of a lake has", _LEAVE)
@@ -204,21 +228,17 @@ def path_within(path: str, table: Place) -> str:
 
 
 def _require_files_here(table: Place, names: Iterable[str]) -> None:
-    """Refuse a table of which a file, or a folder on the way to it, is a link."""
+    """Refuse a table of which a file, or a folder on the way to it, is a link, a FIFO or a device."""
     parts_of: dict[tuple[str, ...], set[str]] = {}
     for name in names:
         parts = tuple(name.split("/"))
         for depth in range(len(parts)):
             parts_of.setdefault(parts[:depth], set()).add(parts[depth])
-    store = store_of(table)
     for above, names_there in parts_of.items():
         folder = table
         for part in above:
             folder = folder / part
-        if linked := sorted(names_there & store.links(folder)):
-            raise ForeignTable(
-                folder / linked[0], "is a link, and a lake has none", "put the file itself there, or remove the table"
-            )
+        _require_regular(table, [folder], names_there)
 
 
 def type_name(data_type: Any) -> str:

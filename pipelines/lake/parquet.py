@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from errno import ENOENT
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.base.errors import InputError
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 
@@ -23,6 +26,7 @@ _LOOKED_INTO_BYTES = 1_000_000
 _LOOKED_INTO_MAX = 64
 #: Rows of a batch.
 BATCH_ROWS = 32_768
+_SHOWN_CHARS = 80
 
 
 def read_files(
@@ -46,10 +50,13 @@ def scanned(files: Iterable[Place]) -> Any:
     """A dataset over the files of a table in a store, for readers that take one; a column that a file lacks is null."""
     import pyarrow.dataset as ds
 
-    form = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-    fragments = [form.make_fragment(store_of(file).arrow_source(file)) for file in files]
-    schema = pa.unify_schemas([fragment.physical_schema for fragment in fragments])
-    return ds.FileSystemDataset(fragments, schema, form)
+    fragments, schemas = [], []
+    for file in files:
+        with readable(file):
+            fragments.append(_fragment(file))
+            schemas.append(fragments[-1].physical_schema)
+            schema = pa.unify_schemas(schemas)
+    return ds.FileSystemDataset(fragments, schema, fragments[0].format, fragments[0].filesystem)
 
 
 class Stored(NamedTuple):
@@ -74,7 +81,8 @@ def pieces_of(file: Stored) -> list[ParquetPiece]:
         return [ParquetPiece(place, size_bytes)]
     import pyarrow.parquet as pq
 
-    groups = pq.read_metadata(store_of(place).arrow_source(place)).num_row_groups
+    with readable(place):
+        groups = pq.read_metadata(store_of(place).arrow_source(place)).num_row_groups
     return _cut(place, size_bytes, range(groups))
 
 
@@ -82,7 +90,19 @@ def rows_of_file(place: Place) -> int:
     """How many rows a file has."""
     import pyarrow.parquet as pq
 
-    return int(pq.read_metadata(store_of(place).arrow_source(place)).num_rows)
+    with readable(place):
+        return int(pq.read_metadata(store_of(place).arrow_source(place)).num_rows)
+
+
+def require_whole(file: Place) -> None:
+    """Read a file to its end.
+
+    Raises:
+        InputError: as `readable`.
+    """
+    with readable(file):
+        for batch in _fragment(file).to_batches(batch_size=BATCH_ROWS, use_threads=False, batch_readahead=1):
+            batch.validate()
 
 
 def _cut(place: Place, size_bytes: int, groups: Sequence[int]) -> list[ParquetPiece]:
@@ -104,9 +124,10 @@ def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[Pa
     """Pieces of the row groups of a file that may have rows of a condition, by their statistics."""
     place, size_bytes = file
     fragment = _fragment(place)
-    schema = _schema_of(spec, fragment.physical_schema)
-    there = fragment.row_groups
-    wanted = fragment.subset(where, schema=schema).row_groups if there else []
+    with readable(place):
+        schema = _schema_of(spec, fragment.physical_schema)
+        there = fragment.row_groups
+        wanted = fragment.subset(where, schema=schema).row_groups if there else []
     share = sum(group.total_byte_size for group in wanted) / (sum(group.total_byte_size for group in there) or 1)
     return _cut(place, round(size_bytes * share), [group.id for group in wanted]) if wanted else []
 
@@ -120,19 +141,45 @@ def read_pieces(
         where: rows that are given; row groups are skipped by their statistics.
     """
     fragment, schema = _fragment(piece.place, piece.row_groups), columns_schema(spec, columns)
-    batches = fragment.to_batches(
-        schema=_schema_of(spec, fragment.physical_schema),
-        columns=list(columns),
-        filter=where,
-        batch_size=BATCH_ROWS,
-        use_threads=False,
-        # Sixteen batches ahead, as Arrow reads else, are half a gigabyte of log text, and no faster.
-        batch_readahead=1,
-    )
-    for batch in batches:
-        if batch.num_rows:
+    with readable(piece.place):
+        batches = fragment.to_batches(
+            schema=_schema_of(spec, fragment.physical_schema),
+            columns=list(columns),
+            filter=where,
+            batch_size=BATCH_ROWS,
+            use_threads=False,
+            # Sixteen batches ahead, as Arrow reads else, are half a gigabyte of log text, and no faster.
+            batch_readahead=1,
+        )
+    while True:
+        # Only Arrow's own work is in the block: what a caller raises is not about the file.
+        with readable(piece.place):
+            batch = next(batches, None)
+            if batch is None:
+                return
             # The items of arrays are named by who wrote the file.
-            yield batch.cast(schema)
+            rows = batch.cast(schema)
+        if rows.num_rows:
+            yield rows
+
+
+@contextmanager
+def readable(file: Place) -> Iterator[None]:
+    """Raise an InputError with a data file's path where Arrow finds it missing, cut, or of another schema.
+
+    Raises:
+        InputError: names the file.
+    """
+    try:
+        yield
+    except (FileNotFoundError, pa.ArrowException, OSError) as error:
+        # Arrow has no number for damage. With one, the system refuses a file: permissions, limits.
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno not in (None, ENOENT)):
+            raise
+        said = ascii(str(error).partition("\n")[0][:_SHOWN_CHARS])[1:-1]
+        missing = isinstance(error, FileNotFoundError)
+        problem = "is missing" if missing else f"cannot be read as a file of its table ({said})"
+        raise InputError(file, problem, "restore it, or audit into a new lake") from error
 
 
 def _fragment(place: Place, row_groups: Sequence[int] | None = None) -> Any:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
@@ -17,7 +20,7 @@ import pyarrow as pa
 from pipelines.base.arrow_rows import dicts
 from pipelines.base.errors import InputError
 from pipelines.lake.delta_log import TableLog, read_log
-from pipelines.lake.parquet import scanned
+from pipelines.lake.parquet import require_whole, scanned
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 from schemas.views import DUCKDB_MACROS, VIEWS, ViewSpec
@@ -30,6 +33,15 @@ _REMEDY = (
     "only queries are; see `highwater sql` for the names, `highwater tables NAME` for the columns of one, and --spark "
     "for functions of Spark"
 )
+_RESTORE: Final = "restore them, or audit into a new lake"
+_ONLY_NULLS: Final = "null"
+#: DuckDB installs and loads extensions from the network, and reads Python's variables, unless it is configured so.
+_NO_EXTENSIONS: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+_WILDCARD: Final = re.compile(r"[*?\[]")
 
 
 class LakeReader:
@@ -48,12 +60,15 @@ class LakeReader:
         self.root = root
         self._tables = tables if versions is None else {name: tables[name] for name in versions}
         self._versions = versions or {}
-        self.connection = duckdb.connect()
+        self.connection = duckdb.connect(config=_NO_EXTENSIONS)
         # Hours are those of the logs, not of the machine that asks.
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         # What does not fit into memory goes where other scratch files go, not where the command was called.
-        self.connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
+        # A folder of its own, which DuckDB makes and removes: queries may read what is in it.
+        self.connection.execute("SET temp_directory = ?", [str(Path(tempfile.gettempdir(), f"highwater-{uuid4()}"))])
         self._views: set[str] = set()
+        #: Files that views read by DuckDB itself.
+        self._files: list[str] = []
 
     def rows(self, statement: str, **parameters: object) -> Rows:
         """Rows of a query; times are microseconds since the epoch, ``$name`` stands for a parameter.
@@ -63,16 +78,17 @@ class LakeReader:
         """
         for layer, name in _TABLE.findall(statement):
             self._make_view(f"{layer}.{name}")
-        return dicts(self.connection.sql(statement, params=parameters or None).to_arrow_table())
+        with self._readable_files():
+            return dicts(self.connection.sql(statement, params=parameters or None).to_arrow_table())
 
     def query(self, statement: str) -> pa.Table:
         """Rows of somebody's query over tables and views (`schemas.views`), in its order.
 
-        The statement is put where DuckDB's grammar allows nothing but a query. That keeps from writing by mistake; it
-        is no wall against who may run code on this machine anyway.
+        The statement is put where DuckDB's grammar allows nothing but a query. It reaches the lake's tables only: no
+        other file, no network, no extension. The reader takes one such query, since DuckDB keeps its settings locked.
 
         Raises:
-            InputError: it is no query, or cannot be answered; or as for `rows`.
+            InputError: the statement is not a query, or cannot be answered; or as for `rows`.
         """
         words = {word.lower() for word in _WORD.findall(statement)}
         tables = [(layer, name) for layer, name in _TABLE.findall(statement.lower()) if self.has(f"{layer}.{name}")]
@@ -81,15 +97,22 @@ class LakeReader:
         for view in VIEWS:
             if view.name in words and all(map(self.has, view.reads)):
                 self._make_named(view)
+        self._lock()
         try:
             # A comment may stand at its end, hence the new lines.
             statements = self.connection.extract_statements(f"SELECT * FROM (\n{statement.strip().rstrip(';')}\n)")
             if len(statements) != 1:
                 raise InputError("SQL", "is several statements", _REMEDY)
-            return self.connection.sql(statements[0].query).to_arrow_table()
+            with self._readable_files():
+                return self.connection.sql(statements[0].query).to_arrow_table()
         except duckdb.Error as error:
             said = str(error).splitlines()[0]
             raise InputError("SQL", f"cannot be answered: {said}", _REMEDY) from None
+
+    def _lock(self) -> None:
+        """Allow DuckDB the files of the views, and nothing else, for as long as the connection is open."""
+        self.connection.execute("SET allowed_paths = ?", [self._files])
+        self.connection.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def view_columns(self, view: ViewSpec) -> list[tuple[str, str]]:
         """Names and types of a view's columns."""
@@ -118,9 +141,9 @@ class LakeReader:
             raise InputError(self.root, f"holds no table {full_name}", "run `highwater audit` on it first")
         path = self._tables[full_name]
         log = read_log(path, self._versions.get(full_name))
-        if not all(store_of(path).is_file(path / file.path) for file in log.files):
-            remedy = "ask for a later run" if self._versions else "restore them, or make the lake anew"
-            raise InputError(path, f"has no longer all files of its version {log.version}", remedy)
+        if missing := [file.path for file in log.files if not store_of(path).is_file(path / file.path)]:
+            remedy = "name a later run" if self._versions else "restore it, or audit into a new lake"
+            raise InputError(path / missing[0], f"is missing, and version {log.version} of its table needs it", remedy)
         self._show(full_name, log, [path / file.path for file in log.files])
 
     def show(self, full_name: str, rows: Sequence[Place] | pa.Table) -> None:
@@ -138,16 +161,51 @@ class LakeReader:
     def _show(self, full_name: str, log: TableLog, files: Sequence[Place]) -> None:
         # Names of columns are those of a log, which others may have written: DuckDB itself quotes what it is handed.
         name, no_rows = full_name.replace(".", "_"), log.columns.empty_table()
-        if files and not isinstance(files[0], Uri):
-            rows = self.connection.read_parquet([str(file) for file in files], union_by_name=True)
-        else:
-            # DuckDB's own readers of stores are extensions that it fetches, and take credentials in their own way.
-            self.connection.register(f"{name}_files", scanned(files) if files else no_rows)
-            rows = self.connection.view(f"{name}_files")
+        with self._readable_files():
+            rows = self._relation(f"{name}_files", files) if files else self._registered(f"{name}_files", no_rows)
+        types = dict(zip(rows.columns, rows.types, strict=True))
+        declared = self._registered(f"{name}_declared", no_rows)
+        for column, expected in zip(declared.columns, declared.types, strict=True):
+            if not _is_alike(found := types.get(column, expected), expected):
+                problem = f"has values of type {found} in files of its column {column!a}, expected {expected}"
+                raise InputError(self.root / full_name.replace(".", "/"), problem, _RESTORE)
         if not {*no_rows.column_names} <= {*rows.columns}:
             # Columns that a later version added, and no file has yet, are null.
             rows.create_view(f"{name}_stored")
-            self.connection.register(f"{name}_declared", no_rows)
             rows = self.connection.sql(f"SELECT * FROM {name}_stored UNION ALL BY NAME SELECT * FROM {name}_declared")
         rows.select(*map(duckdb.ColumnExpression, no_rows.column_names)).create_view(name, replace=False)
         self._views.add(full_name)
+
+    def _relation(self, name: str, files: Sequence[Place]) -> duckdb.DuckDBPyRelation:
+        """Return the rows of files, which are read as a statement needs them."""
+        paths = [str(file) for file in files]
+        if isinstance(files[0], Uri) or any(_WILDCARD.search(path) for path in paths):
+            # DuckDB fetches its readers of stores as extensions, and expands wildcards in the name of a file.
+            return self._registered(name, scanned(files))
+        self._files += paths
+        return self.connection.read_parquet(paths, union_by_name=True)
+
+    @contextmanager
+    def _readable_files(self) -> Iterator[None]:
+        """Raise an InputError with the path of a damaged file where DuckDB fails because of one."""
+        try:
+            yield
+        except duckdb.Error:
+            for file in self._files:
+                require_whole(Path(file))
+            raise
+
+    def _registered(self, name: str, rows: object) -> duckdb.DuckDBPyRelation:
+        self.connection.register(name, rows)
+        return self.connection.view(name)
+
+
+def _is_alike(found: Any, expected: Any) -> bool:
+    """Return True if a type may hold the values of another: fields may be missing, and time zones of instants."""
+    kinds = {found.id, expected.id}
+    if found.id == _ONLY_NULLS or kinds <= {"timestamp", "timestamp with time zone"}:
+        return True
+    if len(kinds) > 1 or expected.id not in ("list", "struct", "map"):
+        return len(kinds) == 1
+    wanted = dict(expected.children)
+    return all(_is_alike(child, wanted.get(name, child)) for name, child in found.children)

@@ -14,9 +14,11 @@ import msgspec
 
 _THROWN = re.compile(
     r"^(?:\s*(?:Caused by: |Suppressed: )|Exception in thread \"[^\"]*\" )?"
-    r"(?P<name>(?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable|Timeout\w*|Failure)?)(?:: (?P<text>.*))?$"
+    r"(?P<name>(?:[a-z_]\w*\.)+[A-Z][\w$]*)(?:: (?P<text>.*))?$"
 )
-_IN_TEXT = re.compile(r"\b(?P<name>(?:(?:[a-z_]\w*\.)+)[A-Z][\w$]*(?:Exception|Error))(?::\s*(?P<text>[^\n]*))?")
+_IN_TEXT = re.compile(
+    r"(?<![\w$])(?<!\w\.)(?P<name>(?:(?:[a-z_]\w*\.)+)[A-Z][\w$]*(?:Exception|Error))(?::\s*(?P<text>[^\n]*))?"
+)
 
 
 class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ RECORD_MAX = 1 << 16
 _SHOWN = 300
 #: Texts of one input; further ones are counted together.
 TEXTS_MAX = 1_000
-_MASK = re.compile(r"\[[^\]]*\]|'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|[\w.-]+-\d+\b|/[\w./-]+|\d+")
+_MASK = re.compile(r"\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|(?<![\w.-])[\w.-]+-\d+\b|/[\w./-]+|\d+")
 _RANK = {"critical": 0, "major": 1, "minor": 2, "info": 3}
 
 

@@ -10,7 +10,7 @@ from pipelines.messages.atlas import Atlas, Found
 
 LOUD = ("FATAL", "ERROR", "WARN")
 _LEVEL = re.compile(r"(?<![\w.])(TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)(?![\w.=])")
-_TAIL = re.compile(r" \(([A-Za-z_][\w.$]*)\)(?: \[[^\]\n]*\])?\s*$")
+_TAIL = re.compile(r" \(([A-Za-z_][\w.$]*)\)(?: \[[^\]\n]{0,200}\])?\s*$")
 _LOGGER = re.compile(r"\b(?:kafka|org\.apache\.kafka|org\.apache\.zookeeper|state\.change)(?:\.\w+)*\.[A-Za-z][\w$]*")
 _CONTEXT = re.compile(r"\[[^\]\n]*\]:?,? ?")
 _FRAME = re.compile(r"^\s*(?:at \S+\(|\.\.\. \d+ (?:more|common)|Caused by: |Suppressed: )")

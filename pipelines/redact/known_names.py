@@ -27,7 +27,7 @@ _SOUGHT = frozenset({*NAMES, _CONNECTION})
 #: Settings whose values name hosts.
 _OF_HOSTS = re.compile(r".*listeners|.*\.(?:connect|voters|servers)|host\.name|advertised\.host\.name|broker\.rack")
 _HOST = re.compile(r"(?:://|@|^|,)\[?([^\s,@/\[\]]+?)\]?(?::\d+)(?=[,/\]]|$)")
-_ENDPOINT = re.compile(r"(?:^|-)(\[[0-9A-Fa-f:%.\w]+\]|\d+(?:\.\d+){3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]+):\d+")
+_ENDPOINT = re.compile(r"(?:^|-)(\[[0-9A-Fa-f:%.\w]+\]|\d+(?:\.\d+){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:]+):\d+")
 
 
 def pseudonyms(lake: Lake, key: bytes) -> Pseudonyms:

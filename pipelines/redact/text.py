@@ -26,7 +26,7 @@ _IPV6 = r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%\w+)?(?![\w:]
 _NO_ADDRESSES = IPv4Network("0.0.0.0/8")
 _KEYS = "client_?[iI]d|group_?[iI]d|transactional_?[iI]d|member_?[iI]d|principal|topic|topicName|name"
 _KEYED = rf"\b(?:{_KEYS})\"?\s*[:=]\s*\"?(?P<faint>[^\w\s\"]?(?:\d+|\w))(?=[\"\s,;)\]}}]|$)"
-_TOKEN = re.compile(r"[.\-]*\w+(?:[.\-]+\w+)*[.\-]*")
+_TOKEN = re.compile(r"(?<![.\-])[.\-]*+\w++(?:[.\-]++\w++)*+[.\-]*+")
 #: A partition, or the folder of one that is to go or to come.
 _PARTITION = re.compile(r"(.+)(-\d+(?:\.[0-9a-f]{32}-[a-z]+)?)")
 _NUMBER = re.compile(r"[\d._\-]*|T[0-3]|-?[\d.]+(?:ms|s|us|[kKMGT]i?B)|0x[0-9a-fA-F]+")

@@ -50,7 +50,7 @@ _VOCABULARY = frozenset(
         *("layout", "missing", "waited_as", "rules_fingerprint"),
     }
 )
-_HASH = re.compile(r"[0-9a-f]{16,64}|\d+[\d.]*(?:[a-z]+\d+)?|\d{8}T\d{6}\.\d{6}-[0-9a-f]{8}|unknown")
+_HASH = re.compile(r"[0-9a-f]{16,64}|\d[\d.]*(?:[a-z]+\d+)?|\d{8}T\d{6}\.\d{6}-[0-9a-f]{8}|unknown")
 _SENTENCES = frozenset({"guarantee", "source", "needs"})
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
@@ -28,12 +29,12 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def links(self, folder: Place) -> set[str]:
+    def odd_entries(self, folder: Place) -> dict[str, str]:
         try:
             with os.scandir(folder) as entries:
-                return {entry.name for entry in entries if entry.is_symlink()}
+                return {entry.name: kind for entry in entries if (kind := _odd_kind(entry)) is not None}
         except (FileNotFoundError, NotADirectoryError):
-            return set()
+            return {}
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
         """Links are followed, but no folder is entered twice: links may form circles."""
@@ -148,6 +149,16 @@ class LocalStore:
     def arrow_sink(self, file: Place) -> str:
         _without_links(file.parent)
         return str(file)
+
+
+def _odd_kind(entry: os.DirEntry[str]) -> str | None:
+    """Return what an entry of a folder is, with its article. None for a regular file or a folder."""
+    if entry.is_symlink():
+        return "a link"
+    if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
+        return None
+    mode = entry.stat(follow_symlinks=False).st_mode
+    return "a FIFO" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 def _without_links(folder: Place) -> Place:

@@ -55,8 +55,8 @@ class RemoteStore(Store):
     def _writer(self, uri: Uri) -> Any:
         """What has ``write`` and ``close``; the file is there when it was closed."""
 
-    def links(self, folder: Place) -> set[str]:
-        return set()
+    def odd_entries(self, folder: Place) -> dict[str, str]:
+        return {}
 
     def is_file(self, place: Place) -> bool:
         uri = uri_of(place)

@@ -21,8 +21,11 @@ class Store(Protocol):
     def names(self, folder: Place) -> list[str]:
         """Names of what lies directly in a folder; none where there is no folder."""
 
-    def links(self, folder: Place) -> set[str]:
-        """Names of the links that lie directly in a folder; stores have none."""
+    def odd_entries(self, folder: Place) -> dict[str, str]:
+        """Return what is neither a regular file nor a folder, by name: links, FIFOs, sockets, devices.
+
+        Stores have none. A value is the kind with its article: "a link".
+        """
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
         """All files below a folder, in the order of their names.

@@ -82,11 +82,11 @@ def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> U
 def _data_files(path: Place) -> Iterator[Place]:
     """Every data file of a table, of all versions, and those of its change feed: they lie in two folders, flat.
 
-    What lies in others is none of a lake's, nor is a link. Deletion vectors we have none.
+    Other folders, links and FIFOs are not the lake's. Its tables have no deletion vectors.
     """
     store = store_of(path)
     for folder in (path, path / "_change_data"):
-        for name in sorted({*store.names(folder)} - store.links(folder)):
+        for name in sorted({*store.names(folder)} - store.odd_entries(folder).keys()):
             if name.endswith(".parquet") and name[0] not in "_." and store.is_file(folder / name):
                 yield folder / name
 
@@ -95,7 +95,7 @@ def _leftovers(path: Place) -> Iterator[Place]:
     """Drafts of deltalake (``NAME#1``), and hidden files: those of other writers, checksums without their file."""
     store = store_of(path)
     for folder in (path, path / "_delta_log", path / "_change_data"):
-        names = sorted({*store.names(folder)} - store.links(folder))
+        names = sorted({*store.names(folder)} - store.odd_entries(folder).keys())
         for name in names:
             is_left = name[1:].removesuffix(".crc") not in names if name.endswith(".crc") else folder != path
             is_leftover = (name.startswith(".") and is_left) or _DRAFT.search(name) is not None

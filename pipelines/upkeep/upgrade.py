@@ -27,7 +27,7 @@ from pipelines.base.errors import InputError, SchemaMismatch
 from pipelines.base.fingerprint import TABLES as MADE_ANEW
 from pipelines.base.fingerprint import code_version
 from pipelines.lake.commits import stamps_of
-from pipelines.lake.contents import find_tables, require_no_links, require_own
+from pipelines.lake.contents import find_tables, require_own, require_regular
 from pipelines.lake.delta_commits import Fence, append
 from pipelines.lake.delta_log import table_version
 from pipelines.lake.delta_table import UNCLUSTERED
@@ -73,7 +73,7 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
         SchemaMismatch: a table differs from its declaration that cannot be made anew.
     """
     root = resolved(root)
-    require_no_links(root)
+    require_regular(root)
     require_no_newer(root)
     there = _tables(root)
     if not there:
@@ -109,7 +109,7 @@ def planned(root: Place) -> list[str]:
         InputError, SchemaMismatch: as `upgrade`.
     """
     root = resolved(root)
-    require_no_links(root)
+    require_regular(root)
     require_own(root)
     require_no_newer(root)
     return [f"{step.spec.full_name}: {step.what}" for step in _steps(root, _tables(root))]
@@ -126,7 +126,7 @@ def require_up_to_date(root: Place) -> None:
         InputError: a newer version wrote the lake, or an older one did, and its tables differ; or a place in it is a
             link.
     """
-    require_no_links(root)
+    require_regular(root)
     require_no_newer(root)
     if declared_by(root) == _declarations() or not (there := _tables(root)):
         return

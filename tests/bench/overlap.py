@@ -20,7 +20,7 @@ class Automaton:
     """A pattern's states: `steps[state]` are (accepted characters, next state), `free[state]` steps for nothing."""
 
     def __init__(self, pattern: str) -> None:
-        """Build it; lookarounds are taken as fulfilled."""
+        """Build it; lookarounds are taken as fulfilled, and whatever backtracks may backtrack."""
         self.steps: list[list[tuple[Accepts, int]]] = []
         self.free: list[list[int]] = []
         self.start = self._state()
@@ -43,12 +43,14 @@ class Automaton:
             return after
         if kind is c.SUBPATTERN:
             return self._add(value[3], state)
+        if kind is c.ATOMIC_GROUP:
+            return self._add(value, state)
         if kind is c.BRANCH:
             after = self._state()
             for branch in value[1]:
                 self.free[self._add(branch, state)].append(after)
             return after
-        if kind in (c.MAX_REPEAT, c.MIN_REPEAT):
+        if kind in (c.MAX_REPEAT, c.MIN_REPEAT, c.POSSESSIVE_REPEAT):
             least, most, inner = value
             for _ in range(least):
                 state = self._add(inner, state)

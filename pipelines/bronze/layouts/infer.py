@@ -43,7 +43,7 @@ _TEMPLATE, _LOGGER, _WORD, _CLASS = 2.0, 1.0, 0.5, 0.01
 _QUALIFIED = re.compile(r"(?:[a-z_][\w-]*\.)+[A-Z]\w*\$?")
 _LEVEL_AT = re.compile(rb" {0,6}(?i:" + LEVEL + rb")(?=[ \t\])>|:,;-]|$)")
 _NAME_AT = re.compile(rb"([A-Za-z_][\w.$/]*)(:\d{1,6})?(?=[ \t\])>|:,;-]|$)")
-_BRACKETS = {b"[": rb"\[([^\]\n]*)\]", b"(": rb"\(([^()\n]*(?:\([^()\n]*\))?[^()\n]*)\)", b"<": rb"<([^>\n]*)>"}
+_BRACKETS = {b"[": rb"\[([^\]\n]*)\]", b"(": rb"\(([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)?)\)", b"<": rb"<([^>\n]*)>"}
 _BRACKET_AT = {sign: re.compile(pattern) for sign, pattern in _BRACKETS.items()} | {b"{": re.compile(rb"\{([^}\n]*)\}")}
 #: Threads, and up to 1.0 what lines begin with, which has a comma behind it then.
 _FETCHER = re.compile(rb"(?:ReplicaFetcherThread-\d+|delete-topics-thread)-\d+")
@@ -54,9 +54,9 @@ _SIGNS = b"-|:;,/>~*=#])}"
 _TAILS = (
     (" (%c)", re.compile(rb" \(([A-Za-z_][\w.$/-]*)\)$")),
     (" (%c:%L)", re.compile(rb" \(([A-Za-z_][\w.$/-]*):\d+\)$")),
-    (" (%c) [%t]", re.compile(rb" \(([A-Za-z_][\w.$/-]*)\) \[[^\]]*\]$")),
-    (" (%c:%L) [%t]", re.compile(rb" \(([A-Za-z_][\w.$/-]*):\d+\) \[[^\]]*\]$")),
-    (" [%t] (%c)", re.compile(rb" \[[^\]]*\] \(([A-Za-z_][\w.$/-]*)\)$")),
+    (" (%c) [%t]", re.compile(rb" \(([A-Za-z_][\w.$/-]*)\) \[[^\]]{0,200}\]$")),
+    (" (%c:%L) [%t]", re.compile(rb" \(([A-Za-z_][\w.$/-]*):\d+\) \[[^\]]{0,200}\]$")),
+    (" [%t] (%c)", re.compile(rb" \[[^\]]{0,200}\] \(([A-Za-z_][\w.$/-]*)\)$")),
     (" [%c]", re.compile(rb" \[([A-Za-z_][\w.$/-]*)\]$")),
     (" [%c:%L]", re.compile(rb" \[([A-Za-z_][\w.$/-]*):\d+\]$")),
     (" - %c", re.compile(rb" - ([A-Za-z_][\w.$/-]*)$")),

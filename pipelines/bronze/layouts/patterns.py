@@ -63,7 +63,9 @@ class Names:
 _LOGGER_NAME = re.compile(rb"(" + LOGGER + rb")(?::\d+)?")
 _TAIL = re.compile(rb" \((" + LOGGER + rb"(?::\d+)?)\)(?: \[[^\]\n]{0,200}\])?(?=\n|\Z)")
 _THROWABLE = re.compile(rb"\n(?:Caused by: )?(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:: |\n|\Z)")
-_FRAME = re.compile(rb"\n\s+at |\n\s*\.\.\. \d+ ")
+#: Of what stands in a tail, as a thread does: a tail is searched for in all of a record.
+_TAIL_BOUND = "{0,200}"
+_FRAME = re.compile(rb"\n[^\S\n]+at |\n[^\S\n]*\.\.\. \d+ ")
 
 
 def split_tail(body: bytes, names: Names) -> tuple[str | None, bytes]:
@@ -158,10 +160,10 @@ def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
     return re.escape(text.encode()), len(text.encode())
 
 
-def _compiled(tokens: list[_Token]) -> bytes:
+def _compiled(tokens: list[_Token], bound: str = "*") -> bytes:
     pieces = []
     for number, token in enumerate(tokens):
-        piece, _ = _regex(tokens, number, "*")
+        piece, _ = _regex(tokens, number, bound)
         group = {"d": b"time", "c": b"logger"}.get(token.name)
         if token.name == "p":
             piece = rb" {0,6}(?P<level>(?i:" + LEVEL + rb")) {0,6}"
@@ -205,7 +207,7 @@ def pattern_layout(pattern: str) -> Layout:
     is_short = any(token == _Token("c", "1") for token in tokens)
     tail = None
     if tokens[at + 1 :]:
-        tail = re.compile(re.sub(rb"\?P<logger>", b"", _compiled(tokens[at + 1 :])) + rb"(?=\n|\Z)")
+        tail = re.compile(re.sub(rb"\?P<logger>", b"", _compiled(tokens[at + 1 :], _TAIL_BOUND)) + rb"(?=\n|\Z)")
     head = re.compile(_compiled(tokens[:at]))
 
     def make(clock: Clock) -> Parser:

@@ -34,9 +34,9 @@ _TRACES = (
     *("thrown.extendedStackTrace", "throwable", "full_message", "trace", "ex", "exc_info", "error.stack"),
 )
 _OUTER_TRACES = frozenset(key.partition(".")[0] for key in _TRACES)
-_THROWABLE = re.compile(r"\n\s*at |(?:Exception|Error)\b")
+_THROWABLE = re.compile(r"\n[^\S\n]*at |(?:Exception|Error)\b")
 #: A field of a column, or one that is passed over.
-_COLUMN = re.compile(r"%\w(?:\{[^}]*\})?|-")
+_COLUMN = re.compile(r"%\w(?:\{[^{}]*\})?|-")
 _IN_TRACE = ("extendedStackTrace", "stacktrace", "stack_trace", "message")
 
 

@@ -22,7 +22,7 @@ _SHARE_MIN = 0.2
 #: A line of a sample is not longer than the sample.
 _SAMPLE_MAX = 1 << 24
 _WRAPPER_OF = {wrapper.name: wrapper for wrapper in (COLOURS, *WRAPPERS)}
-_NAME = re.compile(r"(?:[a-z0-9-]+|[a-z]+\d?\([^()]*(?:\([^()]*\))?[^()]*\))/")
+_NAME = re.compile(r"(?:[a-z0-9-]+|[a-z]+\d?\([^()]*+(?:\([^()]*+\)[^()]*+)?\))/")
 
 
 _COLUMNS = re.compile(COLUMNS + r"\((\d+)\)")

@@ -87,7 +87,7 @@ _NOT_AUTHENTICATED = Signature(
     "org.apache.kafka.common.network.Selector.pollSelectionKeys, 1.1 on; NetworkClient.processDisconnection",
     ("INFO", "WARN", "ERROR"),
 )
-_REASON = re.compile(r"(?:\((?P<bracketed>[^()]*)\)|due to: (?P<said>.*?))$")
+_REASON = re.compile(r"(?:\((?P<bracketed>[^()]*)\)|due to: (?P<said>.*))$")
 _DENIED = Signature(
     "authorization_denied",
     ("kafka.authorizer.logger",),
@@ -95,7 +95,7 @@ _DENIED = Signature(
     "kafka.security.authorizer.AclAuthorizer.logAuditMessage, StandardAuthorizerData.logAuditMessage in KRaft",
     ("INFO", "WARN"),
 )
-_OPERATION = re.compile(r"[Oo]peration = (?P<operation>\S+) .*?on resource = (?P<resource>\S+)")
+_OPERATION = re.compile(r"[Oo]peration = (?P<operation>\S+) (?:(?![Oo]peration = ).)*?on resource = (?P<resource>\S+)")
 _QUOTA_SET = Signature(
     "client_quota_set",
     ("ClientQuotaManager", "ClientRequestQuotaManager", "ControllerMutationQuotaManager"),

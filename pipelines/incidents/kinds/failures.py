@@ -119,10 +119,10 @@ _REMOTE = Signature(
 _END_US = 10_000_000
 #: Lines of one failure of a directory follow each other within this, microseconds.
 _FAILURE_US = 30_000_000
-_IN_DIRECTORIES = re.compile(r"all log dirs in (?P<directories>.+?) have failed")
+_IN_DIRECTORIES = re.compile(r"all log dirs in (?P<directories>(?:(?!all log dirs in ).)+?) have failed")
 _OFFSETS = re.compile(
-    r"for (?:topic|partition) (?P<partition>\S+?),?\s.*?latest offset (?P<leader>\d+) is less than "
-    r"replica(?: \d+)?'s latest offset (?P<replica>\d+)",
+    r"for (?:topic|partition) (?P<partition>\S+?),?\s(?:(?!for (?:topic|partition) ).)*?latest offset (?P<leader>\d+) "
+    r"is less than replica(?: \d+)?'s latest offset (?P<replica>\d+)",
     re.DOTALL,
 )
 _DIRECTORY = re.compile(r"\bin dir (?P<dir>\S+)|log dir(?:ectory|s in)? (?P<other>/\S+|[A-Z]:\\\S+)")

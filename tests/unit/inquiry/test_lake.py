@@ -345,7 +345,7 @@ def test_a_run_whose_files_were_removed_says_so(lake_of_two_runs: Path, capsys: 
     for file in (lake_of_two_runs / "gold" / "rule_results").glob("*.parquet"):
         file.unlink()
     assert cli.run(["compare", "run:aaa", "run:bbb", *OF_UNCLEAN, "--lake", str(lake_of_two_runs)]) == ExitCode.USAGE
-    assert "has no longer all files of its version 0" in capsys.readouterr().err
+    assert ".parquet: is missing, and version 0 of its table needs it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

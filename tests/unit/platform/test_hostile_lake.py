@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -23,7 +25,19 @@ from pipelines.storage.store import store_of
 from pipelines.upkeep.maintenance import SMALL_FILES_MIN
 from schemas.catalog import TABLES
 from schemas.gold import RUNS
-from tests.hostile import LINKS, LOGS, METADATA, SQL_NAMES, bytes_of, outside_of, strange, with_metadata
+from tests.hostile import (
+    DATA_FILES,
+    LINKS,
+    LOGS,
+    METADATA,
+    SQL_NAMES,
+    TABLE_LOGS,
+    bytes_of,
+    commit,
+    outside_of,
+    strange,
+    with_metadata,
+)
 
 #: Verbs that start no Spark, and verbs that write, which end before they start it where the lake is refused.
 READING = (
@@ -81,6 +95,31 @@ def untouched(folder: Path) -> Iterator[None]:
     before = bytes_of(folder)
     yield
     assert bytes_of(folder) == before
+
+
+@contextmanager
+def ended_within(seconds: int) -> Iterator[None]:
+    """Fail where a verb waits for a FIFO without end."""
+
+    def fail(*_: object) -> None:
+        pytest.fail("waits without end")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def add_run(lake: Path, stamp: str) -> None:
+    runs = lake / "gold" / "runs"
+    append(runs, write_rows(runs, RUNS, rows_table(RUNS, [_run_row("r")])), stamp)
+
+
+def _run_row(run_id: str) -> tuple[object, ...]:
+    return (run_id, *([datetime(2026, 1, 1, tzinfo=UTC)] * 2), "1", "c", "f", "clean", 1, 1, 1)
 
 
 def run(lake: Path, *arguments: str) -> int:
@@ -147,6 +186,37 @@ def test_no_log_leads_out_of_the_lake(kind: str, lake: Path, outside: Path, caps
                 assert "gold_violations AS" not in said.out
 
 
+@pytest.mark.parametrize("kind", [*DATA_FILES, *TABLE_LOGS])
+def test_a_damaged_table_is_named_by_its_path(
+    kind: str, lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_run(lake, "1")
+    {**DATA_FILES, **TABLE_LOGS}[kind](lake, outside)
+    for verb in (("sql", "select * from gold_runs"), *OPENING, *WRITING, ("tables", "runs")):
+        with ended_within(60):
+            code = run(lake, *verb)
+        said = capsys.readouterr()
+        assert code in ENDED, (verb, said.err)
+        assert "internal error" not in said.err, verb
+        if verb[0] == "sql" and len(verb[1].split()) > 1:
+            assert code == ExitCode.USAGE, said.err
+            assert "gold/runs" in said.err, said.err
+            assert len(said.err.splitlines()) <= 2, "one line of the error, and one of what is left alone"
+
+
+def test_paths_of_a_log_are_literal(lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file with a wildcard in its name does not bring its neighbours, links among them."""
+    runs = lake / "gold" / "runs"
+    for number, name in enumerate(("*.parquet", "[a-z]*.parquet", "part-?.parquet", "{a,b}.parquet", "%2A.parquet")):
+        (added,) = write_rows(runs, RUNS, rows_table(RUNS, [_run_row(f"r{number}")]))
+        (runs / added.path).rename(runs / name)
+        commit(runs, {"add": added.action()["add"] | {"path": quote(name)}})
+    for name in ("part-1.parquet", "a.parquet", "b.parquet"):
+        (runs / name).symlink_to(outside / "old" / "secret.parquet")
+    assert run(lake, "sql", "select run_id from gold_runs order by 1", "--format", "csv") == ExitCode.CLEAN
+    assert capsys.readouterr().out.split() == ["run_id", "r0", "r1", "r2", "r3", "r4"]
+
+
 @pytest.mark.parametrize("kind", METADATA)
 def test_what_is_not_declared_is_not_opened_for_writing(
     kind: str, lake: Path, capsys: pytest.CaptureFixture[str]
@@ -154,9 +224,8 @@ def test_what_is_not_declared_is_not_opened_for_writing(
     """With eight small files, for which Spark would be started."""
     change, told = METADATA[kind]
     runs = lake / "gold" / "runs"
-    row = ("r", *([datetime(2026, 1, 1, tzinfo=UTC)] * 2), "1", "c", "f", "clean", 1, 1, 1)
     for number in range(SMALL_FILES_MIN):
-        append(runs, write_rows(runs, RUNS, rows_table(RUNS, [row])), f"{number}")
+        add_run(lake, f"{number}")
     with_metadata(runs, change)
     killed = lake / "gold" / "violations" / "part-killed.parquet"
     killed.write_bytes(b"x")

@@ -89,3 +89,51 @@ def test_what_is_no_query_is_one_sentence(arguments: list[str], said: str, capsy
     captured = capsys.readouterr()
     assert captured.out == ""
     assert said in captured.err
+
+
+#: Statements that lead out of the lake: ``{file}`` is a file of the machine, ``{data}`` one of another table.
+OUTWARD = (
+    "select * from '{file}'",
+    "select * from '{file}x.xlsx'",
+    "select * from 'a.xlsx'",
+    "select * from 'https://localhost/a.parquet'",
+    "select * from 's3://bucket/a.parquet'",
+    "select * from read_text('{file}')",
+    "select * from read_csv('{file}')",
+    "select * from read_blob('{file}')",
+    "select * from read_parquet('{data}')",
+    "select * from parquet_metadata('{data}')",
+    "select * from glob('/etc/*')",
+    "select * from sqlite_scan('{file}', 't')",
+    "select * from postgres_scan('host=localhost', 'public', 't')",
+    "select * from iceberg_scan('{file}')",
+    "select * from excel_text(1, 'x')",
+    "select * from tables",
+    "select * from statement",
+    "select getenv('HOME')",
+    "select load_extension('{file}')",
+    "select * from pragma_table_info('{file}')",
+    "select * from duckdb_secrets()",
+    "select 1); set enable_external_access = true; select * from read_text('{file}'",
+    "select 1); install httpfs; select (1",
+    "select 1); load httpfs; select (1",
+    "select 1); attach '{file}' as other; select (1",
+    "select 1); copy (select 1) to '{file}'; select (1",
+)
+
+
+@pytest.mark.parametrize("statement", OUTWARD)
+def test_a_query_reaches_nothing_but_the_lake(
+    statement: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # where DuckDB puts extensions
+    file = tmp_path / "secret.csv"
+    file.write_text("word\nprecious\n", encoding="utf-8")
+    data = next(LAKE.rglob("*.parquet"))
+    before = sorted(tmp_path.rglob("*"))
+    code = cli.run(["sql", statement.format(file=file, data=data), "--lake", str(LAKE)])
+    said = capsys.readouterr()
+    assert (code, said.out) == (ExitCode.USAGE, ""), said
+    assert "precious" not in said.err
+    assert len(said.err.splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before
