@@ -109,9 +109,9 @@ PREMISES = FlowStep(
     *("replay", "premises", "What the whole audit rests on: versions, settings, lives of brokers, names of topics."),
     stage="cluster.stage.collect_premises",
     worker="cluster.premises.premises_of",
-    reads="configs.lines bronze.log_files silver.broker_lifecycle silver.controller_events silver.metadata_records "
-    "silver.topics silver.fetch_requests silver.requests silver.fetcher_events silver.future_logs "
-    "silver.leader_and_isr silver.line_counts",
+    reads="configs.lines bronze.log_files bronze.log_lines silver.broker_lifecycle silver.controller_events "
+    "silver.metadata_records silver.topics silver.fetch_requests silver.requests silver.produce_requests "
+    "silver.replica_fetches silver.fetcher_events silver.future_logs silver.leader_and_isr silver.line_counts",
     by="kind",
 )
 SILENCES = FlowStep(

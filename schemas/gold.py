@@ -217,10 +217,11 @@ HOLES = TableSpec(
         required(
             "reason",
             STRING,
-            "lines_missing: numbers of requests are left out on connections that live on; nul_bytes; not_read: a file "
-            "that could not be read, or not to its end; not_understood: requests that no grammar reads; no_log: a "
-            "broker has no request log, and others have; ends_early, begins_late: a request log ends, or begins, "
-            "while its broker goes on",
+            "lines_missing: numbers of requests are left out on connections that live on; nul_bytes: or other filling; "
+            "forged: records that may be text of a client; records_cut; refused: records with values or times out of "
+            "range; not_read: a file that could not be read, or not to its end; not_understood: requests that no "
+            "grammar reads; no_log: a broker has not a kind of log that others have; silent: a log lacks lines while "
+            "its broker is at work; ends_early, begins_late: a request log ends, or begins, while its broker goes on",
         ),
         column("since_time", TIMESTAMP, "After this line; null: not known"),
         column("until_time", TIMESTAMP, "Before this line; null: not known"),
@@ -230,8 +231,8 @@ HOLES = TableSpec(
     feeds_changes=True,
     keys=("cluster_id", "broker_id", "kind", "reason", "since_time", "message"),
     checks={
-        "reason_known": "reason IN ('lines_missing', 'nul_bytes', 'not_read', 'not_understood', 'no_log', "
-        "'ends_early', 'begins_late')"
+        "reason_known": "reason IN ('lines_missing', 'nul_bytes', 'forged', 'records_cut', 'refused', 'silent', "
+        "'not_read', 'not_understood', 'no_log', 'ends_early', 'begins_late')"
     },
 )
 

@@ -1,4 +1,4 @@
-"""Damage to logs, as it happens to them: lines cut out, blocks of NUL, files cut short, begun late, or gone."""
+"""Damage to logs: lines cut out, blocks of a filling, files cut short, kinds of lines gone, forged lines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 _TIME = re.compile(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]")
+_REAPER = b"kafka.server.ClientQuotaManager$ThrottledChannelReaper"
 #: Makes other bytes of a log's.
 Damage = Callable[[bytes], bytes]
 
@@ -69,12 +70,59 @@ def begins_late(seconds: float) -> Damage:
 
 
 def nul(size: int, at: float) -> Damage:
-    """So many bytes are NUL, from a share of the log on; what a crashed machine or a full disk leaves."""
+    """Fill a part of the log with NUL bytes, as a crashed machine or a full disk does."""
+    return filled(b"\0", size, at)
+
+
+def filled(byte: bytes, size: int, at: float = 1.0) -> Damage:
+    """Fill `size` bytes with a byte, from a share of the log on; 1 is its tail."""
 
     def damage(content: bytes) -> bytes:
-        begin = min(int(len(content) * at), max(0, len(content) - size))
+        begin = max(0, min(int(len(content) * at), len(content) - size))
         end = min(begin + size, len(content))
-        return content[:begin] + bytes(end - begin) + content[end:]
+        return content[:begin] + byte * (end - begin) + content[end:]
+
+    return damage
+
+
+def without(pattern: bytes, since: float = 0.0, until: float = 1.0) -> Damage:
+    """Remove the lines that match a pattern, in a span given by shares of the log's time."""
+    wanted = re.compile(pattern)
+
+    def damage(content: bytes) -> bytes:
+        first, last = _bounds(content)
+        begin, end = (first + (last - first) * share for share in (since, until))
+        kept = []
+        for line in content.splitlines(keepends=True):
+            time = _time_of(line)
+            if time is None or not begin <= time <= end or wanted.search(line) is None:
+                kept.append(line)
+        return b"".join(kept)
+
+    return damage
+
+
+#: A coordinator's line with a client's value.
+_CARRIER = b"INFO [GroupCoordinator 1]: Preparing to restabilize group %b with old generation 0 (%b)\n"
+_COORDINATOR = b"kafka.coordinator.GroupCoordinator"
+#: Values that a client may choose, with ``{time}`` where a forged line begins.
+VALUES = {
+    "unbalanced": "g (a.b)\n{time} INFO x (a.b)\ny",
+    "balanced": "g with old generation 0 (kafka.coordinator.GroupCoordinator)\n{time} INFO Loading logs. "
+    "(kafka.log.LogManager)\n{time} INFO [GroupCoordinator 1]: Preparing to restabilize group h",
+    "open": "g\n{time} INFO x (a.b)\n{time} INFO z",
+    "faked tail": "g (kafka.coordinator.GroupCoordinator)\n{time} INFO x (a.b)\njava.lang.Exception: y",
+}
+
+
+def forged(value: str, at: float = 0.5) -> Damage:
+    """Insert the line of a coordinator that prints a client's value, at a share of the log."""
+
+    def damage(content: bytes) -> bytes:
+        begin = content.index(b"\n[", int(len(content) * at)) + 1
+        time = content[begin : content.index(b"]", begin) + 1]
+        text = value.replace("{time}", time.decode()).encode()
+        return content[:begin] + time + b" " + _CARRIER % (text, _COORDINATOR) + content[begin:]
 
     return damage
 
@@ -83,6 +131,20 @@ def copy_of(corpus: Path, folder: Path) -> Path:
     """The logs of a cluster, in folders that may be damaged."""
     for logs in sorted(corpus.glob("broker-*/logs")):
         shutil.copytree(logs, folder / logs.relative_to(corpus), copy_function=shutil.copyfile)
+    return folder
+
+
+def of_its_own(folder: Path, cluster_id: bytes, name: str) -> Path:
+    """Give the logs the id of a cluster of their own, and content that no other cluster has."""
+    own_id = name.replace(" ", "-").ljust(len(cluster_id), "0").encode()
+
+    def renamed(content: bytes) -> bytes:
+        time = max(match[0] for line in content.splitlines() if (match := _TIME.match(line)))
+        line = b"%b INFO [ThrottledChannelReaper-%b]: Stopped (%b)\n" % (time, name.encode(), _REAPER)
+        return content.replace(cluster_id, own_id) + line
+
+    for log in folder.rglob("*.log.gz"):
+        damaged(log, renamed)
     return folder
 
 

@@ -7,7 +7,8 @@ that scheme is kept and marked:
 - a record longer than the limit: cut at its last line end before the limit and marked ``oversized``, its other lines
   follow as ``continuation``; a single line longer than the limit loses the text beyond it, but its bytes count;
 - a last line without a line end: ``half_line``, it was cut while being written or copied;
-- NUL bytes (blocks of them appear in logs after a power loss): ``binary``;
+- NUL bytes (blocks of them appear in logs after a power loss), and long runs of another filling: ``binary``. A run
+  that follows a whole line is a record of its own;
 - without a known layout every line is a record, ``layout``;
 - what may be the text of another record is ``doubtful`` (`pipelines.bronze.record_ends`).
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from pipelines.bronze import record_ends
 from pipelines.bronze.layout import START_BYTES_MAX, Layout
@@ -27,6 +29,8 @@ from pipelines.bronze.source import BOM
 from pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 
 _ANY_LINE = re.compile(b"")
+#: Bytes that a damaged disk or a careless copy leaves in runs, and no program logs so many of.
+_FILLINGS: Final = tuple(byte * 128 for byte in (b"\n", b"\r", b" ", b"\t", b"\xff"))
 
 
 def records(
@@ -77,7 +81,7 @@ class _Reader:
                 held = held + block if held else block
             position = 0
             # Nearly all blocks need none of the care that `_record` takes.
-            plain = not self._unknown and b"\0" not in held and b"\r" not in held
+            plain = not self._unknown and b"\0" not in held and b"\r" not in held and _filling(held) < 0
             starts = [start.start() + 1 for start in self._next_start.finditer(held, searched)]
             is_quiet = plain and bool(starts) and held.count(b"\n", 0, starts[-1]) == len(starts)
             # Up to here nothing that comes can change a record: of single lines none has two ends.
@@ -156,6 +160,12 @@ class _Reader:
                 break
             yield self._emit(held, position, cut, OVERSIZED)
             position = cut
+        filling = _filling(held, position, end)
+        # The first line end of a run ends the record.
+        filling += held[filling : filling + 1] == b"\n"
+        if position < filling < end and held[filling - 1 : filling] == b"\n" and self._start.match(held, position):
+            yield self._emit(held, position, filling, None)
+            position = filling
         yield self._emit(held, position, end, OVERSIZED if end - position > self._max else None)
 
     def _emit(self, held: bytes, position: int, end: int, problem: str | None) -> RawRecord:
@@ -169,10 +179,10 @@ class _Reader:
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n").removesuffix(b"\r")
         if problem is None:
-            if cut:
-                problem = HALF_LINE
-            elif b"\0" in text:
+            if b"\0" in text or _filling(text) >= 0:
                 problem = BINARY
+            elif cut:
+                problem = HALF_LINE
             elif self._unknown:
                 problem = NO_LAYOUT
             elif not self._start.match(text):
@@ -183,3 +193,8 @@ class _Reader:
         self._offset += record.size_bytes
         self._line += record.line_count
         return record
+
+
+def _filling(text: bytes, start: int = 0, end: int = sys.maxsize) -> int:
+    """Return where the first run of a filling begins. -1 if there is none."""
+    return min((found for run in _FILLINGS if (found := text.find(run, start, end)) >= 0), default=-1)

@@ -38,6 +38,7 @@ CHAIN: Final = "chain"
 FETCH_END: Final = "fetch_end"
 THREAD_END: Final = "thread_end"
 FUTURE_LOG: Final = "future_log"
+STRETCH: Final = "stretch"
 
 #: `silver.broker_lifecycle.event` of a broker that starts, of one that has stopped, and of a clock that went back by
 #: the seconds of `detail`; of one that has started.
@@ -48,6 +49,9 @@ FETCHER_STOPPING: Final = "fetcher_stopping"
 SHUT_DOWN: Final = "shut_down"
 CLOCK_SET_BACK: Final = "clock_set_back"
 REQUEST_FILE: Final = "kafka-request"
+#: `Stretch.detail` of fetches that show how the logs of a leader's partitions grow.
+GROWTH: Final = "growth"
+PRODUCE: Final = "PRODUCE"
 #: Events that a handover can follow from, or end with; all others stay with their partition.
 EVENTS: Final = (
     "broker_failed",
@@ -134,6 +138,18 @@ class FetchEnd(NamedTuple):
     stopped: bool = False  #: the thread, by whoever started it
 
 
+class Stretch(NamedTuple):
+    """A span in which one kind of line was logged without a long gap."""
+
+    cluster_id: str
+    broker_id: Int
+    file_kind: str  #: Kind of the log, as in ``bronze.log_files``.
+    detail: str  #: Level of the lines, API of the requests, or `GROWTH`.
+    first_us: Long
+    last_us: Long
+    topic: str | None = None  #: Topic, or ``id:<topic id>``, of `GROWTH`.
+
+
 @dataclass(frozen=True)
 class Premises:
     """What the whole audit rests on."""
@@ -160,6 +176,7 @@ class Premises:
     threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
     runs: tuple[FetchRun, ...] = ()  #: of the fetches of all followers, in no order
     fetch_ends: tuple[FetchEnd, ...] = ()  #: when threads that fetch stopped, or could not fetch
+    stretches: tuple[Stretch, ...] = ()  #: in no order; those of different files overlap
     future_logs: FutureLogs = field(default_factory=dict)  #: of replicas that are moved between directories
 
     @cached_property
@@ -238,6 +255,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         threads=dict(threads),
         runs=tuple(row_of(FetchRun, row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
         fetch_ends=tuple(_fetch_ends(by_kind)),
+        stretches=tuple(row_of(Stretch, row) for row in by_kind[STRETCH]),
         producers=_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
         future_logs=future_logs_of(_future_log(row) for row in by_kind[FUTURE_LOG]),

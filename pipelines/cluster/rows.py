@@ -48,6 +48,9 @@ RUNS_MAX: Final = 20
 APIS_OF_FETCHERS: Final = ("OFFSET_FOR_LEADER_EPOCH", "LIST_OFFSETS", "API_VERSIONS")
 #: From here on numbers are of authentication (`SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID`).
 RESERVED_NUMBER: Final = 2**31 - 8
+#: Gaps that end a stretch, and limit of the gaps of one batch: the longest.
+GAP_US: Final = 1_000_000
+GAPS_MAX: Final = 200
 TRANSACTIONAL_COLUMNS: Final = ("cluster_id", "api", "transactional_id", "producer_id", "client_id", "connection")
 _SCHEMA: Final = arrow_schema(SHAPE)
 
@@ -208,3 +211,61 @@ def transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
     same = {name: rows.column(name) for name in ("cluster_id", "transactional_id", "producer_id", "client_id")}
     users = pa.table({**same, "remote_host": hosts, "begins": begins})
     return of_kind(users.group_by(users.schema.names).aggregate([]), p.TRANSACTIONAL)
+
+
+def stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -> pa.RecordBatch:
+    """Return the spans in which brokers logged, by kind of log and level.
+
+    Args:
+        rows: cluster, broker and time; kind and level, unless `detail` is given.
+        detail: API of the requests, or `GROWTH`.
+    """
+    names = ["cluster_id", "broker_id", "file_kind", "detail"]
+    columns = {
+        "file_kind": rows.column("kind") if detail is None else pa.repeat(p.REQUEST_FILE, len(rows)),
+        "detail": rows.column("level") if detail is None else pa.repeat(detail, len(rows)),
+    }
+    names += [name for name in ("topic",) if name in rows.schema.names]
+    columns |= {name: rows.column(name) for name in names if name not in columns}
+    table = pa.table({**columns, "us": micros(rows.column("time"))})
+    table = table.filter(both(*(pc.is_valid(table.column(name)) for name in table.column_names)))
+    table = table.group_by([*names, "us"]).aggregate([])
+    table = table.sort_by([(name, "ascending") for name in (*names, "us")]).combine_chunks()
+    if not table.num_rows:
+        return of_kind(table.select(names), p.STRETCH)
+    us = table.column("us").to_numpy()
+    begins = np.ones(len(us), bool)
+    begins[1:] = False
+    for name in names:
+        codes = pc.dictionary_encode(table.column(name)).combine_chunks().indices.to_numpy()
+        begins[1:] |= codes[1:] != codes[:-1]
+    gaps = np.where(begins[1:], 0, np.diff(us))
+    longest = np.sort(gaps)[-GAPS_MAX - 1] if len(gaps) > GAPS_MAX else 0
+    begins[1:] |= gaps > max(GAP_US, longest)
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(us)) - 1
+    times = {"first_us": pa.array(us[first]), "last_us": pa.array(us[last])}
+    return of_kind(table.take(pa.array(first)).select(names), p.STRETCH, **times)
+
+
+def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the spans in which fetches of followers show that records were appended to a leader's topics.
+
+    Args:
+        rows: rows of ``silver.replica_fetches``.
+    """
+    names = ["cluster_id", "broker_id", "topic", "partition"]
+    table = pa.table({name: rows.column(name) for name in (*names, "fetch_offset", "time")})
+    table = table.filter(both(pc.is_valid(table.column("fetch_offset")), pc.is_valid(table.column("broker_id"))))
+    table = table.sort_by([(name, "ascending") for name in (*names, "time")]).combine_chunks()
+    offset = table.column("fetch_offset").to_numpy()
+    grows = np.zeros(len(offset), bool)
+    begins = np.zeros(len(offset), bool)
+    for name in names:
+        codes = pc.dictionary_encode(table.column(name)).combine_chunks().indices.to_numpy()
+        begins[1:] |= codes[1:] != codes[:-1]
+    begins[:1] = True
+    for start, end in zip(np.flatnonzero(begins), [*np.flatnonzero(begins)[1:], len(offset)], strict=True):
+        highest = np.maximum.accumulate(offset[start:end])
+        grows[start + 1 : end] = np.diff(highest) > 0
+    return stretches(table.filter(pa.array(grows)), p.GROWTH)

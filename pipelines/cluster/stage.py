@@ -122,5 +122,24 @@ def _readings() -> list[Reading]:
             by_batch(pr.deleted_logs),
             _OF_BROKER & (pc.field("role") == DELETED) & pc.field("log_dir").is_valid(),
         ),
+        Reading(
+            bronze.LOG_LINES,
+            ("cluster_id", "broker_id", "kind", "level", "time"),
+            by_batch(pr.stretches),
+            digest="stretches",
+        ),
+        Reading(
+            silver.PRODUCE_REQUESTS,
+            ("cluster_id", "broker_id", "time"),
+            by_batch(pr.stretches, p.PRODUCE),
+            digest="produces",
+        ),
+        Reading(
+            silver.REPLICA_FETCHES,
+            ("cluster_id", "broker_id", "topic", "partition", "fetch_offset", "time"),
+            by_batch(pr.growths),
+            pc.field("source") == "request",
+            digest="growths",
+        ),
         Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.distinct, p.PARSED)),
     ]

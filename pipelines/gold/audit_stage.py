@@ -110,7 +110,8 @@ def _doubts(
     of_file = {row["file_id"]: row["cluster_id"] for row in _owners(lake)} if held else {}
     left_out = [(of_file.get(file.file_id) or UNKNOWN_CLUSTER, file.path) for file in held]
     clusters = seen.union(clusters_of([FileCluster(file.cluster_id, file.broker_id) for file in premises.files]))
-    return doubts(clusters, premises.files, named, premises.contexts.versions, steps, left_out, holes)
+    versions = premises.contexts.versions
+    return doubts(clusters, premises.files, named, versions, steps, left_out, holes, premises.stretches)
 
 
 def _owners(lake: Lake) -> Iterable[Mapping[str, Any]]:

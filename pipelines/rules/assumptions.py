@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.cluster.premises import LogFile
+from pipelines.cluster.premises import LogFile, Stretch
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import ASSUMED
 from pipelines.rules.holes import Hole
@@ -28,6 +28,8 @@ _ROTATED = re.compile(
 )
 
 
+#: Cluster, broker and kind of a log.
+_Log = tuple[str, int | None, str]
 #: A row that begins with its cluster.
 One = TypeVar("One", bound=tuple[Any, ...])
 
@@ -40,6 +42,7 @@ def doubts(
     clock_steps: Iterable[tuple[str, int, float]],
     quarantined: Iterable[tuple[str, str]] = (),
     holes: Iterable[Hole] = (),
+    stretches: Iterable[Stretch] = (),
 ) -> dict[str, tuple[str, ...]]:
     """Why nothing firm can be said of each cluster, one sentence each; none where every assumption holds.
 
@@ -51,10 +54,12 @@ def doubts(
         clock_steps: cluster, broker and by how many seconds its clock was set back.
         quarantined: cluster and path of files that were not read as declared, and are left out.
         holes: what must have been logged, and was not read; one that nothing places is of every cluster.
+        stretches: when each broker logged to each kind of log.
     """
     judged = sorted(clusters)
     read = [(file.cluster_id, file) for file in files]
     steps, left_out, missing = list(clock_steps), list(quarantined), list(holes)
+    hours_by_log = _hours_by_log(stretches)
 
     def of(cluster_id: str, rows: Iterable[One]) -> list[One]:
         return [row for row in rows if row[0] == cluster_id or len(judged) == 1]
@@ -63,7 +68,7 @@ def doubts(
         logs = [file for _, file in of(cluster_id, read)]
         yield from _missing_brokers(logs, dict(of(cluster_id, named.items())))
         yield from _unknown_versions(logs, versions)
-        yield from _missing_files(logs)
+        yield from _missing_files(logs, hours_by_log)
         yield from _steps(of(cluster_id, steps))
         paths = sorted(path for _, path in of(cluster_id, left_out))
         if paths:
@@ -103,7 +108,7 @@ def _unknown_versions(files: Iterable[LogFile], versions: Mapping[tuple[str, int
         yield f"{what}: its rules are taken for those of {assumed}, and nothing is claimed by them{remedy}"
 
 
-def _missing_files(files: Iterable[LogFile]) -> Iterator[str]:
+def _missing_files(files: Iterable[LogFile], hours_by_log: Mapping[_Log, set[int]]) -> Iterator[str]:
     """A gap in a series of rotated files: a number that is left out, or an hour in which the broker wrote elsewhere."""
     by_series: dict[tuple[str, str], list[tuple[LogFile, re.Match[str]]]] = defaultdict(list)
     by_folder: dict[str, list[LogFile]] = defaultdict(list)
@@ -117,7 +122,7 @@ def _missing_files(files: Iterable[LogFile]) -> Iterator[str]:
     for (folder, series), matches in sorted(by_series.items()):
         gaps += [f"{folder}/{series}.{number}" for number in _left_out(match["number"] for _, match in matches)]
         if matches[0][0].kind in ("server", "kafka-request"):
-            gaps += [f"{folder}/{series}.{hour}" for hour in _silent_hours(matches, by_folder[folder])]
+            gaps += [f"{folder}/{series}.{hour}" for hour in _silent_hours(matches, by_folder[folder], hours_by_log)]
     if gaps:
         yield f"rotated files are missing: {_listed(gaps)}"
 
@@ -132,9 +137,21 @@ def _left_out(numbers: Iterable[str | None]) -> list[int]:
     return sorted(set(range(1, max(present) + 1)) - present) if present else []
 
 
-def _silent_hours(matches: Iterable[tuple[LogFile, re.Match[str]]], neighbours: Iterable[LogFile]) -> list[str]:
-    """Hours without a file of an hourly series, between two that have one, in which another log of the broker goes
-    on."""
+def _hours_by_log(stretches: Iterable[Stretch]) -> dict[_Log, set[int]]:
+    """Return the hours in which each broker logged to each kind of log."""
+    hours: dict[_Log, set[int]] = defaultdict(set)
+    for stretch in stretches:
+        log = stretch.cluster_id, stretch.broker_id, stretch.file_kind
+        hours[log].update(range(stretch.first_us // HOUR_US, stretch.last_us // HOUR_US + 1))
+    return hours
+
+
+def _silent_hours(
+    matches: Iterable[tuple[LogFile, re.Match[str]]],
+    neighbours: Iterable[LogFile],
+    hours_by_log: Mapping[_Log, set[int]],
+) -> list[str]:
+    """Return hours between two files of an hourly series without a file, while another log of the broker has lines."""
     hours = {
         file.first_us // HOUR_US: f"{match['day']}-{match['hour']}"
         for file, match in matches
@@ -142,16 +159,9 @@ def _silent_hours(matches: Iterable[tuple[LogFile, re.Match[str]]], neighbours: 
     }
     if not hours:
         return []
-    series = {file.path for file, _ in matches}
-    # A log that was not rotated at all says nothing of a single hour.
-    written_hours = {
-        file.first_us // HOUR_US
-        for file in neighbours
-        if file.path not in series
-        and file.first_us is not None
-        and file.last_us is not None
-        and file.first_us // HOUR_US == file.last_us // HOUR_US
-    }
+    others = {(file.cluster_id, file.broker_id, file.kind) for file in neighbours if file.broker_id is not None}
+    others -= {(file.cluster_id, file.broker_id, file.kind) for file, _ in matches}
+    written_hours = set().union(*(hours_by_log.get(log, ()) for log in others))
     silent = [hour for hour in sorted(written_hours - hours.keys()) if min(hours) < hour < max(hours)]
     return [datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d-%H") for hour in silent]
 

@@ -36,6 +36,10 @@ from pipelines.kafka.seals import Broker
 LINES_MISSING: Final = "lines_missing"
 NUL_BYTES: Final = "nul_bytes"
 NOT_READ: Final = "not_read"
+FORGED: Final = "forged"
+RECORDS_CUT: Final = "records_cut"
+REFUSED: Final = "refused"
+SILENT: Final = "silent"
 NOT_UNDERSTOOD: Final = "not_understood"
 NO_LOG: Final = "no_log"
 ENDS_EARLY: Final = "ends_early"
@@ -350,31 +354,44 @@ def between(since_us: int | None, until_us: int | None) -> str:
 # -------------------------------------------------------------- logs that are not there
 
 
-def without_request_log(
-    logging: Iterable[Broker], files: Iterable[LogFile], named: Mapping[str, Iterable[int]]
+#: Kinds of logs that every broker with replicas has, and what they contain.
+_OF_EVERY_BROKER: Final = {
+    "server": "starts, ISR changes and truncations",
+    "state-change": "changes of leaders and ISRs",
+    REQUEST_FILE: "requests (kafka.request.logger at DEBUG)",
+}
+
+
+def missing_kinds(
+    logging: Iterable[tuple[str, int, str]], files: Iterable[LogFile], named: Mapping[str, Iterable[int]]
 ) -> list[Hole]:
-    """Brokers without a request log, in clusters of which another broker has one.
+    """Return holes for brokers without a kind of log that another broker of their cluster has.
 
     Args:
-        logging: brokers of which requests were read.
-        named: brokers that the logs name as leader, replica or member of an ISR, by cluster: a controller is none.
+        logging: cluster, broker and kind of the lines that were read, wherever they were logged.
+        files: every log file that was read.
+        named: brokers that the logs name as leader, replica or member of an ISR, by cluster. A controller is not.
     """
-    with_requests: dict[str, set[int]] = defaultdict(set)
-    for cluster_id, broker_id in logging:
-        with_requests[cluster_id].add(broker_id)
+    brokers_by_kind: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for cluster_id, broker_id, kind in logging:
+        brokers_by_kind[cluster_id, kind].add(broker_id)
     spans: dict[Broker, list[int]] = defaultdict(list)
     for file in files:
         if file.broker_id is not None:
             spans[file.cluster_id, file.broker_id] += [us for us in (file.first_us, file.last_us) if us is not None]
     holes = []
     for (cluster_id, broker_id), times_us in sorted(spans.items(), key=itemgetter(0)):
-        there = with_requests[cluster_id]
-        if not there or broker_id in there or broker_id not in named.get(cluster_id, ()):
+        if broker_id not in named.get(cluster_id, ()):
             continue
-        message = (
-            f"broker {broker_id} of cluster {cluster_id} has no request log, as others have (broker "
-            f"{', '.join(map(str, sorted(there)))}): add it, or let it be logged (kafka.request.logger at DEBUG)"
-        )
         span = min(times_us, default=None), max(times_us, default=None)
-        holes.append(Hole(cluster_id, broker_id, REQUEST_FILE, NO_LOG, *span, None, message))
+        for kind, lost in _OF_EVERY_BROKER.items():
+            others = brokers_by_kind[cluster_id, kind]
+            if not others or broker_id in others:
+                continue
+            name = "request" if kind == REQUEST_FILE else kind
+            message = (
+                f"broker {broker_id} of cluster {cluster_id} has no {name} log, as others have (broker "
+                f"{', '.join(map(str, sorted(others)))}): add it, or have it logged; it has {lost}"
+            )
+            holes.append(Hole(cluster_id, broker_id, kind, NO_LOG, *span, None, message))
     return holes

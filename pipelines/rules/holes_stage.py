@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.base.values import instant
-from pipelines.cluster.premises import Premises
+from pipelines.bronze.identity import kind_of_logger
+from pipelines.cluster.premises import REQUEST_FILE, LogFile, Premises
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
 from pipelines.lake.table_files import rows_table
-from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, without_request_log
-from pipelines.rules.unread import Nul, hole_of_requests, holes_of_files, holes_of_nuls
+from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, missing_kinds
+from pipelines.rules.silences import silent_logs
+from pipelines.rules.unread import (
+    LOST_REASONS,
+    Lost,
+    hole_of_requests,
+    holes_of_files,
+    holes_of_losses,
+    stretches_of,
+)
 from schemas import gold, silver
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 
@@ -30,8 +39,8 @@ _OF_FILES: Final = (
     "problem",
     "run_id",
 )
-#: Files with NUL bytes whose other lines are looked at, for the times around these.
-_FILES_MAX: Final = 100
+#: Limit of stretches whose surrounding lines are searched for times.
+_STRETCHES_MAX: Final = 500
 
 
 def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], stamp: str) -> list[Hole]:
@@ -45,7 +54,8 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
         *unread(lake),
         *_unparsed(lake),
         *holes_of_requests(premises.files, premises.lives, premises.runs, premises.fetch_ends),
-        *without_request_log(_logging(counts), premises.files, named),
+        *silent_logs(premises.stretches, premises.runs, premises.topic_names),
+        *missing_kinds(_logging(counts, premises.files), premises.files, named),
     ]
     lake.replace(gold.HOLES, rows_table(gold.HOLES, [_row(hole) for hole in holes]), stamp=stamp)
     lake.replace(gold.COVERAGE, pa.concat_tables([counts, _missing(holes)]), stamp=stamp)
@@ -62,43 +72,44 @@ def _files(lake: Lake) -> list[dict[str, Any]]:
 
 
 def _unparsed(lake: Lake) -> list[Hole]:
-    """Holes of records that no grammar reads: with NUL bytes, and requests."""
+    """Return the holes of records without facts that might have had some."""
     reader = reader_of(lake, [(silver.UNPARSED_LINES, None)])
     holes = [hole_of_requests(**row) for row in reader.rows(_REQUESTS)]
-    nuls = reader.rows(_NULS)
-    if nuls:
-        holes += holes_of_nuls(_around(lake, nuls), {row["file_id"]: row for row in _files(lake)})
+    if losses := stretches_of(reader.rows(_LOST)):
+        holes += holes_of_losses(_with_times(lake, losses), {row["file_id"]: row for row in _files(lake)})
     return holes
 
 
-def _around(lake: Lake, nuls: Sequence[Mapping[str, Any]]) -> list[Nul]:
-    """The records with the times of the lines before and after them; a record's own time is before what it lacks."""
-    file_ids = sorted({row["file_id"] for row in nuls})[:_FILES_MAX]
-    reader = reader_of(lake, [(LOG_LINES, pc.field("file_id").isin(file_ids))])
-    places = [{name: row[name] for name in ("file_id", "byte_offset")} for row in nuls if row["file_id"] in file_ids]
-    reader.show("nuls", pa.Table.from_pylist(places))
-    around = {(row["file_id"], row["byte_offset"]): (row["since_us"], row["until_us"]) for row in reader.rows(_AROUND)}
-    made = []
-    for row in nuls:
-        since_us, until_us = around.get((row["file_id"], row["byte_offset"]), (None, None))
-        made.append(Nul(row["file_id"], row["byte_offset"], row["time"] or since_us, until_us))
-    return made
+def _with_times(lake: Lake, losses: Sequence[Lost]) -> Iterable[Lost]:
+    """Return lost records with the times of the lines before and after them."""
+    near = losses[:_STRETCHES_MAX]
+    reader = reader_of(lake, [(LOG_LINES, pc.field("file_id").isin(sorted({lost.file_id for lost in near})))])
+    places = [{"file_id": lost.file_id, "first": lost.first, "last": lost.last} for lost in near]
+    reader.show("places", pa.Table.from_pylist(places))
+    around = {(row["file_id"], row["first"], row["last"]): row for row in reader.rows(_AROUND)}
+    for lost in losses:
+        row = around.get((lost.file_id, lost.first, lost.last), {})
+        yield lost._replace(since_us=row.get("since_us"), until_us=row.get("until_us"))
 
 
-#: Records with NUL bytes.
-_NULS: Final = "SELECT file_id, byte_offset, time FROM silver_unparsed_lines WHERE reason = 'binary'"
+#: Records without facts. Requests are counted by `_REQUESTS`.
+_LOST: Final = f"""
+    SELECT file_id, byte_offset, reason FROM silver_unparsed_lines
+    WHERE reason IN {LOST_REASONS}
+        AND (reason IN ('binary', 'doubtful') OR template NOT IN ('request.completed', 'request.completed_text'))
+"""
 #: Of each broker how many requests that were answered no grammar reads, and when.
 _REQUESTS: Final = """
     SELECT cluster_id, broker_id, count(*) AS records, min(time) AS since_us, max(time) AS until_us
     FROM silver_unparsed_lines
-    WHERE reason <> 'binary' AND template IN ('request.completed', 'request.completed_text')
+    WHERE reason NOT IN ('binary', 'doubtful') AND template IN ('request.completed', 'request.completed_text')
     GROUP BY cluster_id, broker_id ORDER BY cluster_id, broker_id
 """
-#: For each place of a file the latest time before it and the earliest one after it.
+#: For each stretch of a file the latest time before it and the earliest one after it.
 _AROUND: Final = """
-    SELECT n.file_id, n.byte_offset, epoch_us(max(time) FILTER (l.byte_offset < n.byte_offset)) AS since_us,
-        epoch_us(min(time) FILTER (l.byte_offset > n.byte_offset)) AS until_us
-    FROM nuls n JOIN bronze_log_lines l ON l.file_id = n.file_id GROUP BY ALL
+    SELECT n.file_id, n.first, n.last, epoch_us(max(time) FILTER (l.byte_offset < n.first)) AS since_us,
+        epoch_us(min(time) FILTER (l.byte_offset > n.last)) AS until_us
+    FROM places n JOIN bronze_log_lines l ON l.file_id = n.file_id GROUP BY ALL
 """
 
 
@@ -115,14 +126,20 @@ def _counts(lake: Lake) -> pa.Table:
     return pa.Table.from_pylist(counts, gold.COVERAGE.arrow_schema)
 
 
-def _logging(counts: pa.Table) -> set[tuple[str, int]]:
-    """Brokers of which requests were read; at INFO only those of deprecated versions are logged (KAFKA-18272, 4.0)."""
-    names = ("cluster_id", "broker_id", "level", "template", "outcome")
-    return {
-        (row["cluster_id"], row["broker_id"])
-        for row in counts.select(names).to_pylist()
-        if row["template"].startswith("request.") and row["level"] in ("DEBUG", "TRACE") and row["outcome"] == "typed"
-    }
+def _logging(counts: pa.Table, files: Iterable[LogFile]) -> set[tuple[str, int, str]]:
+    """Return cluster, broker and kind of all lines; a kind is that of the file, or that of the logger.
+
+    At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0): these make no request log.
+    """
+    names = ("cluster_id", "broker_id", "kind", "logger", "level", "template", "outcome")
+    kinds = {(file.cluster_id, file.broker_id, file.kind) for file in files if file.broker_id is not None}
+    kinds = {log for log in kinds if log[2] != REQUEST_FILE}
+    for row in counts.select(names).to_pylist():
+        kind = kind_of_logger(row["logger"] or "")
+        is_read = row["template"].startswith("request.") and row["outcome"] == "typed"
+        if kind != REQUEST_FILE or (is_read and row["level"] in ("DEBUG", "TRACE")):
+            kinds.add((row["cluster_id"], row["broker_id"], kind))
+    return kinds
 
 
 def _missing(holes: Sequence[Hole]) -> pa.Table:

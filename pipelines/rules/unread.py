@@ -1,4 +1,4 @@
-"""Holes that files tell of: those that were not read, or not to their end, and blocks of NUL in them. Pure."""
+"""Holes of what was found and not used: files that were not read, and records without facts. Pure."""
 
 from __future__ import annotations
 
@@ -12,19 +12,36 @@ from pipelines.bronze.bundles import MEMBER
 from pipelines.bronze.identity import OTHER, kind_of_name
 from pipelines.bronze.unread_files import is_lost
 from pipelines.cluster.premises import REQUEST_FILE
-from pipelines.rules.holes import NOT_READ, NOT_UNDERSTOOD, NUL_BYTES, Hole, between
+from pipelines.grammars.record import BAD_VALUE
+from pipelines.kafka.raw_record import BINARY, DOUBTFUL, HALF_LINE, OVERSIZED
+from pipelines.kafka.strays import TIME_OUT_OF_RANGE
+from pipelines.rules.holes import FORGED, NOT_READ, NOT_UNDERSTOOD, NUL_BYTES, RECORDS_CUT, REFUSED, Hole, between
 
-#: Blocks of NUL of one file that are told one by one; further ones are told with the last of them.
-BLOCKS_MAX: Final = 5
+#: Stretches of one file with holes of one reason; the last one covers all further ones.
+STRETCHES_MAX: Final = 5
+#: By reason of ``silver.unparsed_lines``: reason of the hole, what happened, and what to do.
+_LOSSES: Final = {
+    BINARY: (NUL_BYTES, "has NUL bytes or other filling", "copy the file again, or add another copy of these lines"),
+    DOUBTFUL: (FORGED, "has records that may be text of a client", "read these lines, and find who sent such a name"),
+    OVERSIZED: (RECORDS_CUT, "has records above ingest.record_bytes_max", "raise ingest.record_bytes_max"),
+    HALF_LINE: (RECORDS_CUT, "ends within a record, and another file continues", "copy the file again"),
+    BAD_VALUE: (REFUSED, "has records with values out of range", "see silver.unparsed_lines"),
+    TIME_OUT_OF_RANGE: (REFUSED, "has records with times far from their neighbours", "see silver.unparsed_lines"),
+}
+LOST_REASONS: Final = tuple(_LOSSES)
 
 
-class Nul(NamedTuple):
-    """A record with NUL bytes that no grammar reads, and the times of the lines around it; None: there is none."""
+class Lost(NamedTuple):
+    """Records of a file without facts, next to each other or not."""
 
     file_id: str
-    byte_offset: int
-    since_us: int | None
-    until_us: int | None
+    reason: str  #: as in ``silver.unparsed_lines``
+    first: int  #: Byte offset of the first record.
+    last: int  #: Byte offset of the last record.
+    records: int
+    #: since_us, until_us: Times of the lines around them. None if unknown.
+    since_us: int | None = None
+    until_us: int | None = None
 
 
 def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[str, Any]]) -> list[Hole]:
@@ -89,29 +106,43 @@ def _only_cluster(rows: Iterable[Mapping[str, Any]]) -> tuple[str, None]:
     return (next(iter(clusters)) if len(clusters) == 1 else UNKNOWN_CLUSTER), None
 
 
-def holes_of_nuls(nuls: Iterable[Nul], files: Mapping[str, Mapping[str, Any]]) -> Iterator[Hole]:
-    """Holes that blocks of NUL bytes are: a file system leaves them where a machine, or a disk, failed.
+def stretches_of(rows: Iterable[Mapping[str, Any]]) -> list[Lost]:
+    """Return the stretches of lost records: single blocks of NUL bytes, and for other reasons one for each file.
 
     Args:
+        rows: rows of ``silver.unparsed_lines`` whose reason is among `LOST_REASONS`.
+    """
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row in rows:
+        places[row["file_id"], row["reason"]].append(row["byte_offset"])
+    stretches = []
+    for (file_id, reason), offsets in sorted(places.items()):
+        offsets.sort()
+        count = STRETCHES_MAX - 1 if reason == BINARY else 0
+        stretches += [Lost(file_id, reason, offset, offset, 1) for offset in offsets[:count]]
+        if rest := offsets[count:]:
+            stretches.append(Lost(file_id, reason, rest[0], rest[-1], len(rest)))
+    return stretches
+
+
+def holes_of_losses(losses: Iterable[Lost], files: Mapping[str, Mapping[str, Any]]) -> Iterator[Hole]:
+    """Yield the holes that lost records leave.
+
+    Args:
+        losses: as `stretches_of` returns them, with times.
         files: rows of ``bronze.log_files`` by file id.
     """
-    by_file: dict[str, list[Nul]] = defaultdict(list)
-    for nul in nuls:
-        if nul.file_id in files:
-            by_file[nul.file_id].append(nul)
-    for file_id, blocks in sorted(by_file.items()):
-        row = files[file_id]
-        blocks.sort(key=lambda nul: nul.byte_offset)
-        rest = blocks[BLOCKS_MAX - 1 :]
-        stretches = [(block, block) for block in blocks[: BLOCKS_MAX - 1]] + ([(rest[0], rest[-1])] if rest else [])
-        for first, last in stretches:
-            span = first.since_us, last.until_us
-            message = (
-                f"{row['path']} has NUL bytes at byte {first.byte_offset}, where lines are lost{between(*span)}: copy "
-                "the file again, or add another copy of these lines"
-            )
-            owner = row["cluster_id"] or UNKNOWN_CLUSTER, row["broker_id"], row["kind"]
-            yield Hole(*owner, NUL_BYTES, *span, None, message)
+    for lost in losses:
+        row = files.get(lost.file_id)
+        if row is None or (lost.reason == HALF_LINE and _next_us(row, files.values()) is None):
+            continue
+        reason, what, remedy = _LOSSES[lost.reason]
+        span = lost.since_us, lost.until_us
+        count = None if lost.reason == BINARY else lost.records
+        counted = "" if count is None else f"{count}, "
+        message = f"{row['path']} {what} ({counted}first at byte {lost.first}){between(*span)}: {remedy}"
+        owner = row["cluster_id"] or UNKNOWN_CLUSTER, row["broker_id"], row["kind"]
+        yield Hole(*owner, reason, *span, count, message)
 
 
 def hole_of_requests(cluster_id: str, broker_id: int | None, records: int, since_us: int, until_us: int) -> Hole:

@@ -23,11 +23,12 @@ from pipelines.cluster import rows as pr
 from pipelines.cluster.premises import Premises, premises_of
 from pipelines.grammars.facts import parse_lines
 from pipelines.rules.holes import Hole, holes_of_requests
+from pipelines.rules.silences import silent_logs
 from schemas import silver
 from tests.reading import profiled
 
 #: What lines have that tell of followers' fetches, and of a broker's start and stop.
-NEEDLES = "etcher|starting|Starting|hutting down"
+NEEDLES = "etcher|starting|Starting|hutting down|PRODUCE|opic ?[iI][dD]"
 _BROKER = re.compile(r"broker-(\d+)")
 
 
@@ -56,6 +57,7 @@ def _rows_of_source(item: Profile, how: HowRead, cluster_id: str, broker_id: int
     if not item.readable:
         return
     for batch in rows([span], how.timezone, how.record_bytes_max):
+        yield from (columns | row for row in pr.stretches(batch).to_pylist())
         matters = pc.fill_null(pc.match_substring_regex(batch.column("message"), NEEDLES), False)
         for blob in parse_lines(iter([batch.filter(matters)])):
             table = blob.column("table")[0].as_py()
@@ -71,7 +73,17 @@ def _lives_and_ends(part: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield pr.of_kind(part.select([*names, "event", "mode", "kafka_version", "detail"]), p.LIFE)
 
 
+def _growths(part: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    by_id = pc.binary_join_element_wise("id:", part.column("topic_id"), "")
+    topics = pc.coalesce(part.column("topic"), by_id, "id:unknown")
+    part = part.set_column(part.schema.get_field_index("topic"), "topic", topics)
+    yield pr.growths(part.filter(pc.equal(part.column("source"), "request")))
+
+
 _MADE = {
+    silver.PRODUCE_REQUESTS.name: lambda part: [pr.stretches(part, p.PRODUCE)],
+    silver.REPLICA_FETCHES.name: _growths,
+    silver.TOPICS.name: lambda part: [pr.distinct(part.select(["cluster_id", "topic_id", "topic"]), p.NAME)],
     silver.FETCH_REQUESTS.name: lambda part: [pr.chains(part)],
     silver.REQUESTS.name: lambda part: [pr.chains(part)],
     silver.FETCHER_EVENTS.name: lambda part: [pr.fetch_ends(part)],
@@ -80,16 +92,19 @@ _MADE = {
 
 
 def holes_of_folder(folder: Path) -> list[Hole]:
-    """Holes in the request logs of a cluster."""
+    """Return the holes in the logs of a cluster."""
     told = premises_of_folder(folder)
-    return holes_of_requests(told.files, told.lives, told.runs, told.fetch_ends)
+    return [
+        *holes_of_requests(told.files, told.lives, told.runs, told.fetch_ends),
+        *silent_logs(told.stretches, told.runs, told.topic_names),
+    ]
 
 
 def main() -> None:
     """Print the holes of each folder."""
     for name in sys.argv[1:]:
         holes = holes_of_folder(Path(name))
-        print(f"{Path(name).name}: {len(holes)}")
+        print(f"{Path(name).name}: {len(holes)}", flush=True)
         for hole in holes:
             print(f"  {hole.message}")
 

@@ -15,16 +15,37 @@ from pyspark.sql import SparkSession
 from pipelines.lake.lake import Lake
 from schemas.audit import RULE_RESULTS
 from schemas.gold import COVERAGE, HOLES
-from tests.damage import Damage, begins_late, copy_of, cut, damaged, ends_early, nul
+from tests.damage import (
+    VALUES,
+    Damage,
+    begins_late,
+    copy_of,
+    cut,
+    damaged,
+    ends_early,
+    filled,
+    forged,
+    nul,
+    of_its_own,
+    without,
+)
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE, Ended
 
 WHOLE = "whole"
-_REAPER = "kafka.server.ClientQuotaManager$ThrottledChannelReaper"
+_CLUSTER_ID = b"W-CQybfSRP-OafW0EWRB0Q"
+
+
+def on(kind: str, broker_id: int, damage: Damage) -> Callable[[Path], None]:
+    return lambda folder: damaged(folder / f"broker-{broker_id}" / "logs" / f"{kind}.log.gz", damage)
 
 
 def request_log(broker_id: int, damage: Damage) -> Callable[[Path], None]:
-    return lambda folder: damaged(folder / f"broker-{broker_id}" / "logs" / "kafka-request.log.gz", damage)
+    return on("kafka-request", broker_id, damage)
+
+
+def without_kind(kind: str, broker_id: int) -> Callable[[Path], None]:
+    return lambda folder: (folder / f"broker-{broker_id}" / "logs" / f"{kind}.log.gz").unlink()
 
 
 def deleted(folder: Path) -> None:
@@ -54,21 +75,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "late": (request_log(3, begins_late(20)), 3, "begins_late"),
     "deleted": (deleted, 3, "no_log"),
     "encrypted": (encrypted, 2, "not_read"),
+    "forged": (on("server", 1, forged(VALUES["unbalanced"])), 1, "forged"),
+    "filled": (on("server", 3, filled(b"\n", 4_000)), 3, "nul_bytes"),
+    "no-changes": (without_kind("state-change", 1), 1, "no_log"),
+    "no-produces": (request_log(1, without(b"PRODUCE", 0.6, 0.8)), 1, "silent"),
     WHOLE: (lambda folder: None, 0, ""),
 }
-
-
-def of_its_own(folder: Path, name: str) -> Path:
-    """The logs as those of another cluster: with an id of its own, and no file like another cluster's."""
-    cluster_id = f"holes-{name}".ljust(22, "0").encode()
-    line = f"[2026-11-20 15:34:26,000] INFO [ThrottledChannelReaper-{name}]: Stopped ({_REAPER})\n".encode()
-
-    def renamed(content: bytes) -> bytes:
-        return content.replace(b"W-CQybfSRP-OafW0EWRB0Q", cluster_id) + line
-
-    for log in folder.rglob("*.log.gz"):
-        damaged(log, renamed)
-    return folder
 
 
 class Audited(NamedTuple):
@@ -89,7 +101,7 @@ def audited(verb: Verb, spark: SparkSession, tmp_path_factory: pytest.TempPathFa
     conf = folder / "clusters.toml"
     lines = ["[ingest.clusters]"]
     for name, (damage, _, _) in DAMAGES.items():
-        damage(of_its_own(copy_of(SLICE, folder / "logs" / name), name))
+        damage(of_its_own(copy_of(SLICE, folder / "logs" / name), _CLUSTER_ID, name))
         lines.append(f'"{folder}/logs/{name}" = "{name}"')
     conf.write_text("\n".join(lines), encoding="utf-8")
     return Audited(folder, verb(folder, "audit", folder / "logs", "--conf", conf), Lake(spark, folder / "lake"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,10 +71,10 @@ def slow(content: bytes, layout: Layout | None, limit: int) -> list[RawRecord]:
             problem = None
             if oversized:
                 problem = "oversized"
-            elif not raw.endswith(b"\n"):
-                problem = "half_line"
             elif b"\0" in text:
                 problem = "binary"
+            elif not raw.endswith(b"\n"):
+                problem = "half_line"
             elif layout is None:
                 problem = "layout"
             elif not layout.start.match(text):
@@ -178,3 +179,14 @@ def test_a_dump_longer_than_the_limit_loses_nothing() -> None:
     held = list(records([content], KAFKA, 512))
     assert b"\n".join(record.text for record in held) + b"\n" == content
     assert {record.problem for record in held[1:]} <= {"continuation", "oversized"}
+
+
+@pytest.mark.parametrize("filling", [b"\n", b"\r", b" ", b"\t", b"\xff", b"\0"])
+@pytest.mark.parametrize("behind", [b"", b"line\n"])
+def test_a_filled_tail_is_binary_and_the_line_before_it_is_whole(filling: bytes, behind: bytes) -> None:
+    line = b"[2026-11-20 15:39:28,132] INFO x (a.b)\n"
+    found = list(records([line * 2 + filling * 5_000 + b"\n" + behind], KAFKA, MIB))
+    assert [record.problem for record in found[:1]] == [None]
+    assert "binary" in {record.problem for record in found}
+    if filling != b"\0":
+        assert [record.text + b"\n" for record in found if record.problem is None] == [line] * 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.cluster.premises import LogFile
+import pytest
+
+from pipelines.cluster.premises import LogFile, Stretch
 from pipelines.rules.assumptions import HOUR_US, doubts
 
 NOON_US = 1_763_640_000_000_000 // HOUR_US * HOUR_US
@@ -19,10 +21,11 @@ def told(
     versions: bool = True,
     steps: tuple = (),
     quarantined: tuple[str, ...] = (),
+    stretches: tuple[Stretch, ...] = (),
 ) -> list[str]:
     known = {("c", 1): "3.9.1", ("c", 2): "3.9.1"} if versions else {}
     left_out = [("c", path) for path in quarantined]
-    return list(doubts({"c"}, files, {"c": named}, known, steps, left_out)["c"])
+    return list(doubts({"c"}, files, {"c": named}, known, steps, left_out, (), stretches)["c"])
 
 
 def test_nothing_is_missing() -> None:
@@ -44,13 +47,20 @@ def test_a_number_that_is_left_out() -> None:
     assert "server.log.2" in reason
 
 
-def test_an_hour_in_which_the_broker_wrote_elsewhere() -> None:
+def stretch(kind: str, first_hour: float, last_hour: float) -> Stretch:
+    first_us, last_us = (NOON_US + int(hour * HOUR_US) for hour in (first_hour, last_hour))
+    return Stretch("c", 1, kind, "INFO", first_us, last_us)
+
+
+@pytest.mark.parametrize(("first", "last"), [(1.2, 1.4), (0, 2.5), (0.9, 1.1)])
+def test_an_hour_in_which_the_broker_logged_elsewhere(first: float, last: float) -> None:
     hours = [file(f"server.log.2025-11-20-{12 + hour}", hour) for hour in (0, 2)]
-    other = file("state-change.log.2025-11-20-13", 1, kind="state-change")
-    (reason,) = told([*hours, other])
+    # It was never rotated.
+    other = file("state-change.log", 0, kind="state-change")
+    (reason,) = told([*hours, other], stretches=(stretch("state-change", first, last),))
     assert "rotated files are missing: /logs/server.log.2025-11-20-13" in reason
-    # Nothing at all in that hour: the broker may have been down.
-    assert told(hours) == []
+    # No line at all in that hour: the broker may have been down.
+    assert told([*hours, other], stretches=(stretch("state-change", 0, 0.9), stretch("server", first, last))) == []
 
 
 def test_a_clock_that_was_set_back() -> None:
@@ -88,6 +98,7 @@ def test_what_one_cluster_lacks_says_nothing_of_another() -> None:
 def test_files_of_other_centuries_are_no_hours_without_a_file() -> None:
     hours = 200 * 365 * 24
     rotated = [file("server.log.2026-11-20-12"), file("server.log.2226-11-20-12", hours)]
-    assert told([*rotated, file("controller.log", 0, hours)]) == []
-    (reason,) = told([*rotated, file("controller.log.1", 7)])
+    controller = file("controller.log", 0, hours, kind="controller")
+    assert told([*rotated, controller]) == []
+    (reason,) = told([*rotated, controller], stretches=(stretch("controller", 7.1, 7.2),))
     assert "rotated files are missing" in reason

@@ -21,8 +21,8 @@ from pipelines.cluster.premises import (
     premises_of,
 )
 from pipelines.kafka.controller_rows import LineRef
-from pipelines.rules.holes import Hole, holes_of_requests, without_request_log
-from pipelines.rules.unread import Nul, holes_of_files, holes_of_nuls
+from pipelines.rules.holes import Hole, holes_of_requests, missing_kinds
+from pipelines.rules.unread import LOST_REASONS, holes_of_files, holes_of_losses, stretches_of
 from schemas import silver
 from tests.unit.tables import table_rows
 
@@ -147,12 +147,14 @@ def test_a_log_that_begins_after_others_with_old_connections_begins_late() -> No
     assert found(fetches(range(100, 200)), files=[files[0], others[1]]) == []
 
 
-def test_a_broker_without_a_request_log_among_others_lacks_it() -> None:
-    files = [requests(1, 0, 9), requests(2, 3, 8, "server"), requests(3, 0, 9, "server")]
-    holes = without_request_log([("c", 1)], files, {"c": {1, 2}})
-    # Broker 3 leads and follows nothing: it is a controller.
-    assert [(hole.broker_id, *what([hole])[0]) for hole in holes] == [(2, "no_log", 3, 8, None)]
-    assert without_request_log([], files, {"c": {1, 2}}) == []
+@pytest.mark.parametrize("kind", [REQUEST_FILE, "server", "state-change"])
+def test_a_broker_without_a_kind_of_log_that_another_has_lacks_it(kind: str) -> None:
+    files = [requests(1, 0, 9), requests(2, 3, 8, "controller"), requests(3, 0, 9, "controller")]
+    holes = missing_kinds([("c", 1, kind)], files, {"c": {1, 2}})
+    # Broker 3 leads and follows no partition: it is a controller.
+    assert [(hole.broker_id, hole.kind, *what([hole])[0]) for hole in holes] == [(2, kind, "no_log", 3, 8, None)]
+    assert missing_kinds([("c", 1, kind), ("c", 2, kind)], files, {"c": {1, 2}}) == []
+    assert missing_kinds([], files, {"c": {1, 2}}) == []
 
 
 def log_row(path: str, problem: str | None = None, run_id: str = "r1", **values: object) -> dict[str, object]:
@@ -197,12 +199,29 @@ def test_what_a_run_reads_is_unread_no_longer(tmp_path: Path) -> None:
     assert lost_files(rows, [], [zipped, f"{folder}/server.log"], "r3") == []
 
 
-def test_blocks_of_nul_are_told_with_the_times_around_them() -> None:
+def lost_rows(reason: str, offsets: Sequence[int]) -> list[dict[str, object]]:
+    return [{"file_id": "f", "byte_offset": offset, "reason": reason} for offset in offsets]
+
+
+def test_blocks_of_nul_are_holes_of_their_own_with_the_times_around_them() -> None:
     files = {"f": log_row("a/server.log")}
-    holes = list(holes_of_nuls([Nul("f", number, number, number + 1) for number in range(9)], files))
-    assert len(holes) == 5
-    assert what(holes)[0] == ("nul_bytes", 0, 1, None)
-    assert what(holes)[-1] == ("nul_bytes", 4, 9, None)
+    stretches = stretches_of(lost_rows("binary", range(9)))
+    holes = list(holes_of_losses((lost._replace(since_us=lost.first, until_us=lost.last) for lost in stretches), files))
+    assert what(holes) == [("nul_bytes", at, at, None) for at in range(4)] + [("nul_bytes", 4, 8, None)]
+
+
+@pytest.mark.parametrize("reason", LOST_REASONS)
+def test_records_without_facts_are_one_hole_of_their_file(reason: str) -> None:
+    files = {"f": log_row("a/server.log"), "g": log_row("a/server.log.1") | {"first_time": 10**9}}
+    (lost,) = stretches_of(lost_rows(reason, [7, 5, 6])[: 1 if reason == "binary" else 3])
+    (hole,) = holes_of_losses([lost._replace(since_us=1, until_us=9)], files)
+    assert (hole.since_us, hole.until_us) == (1, 9)
+    assert hole.records in (None, 3)
+    assert f"first at byte {lost.first}" in hole.message
+
+
+def test_the_last_line_of_a_log_may_be_half_a_line() -> None:
+    assert not list(holes_of_losses(stretches_of(lost_rows("half_line", [7])), {"f": log_row("a/server.log")}))
 
 
 def test_a_thread_is_known_by_its_client_whatever_the_release() -> None:

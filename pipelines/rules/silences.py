@@ -1,0 +1,211 @@
+"""Find logs that are silent while their broker does what it used to log. Pure.
+
+A log has a rhythm of its own: a request log has lines all the time, a server log at default levels has none for hours.
+So a silence is judged by the same work. Fetches of followers, fetches of the broker and produces are seen in request
+logs, of this broker or of others. Where a kind of line has always accompanied such work, and once does not, lines are
+missing. A broker that is paused or killed does no such work.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from pipelines.cluster.premises import GROWTH, PRODUCE, REQUEST_FILE, FetchRun, Stretch
+from pipelines.kafka.seals import Broker
+from pipelines.rules.holes import EDGE_US, SILENT, Hole, between
+
+#: (since, until) in order, without overlaps, in microseconds.
+Spans = Sequence[tuple[int, int]]
+#: Work continues over gaps up to this: a fetch waits for half a second, and its line may be late.
+WORK_GAP_US: Final = 2_000_000
+#: A silence is longer than any other by this factor, and the time with lines is longer by this one.
+RHYTHM: Final = 5
+ENOUGH: Final = 2
+#: Share of a silence during which a work has to continue.
+SAME: Final = 0.9
+#: Lowest levels, which an operator may switch off: these have to come back.
+_SWITCHED: Final = ("TRACE", "DEBUG", PRODUCE)
+_LOST: Final = {
+    "server": "ISR changes, truncations, high watermarks, starts and stops",
+    "state-change": "changes of leaders and ISRs",
+    "controller": "elections and failures of brokers",
+    REQUEST_FILE: "acknowledged produces",
+}
+
+
+class Silence(NamedTuple):
+    """A span without lines, during work that was logged before."""
+
+    since_us: int
+    until_us: int
+    work: str
+
+
+def silent_logs(
+    stretches: Iterable[Stretch], runs: Iterable[FetchRun], topic_names: Mapping[tuple[str, str], str]
+) -> list[Hole]:
+    """Return holes of logs that are silent during work.
+
+    Args:
+        stretches, runs, topic_names: as in `pipelines.cluster.premises.Premises`.
+    """
+    works, voices = _works(runs), defaultdict(list)
+    for stretch in stretches:
+        broker, span = (stretch.cluster_id, stretch.broker_id), (stretch.first_us, stretch.last_us)
+        if stretch.detail == GROWTH:
+            if not _is_internal(stretch, topic_names):
+                works[broker, "records are appended to its partitions"].append(span)
+        else:
+            voices[broker, stretch.file_kind, stretch.detail].append(span)
+            if stretch.detail == PRODUCE:
+                works[broker, "it answers produces"].append(span)
+            elif stretch.file_kind != REQUEST_FILE:
+                voices[broker, stretch.file_kind, ""].append(span)
+    merged = {key: merge(spans, WORK_GAP_US) for key, spans in works.items()}
+    by_broker: dict[Broker, dict[str, Spans]] = defaultdict(dict)
+    for (broker, work), spans in merged.items():
+        by_broker[broker][work] = spans
+    holes = []
+    for (broker, kind, detail), spans in sorted(voices.items()):
+        if kind == REQUEST_FILE and detail != PRODUCE:
+            continue  # `pipelines.rules.holes` judges these by the numbers of fetches
+        works_of = {
+            work: of_work
+            for work, of_work in by_broker[broker].items()
+            if (detail == PRODUCE) == (work == "records are appended to its partitions")
+        }
+        for silence in find_silences(merge(spans, 0), works_of, is_switched=detail in _SWITCHED):
+            holes.append(_hole(broker, kind, detail, silence))
+    return _without_repeats(holes)
+
+
+def _is_internal(stretch: Stretch, topic_names: Mapping[tuple[str, str], str]) -> bool:
+    """Return True if records of a topic may come from the broker itself."""
+    topic = stretch.topic or ""
+    if topic.startswith("id:"):
+        topic = topic_names.get((stretch.cluster_id, topic.removeprefix("id:")), "__unknown")
+    return topic.startswith("__")
+
+
+def _works(runs: Iterable[FetchRun]) -> dict[tuple[Broker, str], list[tuple[int, int]]]:
+    works: dict[tuple[Broker, str], list[tuple[int, int]]] = defaultdict(list)
+    for run in runs:
+        if run.missing:
+            continue
+        span = run.first_us, run.last_us
+        works[(run.cluster_id, run.broker_id), "its followers fetch from it"].append(span)
+        works[(run.cluster_id, run.replica_id), "it fetches from other brokers"].append(span)
+    return works
+
+
+def find_silences(voice: Spans, works: Mapping[str, Spans], is_switched: bool) -> Iterator[Silence]:
+    """Yield the silences of one kind of line that are longer than its rhythm during the same work.
+
+    The work of a silence is what the broker did all the while. Lines at other times count if it did no more then.
+
+    Args:
+        voice: when it was logged.
+        works: by description, when the broker did such work.
+        is_switched: a silence counts only if the lines come back.
+    """
+    found: list[Silence] = []
+    for size in range(1, len(works) + 1):
+        for names in combinations(sorted(works), size):
+            spans = _without_more(works, names)
+            silences = [silence for span in spans for silence in _gaps_within(voice, *span)]
+            longest = max(silences, key=_length, default=(0, 0))
+            length, total = _length(longest), sum(map(_length, spans))
+            comes_back = longest[0] >= voice[0][0] and longest[1] <= voice[-1][1]
+            is_alone = sum(RHYTHM * _length(other) >= length for other in silences) == 1
+            is_same = all(_covered(works[name], longest) >= SAME * length for name in names)
+            is_long = length >= EDGE_US and total - length >= ENOUGH * length
+            if is_long and is_alone and is_same and (comes_back or not is_switched):
+                found.append(Silence(*longest, ", and ".join(names)))
+    last = 0
+    for silence in sorted(found):
+        if silence.since_us >= last:
+            yield silence
+            last = silence.until_us
+
+
+def _length(span: tuple[int, int]) -> int:
+    return span[1] - span[0]
+
+
+def _covered(spans: Spans, span: tuple[int, int]) -> int:
+    """Return how much of a span others cover."""
+    return sum(max(0, min(until, span[1]) - max(since, span[0])) for since, until in spans)
+
+
+def _without_more(works: Mapping[str, Spans], names: Collection[str]) -> Spans:
+    """Return the spans in which the broker does some of the named works, and no other."""
+    edges = sorted(
+        (at, 1 if is_begin else -1, name in names)
+        for name, spans in works.items()
+        for span in spans
+        for at, is_begin in zip(span, (True, False), strict=True)
+    )
+    counts = {True: 0, False: 0}
+    spans, last = [], 0
+    for at, change, is_named in edges:
+        if at > last and counts[True] and not counts[False]:
+            spans.append((last, at))
+        counts[is_named] += change
+        last = at
+    return merge(spans, 0)
+
+
+def _gaps_within(voice: Spans, since_us: int, until_us: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a span in which a voice is silent."""
+    last = since_us
+    for begin, end in voice:
+        if begin > until_us:
+            break
+        if end < since_us:
+            continue
+        if begin > last:
+            yield last, begin
+        last = max(last, end)
+    if last < until_us:
+        yield last, until_us
+
+
+def merge(spans: Iterable[tuple[int, int]], gap_us: int) -> Spans:
+    """Return spans in order, merged if the gap between them is no longer than `gap_us`."""
+    merged: list[tuple[int, int]] = []
+    for since, until in sorted(spans):
+        if merged and since <= merged[-1][1] + gap_us:
+            merged[-1] = merged[-1][0], max(merged[-1][1], until)
+        else:
+            merged.append((since, until))
+    return merged
+
+
+def _hole(broker: Broker, kind: str, detail: str, silence: Silence) -> Hole:
+    cluster_id, broker_id = broker
+    span = silence.since_us, silence.until_us
+    what = "line" if not detail else f"{detail} line"
+    message = (
+        f"broker {broker_id}'s {kind} log of cluster {cluster_id} has no {what}{between(*span)}, while {silence.work}: "
+        f"{_LOST.get(kind, 'lines')} may be missing; add the lines"
+    )
+    return Hole(cluster_id, broker_id, kind, SILENT, *span, None, message)
+
+
+def _without_repeats(holes: Iterable[Hole]) -> list[Hole]:
+    """Return holes without those of a level inside a hole of the same log."""
+    kept: list[Hole] = []
+    for hole in holes:
+        log = hole.cluster_id, hole.broker_id, hole.kind
+        is_known = any(
+            log == (other.cluster_id, other.broker_id, other.kind)
+            and (other.since_us or 0) <= (hole.until_us or 0)
+            and (hole.since_us or 0) <= (other.until_us or 0)
+            for other in kept
+        )
+        if not is_known:
+            kept.append(hole)
+    return kept

@@ -1,0 +1,90 @@
+"""Logs that are silent while their broker does what they used to log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.cluster.premises import GROWTH, PRODUCE, REQUEST_FILE, FetchRun, Stretch
+from pipelines.rules.silences import merge, silent_logs
+
+SECOND_US = 1_000_000
+BROKER = "c", 1
+Seconds = tuple[float, float]
+
+
+def stretches(kind: str, detail: str, spans: Sequence[Seconds], topic: str | None = None) -> list[Stretch]:
+    return [
+        Stretch(*BROKER, kind, detail, int(since * SECOND_US), int(until * SECOND_US), topic) for since, until in spans
+    ]
+
+
+def fetches(spans: Sequence[Seconds], leader: int = 1, follower: int = 2) -> list[FetchRun]:
+    times = [(int(since * SECOND_US), int(until * SECOND_US)) for since, until in spans]
+    return [FetchRun("c", leader, "a", follower, number, number, *span) for number, span in enumerate(times)]
+
+
+def found(lines: Sequence[Stretch], runs: Sequence[FetchRun] = ()) -> list[tuple[str, Seconds]]:
+    holes = silent_logs(lines, runs, {("c", "t1"): "orders", ("c", "t2"): "__consumer_offsets"})
+    return [(hole.kind, ((hole.since_us or 0) / SECOND_US, (hole.until_us or 0) / SECOND_US)) for hole in holes]
+
+
+WORKS = {
+    "followers fetch": fetches([(0, 100)]),
+    "it fetches": fetches([(0, 100)], leader=2, follower=1),
+}
+
+
+@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("kind", ["server", "state-change", "controller"])
+def test_a_steady_log_that_is_silent_during_the_same_work_lacks_lines(work: str, kind: str) -> None:
+    assert found(stretches(kind, "INFO", [(0, 40), (69, 100)]), WORKS[work]) == [(kind, (40, 69))]
+    assert found(stretches(kind, "INFO", [(0, 80)]), WORKS[work]) == [(kind, (80, 100))]
+    assert found(stretches(kind, "INFO", [(20, 100)]), WORKS[work]) == [(kind, (0, 20))]
+
+
+def test_a_silent_log_has_its_rhythm() -> None:
+    sparse = [(at, at) for at in range(0, 100, 20)]
+    burst = [(0, 5), (95, 100)]
+    for spans in (sparse, burst):
+        assert found(stretches("server", "INFO", spans), WORKS["it fetches"]) == []
+
+
+def test_a_paused_broker_does_no_work() -> None:
+    assert found(stretches("server", "INFO", [(0, 40), (69, 100)]), fetches([(0, 40), (69, 100)])) == []
+    assert found(stretches("server", "INFO", [(0, 40), (69, 100)])) == []
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "TRACE"])
+def test_a_level_that_vanishes_for_a_while_is_missing(level: str) -> None:
+    lines = stretches("server", "INFO", [(0, 100)])
+    assert found([*lines, *stretches("server", level, [(0, 40), (69, 100)])], WORKS["it fetches"]) == [
+        ("server", (40, 69))
+    ]
+    # One that does not come back was switched off.
+    assert found([*lines, *stretches("server", level, [(0, 80)])], WORKS["it fetches"]) == []
+
+
+def test_produces_that_vanish_while_the_log_grows_are_missing() -> None:
+    requests = stretches(REQUEST_FILE, "DEBUG", [(0, 100)])
+    produces = stretches(REQUEST_FILE, PRODUCE, [(0, 40), (69, 100)])
+    for topic, holes in {"orders": 1, "id:t1": 1, "id:t2": 0, "id:t3": 0, "__transaction_state": 0}.items():
+        grows = stretches(REQUEST_FILE, GROWTH, [(0, 100)], topic)
+        assert len(found([*requests, *produces, *grows])) == holes
+    idle = stretches(REQUEST_FILE, GROWTH, [(0, 40), (69, 100)], "orders")
+    assert found([*requests, *produces, *idle]) == []
+
+
+spans = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)).map(lambda span: (span[0], sum(span))), max_size=9)
+
+
+@given(spans, st.integers(0, 5))
+def test_merged_spans_cover_the_same_instants(given_spans: list[tuple[int, int]], gap: int) -> None:
+    merged = merge(given_spans, gap)
+    covered = {at for since, until in given_spans for at in range(since, until + 1)}
+    assert covered <= {at for since, until in merged for at in range(since, until + 1)}
+    assert all(after[0] - before[1] > gap for before, after in pairwise(merged))
