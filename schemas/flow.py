@@ -275,7 +275,8 @@ HOLES = FlowStep(
     *("replay", "holes", "What is missing from the logs, and how many records each template read."),
     stage="rules.holes_stage.write_holes",
     worker="rules.holes.holes_of_requests",
-    reads="bronze.log_files bronze.log_lines bronze.unread_files silver.line_counts silver.unparsed_lines",
+    reads="bronze.log_files bronze.log_lines bronze.unread_files silver.line_counts silver.unparsed_lines "
+    "silver.leader_and_isr",
     gives="gold.holes gold.coverage",
 )
 FINDINGS = FlowStep(

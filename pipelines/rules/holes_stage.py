@@ -16,7 +16,7 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
 from pipelines.lake.table_files import rows_table
 from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, missing_kinds
-from pipelines.rules.silences import silent_logs
+from pipelines.rules.silences import Leadership, silent_logs, unlogged_leaderships
 from pipelines.rules.unread import (
     LOST_REASONS,
     Lost,
@@ -55,6 +55,7 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
         *_unparsed(lake),
         *holes_of_requests(premises.files, premises.lives, premises.runs, premises.fetch_ends),
         *silent_logs(premises.stretches, premises.runs, premises.topic_names),
+        *unlogged_leaderships(_leaderships(lake), premises.stretches, premises.lives),
         *missing_kinds(_logging(counts, premises.files), premises.files, named),
     ]
     lake.replace(gold.HOLES, rows_table(gold.HOLES, [_row(hole) for hole in holes]), stamp=stamp)
@@ -92,6 +93,35 @@ def _with_times(lake: Lake, losses: Sequence[Lost]) -> Iterable[Lost]:
         yield lost._replace(since_us=row.get("since_us"), until_us=row.get("until_us"))
 
 
+def _leaderships(lake: Lake) -> list[Leadership]:
+    """Return the leaderships that only followers name."""
+    of_epochs = pc.field("role").isin(["leader_start", "follower_start"])
+    reader = reader_of(lake, [(silver.LEADER_AND_ISR, of_epochs), (LOG_FILES, None)])
+    return [Leadership(**row) for row in reader.rows(LEADERSHIPS)]
+
+
+#: Leader epochs that a follower starts and the leader does not, with the kind of log that has such lines.
+LEADERSHIPS: Final = """
+    WITH epochs AS (
+        SELECT cluster_id, if(role = 'leader_start', broker_id, leader) AS broker_id, topic, partition, leader_epoch,
+            epoch_us(min(time)) AS time_us, bool_or(role = 'leader_start') AS is_logged
+        FROM silver_leader_and_isr
+        WHERE role = 'leader_start' OR (leader >= 0 AND leader <> broker_id)
+        GROUP BY ALL
+    ), kinds AS (
+        SELECT l.cluster_id, mode(f.kind) AS kind
+        FROM silver_leader_and_isr l JOIN bronze_log_files f USING (file_id)
+        WHERE l.role = 'leader_start' GROUP BY ALL
+    ), ordered AS (
+        SELECT *, min(time_us) OVER (
+            PARTITION BY cluster_id, topic, partition ORDER BY leader_epoch
+            RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+        ) AS next_us FROM epochs
+    )
+    SELECT cluster_id, broker_id, kind, topic, partition, leader_epoch, time_us, next_us
+    FROM ordered LEFT JOIN kinds USING (cluster_id)
+    WHERE NOT is_logged AND broker_id IS NOT NULL AND leader_epoch IS NOT NULL AND time_us IS NOT NULL ORDER BY ALL
+"""
 #: Records without facts. Requests are counted by `_REQUESTS`.
 _LOST: Final = f"""
     SELECT file_id, byte_offset, reason FROM silver_unparsed_lines

@@ -13,7 +13,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from pipelines.cluster.premises import GROWTH, PRODUCE, REQUEST_FILE, FetchRun, Stretch
+from pipelines.base.instants import SECOND_US
+from pipelines.cluster.premises import (
+    GROWTH,
+    PRODUCE,
+    REQUEST_FILE,
+    SHUTTING_DOWN,
+    STARTING,
+    FetchRun,
+    LifecycleRow,
+    Stretch,
+)
 from pipelines.kafka.seals import Broker
 from pipelines.rules.holes import EDGE_US, SILENT, Hole, between
 
@@ -26,6 +36,9 @@ RHYTHM: Final = 5
 ENOUGH: Final = 2
 #: Share of a silence during which a work has to continue.
 SAME: Final = 0.9
+#: A broker that logged so shortly before and after an instant was alive. One that starts or stops may miss lines.
+ALIVE_US: Final = 10_000_000
+TURN_US: Final = 60_000_000
 #: Lowest levels, which an operator may switch off: these have to come back.
 _SWITCHED: Final = ("TRACE", "DEBUG", PRODUCE)
 _LOST: Final = {
@@ -182,6 +195,62 @@ def merge(spans: Iterable[tuple[int, int]], gap_us: int) -> Spans:
         else:
             merged.append((since, until))
     return merged
+
+
+class Leadership(NamedTuple):
+    """A leader that followers name, and that has no line about it itself."""
+
+    cluster_id: str
+    broker_id: int
+    kind: str | None  #: Kind of log in which brokers of the cluster log that they lead. None if none does.
+    topic: str
+    partition: int
+    leader_epoch: int
+    time_us: int  #: Of the first follower's line.
+    next_us: int | None  #: When a later leader epoch was first named. None if never.
+
+
+def unlogged_leaderships(
+    named: Iterable[Leadership], stretches: Iterable[Stretch], lives: Iterable[LifecycleRow]
+) -> list[Hole]:
+    """Return a hole for each log that lacks lines about leaderships of a live broker.
+
+    A broker that is down or paused misses a leader epoch, and so does one that receives the next epoch with it.
+
+    Args:
+        named: as the query of the stage returns them.
+        stretches, lives: as in `pipelines.cluster.premises.Premises`.
+    """
+    logged: dict[Broker, list[tuple[int, int]]] = defaultdict(list)
+    for stretch in stretches:
+        if stretch.detail not in (PRODUCE, GROWTH):
+            logged[stretch.cluster_id, stretch.broker_id].append((stretch.first_us, stretch.last_us))
+    turns: dict[Broker, list[int]] = defaultdict(list)
+    for life in lives:
+        if life.event in (STARTING, SHUTTING_DOWN):
+            turns[life.cluster_id, life.broker_id].append(life.time_us)
+    missed: dict[tuple[Broker, str], list[Leadership]] = defaultdict(list)
+    for one in named:
+        broker = one.cluster_id, one.broker_id
+        before, after = (one.time_us - ALIVE_US, one.time_us), (one.time_us + SECOND_US, one.time_us + ALIVE_US)
+        is_alive = all(
+            any(since <= end and begin <= until for since, until in logged[broker]) for begin, end in (before, after)
+        )
+        is_turning = any(abs(turn - one.time_us) <= TURN_US for turn in turns[broker])
+        if one.kind and is_alive and not is_turning and (one.next_us is None or one.next_us > after[1]):
+            missed[broker, one.kind].append(one)
+    holes = []
+    for (broker, kind), of_log in sorted(missed.items()):
+        cluster_id, broker_id = broker
+        first, last = min(one.time_us for one in of_log), max(one.time_us for one in of_log)
+        example = min(of_log)
+        message = (
+            f"broker {broker_id}'s {kind} log of cluster {cluster_id} lacks lines{between(first, last)}: followers "
+            f"name it as leader {len(of_log)} times, such as of {example.topic}-{example.partition} in epoch "
+            f"{example.leader_epoch}; add the lines"
+        )
+        holes.append(Hole(cluster_id, broker_id, kind, SILENT, first, last, len(of_log), message))
+    return holes
 
 
 def _hole(broker: Broker, kind: str, detail: str, silence: Silence) -> Hole:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.cluster.premises import GROWTH, PRODUCE, REQUEST_FILE, FetchRun, Stretch
-from pipelines.rules.silences import merge, silent_logs
+from pipelines.base.instants import SECOND_US
+from pipelines.cluster.premises import GROWTH, PRODUCE, REQUEST_FILE, STARTING, FetchRun, LifecycleRow, Stretch
+from pipelines.kafka.controller_rows import LineRef
+from pipelines.rules.silences import Leadership, merge, silent_logs, unlogged_leaderships
 
-SECOND_US = 1_000_000
 BROKER = "c", 1
 Seconds = tuple[float, float]
 
@@ -88,3 +89,37 @@ def test_merged_spans_cover_the_same_instants(given_spans: list[tuple[int, int]]
     covered = {at for since, until in given_spans for at in range(since, until + 1)}
     assert covered <= {at for since, until in merged for at in range(since, until + 1)}
     assert all(after[0] - before[1] > gap for before, after in pairwise(merged))
+
+
+def leadership(time_s: float, next_s: float | None = None, kind: str | None = "state-change") -> Leadership:
+    next_us = None if next_s is None else int(next_s * SECOND_US)
+    return Leadership(*BROKER, kind, "orders", 0, 7, int(time_s * SECOND_US), next_us)
+
+
+def life(event: str, time_s: float) -> LifecycleRow:
+    return LifecycleRow(*BROKER, int(time_s * SECOND_US), LineRef("f", 0, 1), event, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("named", "spans", "lives", "count"),
+    [
+        (leadership(100), [(0, 90), (109, 200)], [], 1),
+        (leadership(100, next_s=150), [(0, 200)], [], 1),
+        # It received the next epoch with this one.
+        (leadership(100, next_s=105), [(0, 200)], [], 0),
+        # It was paused, or dead.
+        (leadership(100), [(0, 90), (120, 200)], [], 0),
+        (leadership(100), [(0, 100)], [], 0),
+        (leadership(100), [(0, 80)], [], 0),
+        # Its logs begin later.
+        (leadership(100), [(105, 200)], [], 0),
+        (leadership(100), [(0, 200)], [life(STARTING, 130)], 0),
+        (leadership(100), [(0, 200)], [life(STARTING, 10)], 1),
+        (leadership(100, kind=None), [(0, 200)], [], 0),
+    ],
+)
+def test_a_live_broker_logs_that_it_leads(
+    named: Leadership, spans: list[Seconds], lives: list[LifecycleRow], count: int
+) -> None:
+    holes = unlogged_leaderships([named], stretches("server", "INFO", spans), lives)
+    assert [(hole.kind, hole.reason) for hole in holes] == [("state-change", "silent")] * count
