@@ -106,7 +106,7 @@ LEADERSHIPS: Final = """
         SELECT cluster_id, if(role = 'leader_start', broker_id, leader) AS broker_id, topic, partition, leader_epoch,
             epoch_us(min(time)) AS time_us, bool_or(role = 'leader_start') AS is_logged
         FROM silver_leader_and_isr
-        WHERE role = 'leader_start' OR (leader >= 0 AND leader <> broker_id)
+        WHERE role = 'leader_start' OR (role = 'follower_start' AND leader >= 0 AND leader <> broker_id)
         GROUP BY ALL
     ), kinds AS (
         SELECT l.cluster_id, mode(f.kind) AS kind
