@@ -47,7 +47,7 @@ def highwater() -> None:
 
 @highwater.command()
 @options("logs", "lake", "out", "from", "until", "format", "verbose", "redact", "redact key", "cluster name", "master")
-@options("catalog", "conf", "open")
+@options("log format", "catalog", "conf", "open")
 def audit(logs: tuple[Place, ...], opens: bool, **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from jobs import steps
@@ -345,10 +345,24 @@ def metrics(out: Place, markdown: bool, dashboard: bool, **given: Any) -> ExitCo
 @click.option(
     "--flow", is_flag=True, help="The stages of a run instead: inputs, grouping key, worker, outputs of each."
 )
-def explain(subject: str | None, form: str, markdown: bool, flow: bool) -> ExitCode:
+@click.option("--file", "file", type=PLACE, metavar="FILE", help="How this file is read, and what of it is not.")
+@options("log format", "conf")
+def explain(
+    subject: str | None,
+    form: str,
+    markdown: bool,
+    flow: bool,
+    file: Place | None,
+    log_format: str | None,
+    conf: Path | None,
+) -> ExitCode:
     """Explain a rule, an incident kind, an exception, a log line in quotes, or lines on stdin (-); alone list rules."""
     from jobs import explain as explained
 
+    if file is not None:
+        _present([file])
+        config = load_config(conf, {"ingest.log_format": log_format}).ingest
+        return explained.explain_reading(RichConsole(), file, config)
     if flow:
         return explained.explain_flow(RichConsole())
     if markdown:
@@ -433,6 +447,7 @@ def _run(
     conf: Path | None,
     master: str | None,
     cluster_name: str | None = None,
+    log_format: str | None = None,
     redact: bool = False,
     redact_key_file: Path | None = None,
     is_verbose: bool = False,
@@ -447,7 +462,10 @@ def _run(
     if (sections or is_verbose) and given.get("form", "text") != "text":
         raise click.UsageError("--verbose and --section are for --format text")
     key = redaction_key(redact_key_file) if redact else None
-    config = _checked(load_config(conf, {"session.master": master, "ingest.cluster": cluster_name}), conf)
+    config = _checked(
+        load_config(conf, {"session.master": master, "ingest.cluster": cluster_name, "ingest.log_format": log_format}),
+        conf,
+    )
     return Run(config, RichConsole(), redact_key=key, sections=SECTION_NAMES if is_verbose else sections, **given)
 
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import orjson
 
 from jobs.exit_codes import ExitCode
+from pipelines.base.config import IngestConfig
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
 from pipelines.base.plain import PROSE_WIDTH
@@ -17,6 +18,7 @@ from pipelines.messages.explain import explain_lines, format_texts
 from pipelines.rules.explain import explain as explain_rule
 from pipelines.rules.explain import rules_markdown
 from pipelines.rules.registry import BY_ID, RULES
+from pipelines.storage.place import Place
 from schemas.flow import described, figure
 
 STDIN = "-"
@@ -84,6 +86,22 @@ def _explain_text(console: Console, lines: Iterator[str], form: str, *, is_singl
 def explain_markdown(console: Console) -> ExitCode:
     """Print all rules as the document docs/rules.md."""
     console.result(rules_markdown(RULES).rstrip("\n"))
+    return ExitCode.CLEAN
+
+
+def explain_reading(console: Console, file: Place, config: IngestConfig) -> ExitCode:
+    """Print how a file is read.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    from pipelines.bronze.explain_file import explain_file
+
+    try:
+        for name, value in explain_file(str(file), config.timezone, config.record_bytes_max, config.log_format):
+            console.prose(f"{name:12}  {value}", hang=14)
+    except OSError as error:
+        raise InputError(file, f"cannot be read ({error.strerror or error})", "name a log file") from None
     return ExitCode.CLEAN
 
 

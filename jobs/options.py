@@ -51,6 +51,17 @@ def _in_order(context: click.Context, option: click.Parameter, moment: datetime 
     return moment
 
 
+def _log_format(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    from pipelines.bronze.layouts.given import given_layout
+
+    try:
+        if text:
+            given_layout(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return text
+
+
 def _schema(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     if name is not None and not _SCHEMA.fullmatch(name):
         raise click.BadParameter(f"{name!r} is no catalog.schema; write it like spark_catalog.highwater")
@@ -141,6 +152,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "cluster_name",
         metavar="NAME",
         help="Cluster of logs that do not say theirs, as before 0.10.1.",
+    ),
+    "log format": click.option(
+        "--log-format",
+        metavar="PATTERN",
+        callback=_log_format,
+        help="Layout of the lines, as log4j writes it, or a regular expression with the groups time and message.",
     ),
     "redact": click.option("--redact", is_flag=True, help="Replace topics, clients, hosts and other names of yours."),
     "redact key": click.option(

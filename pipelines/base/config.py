@@ -110,6 +110,7 @@ class IngestConfig(_Section):
     clusters: dict[str, Annotated[FolderConfig, BeforeValidator(_named)]]
     record_bytes_max: int = Field(ge=4096)
     batch_mb: int = Field(ge=0)
+    log_format: str
     include: list[str] = Field(min_length=1)
     exclude: list[str]
 

@@ -202,6 +202,12 @@ def own_broker(head: RecordHead) -> int | None:
     return int(number.group(number.lastindex)) if number and number.lastindex else None
 
 
+def named_broker(text: bytes) -> int | None:
+    """Return the broker that a line names as its own, wherever in the line. None if it names none."""
+    number = _OWN.search(text)
+    return int(number.group(number.lastindex)) if number and number.lastindex else None
+
+
 def address(text: str) -> str:
     """``host:port`` in one spelling: IPv6 is bracketed and short in listeners, bare and long in connections."""
     host, _, port = text.rpartition(":")

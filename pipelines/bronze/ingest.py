@@ -265,7 +265,7 @@ def folders(config: IngestConfig) -> Folders:
 
 def _how(config: IngestConfig) -> HowRead:
     patterns = tuple(config.include), tuple(config.exclude)
-    return HowRead(config.timezone, config.record_bytes_max, *patterns, folders(config), RANGE_BYTES)
+    return HowRead(config.timezone, config.record_bytes_max, *patterns, folders(config), RANGE_BYTES, config.log_format)
 
 
 def _store_lines(

@@ -33,10 +33,11 @@ class RecordHead(NamedTuple):
 
 
 Parser = Callable[[bytes], RecordHead | None]
-#: A line without what a wrapper puts around it (`pipelines.bronze.wrappers`): the stream it belongs to, its text, and
-#: whether the text goes on in that stream's next line.
-Unwrapped = tuple[bytes, bytes, bool]
-Unwrap = Callable[[bytes], Unwrapped | None]
+#: A line or an entry as it was logged (`pipelines.bronze.wrappers`): its stream, its text, whether the text goes on in
+#: the stream's next item, and the byte of the piece at which it begins.
+Item = tuple[bytes, bytes, bool, int]
+#: Items of a piece of a file. None if the piece is not of the log; none at all if it belongs to the frame alone.
+Unwrap = Callable[[bytes], list[Item] | None]
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Layout:
     pieces: str = ""  #: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines
     #: a line that goes on by its length alone is over where the next one starts as a record does
     is_broken: bool = False
+    is_entry: bool = False  #: each item is an entry of a container, which may be in another order than its neighbours
+    order: str = ""  #: order of the records in the file (`pipelines.bronze.wrappers.order`); empty: by time
 
     def parser(self, zone: tzinfo) -> Parser:
         """A parser of this layout's records: whole text in, `RecordHead` or None if it does not fit."""

@@ -45,6 +45,7 @@ class HowRead:
     exclude: tuple[str, ...]
     folders: Folders = NO_FOLDERS
     range_bytes: int | None = None  #: as in `pipelines.bronze.profile.profile`
+    log_format: str = ""  #: as in `pipelines.bronze.profile.profile`
 
     def zone_of(self, path: str) -> str:
         """IANA name of the zone of a file's times."""
@@ -85,7 +86,9 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
         else:
             before = marks.get(_folder(path), ())
             with open_file(path) as file:
-                yield from profile(path, file, how.zone_of(path), how.record_bytes_max, before, how.range_bytes)
+                yield from profile(
+                    path, file, how.zone_of(path), how.record_bytes_max, before, how.range_bytes, how.log_format
+                )
     except OSError as error:
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
 
@@ -173,7 +176,9 @@ def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread
                 continue
             before = marks.get(_folder(member.path), ())
             zone = how.zone_of(member.path)
-            for profiled in profile(member.path, member.stream, zone, how.record_bytes_max, before):
+            for profiled in profile(
+                member.path, member.stream, zone, how.record_bytes_max, before, log_format=how.log_format
+            ):
                 yield replace(profiled, bundle=path)
     if is_empty:
         yield Unread(path, None, "no log files in it: leave it out, or name its logs in ingest.include")

@@ -31,7 +31,8 @@ OF_CLIENT = (
 )
 EXPECTED_LINES = (
     "expected lines such as [2026-11-20 15:33:21,101] INFO ... (kafka.server.KafkaServer), in any layout that has the "
-    "date, the level and Kafka's own messages, bare or as containers and others wrap them (docs/inputs.md)"
+    "date, the level and Kafka's own messages, bare or as containers and others wrap them (docs/inputs.md); see how it "
+    "was read with highwater explain --file FILE, and name its layout with --log-format PATTERN"
 )
 
 
@@ -93,6 +94,7 @@ def profile(
     record_bytes_max: int,
     marks: Sequence[tuple[int, str]] = (),
     range_bytes: int | None = None,
+    log_format: str = "",
 ) -> list[Profile]:
     """Profile a file: one profile, or several if lines of several sources are mixed in it (`pipelines.bronze.streams`).
 
@@ -102,9 +104,11 @@ def profile(
         record_bytes_max: as in `pipelines.bronze.reader.records`.
         marks: lengths in bytes and content ids of known files that this one may be a longer version of.
         range_bytes: length of the ranges that the file is cut into, if it can be; None: it is not.
+        log_format: the layout that a user names; empty: it is inferred.
 
     Raises:
         OSError: the file cannot be read.
+        ValueError: the log format is invalid.
     """
     source = Source(file, marks)
     blocks = source.blocks()
@@ -117,13 +121,15 @@ def profile(
             break
     lines = sample.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
     # The sample's last line is cut, unless it is the file's last.
-    layout, missing = recognise(lines[:-1] if len(lines) > 2 else lines)
+    layout, missing = recognise(lines[:-1] if len(lines) > 2 else lines, log_format)
     why = not_text(sample) if layout is None else None
     sources = Sources(layout, ZoneInfo(zone))
     cutter = None
     if range_bytes is not None and source.is_as_stored:
         is_wrapped = layout is not None and layout.unwrap is not None
         cutter = RangeCutter(range_bytes) if is_wrapped else StartCutter(layout, range_bytes)
+    if layout is not None and layout.order:
+        cutter = None
     if why is None:
         content = chain(first, blocks)
         tapped = sources.tap(content if cutter is None else cutter.tap(content))
@@ -137,7 +143,8 @@ def profile(
     else:
         for _ in blocks:
             pass
-    offset, line = source.grown_line if why is None else (0, 1)
+    is_whole = why is not None or (layout is not None and layout.order != "")
+    offset, line = (0, 1) if is_whole else source.grown_line
     parts = sources.parts()
     made = []
     for name, part in parts.items():
@@ -161,7 +168,7 @@ def profile(
             hints=part.hints if name != OTHER_LINES else Hints(),
             start_offset=offset,
             start_line=line,
-            readable=why is None and part.lines > 0,
+            readable=why is None and part.records > 0,
             bundle=path if name else None,
             kafka_records=kafka_records,
             passages=tuple(part.passages()),

@@ -63,8 +63,8 @@ class Sources:
         return {"": self._together(self._of.values())}
 
     def _together(self, several: Iterable[RecordWatch]) -> RecordWatch:
-        """The one that watch most, with the lines of the others."""
-        largest, *others = sorted(several, key=lambda watch: -watch.records) or [self.of(b"")]
+        """Return the one with most records, of Kafka's if any, with the lines of the others."""
+        largest, *others = sorted(several, key=lambda watch: (-watch.is_kafka, -watch.records)) or [self.of(b"")]
         for watch in others:
             largest.lines += watch.lines
             largest.records += watch.records

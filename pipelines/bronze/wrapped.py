@@ -15,14 +15,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from datetime import UTC
+from typing import NamedTuple
 
 from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
+from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor
+from pipelines.bronze.layouts.times import spelled
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.reader import records
 from pipelines.bronze.record_ends import RecordEnds
-from pipelines.bronze.wrappers.lines import source_of
-from pipelines.bronze.wrappers.pieces import Piece, split
-from pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
+from pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
+from pipelines.bronze.wrappers.pieces import split
+from pipelines.bronze.wrappers.step import source_of
+from pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
+from pipelines.kafka.raw_record import CONTINUATION as CONTINUED
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
 STREAMS_MAX = 64
@@ -33,6 +39,8 @@ _LINE_FACTOR = 2
 _LINE_EXTRA_BYTES = 1 << 14
 #: A stream's records are looked at for settled ones whenever so many have come.
 _TAKEN_RECORDS = 256
+#: Bytes of a line in which a record of another program has its time.
+_TIME_WITHIN = 60
 
 
 def sourced_records(
@@ -73,12 +81,25 @@ def log_records(
     return (record for _, record in sourced)
 
 
+class Logged(NamedTuple):
+    """An item of a file, at its place."""
+
+    name: bytes | None  #: of its stream; None for what is not of the log
+    text: bytes
+    goes_on: bool  #: in the next item of its stream; of what is not of the log: it belongs to the frame
+    offset: int
+    size: int
+    line_no: int
+    lines: int
+    ended: bool
+
+
 class _Piece:
-    """A logged line, or a record of several, as far as it was read."""
+    """A logged line, or a record of several, up to what was read of it."""
 
     __slots__ = ("cut", "length", "line_no", "lines", "offset", "size", "starts", "texts")
 
-    def __init__(self, line: Piece) -> None:
+    def __init__(self, line: Logged) -> None:
         self.offset = line.offset
         self.line_no = line.line_no
         self.size = 0
@@ -108,9 +129,8 @@ class _Stream:
 
 class _Wrapped:
     def __init__(self, layout: Layout, unwrap: Unwrap, record_bytes_max: int, cutter: RangeCutter | None) -> None:
-        self._start = layout.start
-        self._pieces = layout.pieces
         self._layout = layout
+        self._start = layout.start
         self._is_broken = layout.is_broken
         self._unwrap = unwrap
         self._max = record_bytes_max
@@ -121,13 +141,14 @@ class _Wrapped:
         self._open: int | None = None
 
     def read(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[tuple[bytes | None, RawRecord]]:
-        line_bytes_max = self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
-        for line in split(blocks, self._pieces, line_bytes_max, byte_offset, line_no):
-            unwrapped = self._unwrap(line.text)
-            if unwrapped is None:
+        is_behind_frame = False
+        for line in self._in_order(blocks, byte_offset, line_no):
+            name, text, goes_on = line[:3]
+            if name is None or (is_behind_frame and self._is_foreign(text)):
+                is_behind_frame = name is None and goes_on
                 yield None, self._foreign(line)
                 continue
-            name, text, goes_on = unwrapped
+            is_behind_frame = False
             while self._streams and (silent := next(iter(self._streams.values()))).last < line.offset - SILENT_BYTES:
                 self._streams.popitem(last=False)
                 yield from self._close(silent)
@@ -159,6 +180,73 @@ class _Wrapped:
                     self._propose(self._cutter, line.offset + line.size, line.line_no + line.lines)
         for stream in sorted(self._streams.values(), key=_place):
             yield from self._close(stream)
+
+    def _logged(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[Logged]:
+        """Yield the items of a file as they are in it."""
+        bytes_max = self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
+        is_text = not self._layout.is_entry
+        last = b""
+        for piece in split(blocks, self._layout.pieces, bytes_max, byte_offset, line_no):
+            offset, size, number, text, ended, lines = piece
+            items = self._unwrap(text)
+            if items is None and is_text and CONTINUATION.match(text):
+                items = [(last, text, False, 0)]
+            if not items:
+                yield Logged(None, text, items is not None, offset, size, number, lines, ended)
+                continue
+            last = items[-1][0]
+            if len(items) == 1:
+                name, inner, goes_on, _ = items[0]
+                yield Logged(name, inner, goes_on, offset, size, number, lines, ended)
+                continue
+            # Several records of one piece share its bytes and lines.
+            places = [0, *(at for _, _, _, at in items[1:]), size]
+            counted = 0
+            for index, (name, inner, goes_on, _) in enumerate(items):
+                at, end = places[index], places[index + 1]
+                own = text.count(b"\n", at, end) if index + 1 < len(items) else lines - counted
+                yield Logged(name, inner, goes_on, offset + at, end - at, number + counted, own, ended)
+                counted += own
+
+    def _in_order(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[Logged]:
+        logged = self._logged(blocks, byte_offset, line_no)
+        if not self._layout.order:
+            yield from logged
+            return
+        offset = byte_offset
+        for _, entry in sorted_entries(self._entries(logged), _size_of):
+            for item in entry:
+                line = Logged(*item)
+                yield line._replace(offset=offset)
+                offset += line.size
+
+    def _entries(self, logged: Iterable[Logged]) -> Iterator[Entry]:
+        """Yield entries with their sort keys: an item of a container, or a record's line with those that follow."""
+        parse, is_by_time = self._layout.parser(UTC), self._layout.order == BY_TIME
+        is_single = self._layout.is_entry or self._layout.order == LINES_BACKWARDS
+        times: dict[bytes | None, int] = {}
+        held: list[Logged] = []
+        number = 0
+        for line in logged:
+            begins = line.name is not None and self._start.match(line.text) is not None
+            if held and (is_single or begins or line.name is None):
+                yield self._key(held, times, number, is_by_time), held
+                held, number = [], number + 1
+            if begins and is_by_time and (head := parse(line.text)) is not None:
+                times[line.name] = times[None] = head.time_us
+            held.append(line)
+        if held:
+            yield self._key(held, times, number, is_by_time), held
+
+    def _key(
+        self, entry: list[Logged], times: dict[bytes | None, int], number: int, is_by_time: bool
+    ) -> tuple[int, int]:
+        return (times.get(entry[0].name, times.get(None, 0)), number) if is_by_time else (-number, 0)
+
+    def _is_foreign(self, text: bytes) -> bool:
+        """Return True for a line behind one of the frame that begins as another program's record does."""
+        time = None if self._start.match(text) else spelled(text, _TIME_WITHIN)
+        return time is not None and time.start < _TIME_WITHIN // 2
 
     def _line(self, stream: _Stream, cut: bool = False) -> Iterator[tuple[bytes, RawRecord]]:
         """A logged line is whole: it begins a record, or belongs to the one before it."""
@@ -221,7 +309,7 @@ class _Wrapped:
             if b"\0" in text:
                 problem = BINARY
             elif not piece.starts:
-                problem = CONTINUATION
+                problem = CONTINUED
         record = piece.record(text, problem)
         stream.endings.add(record)
         if piece.cut == self._cut and self._open is not None:
@@ -231,11 +319,19 @@ class _Wrapped:
             if goes_on or not self._open:
                 self._settle(begins=not goes_on)
 
-    def _foreign(self, line: Piece) -> RawRecord:
+    def _foreign(self, line: Logged) -> RawRecord:
         problem = OVERSIZED if line.size > len(line.text) + 1 else NO_LAYOUT if line.ended else HALF_LINE
+        if line.name is None and line.goes_on:
+            problem = f"{FOREIGN}frame"
+        elif line.name is not None and not has_anchor(line.text):
+            problem = f"{FOREIGN}stream"
         return RawRecord(
             line.offset, line.size, line.line_no, line.lines, line.text[: self._max].removesuffix(b"\r"), problem
         )
+
+
+def _size_of(entry: Entry) -> int:
+    return sum(line.size for line in entry[1])
 
 
 def _place(stream: _Stream) -> int:

@@ -61,6 +61,12 @@ def parse_text(record: LogRecord) -> Parsed:
     return parsed._replace(template=mask(record.message))
 
 
+def own_text(record: LogRecord) -> Parsed | None:
+    """Return what a template of the record's own logger reads of it. None if no template matches."""
+    grammar, _ = _resolved.get(record.logger) or _resolve(record.logger)
+    return grammar.parse(record)
+
+
 _MASK = re.compile(
     r"(?P<done><(?:uuid|id|hash|path|address|partition|n)>)"
     r"|(?P<uuid>(?<![\w>-])[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}(?![\w<-]))"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from pipelines.bronze.layouts.infer import infer
-from pipelines.bronze.wrappers.lines import COLOURS, COLUMNS, WRAPPERS
+from pipelines.bronze.wrappers.recognise import recognise
 from pipelines.bronze.wrappers.remarks import REMARKS
 from pipelines.kafka.releases import NUMBERINGS
 
@@ -36,17 +36,19 @@ _LAYOUTS = (
         f'"message":"{_MESSAGE}"}}',
         "ECS; JsonLayout, JsonTemplateLayout, GELF, logstash and any other keys, flat or nested",
     ),
-    (f'"2026-11-20 15:33:21,101",INFO,kafka.server.KafkaServer,"{_MESSAGE}"', "tables with quoted records"),
 )
-#: Wrappers whose name has the field in it that holds the line, and behind `by` the one that names the stream.
-_OF_FIELDS = (
+#: Lines, and what is around the records in them.
+_FRAMES = (
+    (("kafka-1  | {}", "kafka-2  | {}"), "Docker Compose"),
+    (("2026-11-20T15:33:21.101234567Z stdout F {}", "2026-11-20T15:33:21.201234567Z stdout F {}"), "containerd, CRI-O"),
+    (("Nov 20 15:33:21 host-1 kafka[812]: {}", "Nov 20 15:33:21 host-1 kafka[812]: {}"), "syslog, journalctl"),
+    (('{{"log":"{}\\n","stream":"stdout"}}', '{{"log":"{}\\n","stream":"stderr"}}'), "Docker's json-file"),
+    (('{{"events":[{{"pod":"kafka-1","text":"{}"}},', '{{"pod":"kafka-2","text":"{}"}}]}}'), "a document of a service"),
+    (("Time,Host,Message", '1,kafka-1,"{}"', '2,kafka-2,"{}"'), "a table"),
     (
-        "json(log)",
-        "an object per line, with the line in any field: shippers, Loki, Splunk, Datadog, Elasticsearch's hits",
+        ("Jan 17, 2026 @ 14:24:20.364", "{}", "Jan 17, 2026 @ 14:24:20.964", "{}", "Jan 17, 2026 @ 14:24:21.364", "{}"),
+        "Kibana, copied",
     ),
-    ("document2(message by logStreamName)", "objects of one document: CloudWatch's events; `document3(..)`: searches"),
-    ("csv(2:3 by 1)", "a column of a table, counted from 0: CloudWatch Insights, Splunk, Datadog, Kibana"),
-    (f"{COLUMNS}(80)", "lines that a terminal broke at its width"),
 )
 
 
@@ -59,7 +61,7 @@ def written(text: str) -> str:
     for name, rows in (
         ("layouts", _layouts()),
         ("versions", _versions()),
-        ("wrappers", _wrappers()),
+        ("frames", _frames()),
         ("remarks", _remarks()),
     ):
         start, end = f"<!-- {name}, written by python -m tests.bench.inputs -->\n", f"<!-- end of {name} -->\n"
@@ -90,10 +92,15 @@ def _versions() -> list[str]:
     return rows
 
 
-def _wrappers() -> list[str]:
-    rows = ["| wrapper | whose |", "|---|---|"]
-    named = [(wrapper.name, wrapper.form) for wrapper in (COLOURS, *WRAPPERS)]
-    return rows + [f"| {_code(name)} | {form.replace('|', chr(92) + '|')} |" for name, form in (*named, *_OF_FIELDS)]
+def _frames() -> list[str]:
+    rows = ["| lines such as | are read as | whose |", "|---|---|---|"]
+    for forms, whose in _FRAMES:
+        record = f"[2026-11-20 15:33:21,101] INFO {_MESSAGE} (kafka.server.KafkaServer)"
+        layout = recognise([form.format(record).encode() for form in forms]).layout
+        assert layout is not None
+        lines = "<br>".join(_code(form.format("LINE")) for form in forms[:3])
+        rows.append(f"| {lines} | {_code(layout.name)} | {whose} |")
+    return rows
 
 
 def _remarks() -> list[str]:

@@ -10,15 +10,17 @@ as lines end with full names of loggers.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from pipelines.bronze.broken_lines import width_of
 from pipelines.bronze.identity import OTHER, kind_of_logger
 from pipelines.bronze.layout import Layout, RecordHead
 from pipelines.bronze.layouts import structured
+from pipelines.bronze.layouts.anchors import CONTINUATION
 from pipelines.bronze.layouts.loggers import is_kafka, own_template
 from pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
 from pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
@@ -28,10 +30,12 @@ from pipelines.grammars.grammar import bare_context, context_of
 FIT_SHARE = 0.9
 #: Lines that a candidate is tried on.
 TRIED = 40
+#: Lines that neither begin nor continue a record, beside those that begin one: more of them are a frame.
+_OTHERS_MAX = 0.2
 #: Candidates that are tried of a group of lines, and what settles it: nearly all of its lines are read by templates.
 _CANDIDATES_MAX = 40
 #: Where no name of a logger stands, each line is held against the templates of all.
-_NAMELESS_MAX = 10
+_NAMELESS_MAX = 40
 _SETTLED = 1.5
 #: Bytes of a line in which its time stands.
 _TIME_WITHIN = 120
@@ -50,19 +54,13 @@ _FETCHER = re.compile(rb"(?:ReplicaFetcherThread-\d+|delete-topics-thread)-\d+")
 _CLASS_AT = re.compile(rb"(?:[a-z_]\w*\.)*[A-Z]\w{3,}")
 _WORD_AT = re.compile(rb"[^\s|]*")
 _SIGNS = b"-|:;,/>~*=#])}"
-#: What may stand behind a message: what has the logger's name is the group.
-_TAILS = (
-    (" (%c)", re.compile(rb" \(([A-Za-z_][\w.$/-]*)\)$")),
-    (" (%c:%L)", re.compile(rb" \(([A-Za-z_][\w.$/-]*):\d+\)$")),
-    (" (%c) [%t]", re.compile(rb" \(([A-Za-z_][\w.$/-]*)\) \[[^\]]{0,200}\]$")),
-    (" (%c:%L) [%t]", re.compile(rb" \(([A-Za-z_][\w.$/-]*):\d+\) \[[^\]]{0,200}\]$")),
-    (" [%t] (%c)", re.compile(rb" \[[^\]]{0,200}\] \(([A-Za-z_][\w.$/-]*)\)$")),
-    (" [%c]", re.compile(rb" \[([A-Za-z_][\w.$/-]*)\]$")),
-    (" [%c:%L]", re.compile(rb" \[([A-Za-z_][\w.$/-]*):\d+\]$")),
-    (" - %c", re.compile(rb" - ([A-Za-z_][\w.$/-]*)$")),
-    (" <%c>", re.compile(rb" <([A-Za-z_][\w.$/-]*)>$")),
-    (" {%c}", re.compile(rb" \{([A-Za-z_][\w.$/-]*)\}$")),
-)
+#: Brackets, names and signs at the end of a line, from the right.
+_LAST_BRACKET = re.compile(rb"[ ]?(?:\[([^\[\]\n]*)\]|\(([^()\n]*)\)|<([^<>\n]*)>|\{([^{}\n]*)\})\Z")
+_LAST_NAME = re.compile(rb"( - |[ |:=,;/>])([A-Za-z_][\w.$/-]*(?::\d{1,6})?)\Z")
+_LAST_SIGNS = re.compile(rb"[^\w\s]{1,20}\Z")
+#: Parts of a line behind the message, at most, and the share of lines that end in one: others go on in further lines.
+_TAIL_MAX = 4
+_TAIL_SHARE = 1 / 3
 _PREFIX = re.compile(rb"(?P<space>[ \t]+)|(?P<bracket>\[[^\]\n]*\])|(?P<word>[^\s\[\]]+)|(?P<open>[\[\]])")
 
 
@@ -73,18 +71,31 @@ class Inferred(NamedTuple):
     score: float = 0.0  #: what its lines count, as far as those that were tried stand for all
     proven: int = 0  #: of those that were tried, the lines that cannot be anybody else's
     missing: str | None = None  #: without a layout, what the lines lack, if that is known
+    share: float = 0.0  #: of the lines that begin a record, those that templates read
+
+
+@lru_cache(maxsize=64)
+def _known(lines: tuple[bytes, ...]) -> Inferred:
+    return _inferred(lines)
 
 
 def infer(lines: Sequence[bytes]) -> Inferred:
-    """The layout of lines without line ends and wrappers."""
+    """Return the layout of lines without line ends and frames."""
+    return _known(tuple(lines))
+
+
+def _inferred(lines: Sequence[bytes]) -> Inferred:
     if is_plain_kafka(lines):
         # A piece of a line starts no record, and counts nothing.
         begun = len(_starts(pattern_layout(KAFKA), lines))
-        return Inferred(pattern_layout(KAFKA), _TEMPLATE * begun, begun)
-    structures = list(structured.layouts(lines))
-    best = max((_scored(layout, _starts(layout, lines)) for layout in structures), default=Inferred(None), key=_score)
-    if best.proven:
-        return best
+        return Inferred(pattern_layout(KAFKA), _TEMPLATE * begun, begun, share=1.0)
+    best = Inferred(None)
+    lines = [line for line in lines if line.strip()]
+    objects = [fields for line in lines if line.startswith(b"{") and (fields := structured.parsed(line))]
+    if 2 * len(objects) >= len(lines):
+        table = _table(objects)
+        found = [layout for layout in structured.layouts(table) if "[" not in layout.name]
+        return max((scored(layout, _starts(layout, lines)) for layout in found), default=best, key=_score)
     groups = _groups(lines)
     # A line that was cut may look like one of a template that ends earlier: without loggers nothing would tell.
     for is_named in (True, False) if width_of(lines) is None else (True,):
@@ -97,6 +108,10 @@ def infer(lines: Sequence[bytes]) -> Inferred:
         return Inferred(pattern_layout(KAFKA), _WORD * len(_starts(pattern_layout(KAFKA), lines)), 1)
     missing = next((group.missing for group in groups if group.missing and sees_kafka(group.lines)), None)
     return best if best.layout is not None else best._replace(missing=missing)
+
+
+def _table(objects: Sequence[dict[str, Any]]) -> list[structured.Row]:
+    return [structured.leaves(fields, "", {}) for fields in objects[: 10 * TRIED]]
 
 
 def sees_kafka(lines: Sequence[bytes]) -> bool:
@@ -131,12 +146,17 @@ def _of_group(group: _Group, is_named: bool) -> Inferred:
 
 
 def is_plain_kafka(lines: Sequence[bytes]) -> bool:
-    """Whether lines are in the layout that Kafka ships; asked of each file, so it is quick."""
-    if _kafka_share(lines) < FIT_SHARE:
-        return False
+    """Return True if lines are in the layout that Kafka ships, and in nothing else. Quick, since each file is asked."""
     layout = pattern_layout(KAFKA)
+    starts = _starts(layout, lines)
     parse = layout.parser(UTC)
-    heads = [head for line in _starts(layout, lines) if (head := parse(line)) is not None]
+    heads = [head for line in starts if (head := parse(line)) is not None]
+    if not starts or len(heads) < FIT_SHARE * len(starts):
+        return False
+    if len(lines) > len(starts):
+        others = [line for line in lines if not layout.start.match(line) and line[:1] not in b"\t "]
+        if _OTHERS_MAX * len(starts) < sum(CONTINUATION.match(line) is None for line in others):
+            return False
     # A record of several lines has its logger on its last one.
     named = [head.logger for head in heads if head.logger is not None]
     if 2 * len(named) < len(heads) or not any("." in name for name in named):
@@ -251,17 +271,85 @@ def _named(names: Sequence[str]) -> str | None:
 
 def _walk(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, left: int) -> Iterator[str]:
     """Patterns that go on with what stands in one place of all lines."""
-    if left and not all(not rest for rest in rests):
+    if left > 0 and any(rests):
         yield from _fields(pattern, rests, has_level, has_logger, left)
     if has_logger:
         yield pattern + "%m"
         return
-    for tail, ending in _TAILS:
-        names = [match[1].decode(errors="replace") for rest in rests if (match := ending.search(rest))]
-        # A record of several lines ends on another one.
-        if names and 3 * len(names) >= len(rests) and (field := _named(names)) is not None:
-            yield pattern + "%m" + tail.replace("%c", field)
+    yield from _ended(pattern, rests)
+
+
+def _ended(pattern: str, rests: Sequence[bytes]) -> Iterator[str]:
+    """Yield patterns whose message begins here, with what may be behind the message."""
+    for tail in _tails([rest.rstrip(b"\r ") for rest in rests]):
+        yield f"{pattern}%m{tail}"
     yield pattern + "%m"
+
+
+def _tails(rests: Sequence[bytes]) -> Iterator[str]:
+    """Yield patterns of what is behind a message: brackets, a name, and signs, learned from the right."""
+    tail, is_named = "", False
+    for _ in range(_TAIL_MAX):
+        enough = _TAIL_SHARE * len(rests)
+        bracketed = [match for rest in rests if (match := _LAST_BRACKET.search(rest))]
+        named = [match for rest in rests if (match := _LAST_NAME.search(rest))]
+        field = _field_of([match[match.lastindex or 0] for match in bracketed], enough)
+        name = None if is_named else _named([match[2].decode(errors="replace") for match in named])
+        if not is_named and name is not None and len(named) >= enough and field != "%c":
+            signs = Counter(match[1].decode() for match in named)
+            ((sign, count),) = signs.most_common(1)
+            if count >= enough:
+                tail, is_named = f"{sign}{name}{tail}", True
+                rests = [match.string[: match.start()] for match in named]
+                yield tail
+                continue
+        shapes = Counter(_shape(match) for match in bracketed)
+        ((shape, count),) = shapes.most_common(1) or (("", 0),)
+        if field is not None and count >= enough and not (is_named and field != "%t"):
+            tail, is_named = shape.replace("%", field) + tail, is_named or field != "%t"
+            rests = [match.string[: match.start()] for match in bracketed if _shape(match) == shape]
+            if is_named:
+                yield tail
+            continue
+        signs = Counter(match[0].decode("latin-1") for rest in rests if (match := _LAST_SIGNS.search(rest)))
+        common = _common_end([sign for sign, _ in signs.most_common(3)])
+        those = [rest for rest in rests if common and rest.endswith(common.encode("latin-1"))]
+        if not common or 2 * len(those) < len(rests):
+            return
+        tail = common.replace("%", "%%") + tail
+        rests = [rest.removesuffix(common.encode("latin-1")) for rest in those]
+        if is_named or not tail.strip(".)]"):
+            return
+        yield tail
+
+
+def _field_of(texts: Sequence[bytes], enough: float) -> str | None:
+    """Return the field that brackets hold: a logger, or one that is passed over. None if too few lines have one."""
+    if len(texts) < enough:
+        return None
+    names = [text.decode(errors="replace") for text in texts]
+    return (
+        _named([name for name in names if is_kafka(re.sub(r":\d+$", "", name.strip()))] or names)
+        if (sum(is_kafka(re.sub(r":\d+$", "", name.strip())) for name in names) >= enough)
+        else "%t"
+    )
+
+
+def _shape(match: re.Match[bytes]) -> str:
+    """Return a bracket with ``%`` for what it holds."""
+    text = match[0].decode("latin-1")
+    begun = text[: 1 + text.startswith(" ")]
+    return f"{begun}%{text[-1]}"
+
+
+def _common_end(signs: Sequence[str]) -> str:
+    if not signs:
+        return ""
+    common = signs[0]
+    for other in signs[1:]:
+        if common and not other.endswith(common) and common.endswith(other):
+            common = other
+    return common
 
 
 def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, left: int) -> Iterator[str]:
@@ -325,8 +413,11 @@ def _bracket(
     field = None if has_logger else _named([text.decode(errors="replace") for text in texts])
     if field is not None:
         yield from _walk(f"{pattern}{sign}{field}{close}", after, has_level, True, left - 1)
-    if not any(_is_context(text) or spelled(text, 40) for text in texts if sign == "["):
-        yield from _walk(f"{pattern}{sign}%t{close}", after, has_level, has_logger, left - 1)
+    # Kafka's own messages begin with such a bracket; something else's field may look like one, all the same.
+    is_own = any(_is_context(text) or spelled(text, 40) for text in texts if sign == "[")
+    if is_own:
+        yield from _ended(pattern, rests)
+    yield from _walk(f"{pattern}{sign}%t{close}", after, has_level, has_logger, left - 1 - 2 * is_own)
 
 
 def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[bytes]]:
@@ -347,10 +438,11 @@ def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
         layout = pattern_layout(pattern)
     except ValueError:
         return Inferred(None)
-    return _scored(layout, lines)
+    return scored(layout, lines)
 
 
-def _scored(layout: Layout, lines: Sequence[bytes]) -> Inferred:
+def scored(layout: Layout, lines: Sequence[bytes]) -> Inferred:
+    """Return what speaks for a layout."""
     some = lines[:: max(1, len(lines) // TRIED)][:TRIED]
     parse = layout.parser(UTC)
     fitting = [head for line in some if (head := parse(line)) is not None]
@@ -359,7 +451,8 @@ def _scored(layout: Layout, lines: Sequence[bytes]) -> Inferred:
     is_word = "%c{1}" in layout.name or "%c" not in layout.name
     counts = [_count(head, is_word) for head in fitting]
     score = sum(counts) * len(lines) / len(some)
-    return Inferred(layout if score > 0 else None, score, sum(count >= _LOGGER for count in counts))
+    proven = sum(count >= _LOGGER for count in counts)
+    return Inferred(layout if score > 0 else None, score, proven, share=sum(counts) / (_TEMPLATE * len(some)))
 
 
 def _count(head: RecordHead, is_word: bool) -> float:

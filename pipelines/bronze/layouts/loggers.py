@@ -23,7 +23,7 @@ from pipelines.grammars.grammar import bare_context, literal_prefix
 from pipelines.grammars.record import UNPARSED, LogRecord, Parsed
 from pipelines.grammars.request_log import parse_request
 from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
-from pipelines.grammars.text_log import parse_text
+from pipelines.grammars.text_log import own_text
 
 STATE_CHANGE = "state.change.logger"
 #: ``%c{1}`` of these is ``logger``.
@@ -38,6 +38,8 @@ _OPEN = re.compile(r"\\.|\[[^\]]*\]|\([^()]*\)|\(|\)")
 #: AbstractConfig.logAll: a configuration prints the name of its class.
 _SETTINGS = re.compile(r"(\w+Config) values:")
 _WORDS = re.compile(r"[A-Za-z]{3,}")
+#: The class that a context begins with, as in ``[ReplicaFetcherManager on broker 2]``.
+_COMPONENT = re.compile(r"\[([A-Z]\w+) (?:on |\w+=)")
 
 _PACKAGES = msgspec.toml.decode(files(__package__).joinpath("kafka_classes.toml").read_bytes(), type=dict[str, str])
 _by_simple: dict[str, list[str]] = defaultdict(list)
@@ -81,11 +83,16 @@ def could_log(name: bytes) -> bool:
     return is_class and bool(package) and not package.startswith("java.")
 
 
+def is_trait(name: str) -> bool:
+    """Return True for a caller that location patterns print for every class, such as ``kafka.utils.Logging``."""
+    return name.rpartition(".")[2] in _TRAITS or name.partition(".")[0] in _TRAITS
+
+
 def own_template(logger: str, message: bytes) -> Parsed | None:
     """What one of the logger's own templates reads of a message; None if none of them matches it."""
     record = LogRecord("server", 0, "", logger, message.decode(errors="replace"))
-    parsed = parse_request(record) if logger == REQUEST_LOGGER else parse_text(record)
-    return None if parsed.outcome == UNPARSED or parsed.template.startswith("known.") else parsed
+    parsed = parse_request(record) if logger == REQUEST_LOGGER else own_text(record)
+    return None if parsed is None or parsed.outcome == UNPARSED or parsed.template.startswith("known.") else parsed
 
 
 class Loggers:
@@ -118,7 +125,7 @@ class Loggers:
             self._names.clear()
             self._open.clear()
         text = name.decode(errors="replace")
-        if not text or text.rpartition(".")[2] in _TRAITS or text.partition(".")[0] in _TRAITS:
+        if not text or is_trait(text):
             self._open[name] = []
             return []
         possible = candidates(text)
@@ -156,12 +163,18 @@ def _loggers_by_key() -> dict[str, tuple[str, ...]]:
     return {key: tuple(sorted(names)) for key, names in loggers.items()}
 
 
+def template_keys() -> frozenset[str]:
+    """Return the first characters of all message templates that begin with constant text."""
+    return frozenset(_loggers_by_key()) - {""}
+
+
 def _full_names(simple: str) -> Iterable[str]:
     return candidates(simple)[:1] if simple[:1].isupper() else [simple]
 
 
+@lru_cache(maxsize=4096)
 def by_template(message: bytes) -> str | None:
-    """The logger whose template alone reads a message; None if none does, or several read it differently."""
+    """Return the logger whose template alone reads a message. None if none does, or several read it differently."""
     text = message[:400].partition(b"\n")[0].decode(errors="replace")
     if text.startswith(("Completed request:", "Handling request:", "Processing a request ")):
         return REQUEST_LOGGER
@@ -183,6 +196,11 @@ def by_template(message: bytes) -> str | None:
     read = typed or known
     if len(read) == 1:
         return next(iter(read.values()))
+    if (named := _COMPONENT.match(text)) and (full := candidates(named[1])):
+        # A component names itself by its class: of several readings, or of none, that class's counts.
+        own = [name for name in full if own_template(name, message) is not None or known_logger(name)]
+        if own:
+            return own[0]
     rest = [text[start:].rstrip() for start in starts]
     return _THREAD if not read and any(message_text in _THREAD_TEXTS for message_text in rest) else None
 

@@ -89,7 +89,8 @@ def _at_the_end(body: bytes, tail: re.Pattern[bytes]) -> tuple[bytes, bytes]:
         return b"", body
     # An exception without frames (Kafka's ApiException) follows its line directly: prefer what it follows.
     chosen = next((end for end in ends if _THROWABLE.match(body, end.end())), ends[-1])
-    return chosen.group(1), body[: chosen.start()] + body[chosen.end() :]
+    name = chosen[1] if chosen.re.groups else b""
+    return name, body[: chosen.start()] + body[chosen.end() :]
 
 
 def _kafka(clock: Clock) -> Parser:
@@ -208,19 +209,22 @@ def pattern_layout(pattern: str) -> Layout:
     tail = None
     if tokens[at + 1 :]:
         tail = re.compile(re.sub(rb"\?P<logger>", b"", _compiled(tokens[at + 1 :], _TAIL_BOUND)) + rb"(?=\n|\Z)")
+    is_named = any(token.name == "c" for token in tokens[at + 1 :])
     head = re.compile(_compiled(tokens[:at]))
 
     def make(clock: Clock) -> Parser:
-        return _parser(head, tail, form, is_short, clock)
+        return _parser(head, tail, form, is_short, is_named, clock)
 
     # What a client's text may look like (`pipelines.bronze.record_ends`) is told by loggers in round brackets.
     return Layout(pattern, _start(tokens[:at]), make, tail=tail if "(%c" in pattern.partition("%m")[2] else None)
 
 
-def _parser(head: re.Pattern[bytes], tail: re.Pattern[bytes] | None, form: str, is_short: bool, clock: Clock) -> Parser:
+def _parser(
+    head: re.Pattern[bytes], tail: re.Pattern[bytes] | None, form: str, is_short: bool, is_named: bool, clock: Clock
+) -> Parser:
     read = reader(form, clock)
     match, groups = head.match, head.groupindex
-    name_of, level_of = _name_of(is_short or ("logger" not in groups and tail is None)), LEVEL_ALIASES
+    name_of, level_of = _name_of(is_short or ("logger" not in groups and not is_named)), LEVEL_ALIASES
     has_logger, has_level = "logger" in groups, "level" in groups
 
     def parse(text: bytes) -> RecordHead | None:
@@ -234,8 +238,9 @@ def _parser(head: re.Pattern[bytes], tail: re.Pattern[bytes] | None, form: str, 
         message = text[head.end() :]
         name = head["logger"] if has_logger else b""
         if tail is not None:
-            name, message = _at_the_end(message, tail)
-            if not name:
+            found, message = _at_the_end(message, tail)
+            name = found or name
+            if is_named and not found:
                 return RecordHead(time_us, level_of[head["level"].upper()] if has_level else None, None, message)
         return RecordHead(
             time_us, level_of[head["level"].upper()] if has_level else None, name_of(name, message), message

@@ -1,47 +1,43 @@
-"""JSON objects and rows of CSV as layouts: which key or column is the time, the level, the logger, the message.
+"""Records whose parts are fields of a JSON object: which field is the time, the level, the logger, the message.
 
-The layout's name is an object itself, ``{"@timestamp":"%d","log.level":"%p",...}``; a key with dots is one of an object
-within, or has dots. Of CSV it is ``csv`` and the fields of the columns, ``csv %d,%p,%c,%m``.
+Fields are found by their values, never by their names. A name of a layout is an object itself,
+``{"@timestamp":"%d","log.level":"%p",...}``: its keys are paths of fields. Rows of other containers (tables, stanzas,
+arrays of records) become such objects first (`pipelines.bronze.wrappers.rows`).
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC
 from functools import lru_cache
+from itertools import product
 from json import JSONDecodeError
 from typing import Any
 
 from pipelines.base.json_text import loads
 from pipelines.bronze.layout import Clock, Layout, Parser, RecordHead
-from pipelines.bronze.layouts.loggers import Loggers, is_kafka
+from pipelines.bronze.layouts.anchors import has_anchor, share_of_anchors
+from pipelines.bronze.layouts.loggers import Loggers, is_kafka, is_trait
 from pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
 from pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
 
-CSV = "csv "
+#: Leaves of a value by their paths: ``a.b`` in objects, ``a[0]`` in arrays, ``a[name]`` in arrays of names and values.
+Row = dict[str, Any]
 _OBJECT = re.compile(rb"\{")
-_DEPTH_MAX = 4
+_DEPTH_MAX = 12
 _SAMPLE = 40
-#: Keys of shippers and layouts that are preferred where several have values of a kind: the first one that is there.
-_TIMES = ("instant", "@timestamp", "timestamp", "timeMillis", "time", "ts", "datetime", "date", "asctime")
-_MESSAGES = ("message", "msg", "short_message", "text", "log", "body")
-_LOGGERS = ("logger", "loggerName", "logger_name", "log.logger", "name", "class")
-#: What follows a message, if it is there, and how it looks then.
-_TRACES = (
-    *("stack_trace", "error.stack_trace", "stacktrace", "stackTrace", "exception", "exception.stacktrace", "thrown"),
-    *("thrown.extendedStackTrace", "throwable", "full_message", "trace", "ex", "exc_info", "error.stack"),
-)
-_OUTER_TRACES = frozenset(key.partition(".")[0] for key in _TRACES)
-_THROWABLE = re.compile(r"\n[^\S\n]*at |(?:Exception|Error)\b")
-#: A field of a column, or one that is passed over.
-_COLUMN = re.compile(r"%\w(?:\{[^{}]*\})?|-")
-_IN_TRACE = ("extendedStackTrace", "stacktrace", "stack_trace", "message")
+#: Items of an array of scalars that are leaves of their own.
+_ITEMS_MAX = 4
+_FRAME = re.compile(r"\n\s*at |(?:Exception|Error)\b[^\n]*\n")
+_DIGITS = re.compile(r"\d{10,19}(?:\.\d{1,9})?")
+#: Fields that are tried as the message, at most.
+_MESSAGES_MAX = 3
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """The object of a line; an empty one if it is none."""
+    """Return the object of a line; an empty one if the line is none."""
     try:
         fields = loads(text)
     except JSONDecodeError:
@@ -50,7 +46,7 @@ def parsed(text: bytes) -> dict[str, Any]:
 
 
 def value(fields: Mapping[str, Any], path: str) -> Any:
-    """What stands under a key, or under one of an object within."""
+    """Return what a path of keys leads to. None if nothing is there."""
     if path in fields:
         return fields[path]
     outer, dot, inner = path.partition(".")
@@ -63,89 +59,171 @@ def value(fields: Mapping[str, Any], path: str) -> Any:
     return None
 
 
-def flat(fields: Mapping[str, Any], depth: int = _DEPTH_MAX, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Keys, those of objects within behind their objects' keys, with what stands under them."""
-    for key, item in fields.items():
-        if isinstance(item, dict) and depth > 1:
-            yield f"{before}{key}", item
-            yield from flat(item, depth - 1, f"{before}{key}.")
+def leaves(item: Any, path: str, row: Row, depth: int = _DEPTH_MAX) -> Row:
+    """Add the leaves below a value to a row, and return the row."""
+    if isinstance(item, dict) and depth:
+        if _is_instant(item):
+            row[path] = item
+            return row
+        for key, inner in item.items():
+            leaves(inner, f"{path}.{key}" if path else key, row, depth - 1)
+    elif isinstance(item, list) and depth:
+        if item and all(isinstance(byte, int) and 0 <= byte < 256 for byte in item):
+            row[path] = bytes(item).decode(errors="replace")
+        elif (named := _named_values(item)) is not None:
+            for name, inner in named:
+                leaves(inner, f"{path}[{name}]", row, depth - 1)
         else:
-            yield f"{before}{key}", item
+            for number, inner in enumerate(item[:_ITEMS_MAX]):
+                if not isinstance(inner, dict | list):
+                    leaves(inner, f"{path}[{number}]", row, depth - 1)
+    elif item is not None:
+        row[path] = item
+    return row
 
 
-def layouts(lines: Sequence[bytes]) -> Iterator[Layout]:
-    """Layouts that lines of objects, or of rows, may be of."""
-    objects = [fields for line in lines if line.startswith(b"{") and (fields := parsed(line))]
-    if objects and 4 * len(objects) >= len(lines):
-        yield from map(structured_layout, _of_objects(objects[:_SAMPLE]))
-    rows = [row for line in lines if b"," in line[:200] and (row := _row(line)) and len(row) > 2]
-    if rows:
-        yield from map(structured_layout, _of_rows(rows))
+def _named_values(items: Sequence[Any]) -> list[tuple[str, Any]] | None:
+    """Return names and values of an array of pairs, such as attributes of OTLP. None if the array is not one."""
+    named = []
+    for item in items:
+        if not isinstance(item, dict) or len(item) != 2:
+            return None
+        name, inner = item.values()
+        if not isinstance(name, str) or len(name) > 80 or (isinstance(inner, str) and has_anchor(inner.encode())):
+            return None
+        named.append((name, inner))
+    return named or None
 
 
-def _of_objects(objects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    columns: dict[str, list[Any]] = {}
-    for fields in objects:
-        for key, item in flat(fields):
-            columns.setdefault(key, []).append(item)
-    whole = {key: items for key, items in columns.items() if len(items) == len(objects)}
-    roles = _roles(whole)
-    if roles is not None:
-        names = {key: role for role, key in roles.items()}
-        ordered = {key: names[key] for key in whole if key in names}
-        yield json.dumps(ordered, separators=(",", ":"))
+def _is_instant(item: Mapping[str, Any]) -> bool:
+    """Return True for log4j2's instant."""
+    return "epochSecond" in item
 
 
-def _of_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    width = max({len(row) for row in rows}, key=[len(row) for row in rows].count)
-    same = [row for row in rows if len(row) == width]
-    timed = [[_form("", [item]) is not None for item in row] for row in same]
-    place = max(range(width), key=lambda number: sum(row[number] for row in timed))
-    # Others are the head of the table, and what goes on of a row with line ends in it.
-    begun = [row for row, is_time in zip(same, timed, strict=True) if is_time[place]][:_SAMPLE]
-    roles = _roles({str(number): list(column) for number, column in enumerate(zip(*begun, strict=True))})
-    if roles is not None:
-        names = {int(key): role for role, key in roles.items()}
-        yield CSV + ",".join(names.get(number, "-") for number in range(width))
+def arrays(item: Any, path: str = "", depth: int = _DEPTH_MAX) -> Iterator[str]:
+    """Yield paths of arrays whose elements may be records, outer ones first; the empty path is the value itself."""
+    if not path:
+        yield ""
+    if not depth:
+        return
+    if isinstance(item, dict):
+        for key, inner in item.items():
+            yield from arrays(inner, f"{path}.{key}" if path else key, depth - 1)
+    elif isinstance(item, list) and item and _named_values(item) is None and not isinstance(item[0], int):
+        yield f"{path}[]"
+        yield from (inner for inner in arrays(item[0], f"{path}[]", depth - 1) if inner)
 
 
-def _roles(columns: Mapping[str, Sequence[Any]]) -> dict[str, str] | None:
-    """The key of each field; None if one is not there."""
-    times = {key: form for key, items in columns.items() if (form := _form(key, items)) is not None}
-    levels = [key for key, items in columns.items() if all(_level(item) for item in items)]
-    loggers = [key for key, items in columns.items() if 2 * sum(_is_logger(item) for item in items) >= len(items)]
-    if not loggers:
-        loggers = [key for key in _LOGGERS if key in columns]
-    texts = [key for key, items in columns.items() if all(isinstance(item, str) for item in items)]
-    used = {*times, *levels[:1]}
-    time, logger = _first(list(times), _TIMES), _first(loggers, _LOGGERS)
-    messages = [key for key in texts if key not in used and key != logger]
-    longest = max(messages, key=lambda key: sum(map(len, columns[key])), default=None)
-    message = next((key for key in _MESSAGES if key in messages), longest)
-    if time is None or logger is None or message is None or not levels:
-        return None
-    form = times[time]
-    return {
-        f"%d{{{form}}}" if form and form != DEFAULT_FORM else "%d": time,
-        "%p": levels[0],
-        _logger_field(columns[logger]): logger,
-        "%m": message,
+def rows(item: Any, array: str, path: str = "", outer: Row | None = None) -> Iterator[Row]:
+    """Yield a row per element of an array, with the leaves of the objects around it."""
+    if path == array:
+        yield leaves(item, path, dict(outer or {}))
+    elif isinstance(item, dict):
+        row, inner = dict(outer or {}), None
+        for key, below in item.items():
+            at = f"{path}.{key}" if path else key
+            if array.startswith((f"{at}.", f"{at}[]")):
+                inner = below, at
+            else:
+                leaves(below, at, row)
+        if inner is not None:
+            yield from rows(inner[0], array, inner[1], row)
+    elif isinstance(item, list):
+        for element in item:
+            yield from rows(element, array, f"{path}[]", outer)
+
+
+def columns_of(table: Sequence[Row]) -> dict[str, list[Any]]:
+    """Return the values of each path in all rows. None where a row has none."""
+    paths = dict.fromkeys(path for row in table for path in row)
+    return {path: [row.get(path) for row in table] for path in paths}
+
+
+def text_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the paths whose texts may hold records or messages, the likeliest first."""
+    shares = {}
+    for path, items in columns.items():
+        texts = [item.encode(errors="replace") for item in items if isinstance(item, str) and len(item) > 7]
+        if 4 * len(texts) > len(items) and len(set(texts)) > len(texts) / 20:
+            shares[path] = share_of_anchors(texts) * len(texts) / len(items)
+    likely = [path for path, share in shares.items() if share > 0.2]
+    lengths = {path: sum(len(item) for item in columns[path] if isinstance(item, str)) for path in likely}
+    return sorted(likely, key=lambda path: (-round(shares[path], 1), -lengths[path]))
+
+
+def layouts(table: Sequence[Row]) -> Iterator[Layout]:
+    """Yield layouts that rows may be of."""
+    columns = columns_of(table[:: max(1, len(table) // _SAMPLE)])
+    whole = {path: items for path, items in columns.items() if None not in items}
+    levels = [path for path, items in whole.items() if all(map(_is_level, items))]
+    loggers = [path for path, items in columns.items() if 2 * sum(map(_is_logger, items)) >= len(items)]
+    times = _times(whole)
+    if not times:
+        return
+    messages = [path for path in text_columns(columns) if path not in {*times, *loggers}]
+    if not messages:
+        messages = [path for path in _longest(whole) if path not in {*times, *loggers, *levels}]
+    named = [(path, form) for path in loggers[:2] for form in _logger_forms(columns[path])] or [("", "")]
+    for message, (logger, field) in product(messages[:_MESSAGES_MAX], named):
+        time = next(iter(times))
+        form = times[time]
+        roles = {time: f"%d{{{form}}}" if form and form != DEFAULT_FORM else "%d", message: "%m"}
+        if levels:
+            roles[levels[0]] = "%p"
+        if logger:
+            roles[logger] = field
+        ordered = {path: roles[path] for path in columns if path in roles}
+        if {"%m", "%p"} & set(roles.values()) and len(ordered) > 1:
+            yield structured_layout(json.dumps(ordered, separators=(",", ":")))
+
+
+def _longest(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    texts = {
+        path: items
+        for path, items in columns.items()
+        if all(isinstance(item, str) and not _is_trace(item) for item in items)
     }
+    return sorted(texts, key=lambda path: -sum(map(len, texts[path])))
 
 
-def _first(keys: Sequence[str], preferred: Sequence[str]) -> str | None:
-    return next((key for key in preferred if key in keys), keys[0] if keys else None)
+def _times(columns: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """Return the form of each field that is a time, by its path: the record's own first, which is the earliest.
+
+    A field that hardly changes is the time of something else.
+    """
+    forms = {path: form for path, items in columns.items() if (form := _form(items)) is not None}
+    most = max((len(set(map(str, columns[path]))) for path in forms), default=0)
+    read = {path: Reader(form) for path, form in forms.items() if 2 * len(set(map(str, columns[path]))) > most}
+    instants = {path: [read[path](item) for item in columns[path]] for path in read}
+    whole = {path: sorted(us) for path, us in instants.items() if us and None not in us}  # type: ignore[type-var]
+    first = sorted(whole, key=lambda path: whole[path][len(whole[path]) // 2] // 1000)  # type: ignore[operator]
+    return {path: forms[path] for path in first}
 
 
-def _form(key: str, items: Sequence[Any]) -> str | None:
-    """The form of times, or of nothing else than times; empty for numbers and for log4j2's instant."""
-    if all(isinstance(item, dict) and "epochSecond" in item for item in items):
+class Reader:
+    """A reader of one field's times, in microseconds."""
+
+    def __init__(self, form: str) -> None:
+        self._read = reader(form or DEFAULT_FORM, Clock(UTC))
+
+    def __call__(self, item: Any) -> int | None:
+        """Return the instant. None if the value is no time."""
+        try:
+            return _instant(item, self._read)
+        except (ValueError, TypeError, KeyError, OverflowError):
+            return None
+
+
+def _form(items: Sequence[Any]) -> str | None:
+    """Return the form of values that are nothing but times; empty for numbers and for log4j2's instant."""
+    if all(isinstance(item, dict) and _is_instant(item) for item in items):
         return ""
-    if all(isinstance(item, int | float) and not isinstance(item, bool) for item in items):
-        return "" if all(1e9 < item < 2e18 for item in items) else None
+    numbers = [_number(item) for item in items]
+    if all(number is not None and 1e9 < number < 2e18 for number in numbers):
+        return ""
     times = []
     for item in items:
-        text = item.encode() if isinstance(item, str) else b""
+        text = item.strip().encode() if isinstance(item, str) else b""
         time = spelled(text, len(text))
         if time is None or not time.shape or (time.start, time.end) != (0, len(text)):
             return None
@@ -155,7 +233,13 @@ def _form(key: str, items: Sequence[Any]) -> str | None:
     return form_of(times)[0]
 
 
-def _level(item: Any) -> bool:
+def _number(item: Any) -> int | float | None:
+    if isinstance(item, str) and _DIGITS.fullmatch(item):
+        return float(item) if "." in item else int(item)
+    return item if isinstance(item, int | float) and not isinstance(item, bool) else None
+
+
+def _is_level(item: Any) -> bool:
     return isinstance(item, str) and item.upper().strip().encode() in LEVEL_ALIASES
 
 
@@ -163,62 +247,49 @@ def _is_logger(item: Any) -> bool:
     return isinstance(item, str) and is_kafka(item)
 
 
-def _logger_field(names: Sequence[str]) -> str:
-    return "%c" if any("." in name for name in names if is_kafka(name)) else "%c{1}"
+def _logger_forms(names: Sequence[Any]) -> list[str]:
+    """Return the fields that names may be: full names, or names that the text decides."""
+    kafkas = [name for name in names if _is_logger(name)]
+    if any(map(is_trait, kafkas)) or not any("." in name for name in kafkas):
+        return ["%c{1}"]
+    return ["%c"]
 
 
 def layout_of_name(name: str) -> Layout:
-    """The layout that has a name, which may be a conversion pattern; ValueError if none has it."""
-    return structured_layout(name) if name.startswith(("{", CSV)) else pattern_layout(name)
+    """Return the layout of a name, which may be a conversion pattern.
+
+    Raises:
+        ValueError: no layout has the name.
+    """
+    return structured_layout(name) if name.startswith("{") else pattern_layout(name)
 
 
 @lru_cache(maxsize=256)
 def structured_layout(name: str) -> Layout:
-    """The layout of a name that `layouts` gave; ValueError if it is none."""
-    if name.startswith(CSV):
-        columns = _COLUMN.findall(name.removeprefix(CSV))
-        role_of = {role: str(number) for number, role in enumerate(columns) if role != "-"}
-        begun = rb'"?[^",\n]{0,40}"?,' * min(2, columns.index(next(role for role in columns if role.startswith("%d"))))
-        return Layout(name, re.compile(begun + rb'"?[ \w]{0,4}\d[^"\n]{5,30}'), _maker(role_of, _fields_of_row))
+    """Return the layout of a name that `layouts` gave.
+
+    Raises:
+        ValueError: the name is not one of them.
+    """
     keys = parsed(name.encode())
-    if not keys or not all(isinstance(role, str) for role in keys.values()):
-        raise ValueError(f"no layout: {name}")
-    return Layout(name, _OBJECT, _maker({role: key for key, role in keys.items()}, parsed))
+    role_of = {role: key for key, role in keys.items() if isinstance(role, str)}
+    if not any(role.startswith("%d") for role in role_of) or "%m" not in role_of:
+        raise ValueError(f"invalid layout {name!r}; expected an object with %d and %m")
+    return Layout(name, _OBJECT, _maker(role_of))
 
 
-def _row(text: bytes) -> list[str]:
-    try:
-        return next(csv.reader(text.decode(errors="replace").split("\n"), strict=False), [])
-    except csv.Error:
-        return []
-
-
-def row_of(text: bytes) -> list[str]:
-    """The cells of a row of CSV; none if it is not one row."""
-    try:
-        rows = list(csv.reader(text.decode(errors="replace").splitlines(keepends=True)))
-    except csv.Error:
-        return []
-    return rows[0] if len(rows) == 1 else []
-
-
-def _fields_of_row(text: bytes) -> dict[str, Any]:
-    return {str(number): item for number, item in enumerate(row_of(text))}
-
-
-def _maker(key_of: Mapping[str, str], fields_of: Callable[[bytes], dict[str, Any]]) -> Callable[[Clock], Parser]:
+def _maker(key_of: Mapping[str, str]) -> Callable[[Clock], Parser]:
     time_role = next(role for role in key_of if role.startswith("%d"))
     form = time_role[3:-1] or DEFAULT_FORM
-    time, level, message = key_of[time_role], key_of["%p"], key_of["%m"]
-    logger_role = "%c" if "%c" in key_of else "%c{1}"
-    logger = key_of[logger_role]
-    traces = [key for key in _TRACES if key not in key_of.values()]
+    time, message, level = key_of[time_role], key_of["%m"], key_of.get("%p")
+    logger_role = next((role for role in key_of if role.startswith("%c")), "%c{1}")
+    logger = key_of.get(logger_role)
 
     def make(clock: Clock) -> Parser:
         read, loggers = reader(form, clock), Loggers()
 
         def parse(text: bytes) -> RecordHead | None:
-            fields = fields_of(text)
+            fields = parsed(text)
             try:
                 time_us = _instant(value(fields, time), read)
             except (ValueError, TypeError, KeyError, OverflowError):
@@ -226,17 +297,15 @@ def _maker(key_of: Mapping[str, str], fields_of: Callable[[bytes], dict[str, Any
             said = value(fields, message)
             if not isinstance(said, str):
                 return None
-            follows = None
-            if not _OUTER_TRACES.isdisjoint(fields):
-                follows = next((trace for key in traces if (trace := _trace(value(fields, key)))), None)
-            if follows:
+            if follows := _trace(fields, said):
                 said = follows if follows.startswith(said) else f"{said}\n{follows}"
             body = said.encode(errors="replace")
-            name = value(fields, logger)
+            name = value(fields, logger) if logger else ""
             if isinstance(name, str) and logger_role != "%c":
                 name = loggers.resolve(name.encode(errors="replace"), body)
-            about = LEVEL_ALIASES.get(str(value(fields, level)).strip().upper().encode(errors="replace"))
-            return RecordHead(time_us, about, name if isinstance(name, str) else None, body)
+            about = value(fields, level) if level else None
+            known = LEVEL_ALIASES.get(str(about).strip().upper().encode(errors="replace"))
+            return RecordHead(time_us, known, name if isinstance(name, str) else None, body)
 
         return parse
 
@@ -246,18 +315,28 @@ def _maker(key_of: Mapping[str, str], fields_of: Callable[[bytes], dict[str, Any
 def _instant(item: Any, read: Callable[[bytes], int]) -> int:
     if isinstance(item, dict):
         return int(item["epochSecond"]) * 1_000_000 + int(item.get("nanoOfSecond", 0)) // 1000
-    if isinstance(item, str):
-        return read(item.encode())
-    if isinstance(item, bool) or not isinstance(item, int | float):
-        raise TypeError
+    number = _number(item)
+    if number is None:
+        if not isinstance(item, str):
+            raise TypeError(f"not a time: {item!r}")
+        return read(item.strip().encode())
     # Seconds, milliseconds, microseconds or nanoseconds: no broker logged before 2001.
     for most, factor in ((1e11, 1_000_000), (1e14, 1000), (1e17, 1)):
-        if item < most:
-            return int(item * factor)
-    return int(item // 1000)
+        if number < most:
+            return int(number * factor)
+    return int(number // 1000)
 
 
-def _trace(item: Any) -> str | None:
-    if isinstance(item, dict):
-        item = next((item[key] for key in _IN_TRACE if key in item), None)
-    return item if isinstance(item, str) and _THROWABLE.search(item) else None
+def _trace(fields: Mapping[str, Any], said: str) -> str | None:
+    """Return the stack trace that a field other than the message holds. None if there is none."""
+    found = ""
+    for item in fields.values():
+        if isinstance(item, dict):
+            item = _trace(item, said)
+        if isinstance(item, str) and item != said and len(item) > len(found) and _is_trace(item):
+            found = item
+    return found or None
+
+
+def _is_trace(text: str) -> bool:
+    return "\n" in text and _FRAME.search(text) is not None

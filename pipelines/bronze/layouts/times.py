@@ -46,7 +46,7 @@ _DATE = (
     rb"|(?P<digits>\d{8}))"
 )
 #: A moment anywhere in a line: a date, what stands between, and a time of day.
-MOMENT = re.compile(rb"(?<![\w.:/-])(?:" + _DATE + rb"(?P<between>T|_|:|,? {1,2}| at | - ))?" + _CLOCK)
+MOMENT = re.compile(rb"(?<![\w.:/-])(?:" + _DATE + rb"(?P<between>T|_|:|,? {1,2}| at | - | @ ))?" + _CLOCK)
 _EPOCH = re.compile(rb"(?P<seconds>1\d{9})(?:(?P<millis>\d{3})|(?P<part>\.\d{3,6}))?(?![\w.])")
 
 NO_DATE = "its times have no date (such as 15:33:21): log with a date in the pattern, as %d{ISO8601} has it"
@@ -66,11 +66,11 @@ class Spelled(NamedTuple):
     missing: str | None = None  #: what it lacks, as a remedy
 
 
-def spelled(line: bytes, end: int) -> Spelled | None:
-    """The first time that stands in the first ``end`` bytes of a line."""
-    moment = MOMENT.search(line, 0, end)
+def spelled(line: bytes, end: int, start: int = 0) -> Spelled | None:
+    """Return the first time between two bytes of a line. None if there is none."""
+    moment = MOMENT.search(line, start, end)
     if moment is None:
-        number = _EPOCH.search(line, 0, min(end, 40))
+        number = _EPOCH.search(line, start, min(end, start + 40))
         if number is None or (number.start() and line[number.start() - 1 : number.start()].isalnum()):
             return None
         form = "UNIX_MILLIS" if number["millis"] else "UNIX"

@@ -1,4 +1,4 @@
-"""How a file falls into pieces that are unwrapped: lines, rows of a table, objects of one document. Pure."""
+"""How a file falls into pieces that are unwrapped: lines, rows of a table, values of a document, stanzas. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from pipelines.bronze.source import BOM
 
-#: Rows of CSV: line ends stand in quotes. Objects of a JSON document, with how many objects and arrays they stand in.
-ROWS, DOCUMENT = "csv", "document"
+#: Rows of a table, in which quotes hold line ends. Objects of a JSON document, with the number of objects and arrays
+#: around each. Stanzas, with a pattern of the line that begins one.
+ROWS, DOCUMENT, STANZA = "rows", "document", "stanza "
 _IN_TEXT = re.compile(rb'["\\]')
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _QUOTE_OR_END = re.compile(rb'["\n]')
@@ -30,8 +31,8 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
     """The pieces of a content.
 
     Args:
-        how: `ROWS`, `DOCUMENT` and a number, or nothing for lines.
-        bytes_max: of a longer piece the first so many bytes are given.
+        how: `ROWS`, `DOCUMENT` and a number, `STANZA` and a pattern, or nothing for lines.
+        bytes_max: limit of a piece's text; what is beyond it only counts.
         offset: where the first block begins.
         line_no: number of the line that begins there.
     """
@@ -39,6 +40,9 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
         return _rows(blocks, offset, line_no, bytes_max)
     if how.startswith(DOCUMENT):
         return _objects(blocks, int(how.removeprefix(DOCUMENT)), offset, line_no, bytes_max)
+    if how.startswith(STANZA):
+        begins = re.compile(how.removeprefix(STANZA).encode())
+        return _stanzas(lines(blocks, offset, line_no, bytes_max), begins, bytes_max)
     return lines(blocks, offset, line_no, bytes_max)
 
 
@@ -67,6 +71,23 @@ def _beginning(text: bytes, offset: int, bytes_max: int) -> bytes:
     if len(text) > bytes_max:
         text = text[:bytes_max]
     return text.removeprefix(BOM) if offset == 0 else text
+
+
+def _stanzas(pieces: Iterable[Piece], begins: re.Pattern[bytes], bytes_max: int) -> Iterator[Piece]:
+    """Yield lines from one that begins a stanza up to the next such line, as one piece each."""
+    held: Piece | None = None
+    texts: list[bytes] = []
+    for line in pieces:
+        is_begun = begins.match(line.text) is not None
+        if held is not None and not is_begun and held.size + line.size <= bytes_max:
+            held = held._replace(size=held.size + line.size, ended=line.ended, lines=held.lines + line.lines)
+            texts.append(line.text)
+            continue
+        if held is not None:
+            yield held._replace(text=b"\n".join(texts))
+        held, texts = line, [line.text]
+    if held is not None:
+        yield held._replace(text=b"\n".join(texts))
 
 
 def _rows(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:

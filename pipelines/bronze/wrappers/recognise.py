@@ -1,155 +1,226 @@
-"""The wrappers of a file and the layout within, recognised by its first lines, and made again from their name."""
+"""How a file is to be read: the steps and the layout by which templates read most of its records."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC
+from functools import partial
 from typing import NamedTuple
 
 from pipelines.bronze.broken_lines import width_of
-from pipelines.bronze.layout import Layout, Unwrap, Unwrapped
+from pipelines.bronze.layout import Item, Layout, Unwrap
+from pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
 from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
 from pipelines.bronze.layouts.structured import layout_of_name
-from pipelines.bronze.wrappers import fields
-from pipelines.bronze.wrappers.lines import COLOURS, COLUMNS, OF_SOURCE, WRAPPERS, Wrapper, columns, has_colours
+from pipelines.bronze.wrappers import frames, rows, separators
+from pipelines.bronze.wrappers.order import ORDERS, order_of
 from pipelines.bronze.wrappers.pieces import split
+from pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
+from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, columns, has_colours
 
-#: Wrappers within wrappers, colours not counted.
-DEPTH_MAX = 2
-#: A wrapper is looked into if it is on this share of the lines: what stands before the first log line may be long.
+#: Steps within steps, colours not counted.
+DEPTH_MAX = 3
+#: A step is taken if this share of the lines is in it: what is before the first log line may be long.
 _SHARE_MIN = 0.2
 #: A line of a sample is not longer than the sample.
 _SAMPLE_MAX = 1 << 24
-_WRAPPER_OF = {wrapper.name: wrapper for wrapper in (COLOURS, *WRAPPERS)}
-_NAME = re.compile(r"(?:[a-z0-9-]+|[a-z]+\d?\([^()]*+(?:\([^()]*+\)[^()]*+)?\))/")
+#: Where templates read this share of the records, no other reading is tried.
+_READ = 0.85
 
 
-_COLUMNS = re.compile(COLUMNS + r"\((\d+)\)")
+NOT_GIVEN = "no line is of the layout that --log-format names"
 
 
 class Recognised(NamedTuple):
     """What a file is written in."""
 
-    layout: Layout | None  #: with its wrappers; None if none is known
+    layout: Layout | None  #: with its steps; None if none is known
     missing: str | None = None  #: what its lines lack, if that is known
 
 
-def recognise(lines: Sequence[bytes]) -> Recognised:
-    """What the lines that a file begins with are written in.
+def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
+    """Find out what lines of a file are written in.
 
     Args:
         lines: without line ends.
+        log_format: the layout that a user names; empty: it is inferred.
+
+    Raises:
+        ValueError: the log format is invalid.
     """
     written = [line for line in lines if line.strip()]
+    if log_format:
+        given = given_layout(log_format)
+        judge = partial(_fitting, given)
+        chain, inferred = ((), judge(written)) if given.unwrap else _within(written, DEPTH_MAX, judge)
+        return Recognised(_in_order(chain, given, written) if inferred.proven else None, NOT_GIVEN)
     if is_plain_kafka(written):
-        return Recognised(infer(written).layout)
+        plain = infer(written).layout
+        return Recognised(plain and _in_order((), plain, written))
     chain, inferred = _within(written, DEPTH_MAX)
     if inferred.layout is None:
         return Recognised(None, inferred.missing)
-    return Recognised(_around(chain, inferred.layout))
+    return Recognised(_in_order(chain, inferred.layout, written))
+
+
+def _fitting(given: Layout, lines: Sequence[bytes]) -> Inferred:
+    """Return a layout that a user names, with the number of lines that are of it."""
+    parse = given.parser(UTC)
+    starts = [line for line in lines if given.start.match(line)]
+    number = sum(parse(line) is not None for line in starts)
+    return Inferred(given if number else None, number, number, share=number / len(starts) if starts else 0.0)
 
 
 def layout_named(name: str) -> Layout:
-    """The layout that `recognise` gave this name.
+    """Return the layout that `recognise` gave a name.
 
     Raises:
         ValueError: it gave no such name.
     """
-    chain = []
-    while match := _NAME.match(name):
-        wrapper = _WRAPPER_OF.get(match[0][:-1])
-        width = _COLUMNS.fullmatch(match[0][:-1])
-        if wrapper is None:
-            wrapper = columns(int(width[1])) if width else fields.of_name(match[0][:-1])
-        chain.append(wrapper)
-        name = name[match.end() :]
-    layout = layout_of_name(name)
-    return _around(tuple(chain), layout) if chain else layout
+    *names, layout = name.split(WITHIN)
+    order = names.pop(0) if names and names[0] in ORDERS else ""
+    inner = regex_layout(layout) if layout.startswith(REGEX) else layout_of_name(layout)
+    return around([step_named(step) for step in names], inner, order)
 
 
-def _within(lines: Sequence[bytes], depth: int) -> tuple[tuple[Wrapper, ...], Inferred]:
-    """The wrappers and the layout that most speaks for; of equally good ones that with more wrappers."""
+def step_named(name: str) -> Step:
+    """Return the step of a name.
+
+    Raises:
+        ValueError: no step has the name.
+    """
+    if name == COLOURS.name:
+        return COLOURS
+    kind = name.partition(" ")[0] + " "
+    if kind == COLUMNS:
+        return columns(int(name.removeprefix(COLUMNS)))
+    if kind == frames.FRAME:
+        return frames.of_name(name)
+    if kind == separators.SEPARATORS:
+        return separators.of_name(name)
+    return rows.of_name(name)
+
+
+def _in_order(chain: Sequence[Step], layout: Layout, lines: Sequence[bytes]) -> Layout:
+    read = around(chain, layout)
+    return around(chain, layout, order_of(read, lines))
+
+
+def _within(
+    lines: Sequence[bytes], depth: int, judge: Callable[[Sequence[bytes]], Inferred] = infer
+) -> tuple[tuple[Step, ...], Inferred]:
+    """Return the steps and the layout that most speaks for; of equally good ones those with the frame taken off."""
     if any(map(has_colours, lines)):
-        chain, inferred = _within(_unwrapped(COLOURS, lines), depth)
+        chain, inferred = _within(_unwrapped(COLOURS, lines), depth, judge)
         return (COLOURS, *chain), inferred
-    best_chain: tuple[Wrapper, ...] = ()
-    best = infer(lines)
-    if not depth or is_plain_kafka(lines):
+    best_chain: tuple[Step, ...] = ()
+    is_container = depth > 0 and rows.is_document(lines)
+    best = Inferred(None) if is_container else judge(lines)
+    if not depth or (judge is infer and is_plain_kafka(lines)):
         return best_chain, best
-    width = width_of(lines)
-    broken = [] if width is None else [columns(width)]
-    for wrapper in (*WRAPPERS, *fields.wrappers(lines), *broken):
-        inner = _unwrapped(wrapper, lines)
+    for step in rows.documents(lines) if is_container else _steps(lines):
+        inner = _unwrapped(step, lines)
         if not inner:
             continue
-        chain, inferred = _within(inner, depth - 1)
-        if inferred.proven and (inferred.score > best.score or (not best_chain and inferred.score >= best.score)):
-            best_chain, best = (wrapper, *chain), inferred
+        chain, inferred = _within(inner, depth - 1, judge)
+        is_better = inferred.score > best.score or (not best_chain and inferred.score >= best.score)
+        if inferred.proven and is_better:
+            best_chain, best = (step, *chain), inferred
+            if inferred.share >= _READ:
+                break
+    if is_container and not best.proven:
+        return (), judge(lines)
     return best_chain, best
 
 
-def _unwrapped(wrapper: Wrapper, lines: Sequence[bytes]) -> list[bytes]:
-    """The whole lines within; none if too few stand in the wrapper."""
+def _steps(lines: Sequence[bytes]) -> Iterator[Step]:
+    yield from rows.documents(lines)
+    yield from rows.tables(lines)
+    yield from frames.frames(lines)
+    yield from rows.stanzas(lines)
+    yield from separators.candidates(lines)
+    if (width := width_of(lines)) is not None:
+        yield columns(width)
+
+
+def _unwrapped(step: Step, lines: Sequence[bytes]) -> list[bytes]:
+    """Return the whole lines within; none if too few are in the step."""
     pieces: Sequence[bytes] = lines
-    if wrapper.pieces:
-        pieces = [piece.text for piece in split([b"\n".join(lines) + b"\n"], wrapper.pieces, _SAMPLE_MAX)]
-    unwrapped = [inner for piece in pieces if (inner := wrapper.unwrap(piece)) is not None]
-    if not unwrapped or len(unwrapped) < _SHARE_MIN * len(pieces):
+    if step.pieces:
+        pieces = [piece.text for piece in split([b"\n".join(lines) + b"\n"], step.pieces, _SAMPLE_MAX)]
+    found = [inner for piece in pieces if (inner := step.unwrap(piece)) is not None]
+    items = [item for inner in found for item in inner]
+    if not items or len(found) < _SHARE_MIN * len(pieces):
         return []
-    return [line for text in _joined(unwrapped) for line in text.split(b"\n") if line.strip()]
+    return [line for text in _joined(items) for line in text.split(b"\n") if line.strip()]
 
 
-def _joined(lines: Sequence[Unwrapped]) -> Iterator[bytes]:
-    """Whole lines. A last piece that goes on is left out, and so is what never ends: then lines are no pieces."""
-    pieces: dict[bytes, list[bytes]] = {}
-    if all(goes_on for _, _, goes_on in lines):
+def _joined(items: Sequence[Item]) -> Iterator[bytes]:
+    """Yield whole lines. A last part that goes on is left out, and so is what never ends: such lines are no parts."""
+    parts: dict[bytes, list[bytes]] = {}
+    if all(goes_on for _, _, goes_on, _ in items):
         return
-    for name, text, goes_on in lines:
-        pieces.setdefault(name, []).append(text)
+    for name, text, goes_on, _ in items:
+        parts.setdefault(name, []).append(text)
         if not goes_on:
-            yield b"".join(pieces.pop(name)).removesuffix(b"\r")
+            yield b"".join(parts.pop(name)).removesuffix(b"\r")
 
 
-def _around(chain: Sequence[Wrapper], layout: Layout) -> Layout:
-    """The layout within wrappers, the outermost first."""
-    if not chain:
+def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
+    """Return a layout within steps, the outermost first."""
+    if not chain and not order:
         return layout
-    unwrap = chain[-1].unwrap
-    for wrapper in reversed(chain[:-1]):
-        unwrap = _both(wrapper.unwrap, unwrap)
-    name = "/".join([*(wrapper.name for wrapper in chain), layout.name])
-    pieces = next((wrapper.pieces for wrapper in chain if wrapper.pieces), "")
-    is_broken = chain[-1].name.startswith(COLUMNS)
-    return replace(layout, name=name, unwrap=unwrap, pieces=pieces, is_broken=is_broken)
+    unwrap = chain[-1].unwrap if chain else layout.unwrap or _as_is
+    for step in reversed(chain[:-1]):
+        unwrap = _both(step.unwrap, unwrap)
+    name = WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name])
+    return replace(
+        layout,
+        name=name,
+        unwrap=unwrap,
+        pieces=next((step.pieces for step in chain if step.pieces), ""),
+        is_broken=bool(chain) and chain[-1].name.startswith(COLUMNS),
+        is_entry=any(step.is_entry for step in chain),
+        order=order,
+    )
+
+
+def _as_is(line: bytes) -> list[Item] | None:
+    return [(b"", line, False, 0)]
 
 
 def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:
-    """Takes two wrappers off. A line that comes in pieces of the outer one has the inner one's prefix on the first."""
+    """Take two steps off. A line in parts of the outer one has the inner one's frame on its first part."""
     under_way: dict[bytes, bytes] = {}
 
-    def unwrap(line: bytes) -> Unwrapped | None:
+    def unwrap(line: bytes) -> list[Item] | None:
         outside = outer(line)
-        if outside is None:
-            return None
-        name, text, goes_on = outside
-        if (whole := under_way.get(name)) is None:
-            inside = inner(text)
-            if inside is None:
-                return None
-            whole, text, inside_goes_on = _of_both(name, inside[0]), inside[1], inside[2]
-            if not goes_on:
-                return whole, text, inside_goes_on
-        under_way[name] = whole
-        if not goes_on:
-            del under_way[name]
-        return whole, text, goes_on
+        if not outside:
+            return outside
+        found: list[Item] = []
+        is_known = False
+        for name, text, goes_on, at in outside:
+            if (whole := under_way.pop(name, None)) is None:
+                inside = inner(text)
+                if inside is None:
+                    continue
+                is_known = True
+                found += [(_of_both(name, item[0]), item[1], item[2] or goes_on, at + item[3]) for item in inside]
+                if goes_on and inside:
+                    under_way[name] = found[-1][0]
+            else:
+                is_known = True
+                found.append((whole, text, goes_on, at))
+                if goes_on:
+                    under_way[name] = whole
+        return found if is_known else None
 
     return unwrap
 
 
 def _of_both(outer: bytes, inner: bytes) -> bytes:
-    """The stream within a stream: the inner source is the more particular one."""
+    """Return the stream within a stream: the inner source is the more particular one."""
     outer_source, _, outer_rest = outer.partition(OF_SOURCE)
     source, _, rest = inner.partition(OF_SOURCE)
     return (source or outer_source) + OF_SOURCE + outer_rest + rest if outer_rest + rest else source or outer_source

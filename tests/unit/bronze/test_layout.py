@@ -109,7 +109,6 @@ LINES = {
     "[%p] %d{yyyy/MM/dd HH:mm:ss.SSS} (%t) %c{1} - %m": "[INFO] 2026/11/20 15:29:54.629 (main) k.s.KafkaServer - {m}",
     "%d|%p|%t|%c{1}|%m": "2026-11-20 15:29:54,629|INFO|main|server.KafkaServer|{m}",
     "%d %p - [%c{1}] %t - %m": "2026-11-20 15:29:54,629 info - [KafkaServer] kafka shutdown hook - {m}",
-    "csv %d,%p,-,%c,%m": '"2026-11-20 15:29:54,629",INFO,main,{c},"{m}"',
 }
 STARTED = "[KafkaServer id=1] started"
 

@@ -26,7 +26,7 @@ from pipelines.bronze.wrappers.recognise import layout_named
 from tests.examples import examples
 from tests.reading import profiled
 from tests.unit.bronze.test_reader import KAFKA, LINE, MIB, TRACE, contents, cut, layouts, limits
-from tests.unit.bronze.test_wrapped import wrapper_of
+from tests.unit.bronze.test_wrapped import step_of
 from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS
 
 CRLF = (LINE + TRACE).replace(b"\n", b"\r\n")
@@ -140,7 +140,7 @@ def test_the_records_of_all_ranges_are_those_of_the_wrapped_file(
     """Whatever streams are under way, wherever it is cut, and though the file ends in the middle of a line."""
     content = b"".join(wrapped_lines(name, parts, rnd))
     content = content[: len(content) - lost]
-    layout = layout_named(f"{wrapper_of(name)}/{KAFKA.name}")
+    layout = layout_named(f"{step_of(name)} => {KAFKA.name}")
     cutter = RangeCutter(range_bytes)
     with patch.multiple(wrapped, STREAMS_MAX=bounds[0], SILENT_BYTES=bounds[1], START_BYTES_MAX=0):
         whole = list(wrapped.log_records(cutter.tap(cut(content, block)), layout, limit, cutter=cutter))
@@ -166,7 +166,9 @@ def cri(*lines: bytes, stream: bytes = b"stdout") -> bytes:
 
 def wrapped_ranges(content: bytes, range_bytes: int) -> list[tuple[int, int]]:
     cutter = RangeCutter(range_bytes)
-    for _ in wrapped.log_records(cutter.tap([content]), layout_named(f"cri/{KAFKA.name}"), MIB, cutter=cutter):
+    for _ in wrapped.log_records(
+        cutter.tap([content]), layout_named(f"{step_of('cri')} => {KAFKA.name}"), MIB, cutter=cutter
+    ):
         pass
     return [(part.start, part.line_no) for part in cutter.ranges()]
 
@@ -270,7 +272,7 @@ def test_rows_of_ranges_of_a_wrapped_file_are_those_of_the_file(tmp_path: Path) 
     found = made(tmp_path / "cri.log", content, RANGE_BYTES, known)
     whole = span(found)
     split = whole.in_ranges()
-    assert (found.layout, found.start_offset > 0) == (f"cri/{KAFKA.name}", True)
+    assert (found.layout, found.start_offset > 0) == (f"{step_of('cri')} => {KAFKA.name}", True)
     assert len(split) > 5
     assert sum(reading.stored_bytes for reading in split) == whole.stored_bytes
     assert sorted(map(repr, stored(split))) == sorted(map(repr, stored([whole])))

@@ -19,7 +19,7 @@ from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers.recognise import layout_named
 from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 from tests.examples import examples
-from tests.unit.bronze.test_wrapped import wrapper_of
+from tests.unit.bronze.test_wrapped import step_of
 from tests.unit.bronze.wrapping import WRAPPINGS, wrapped
 from tests.unit.forging import CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values
 
@@ -179,7 +179,7 @@ def test_the_records_of_ranges_are_those_of_the_file(content: bytes, size: int, 
 @given(odd, st.sampled_from(sorted(WRAPPINGS)))
 def test_in_a_wrapper_the_same_holds(content: bytes, name: str) -> None:
     content = content.replace(b"\r", b"").replace(b"\0", b"")
-    layout = layout_named(f"{wrapper_of(name)}/{patterns.KAFKA}")
+    layout = layout_named(f"{step_of(name)} => {patterns.KAFKA}")
     plain = list(records([content], KAFKA, MIB))
     found = list(log_records([wrapped(content, name)] if content else [], layout, MIB))
     assert [(record.text, record.problem) for record in found] == [(record.text, record.problem) for record in plain]

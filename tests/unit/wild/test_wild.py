@@ -15,15 +15,15 @@ WILD = Path(__file__).parents[4] / "shared" / "wild"
 pytestmark = pytest.mark.skipif(not WILD.is_dir(), reason="needs ../shared/wild")
 
 #: Cases whose records are those of 37, in Kafka's own layout, and what they are written in.
-_COMPOSE = "compose/[%d] %p %m (%c)"
+_COMPOSE = "frame %X{source} | %m => [%d] %p %m (%c)"
 SAME = {
-    "04-docker-desktop-prefix": "docker-desktop/[%d] %p %m (%c)",
-    "06-compose-colours-all-brokers": f"colours/{_COMPOSE}",
-    "07-stern-all-pods": "stern/[%d] %p %m (%c)",
+    "04-docker-desktop-prefix": "frame %d %m => [%d] %p %m (%c)",
+    "06-compose-colours-all-brokers": f"colours => {_COMPOSE}",
+    "07-stern-all-pods": "frame %X{source} %X %m => [%d] %p %m (%c)",
     "08-simple-class-line-no-thread": "%d %-5p %c{1}:%L - %m",
     "10-compose-all-brokers-one-file": _COMPOSE,
-    "21-docker-json-without-newline": "json(log)/[%d] %p %m (%c)",
-    "34-compose-up-after-pull": _COMPOSE,
+    "21-docker-json-without-newline": 'json {"text":"log","stream":"stream"} => [%d] %p %m (%c)',
+    "34-compose-up-after-pull": "frame %X | %m => [%d] %p %m (%c)",
 }
 STRIMZI_4 = "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m"
 #: Records, and how many of them are not understood; what those are, expected.md says.
@@ -110,7 +110,7 @@ def test_a_date_that_is_missing_is_named() -> None:
 def test_pasted_lines_are_read_and_prose_is_not() -> None:
     found = read("30-forum-paste")
     assert {file.layout for file in found.files.values()} == {
-        f"{wrapper}/[%d] %p %m (%c)" for wrapper in ("indented", "quoted", "columns(80)")
+        f"{step} => [%d] %p %m (%c)" for step in ("frame     %m", "frame > %m", "columns 80")
     }
     by_file = Counter(record.path for record in found.records if record.time_us is not None)
     assert set(by_file.values()) == {40}

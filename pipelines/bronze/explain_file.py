@@ -1,0 +1,133 @@
+"""How a file is read: frame, container, layout, order, sources, and records taken apart. Reads the file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from pipelines.base.values import instant
+from pipelines.bronze.identity import kind_of_logger, named_broker
+from pipelines.bronze.layout import Layout, RecordHead
+from pipelines.bronze.profile import profile
+from pipelines.bronze.source import Source
+from pipelines.bronze.streams import label
+from pipelines.bronze.wrapped import log_records, sourced_records
+from pipelines.bronze.wrappers.order import IN_WORDS, ORDERS
+from pipelines.bronze.wrappers.recognise import layout_named
+from pipelines.bronze.wrappers.remarks import looked_into
+from pipelines.bronze.wrappers.step import WITHIN
+from pipelines.grammars.facts import parse_record
+from pipelines.grammars.record import UNPARSED
+from pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
+from pipelines.storage.store import open_file
+
+#: Records that are looked at, from the beginning of the file.
+RECORDS_MAX = 20_000
+_SHOWN = 3
+_SHOWN_CHARS = 160
+_Item = TypeVar("_Item")
+
+
+def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = "") -> Iterator[tuple[str, str]]:
+    """Yield what is known of the way in which a file is read, as names and values.
+
+    Args:
+        zone: IANA zone of times that carry none.
+        record_bytes_max: as in `pipelines.bronze.reader.records`.
+        log_format: the layout that a user names; empty: it is inferred.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the log format is invalid.
+    """
+    with open_file(path) as file:
+        found = profile(path, file, zone, record_bytes_max, log_format=log_format)
+    yield "file", path
+    first = found[0]
+    if problem := next((item.problem for item in found if item.problem), None):
+        yield "problem", problem
+    if first.layout is None:
+        return
+    layout = layout_named(first.layout)
+    yield from described(layout.name)
+    with open_file(path) as file:
+        yield from _of_records(_sourced(Source(file), layout, record_bytes_max), layout, zone)
+
+
+def described(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a layout's name: order, containers, frames, layout."""
+    *steps, layout = name.split(WITHIN)
+    order = steps.pop(0) if steps and steps[0] in ORDERS else ""
+    for step in steps:
+        kind, _, rest = step.partition(" ")
+        yield ("frame" if kind == "frame" else "container"), rest if kind == "frame" else step
+    yield "layout", layout
+    yield "order", IN_WORDS.get(order, "its records are in the order of their times")
+
+
+def _sourced(source: Source, layout: Layout, record_bytes_max: int) -> Iterator[tuple[bytes | None, RawRecord]]:
+    if layout.unwrap is not None:
+        return sourced_records(source.blocks(), layout, record_bytes_max)
+    return ((b"", record) for record in log_records(source.blocks(), layout, record_bytes_max))
+
+
+def _of_records(
+    found: Iterator[tuple[bytes | None, RawRecord]], layout: Layout, zone: str
+) -> Iterator[tuple[str, str]]:
+    parse = layout.parser(ZoneInfo(zone))
+    records: Counter[str] = Counter()
+    brokers: dict[str, Counter[int]] = {}
+    read: list[tuple[RawRecord, RecordHead]] = []
+    unread: list[tuple[RawRecord, str]] = []
+    count = foreign = 0
+    for source, record in islice(found, RECORDS_MAX):
+        head = parse(record.text) if source is not None and record.problem != CONTINUATION else None
+        problem = record.problem if head is not None else looked_into(record.problem or NO_LAYOUT, record.text)
+        name = label(source) if source else ""
+        if problem is not None and problem.startswith("foreign"):
+            foreign += 1
+            continue
+        count += 1
+        records[name] += 1
+        if (broker := named_broker(record.text)) is not None:
+            brokers.setdefault(name, Counter())[broker] += 1
+        why = _why(head, problem, record)
+        if why is None and head is not None:
+            read.append((record, head))
+        else:
+            unread.append((record, why or ""))
+    for name, number in records.most_common(50):
+        of_broker = brokers.get(name)
+        said = f"; its lines name broker {of_broker.most_common(1)[0][0]}" if of_broker else "; no line names a broker"
+        yield "source", f"{name or 'the file itself'}: {number} records{said}"
+    share = len(read) / count if count else 0.0
+    cut = f", the first {RECORDS_MAX}" if count + foreign == RECORDS_MAX else ""
+    yield "read", f"{share:.1%} of {count} records{cut}; {foreign} lines of other programs"
+    for record, head in _spread(read):
+        parts = f"{instant(head.time_us).isoformat()}, {head.level}, {head.logger}, {_shown(head.message)}"
+        yield f"line {record.line_no}", parts
+    for record, why in _spread(unread):
+        yield f"line {record.line_no} not read", f"{why}: {_shown(record.text)}"
+
+
+def _why(head: RecordHead | None, problem: str | None, record: RawRecord) -> str | None:
+    """Return why a record is not read. None if it is read."""
+    if head is None:
+        return f"{problem or NO_LAYOUT}: it does not begin as the layout does"
+    kind = kind_of_logger(head.logger or "")
+    about = (head.time_us, head.level, head.logger, problem, head.message.decode(errors="replace"))
+    parsed = parse_record(kind, *about)
+    return parsed.reason if parsed.outcome == UNPARSED else None
+
+
+def _spread(items: list[_Item]) -> list[_Item]:
+    return items[:: max(1, len(items) // _SHOWN)][:_SHOWN]
+
+
+def _shown(text: bytes) -> str:
+    shown = text[: 4 * _SHOWN_CHARS].decode(errors="replace").partition("\n")[0]
+    plain = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in shown)
+    return plain[:_SHOWN_CHARS] + ("…" if len(plain) > _SHOWN_CHARS else "")

@@ -1,0 +1,310 @@
+"""Frames: what is around the record on each line of a text, learned by aligning lines. Pure.
+
+A frame is everything before the record's own first field and, where lines that continue a record have it too, what is
+behind their text. It is written as a pattern: ``%X{source} | %m`` takes ``kafka-1  | `` off. ``%m`` is the line within,
+``%d`` any time, ``%X`` text without blanks (within brackets: up to their end), ``%X{source}`` the source,
+``%X{stream}`` what distinguishes streams of one source, ``%X{part}`` CRI's mark of a line in parts, ``%T`` a tab.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from pipelines.bronze.layout import Item
+from pipelines.bronze.layouts.anchors import has_anchor, is_continued
+from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
+from pipelines.bronze.layouts.structured import parsed
+from pipelines.bronze.layouts.times import MOMENT, spelled
+from pipelines.bronze.wrappers.labels import label_column
+from pipelines.bronze.wrappers.step import OF_SOURCE, Step
+
+FRAME = "frame "
+LINES = "lines "
+#: Bytes of a line in which its frame ends, and tokens of it.
+_WITHIN = 600
+_TOKENS_MAX = 60
+_SAMPLE = 600
+#: Times of a line that are tried as the record's own.
+_TIMES_MAX = 4
+_PIECE = re.compile(
+    rb"(?P<space>[ \t\xa0]+)|(?P<bracket>\[[^\[\]\n]*\]|\{[^{}\n]*\}|\([^()\n]*\)|<[^<>\n]*>|\"[^\"\n]*\")"
+    rb"|(?P<word>[^\s\[\](){}<>\"|:;,=]+)|(?P<sign>.)"
+)
+_COARSE = re.compile(rb"(?P<space>[ \t\xa0]+)|(?P<word>\S+)")
+_CLOSER = {"[": "]", "(": ")", "{": "}", "<": ">", '"': '"', "'": "'", "`": "`"}
+_FIELD = re.compile(r"%d|%X(?:\{(\w+)\})?|%m|%%|%T|(.)", re.DOTALL)
+_TABS = re.compile(rb"(?:#011)+")
+#: Matches a time in any form.
+TIME = (
+    rb"(?:"
+    + re.sub(rb"\?P<\w+>", b"?:", MOMENT.pattern).replace(rb"(?P=sign)", rb"[-/.]").replace(rb"(?P=named)", rb"[ /-]")
+    + rb"|\d{9,19}(?:\.\d{1,9})?)"
+)
+
+
+class _Token(NamedTuple):
+    kind: str  #: time, space, bracket, word, sign
+    text: bytes
+
+
+class _Head(NamedTuple):
+    """What a line begins with."""
+
+    tokens: tuple[_Token, ...]
+    times: tuple[int, ...]  #: numbers of the tokens that are times
+
+
+def _head(line: bytes, piece: re.Pattern[bytes]) -> _Head:
+    tokens: list[_Token] = []
+    times: list[int] = []
+    position, end = 0, min(len(line), _WITHIN)
+    while position < end and len(tokens) < _TOKENS_MAX and len(times) <= _TIMES_MAX:
+        time = spelled(line, end, position)
+        stop = end if time is None else time.start
+        while position < stop and len(tokens) < _TOKENS_MAX:
+            match = piece.match(line, position, stop)
+            if match is None:
+                break
+            tokens.append(_Token(match.lastgroup or "", match[0]))
+            position = match.end()
+        if time is not None and position == time.start:
+            times.append(len(tokens))
+            tokens.append(_Token("time", line[time.start : time.end]))
+            position = time.end
+        else:
+            break
+    return _Head(tuple(tokens), tuple(times))
+
+
+def frames(lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield the frames that lines may have, the longest first."""
+    some = [line for line in lines if line.strip()]
+    some = some[:: max(1, len(some) // _SAMPLE)]
+    continued = [line for line in some if is_continued(line)]
+    seen: set[str] = set()
+    for piece in (_PIECE, _COARSE):
+        heads = {line: _head(line, piece) for line in dict.fromkeys(some)}
+        records = [line for line in some if heads[line].times and line not in continued and has_anchor(line)]
+        objects = [line for line in some if b" {" in line[:_WITHIN] and parsed(line[line.index(b" {") + 1 :])]
+        cuts = [[_cut(heads[line], number) for line in records] for number in range(_TIMES_MAX - 1, -1, -1)]
+        options = [(records, cut) for cut in cuts]
+        if 2 * len(objects) > len(some):
+            options.insert(0, (objects, [_object_cut(line, piece) for line in objects]))
+            heads |= {line: _head(line[: line.index(b" {") + 1], piece) for line in objects}
+        for of_lines, cut in options:
+            for step in _learned([(heads[line], at) for line, at in zip(of_lines, cut, strict=True)], continued, some):
+                if step.name not in seen:
+                    seen.add(step.name)
+                    yield step
+
+
+def _cut(head: _Head, number: int) -> int:
+    """Return the number of the token at which the record begins, if its time is the one of a number. -1 if none is."""
+    if number >= len(head.times):
+        return -1
+    at = head.times[number]
+    while at:
+        before = head.tokens[at - 1]
+        if before.text in (b"[", b"(", b"<") or (
+            before.text.strip(b"[]()<>:,- \t").upper() in LEVEL_ALIASES and before.kind != "space"
+        ):
+            at -= 1
+        elif before.kind == "space" and at > 1 and _is_level(head.tokens[at - 2]):
+            at -= 2
+        else:
+            break
+    return at
+
+
+def _is_level(token: _Token) -> bool:
+    return token.text.strip(b"[]()<>:,- ").upper() in LEVEL_ALIASES and len(token.text) > 1
+
+
+def _object_cut(line: bytes, piece: re.Pattern[bytes]) -> int:
+    return len(_head(line[: line.index(b" {") + 1], piece).tokens)
+
+
+def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield the frame of record lines that are cut at a token each, as long as other lines have it, too."""
+    cut = [(head, at) for head, at in cuts if at > 0]
+    if 2 * len(cut) < len(cuts) or not cut:
+        return
+    signatures = Counter(_signature(head.tokens[:at]) for head, at in cut)
+    ((best, count),) = signatures.most_common(1)
+    if 4 * count < len(cut):
+        return
+    same = [head.tokens[:at] for head, at in cut if _signature(head.tokens[:at]) == best]
+    columns = [list(column) for column in zip(*same, strict=True)]
+    for length in range(len(columns), 0, -1):
+        if length < len(columns) and columns[length - 1][0].kind != "space":
+            continue
+        pattern = "".join(_written(column, number == length - 1) for number, column in enumerate(columns[:length]))
+        taken = compiled(pattern + "%m")
+        if continued and sum(taken.match(line) is not None for line in continued) < 0.8 * len(continued):
+            continue
+        yield from _with_fields(pattern, columns[:length], continued, lines)
+        return
+
+
+def _signature(tokens: Sequence[_Token]) -> tuple[str, ...]:
+    return tuple(token.text.decode("latin-1") if token.kind == "sign" else token.kind for token in tokens)
+
+
+def _written(column: Sequence[_Token], is_last: bool) -> str:
+    """Return the pattern of tokens that have one place."""
+    texts = {token.text for token in column}
+    kind, example = column[0].kind, column[0].text.decode("latin-1")
+    if kind == "time":
+        return "%d"
+    if kind == "sign":
+        return example.replace("%", "%%")
+    if kind == "space":
+        shortest = min(texts, key=len).decode("latin-1") if is_last else example[:1]
+        return shortest.replace("\t", "%T")
+    if len(texts) == 1 and not any(sign.isalnum() for sign in example):
+        return example.replace("%", "%%")
+    if kind == "bracket":
+        return f"{example[0]}%X{_CLOSER[example[0]]}"
+    begun, ended = _common_signs(list(texts)), _common_signs([text[::-1] for text in texts])[::-1]
+    return begun.replace("%", "%%") + "%X" + ended.replace("%", "%%")
+
+
+def _common_signs(texts: Sequence[bytes]) -> str:
+    """Return the signs that all texts begin with."""
+    shortest = min(texts, key=len)
+    size = 0
+    while size < len(shortest) and all(text[size] == shortest[size] for text in texts) and not _is_name(shortest[size]):
+        size += 1
+    return shortest[:size].decode("latin-1") if size < len(shortest) else ""
+
+
+def _is_name(byte: int) -> bool:
+    return chr(byte).isalnum() or byte > 127 or chr(byte) in "_-."
+
+
+def _with_fields(
+    pattern: str, columns: Sequence[Sequence[_Token]], continued: Sequence[bytes], lines: Sequence[bytes]
+) -> Iterator[Step]:
+    """Yield the frame with a meaning for those of its fields that have one."""
+    parts = re.split(r"(%%|%X)", pattern)
+    places = [number for number, part in enumerate(parts) if part == "%X"]
+    found = [match for line in lines if (match := compiled(pattern + "%m", is_numbered=True).match(line))]
+    if not found:
+        return
+    texts = [match["m"] for match in found]
+    values = {
+        place: [match[f"x{number}"].decode(errors="replace") for match in found] for number, place in enumerate(places)
+    }
+    names: dict[int, str] = {}
+    for place, items in values.items():
+        said = set(items)
+        if said <= {"F", "P"} and "F" in said:
+            names[place] = "part"
+        elif said <= {"stdout", "stderr"}:
+            names[place] = "stream"
+    labels = {str(place): items for place, items in values.items() if place not in names}
+    by = label_column(labels, texts)
+    if by is None and labels:
+        # Nothing says who is who: the first word that changes now and then, as a service of compose does.
+        by = next((name for name, items in labels.items() if _is_service(items)), None)
+    if by is not None:
+        names[int(by)] = "source"
+    named = "".join(f"%X{{{names[number]}}}" if number in names else part for number, part in enumerate(parts))
+    yield of_name(FRAME + named + "%m" + _suffix(named, texts, continued))
+
+
+def _is_service(items: Sequence[str]) -> bool:
+    said = Counter(items)
+    return 1 < len(said) <= 50 and 3 * len(said) <= len(items) and not all(item.isdigit() for item in said)
+
+
+def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) -> str:
+    """Return what ends each line: what lines that continue a record end with, too, or what closes an open sign."""
+    ends = [text.rstrip(b"\r") for text in texts if text.strip()]
+    closer = _CLOSER.get(pattern[-1:], "")
+    if (
+        closer
+        and not pattern.endswith("%m")
+        and 10 * sum(text.endswith(closer.encode()) for text in ends) >= 9 * len(ends)
+    ):
+        behind = Counter(text[-2:] for text in ends)
+        return closer if behind else ""
+    trace = [text for text in ends if is_continued(text)]
+    if len(trace) < 3:
+        return ""
+    common = _common_signs([text[::-1] for text in ends])[::-1]
+    return common.replace("%", "%%") if common and common not in (")", "]", "}", '"') else ""
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str, is_numbered: bool = False) -> re.Pattern[bytes]:
+    """Return what a frame's pattern matches; the line within is the group ``m``."""
+    pieces: list[bytes] = []
+    number = 0
+    before = ""
+    fields = list(_FIELD.finditer(pattern))
+    for place, field in enumerate(fields):
+        after = fields[place + 1][0] if place + 1 < len(fields) else ""
+        text = field[0]
+        if text == "%d":
+            pieces.append(TIME)
+        elif text.startswith("%X"):
+            inside = _CLOSER.get(before[-1:])
+            if inside is not None and after == inside:
+                piece = rb"[^\n" + re.escape(inside.encode()) + rb"]*"
+            else:
+                piece = rb"\S+?" if after and after != " " else rb"\S+"
+            name = f"x{number}" if is_numbered else field[1]
+            number += 1
+            pieces.append(b"(?P<" + name.encode() + b">" + piece + b")" if name else piece)
+        elif text == "%m":
+            suffix = pattern[field.end() :].replace("%%", "%").encode("latin-1")
+            end = rb"(?P<m>.*?)(?:" + re.escape(suffix) + rb")?\r?\Z" if suffix else rb"(?P<m>.*)\Z"
+            pieces.append(end)
+            break
+        elif text in (" ", "%T", "\xa0"):
+            blank = b" " if text == " " else b"\t" if text == "%T" else b"\xa0"
+            if after == "%m":
+                pieces.append(b"(?:" + blank + rb"|(?=\r?\Z))")
+            elif pattern[field.end() :].lstrip(" ").startswith("%m"):
+                pieces.append(blank)
+            else:
+                pieces.append(rb"[ \t\xa0]+")
+        elif text == ":":
+            pieces.append(rb"[:-]")  # grep writes one before lines that match, the other before their neighbours
+        else:
+            pieces.append(re.escape(text.replace("%%", "%").encode("latin-1")))
+        before = text
+    return re.compile(b"".join(pieces), re.DOTALL)
+
+
+def of_name(name: str) -> Step:
+    """Return the step of a frame's name.
+
+    Raises:
+        ValueError: the name is not one.
+    """
+    pattern = name.removeprefix(FRAME)
+    if "%m" not in pattern:
+        raise ValueError(f"invalid frame {pattern!r}; expected %m in it")
+    match = compiled(pattern).match
+    fields = compiled(pattern).groupindex
+    has_source, has_stream, has_part = ("source" in fields), ("stream" in fields), ("part" in fields)
+
+    def unwrap(line: bytes) -> list[Item] | None:
+        found = match(line)
+        if found is None:
+            return None
+        stream = found["source"] if has_source else b""
+        if has_stream:
+            stream += OF_SOURCE + found["stream"]
+        text = found["m"]
+        if text.startswith(b"#011") and (tabs := _TABS.match(text)) is not None:  # as rsyslog writes tabs
+            text = b"\t" * (tabs.end() // 4) + text[tabs.end() :]
+        return [(stream, text, has_part and found["part"] == b"P", 0)]
+
+    return Step(name, unwrap)

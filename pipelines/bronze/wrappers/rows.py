@@ -1,0 +1,359 @@
+"""Containers of records: JSON in any nesting, tables with any delimiter, stanzas of named lines.
+
+Each becomes rows, which are leaves by path (`pipelines.bronze.layouts.structured`). A step picks the text of a record
+out of each row, or hands the row on as an object with the record's parts. Which leaf that is, and which one names the
+source, the values decide. Pure.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import msgspec
+import orjson
+
+from pipelines.bronze.layout import Item
+from pipelines.bronze.layouts.structured import Row, arrays, columns_of, layouts, parsed, rows, text_columns, value
+from pipelines.bronze.wrappers.labels import label_column
+from pipelines.bronze.wrappers.pieces import DOCUMENT, ROWS, STANZA, split
+from pipelines.bronze.wrappers.step import OF_SOURCE, Step
+
+_SAMPLE = 400
+_DELIMITERS = ",\t;|"
+#: Nesting of objects that a document is cut into, at most.
+_NESTED_MAX = 8
+_BYTES_MAX = 1 << 24
+_LINE_BREAK = frozenset(("line-max",))
+_STREAMS = frozenset(("stdout", "stderr"))
+_PARTS = frozenset("PF")
+_JSON_BEGINS = re.compile(rb'\s*(?:\{\s*"|\[\s*(?:\{\s*"|\[|"))')
+_STRING_OR_SIGN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],]')
+_NAMED = re.compile(
+    rb"([ \t]*(?:-> |- |\* )?)([A-Za-z@_][\w .@/\[\]#-]{0,60}?)[ \t]*(:(?= |$)|=(?!=)|\|(?= ))[ \t]?(.*)"
+)
+
+
+class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How a container becomes rows, and what is taken of a row: the arguments in a step's name."""
+
+    text: str = ""  #: path of the text of a record; empty if the row is one
+    by: str = ""  #: path of the source
+    array: str = ""  #: path of the array whose elements are rows
+    document: int | None = None  #: objects and arrays around each piece of a document; None: a value on each line
+    stream: str = ""  #: path of the stream
+    part: str = ""  #: path of what says that a text goes on in the next row
+    is_ended: bool = False  #: texts end with a line end, unless they go on
+    delimiter: str = ""  #: of a table
+    head: tuple[str, ...] = ()  #: names of a table's columns
+    begins: str = ""  #: pattern of the line that begins a stanza
+
+
+def documents(lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield steps for the JSON that lines are."""
+    return _steps(_json_shapes(lines), lines)
+
+
+def tables(lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield steps for the tables that lines may be."""
+    return _steps(_tables(lines), lines)
+
+
+def stanzas(lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield steps for the stanzas that lines may be."""
+    return _steps(_stanzas(lines), lines)
+
+
+def _steps(shapes: Iterator[Rows], lines: Sequence[bytes]) -> Iterator[Step]:
+    for shape in shapes:
+        table = _sampled(shape, lines)
+        if not table:
+            continue
+        columns = columns_of(table)
+        for text in text_columns(columns)[:3]:
+            told = _told(shape, text, columns)
+            yield step_of(told)
+            if any(isinstance(item, str) and item.endswith("\n") for item in columns[text]):
+                yield step_of(msgspec.structs.replace(told, is_ended=not told.is_ended))
+        is_plain = not shape.array and shape.document is None and not shape.head and not shape.begins
+        if (not is_plain or any("[" in path for path in table[0])) and any(True for _ in layouts(table)):
+            texts = [" ".join(item for item in row.values() if isinstance(item, str)) for row in table]
+            yield step_of(msgspec.structs.replace(shape, by=label_column(columns, texts) or ""))
+
+
+def _told(shape: Rows, text: str, columns: Mapping[str, Sequence[Any]]) -> Rows:
+    """Return a shape with its text, and the columns that say something of the text."""
+    items = columns[text]
+    texts = [item if isinstance(item, str) else "" for item in items]
+    others = {path: values for path, values in columns.items() if path != text}
+    said = {path: {item for item in values if item is not None} for path, values in others.items() if _hashable(values)}
+    stream = next((path for path, values in said.items() if values and values <= _STREAMS), "")
+    part = next((path for path, values in said.items() if values and (values <= _PARTS or values <= _LINE_BREAK)), "")
+    ended = sum(text.endswith("\n") for text in texts)
+    by = label_column({path: values for path, values in others.items() if path not in (stream, part)}, texts)
+    return msgspec.structs.replace(
+        shape, text=text, by=by or "", stream=stream, part=part, is_ended=2 * ended > len(texts)
+    )
+
+
+def _hashable(items: Sequence[Any]) -> bool:
+    return not any(isinstance(item, dict) for item in items)
+
+
+def _sampled(shape: Rows, lines: Sequence[bytes]) -> list[Row]:
+    """Return rows of lines in a shape; none if the lines are hardly of it."""
+    if shape.document is None and not shape.begins and not shape.head:
+        texts = [line for line in lines if line.strip()]
+        found = [list(_rows_of(shape, line)) for line in texts[:_SAMPLE]]
+        is_some = 2 * sum(map(bool, found)) > len(found)
+        return [row for several in found for row in several][: 2 * _SAMPLE] if is_some else []
+    pieces = split([b"\n".join(lines) + b"\n"], _pieces(shape), _BYTES_MAX)
+    found = [list(_rows_of(shape, piece.text)) for _, piece in zip(range(_SAMPLE), pieces, strict=False)]
+    if shape.head:
+        found = found[1:] if shape.head[0] != "0" else found
+        if 2 * sum(map(bool, found)) < len(found):
+            return []
+    return [row for several in found for row in several][: 2 * _SAMPLE]
+
+
+def is_document(lines: Sequence[bytes]) -> bool:
+    """Return True if lines are JSON, and not objects whose fields are a record's parts."""
+    shapes = list(_json_shapes(lines))
+    return bool(shapes) and (len(shapes) > 1 or shapes[0] != Rows())
+
+
+def _json_shapes(lines: Sequence[bytes]) -> Iterator[Rows]:
+    texts = [line for line in lines if line.strip()][:_SAMPLE]
+    whole = [item for line in texts if _JSON_BEGINS.match(line) and (item := _json(line)) is not None]
+    if 2 * len(whole) > len(texts):
+        yield from (Rows(array=array) for array in dict.fromkeys(found for item in whole[:5] for found in arrays(item)))
+        if len(texts) > 1:
+            return
+    content = b"\n".join(lines)
+    if not _JSON_BEGINS.match(content):
+        return
+    objects = [piece.text for piece in split([content], f"{DOCUMENT}0", len(content))]
+    if len(objects) > 1 and (item := _json(objects[0])) is not None:
+        yield from (Rows(array=array, document=0) for array in arrays(item))
+    elif (root := _json(_closed(content))) is not None:
+        for array in arrays(root):
+            yield from _cuts(array)
+
+
+def _cuts(array: str) -> Iterator[Rows]:
+    """Yield the ways to cut a document for an array: into its elements, or into objects around it."""
+    steps = re.findall(r"\[\]|[^.\[\]]+|\[[^\]]+\]", array)
+    for depth in range(min(len(steps), _NESTED_MAX), -1, -1):
+        inner = "".join(step if step.startswith("[") else f".{step}" for step in steps[depth:]).removeprefix(".")
+        if depth == 0 or steps[depth - 1] == "[]":
+            yield Rows(array=inner, document=depth)
+
+
+def _closed(content: bytes) -> bytes:
+    """Return the beginning of a document, ended behind its last whole value."""
+    open_signs: list[bytes] = []
+    end, closers = 0, b""
+    for match in _STRING_OR_SIGN.finditer(content):
+        sign = match[0]
+        if sign in (b"{", b"["):
+            open_signs.append(b"}" if sign == b"{" else b"]")
+        elif sign in (b"}", b"]") and open_signs:
+            open_signs.pop()
+            end, closers = match.end(), b"".join(reversed(open_signs))
+        elif sign == b",":
+            end, closers = match.start(), b"".join(reversed(open_signs))
+    return content[:end] + closers
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return parsed(text) or None
+
+
+def _tables(lines: Sequence[bytes]) -> Iterator[Rows]:
+    """Yield shapes of tables with a line of names; without one, columns are numbered."""
+    texts = [line for line in lines if line.strip()]
+    for delimiter in _DELIMITERS:
+        if len(texts) < 2 or delimiter.encode() not in texts[0]:
+            continue
+        head = _cells(texts[0], delimiter)
+        if len(head) < 2 or len(head) > 200:
+            continue
+        is_named = all(0 < len(name) < 60 and not re.search(r"\d\d:\d\d", name) for name in head)
+        names = [name.strip() if is_named else str(number) for number, name in enumerate(head)]
+        counts = Counter(names)
+        unique = [name if counts[name] == 1 else f"{name} {number}" for number, name in enumerate(names)]
+        if is_named or texts[0].startswith(b'"'):
+            yield Rows(delimiter=delimiter, head=tuple(unique))
+
+
+@lru_cache(maxsize=1)
+def _dialect() -> None:
+    csv.field_size_limit(1 << 30)
+
+
+def _cells(text: bytes, delimiter: str) -> list[str]:
+    """Return the cells of a row; none if the text is not one row."""
+    _dialect()
+    try:
+        found = list(csv.reader(text.decode(errors="replace").splitlines(keepends=True), delimiter=delimiter))
+    except csv.Error:
+        return []
+    return found[0] if len(found) == 1 else []
+
+
+def _stanzas(lines: Sequence[bytes]) -> Iterator[Rows]:
+    """Yield shapes of stanzas: the same names come again and again, each on a line of its own."""
+    texts = lines[: 10 * _SAMPLE]
+    names = [
+        (match[2], match[0][: match.end(2)])
+        for line in texts
+        if (match := _NAMED.fullmatch(line)) and not _is_log(line)
+    ]
+    counts = Counter(name for name, _ in names)
+    often = [name for name, count in counts.most_common(60) if count > 1 and 8 * count > max(counts.values())]
+    dashes = sum(line.rstrip() == b"---" for line in texts)
+    if len(often) < 2 or 3 * sum(counts[name] for name in often) < len(texts):
+        return
+    if dashes > 1:
+        yield Rows(begins=r"---\s*\Z")
+    first = dict(reversed(names))
+    for name in sorted(often, key=list(first)[::-1].index)[:4]:
+        yield Rows(begins=re.escape(first[name]).decode() + r"[ \t]*[:=|]")
+    numbered = Counter(re.sub(rb"\d+", b"#", line) for line in texts if re.fullmatch(rb"\W*\w[\w ]*#?\d+\W*", line))
+    for shape, count in numbered.most_common(2):
+        if 2 * count >= max(counts.values()):
+            yield Rows(begins=re.escape(shape).decode().replace(r"\#", r"\d+", 1) + r"\Z")
+
+
+def _is_log(line: bytes) -> bool:
+    return line[:1] == b"\t" or re.match(rb"\s*\[?\d{4}-\d\d-\d\d", line) is not None
+
+
+def _fields(text: bytes) -> Row:
+    """Return the named lines of a stanza; lines without a known form continue the one before."""
+    row: Row = {}
+    name, outer = "", ""
+    for line in text.split(b"\n"):
+        match = _NAMED.fullmatch(line)
+        is_more = name and len(row[name]) > 7 and (match is None or line[:1] == b"\t" or _is_log(line))
+        if match is None or is_more:
+            if name:
+                row[name] += "\n" + line.decode(errors="replace")
+            continue
+        key = match[2].decode(errors="replace")
+        rest = match[4].decode(errors="replace")
+        if not match[1]:
+            outer = "" if rest else key
+        name = f"{outer}.{key}" if match[1] and outer else key
+        row[name] = rest
+    return {name: _unquoted(item) for name, item in row.items() if item}
+
+
+def _unquoted(text: str) -> str:
+    """Return a scalar of YAML without its quotes and folds; any other text as it is."""
+    if text[:1] == "'" and text.endswith("'") and len(text) > 1:
+        return re.sub(r"\n[ \t]*", " ", text[1:-1]).replace("''", "'")
+    if text[:1] == '"' and text.endswith('"') and len(text) > 1:
+        try:
+            return str(json.loads(re.sub(r"\\?\n[ \t]*\\?", " ", text)))
+        except ValueError:
+            return text
+    return text
+
+
+def _rows_of(shape: Rows, piece: bytes) -> Iterator[Row]:
+    if shape.head:
+        cells = _cells(piece, shape.delimiter)
+        if len(cells) == len(shape.head):
+            yield dict(zip(shape.head, cells, strict=True))
+    elif shape.begins:
+        if row := _fields(piece):
+            yield row
+    elif (item := _json(piece.strip().removesuffix(b","))) is not None and isinstance(item, dict | list):
+        yield from rows(item, shape.array)
+
+
+def _pieces(shape: Rows) -> str:
+    if shape.head:
+        return ROWS
+    if shape.begins:
+        return STANZA + shape.begins
+    return "" if shape.document is None else f"{DOCUMENT}{shape.document}"
+
+
+def step_of(shape: Rows) -> Step:
+    """Return the step that takes records out of a container."""
+    kind = "table" if shape.head else "stanza" if shape.begins else "json"
+    is_flat = kind == "json" and not shape.array and "[" not in shape.text + shape.by
+    unwrap = partial(_flat, shape) if is_flat and shape.text else partial(_items, shape)
+    name = f"{kind} {msgspec.json.encode(shape).decode()}".replace("=>", "=\\u003e")
+    return Step(name, unwrap, _pieces(shape), is_entry=True)
+
+
+def of_name(name: str) -> Step:
+    """Return the step of a name that `step_of` gave.
+
+    Raises:
+        ValueError: the name is not one.
+    """
+    try:
+        return step_of(msgspec.json.decode(name.partition(" ")[2], type=Rows))
+    except msgspec.DecodeError as error:
+        raise ValueError(f"invalid container {name!r}: {error}") from None
+
+
+def _flat(shape: Rows, piece: bytes) -> list[Item] | None:
+    """Return the text of an object without looking at its other leaves: the short way."""
+    fields = parsed(piece)
+    get: Callable[[str], Any] = partial(value, fields)
+    item = _item(shape, get)
+    return None if item is None else [item]
+
+
+def _items(shape: Rows, piece: bytes) -> list[Item] | None:
+    found: list[Item] = []
+    at = 0
+    several = list(_rows_of(shape, piece))
+    for row in several:
+        if not shape.text:
+            by = row.get(shape.by) if shape.by else None
+            source = by.encode(errors="replace") if isinstance(by, str) else b""
+            item: Item | None = (source, json.dumps(row, default=str).encode(errors="replace"), False, at)
+        else:
+            item = _item(shape, row.get)
+        if item is None:
+            continue
+        if len(several) > 1:
+            needle = next((text for text in row.values() if isinstance(text, str) and len(text) > 20), "")
+            needle = row.get(shape.text, needle) if shape.text else needle
+            place = piece.find(orjson.dumps(str(needle)[:60])[1:-1], at)
+            at = max(at + 1 if found else 0, place)
+            item = (*item[:3], at)
+        found.append(item)
+    return found or None
+
+
+def _item(shape: Rows, get: Callable[[str], Any]) -> Item | None:
+    text = get(shape.text)
+    if isinstance(text, list):
+        try:
+            text = bytes(text).decode(errors="replace")
+        except (TypeError, ValueError):
+            return None
+    if not isinstance(text, str):
+        return None
+    by = get(shape.by) if shape.by else None
+    name = by.encode(errors="replace") if isinstance(by, str) else b""
+    if shape.stream and isinstance(stream := get(shape.stream), str):
+        name += OF_SOURCE + stream.encode(errors="replace")
+    said = get(shape.part) if shape.part else None
+    is_partial = said in ("P", "line-max") or (shape.is_ended and not text.endswith("\n"))
+    return name, text.removesuffix("\n").encode(errors="replace"), is_partial, 0

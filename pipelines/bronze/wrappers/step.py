@@ -1,0 +1,27 @@
+"""A step takes off one thing that is around the lines of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipelines.bronze.layout import Unwrap
+
+#: Between the steps of a name, the outermost first, and the layout behind them.
+WITHIN = " => "
+#: Between the source of a stream (a pod, a service, a host) and what distinguishes streams of one source.
+OF_SOURCE = b"\0"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a reading."""
+
+    name: str  #: rebuilds it; a part of the layout's name in ``bronze.log_files.layout``
+    unwrap: Unwrap  #: what a piece holds
+    pieces: str = ""  #: how a file falls into pieces (`pipelines.bronze.wrappers.pieces`); empty: into lines
+    is_entry: bool = False  #: each item is an entry of a container, which may be in another order than its neighbours
+
+
+def source_of(name: bytes) -> bytes:
+    """Return the source that a stream is of; empty if unknown."""
+    return name.partition(OF_SOURCE)[0]
