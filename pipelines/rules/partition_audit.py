@@ -9,7 +9,8 @@ what one run gives, as nothing that was judged is changed by what comes: a check
 if a fact comes that belongs before one that was judged, and where there are facts of files or of TRACE lines.
 
 **Twice.** Where one broker alone says what others would say, too, the partition is also judged as if it had not. What
-breaks a guarantee only with its lines, or only without them, is open (`pipelines.rules.proofs.lone_lines`).
+breaks a guarantee only with its lines, or only without them, is open (`pipelines.rules.proofs.lone_lines`). So it is
+where a log is said to be deleted, if its broker serves it later.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pipelines.rules.guarantees.error_yet_committed import Answered
 from pipelines.rules.guarantees.isr import Join
 from pipelines.rules.history import PLACE, FactHistory
 from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
-from pipelines.rules.proofs.lone_lines import LoneLines, lone_lines
+from pipelines.rules.proofs.lone_lines import Deletions, LoneLines, lone_lines
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
 from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
 from schemas import audit_facts as a
@@ -45,6 +46,8 @@ FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, FetchChains, Answered, Joi
 
 #: What a line says that one broker alone has, by its role.
 _SAID: Final = {"leader_start": "that it led in such an epoch"}
+#: What a line says that later ones contradict, by its role.
+_CONTRADICTED: Final = {"stopped": "that its log was deleted, and later lines or files have that log"}
 
 
 @dataclass
@@ -97,6 +100,8 @@ class PartitionAudit:
         self._lines: list[Fact] = []
         self._lone = LoneLines()
         self._second: PartitionAudit | None = None
+        self._deletions: Deletions | None = None
+        self._undeleted: PartitionAudit | None = None
         self._twice = twice
 
     def add(self, fact: Fact) -> None:
@@ -123,6 +128,8 @@ class PartitionAudit:
         self._begin()
         if self._second is not None and fact.topic_id not in self._lone.topic_ids:
             self._second.add(fact)
+        if self._deletions is not None:
+            self._watch(self._deletions, fact)
         if self._last is not None and fact[:PLACE] == self._last[:PLACE]:
             return  # the same line in two overlapping files
         self._last = fact
@@ -150,8 +157,10 @@ class PartitionAudit:
             self._outcomes[rule_id].checked = checker.checked
         if self._earlier is not None:
             self._require_settled()
-        if self._second is not None:
-            self._compare(self._second.finish())
+        if self._undeleted is not None and self._deletions is not None and self._deletions.contradicted:
+            self._compare(self._undeleted.finish(), self._deletions.contradicted)
+        elif self._second is not None:
+            self._compare(self._second.finish(), self._lone.contradicted or self._lone.lines)
         return list(self._outcomes.values())
 
     @property
@@ -215,6 +224,7 @@ class PartitionAudit:
             self._add_lines(self._earlier["lines"], has_grown)
         if self._twice:
             self._judge_twice(lone_lines(self.history))
+            self._watch_deletions()
         self.history.close()
         if self._earlier is not None:
             self.history.go_on(self._earlier["history"])
@@ -236,26 +246,57 @@ class PartitionAudit:
         if self._earlier is not None:
             raise CannotGoOn(f"it has a {self.odd}")
         self._lone = lone
-        self._second = PartitionAudit(self._settings, self._rules, twice=False)
-        left_out = set(lone.lines)
+        self._second = self._without(lone.lines)
+
+    def _without(self, lines: Iterable[Fact]) -> PartitionAudit:
+        """Return an audit of the same history without some lines."""
+        other = PartitionAudit(self._settings, self._rules, twice=False)
+        left_out = set(lines)
         for facts in self.history.facts.values():
             for fact in facts:
                 if fact not in left_out:
-                    self._second.add(fact)
+                    other.add(fact)
+        return other
 
-    def _compare(self, outcomes: Iterable[RuleOutcome]) -> None:
-        """What breaks a guarantee only with lines that one broker alone has, or only without them, is open."""
+    def _watch_deletions(self) -> None:
+        deletions = Deletions(self.history)
+        if deletions.lines:
+            self._deletions = deletions
+            if self._earlier is None:
+                self._undeleted = self._without([*self._lone.lines, *deletions.lines])
+
+    def _watch(self, deletions: Deletions, fact: Fact) -> None:
+        deletions.see(fact)
+        if self._undeleted is not None and fact.topic_id not in self._lone.topic_ids:
+            self._undeleted.add(fact)
+        if deletions.contradicted:
+            self.odd = "log that is served after its deletion"
+            if self._earlier is not None:
+                raise CannotGoOn(f"it has a {self.odd}")
+
+    def _compare(self, outcomes: Iterable[RuleOutcome], lines: Sequence[Fact]) -> None:
+        """Leave open what breaks a guarantee only with lines that do not count by themselves, or only without them."""
         for other in outcomes:
             known = self._outcomes[other.rule_id]
             known.error = known.error or other.error
             with_them, without = _violations(known), _violations(other)
-            known.cases = [self._open(case) if case.message in with_them - without else case for case in known.cases]
-            known.cases += [self._open(case) for case in other.cases if case.message in without - with_them]
+            known.cases = [
+                self._open(case, lines[0]) if case.message in with_them - without else case for case in known.cases
+            ]
+            known.cases += [self._open(case, lines[0]) for case in other.cases if case.message in without - with_them]
 
-    def _open(self, case: Case) -> Case:
-        line = self._lone.lines[0]
-        what = _SAID.get(line.name or "", "that the topic was deleted or created anew")
-        message = f"{case.message} Open, as broker {line.broker_id} says, and nobody else, {what}."
+    def _open(self, case: Case, line: Fact) -> Case:
+        is_contradicted = line in self._lone.contradicted or (
+            self._deletions is not None and line in self._deletions.contradicted
+        )
+        if is_contradicted:
+            said = _CONTRADICTED.get(
+                line.name or "", "that the topic was created anew, and later lines are of the old one"
+            )
+            message = f"{case.message} Open, as broker {line.broker_id} says {said}."
+        else:
+            said = _SAID.get(line.name or "", "that the topic was deleted or created anew")
+            message = f"{case.message} Open, as broker {line.broker_id} says, and nobody else, {said}."
         return replace(case, severity=OPEN, message=message, evidence=(Ref.of(line), *case.evidence)).settled()
 
     def _add_lines(self, known: Sequence[Fact], has_grown: bool) -> None:

@@ -5,6 +5,10 @@ broker also writes that a log is deleted when it moves it to another directory, 
 another broker says as much about then: that it deleted its replica, that the partition begins at an earlier epoch,
 comes from nothing or has another topic id, or that the broker is no replica any more; or if the metadata log does.
 
+Nor does it count if what follows contradicts it, whoever confirms it: a client can write into several brokers' logs. A
+broker that deleted its log has none to lead, to load or to serve from, until it creates one that is empty; its data
+directory holds none; and a topic id that is gone never comes back.
+
 **The start of a leader epoch** is what losses are measured by. Its number is known to followers and to the controller,
 and epochs only grow: one that nobody else names, while lines of later times name lower ones, is its broker's alone.
 
@@ -15,44 +19,139 @@ Source: ``LogManager.asyncDelete``, ``replaceCurrentWithFutureLog``; ``TopicDele
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import NEVER_US
 from pipelines.kafka.controller_rows import NON_EXISTENT
 from pipelines.kafka.topic_lives import begun_again
 from pipelines.rules.history import FactHistory
-from pipelines.rules.proofs.own_lines import OWN_ROLES
+from pipelines.rules.proofs.own_lines import OWN_ROLES, ROLES
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
 
 #: A replica may be deleted that much later than others: its broker was down.
 ABOUT_US: Final = 3_600_000_000
 _STOPPED: Final = "stopped"
+#: Roles of a broker that has the log; a request comes before it is created.
+_OF_A_LOG: Final = ROLES | {_STOPPED}
+#: What a broker that has no log cannot have served, appended or kept.
+_SERVED: Final = frozenset({a.FETCH, a.OPERATION, a.ANSWER, a.APPEND, a.HIGH_WATERMARK, a.BATCH})
+_REQUESTS: Final = frozenset({a.FETCH, a.OPERATION, a.ANSWER})
 #: What names leader epochs, and what of it is no line of a log.
 _EPOCHS: Final = (a.LEADERSHIP, a.PARTITION_STATE, a.ISR_CHANGE, a.ELECTION, a.METADATA, a.EPOCH_ENTRY)
 _FILES: Final = frozenset({a.METADATA, a.EPOCH_ENTRY})
 
 
 class LoneLines(NamedTuple):
-    """What one broker alone says."""
+    """Lines that do not count by themselves."""
 
-    lines: tuple[Fact, ...] = ()  #: those that say it; of deletions first
+    lines: tuple[Fact, ...] = ()  #: of deletions and creations first
     topic_ids: frozenset[str] = frozenset()  #: that only such lines name
+    contradicted: tuple[Fact, ...] = ()  #: those of `lines` that later lines or files contradict
 
 
 def lone_lines(history: FactHistory) -> LoneLines:
-    """Lines of a partition that one broker alone has, where others' logs tell of it, too."""
+    """Return lines that one broker alone has, where others' logs are there, too, and lines that others contradict."""
     leaderships = history.facts[a.LEADERSHIP]
-    if len({fact.broker_id for fact in leaderships if fact.name in OWN_ROLES}) < 2:
-        return LoneLines()
-    deletions, topic_ids = _deletions(history)
-    lines = [fact for fact in leaderships if fact.topic_id is not None and fact.topic_id in topic_ids]
-    return LoneLines(tuple(dict.fromkeys([*deletions, *lines, *_starts(history)])), topic_ids)
+    contradicted = [*_still_there(history), *_old_ids_again(history)]
+    topic_ids = {fact.topic_id for fact in contradicted if fact.topic_id is not None}
+    lines = list(contradicted)
+    if len({fact.broker_id for fact in leaderships if fact.name in OWN_ROLES}) >= 2:
+        deletions, lone_ids = _deletions(history, contradicted)
+        topic_ids |= lone_ids
+        lines += [*deletions, *_starts(history)]
+    lines += [fact for fact in leaderships if fact.topic_id is not None and fact.topic_id in topic_ids]
+    return LoneLines(tuple(dict.fromkeys(lines)), frozenset(topic_ids), tuple(contradicted))
 
 
-def _deletions(history: FactHistory) -> tuple[list[Fact], frozenset[str]]:
+class Deletions:
+    """Deletions of a partition's logs, and what contradicts them as it streams by.
+
+    Attributes:
+        lines: the brokers' lines.
+        contradicted: those after which the broker served the log, before it said that it had a role again.
+    """
+
+    def __init__(self, history: FactHistory) -> None:
+        self._until_us: dict[int | None, list[tuple[Fact, int]]] = defaultdict(list)
+        next_us: dict[int | None, int] = {}
+        for line in sorted(history.facts[a.LEADERSHIP], key=_time_us, reverse=True):
+            if line.name == _STOPPED:
+                self._until_us[line.broker_id].append((line, next_us.get(line.broker_id, NEVER_US)))
+            elif line.name in ROLES:
+                next_us[line.broker_id] = line.time_us
+        self.lines = tuple(line for lines in self._until_us.values() for line, _ in lines)
+        self.contradicted: list[Fact] = []
+
+    def see(self, fact: Fact) -> None:
+        """Take a fact that streams by."""
+        if fact.kind not in _SERVED or fact.broker_id not in self._until_us or fact.error_code:
+            return
+        is_answered = fact.kind != a.FETCH or fact.high_watermark is not None
+        if not is_answered or fact.derived == a.COMPUTED_PARTITION:
+            return
+        # A request that waited has a later line; by the end of its handling the log was there.
+        served_us = fact.latest_us if fact.kind in _REQUESTS else fact.time_us
+        for line, until_us in self._until_us[fact.broker_id]:
+            is_within = served_us is not None and line.time_us < served_us < until_us
+            is_on_disk = fact.kind == a.BATCH and until_us == NEVER_US
+            if (is_within or is_on_disk) and line not in self.contradicted:
+                self.contradicted.append(line)
+
+
+def _still_there(history: FactHistory) -> Iterator[Fact]:
+    """Yield deletions of logs that their brokers have later: led, in the ISR, loaded with records, or on disk."""
+    kinds = (a.LEADERSHIP, a.LOADED, a.ISR_CHANGE)
+    by_broker: dict[int | None, list[Fact]] = defaultdict(list)
+    for fact in sorted((fact for kind in kinds for fact in history.facts[kind]), key=_time_us):
+        if fact.kind != a.LEADERSHIP or fact.name in _OF_A_LOG:
+            by_broker[fact.broker_id].append(fact)
+    on_disk = {fact.broker_id for fact in history.facts[a.EPOCH_ENTRY]}
+    for broker_id, lines in by_broker.items():
+        last: Fact | None = None
+        for line in lines:
+            if line.name == _STOPPED:
+                last = line
+            elif last is not None and line.time_us > last.time_us:
+                if _has_records(line) and line.topic_id in (None, last.topic_id, *_ids_before(lines, last)):
+                    yield last
+                last = None
+        if last is not None and broker_id in on_disk:
+            yield last
+
+
+def _has_records(line: Fact) -> bool:
+    """Return True if a broker's line shows a log that was not created just before."""
+    if line.kind == a.ISR_CHANGE or line.name == "leader_update":
+        return True
+    return bool(line.offset) or bool(line.high_watermark)
+
+
+def _ids_before(lines: Iterable[Fact], last: Fact) -> set[str]:
+    return {line.topic_id for line in lines if line.topic_id is not None and line.time_us < last.time_us}
+
+
+def _old_ids_again(history: FactHistory) -> Iterator[Fact]:
+    """Yield a broker's lines with a topic id between its lines with another one."""
+    by_broker: dict[int | None, list[Fact]] = defaultdict(list)
+    for fact in sorted(history.facts[a.LEADERSHIP], key=_time_us):
+        if fact.topic_id is not None and fact.name in ROLES:
+            by_broker[fact.broker_id].append(fact)
+    for lines in by_broker.values():
+        last = {line.topic_id: line.time_us for line in lines}
+        first: dict[str | None, int] = {}
+        for line in lines:
+            first.setdefault(line.topic_id, line.time_us)
+            if any(first[other] < first[line.topic_id] < last[other] for other in first if other != line.topic_id):
+                yield line
+
+
+def _deletions(history: FactHistory, contradicted: Collection[Fact]) -> tuple[list[Fact], frozenset[str]]:
+    """Return lines of deletions and creations that no other broker confirms, and topic ids that only they name."""
     known = {fact.topic_id for fact in history.facts[a.METADATA]}
-    lines = sorted(_ends_and_creations(history), key=_time_us)
+    # A line that does not count confirms none.
+    lines = sorted((fact for fact in _ends_and_creations(history) if fact not in contradicted), key=_time_us)
     confirmed = {*_confirmed(lines), *_confirmed(reversed(lines))}
     assigned = {
         (None if kind == a.METADATA else fact.broker_id, fact.replicas)

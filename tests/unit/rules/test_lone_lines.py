@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.rules.history import FactHistory
 from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit
-from pipelines.rules.proofs.lone_lines import lone_lines
+from pipelines.rules.proofs.lone_lines import Deletions, lone_lines
 from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OPEN, VIOLATION
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
+from tests.examples import examples
 from tests.unit.rules.facts import acked, cases, fact, follows, leads, settings
 from tests.unit.rules.test_committed_data_lost import UNCLEAN
 
@@ -35,19 +40,106 @@ def lone(*facts: Fact) -> list[Fact]:
 def test_one_line_of_a_deletion_leaves_a_loss_open() -> None:
     (case,) = cases(RULE, [*UNCLEAN, deleted(20.5, 1)])
     assert (case.severity, case.offset_start, case.offset_end) == (OPEN, 100, 120)
-    assert case.message.endswith("as broker 1 says, and nobody else, that the topic was deleted or created anew.")
+    assert case.message.endswith(
+        "Open, as broker 1 says that its log was deleted, and later lines or files have that log."
+    )
     assert (1, 20_500_000) in {(ref.broker_id, ref.time_us) for ref in case.evidence}
 
 
-def test_a_deletion_that_another_broker_tells_counts() -> None:
-    assert severities(*UNCLEAN, deleted(20.5, 1), deleted(20.6, 2)) == []
+def created(second: float, broker_id: int) -> Fact:
+    """A broker begins to follow with an empty log."""
+    return follows(second, broker_id, 0, offset=0, high_watermark=0)
+
+
+def test_deletions_that_brokers_confirm_count_if_the_logs_are_gone() -> None:
+    gone = [deleted(20.5, 1), created(20.55, 1), deleted(20.6, 2), created(20.65, 2)]
+    assert lone(*UNCLEAN[:3], *gone) == []
     # An hour later it is another one.
-    assert severities(*UNCLEAN, deleted(20.5, 1), deleted(4000, 2)) == [OPEN]
+    assert lone(*UNCLEAN[:3], deleted(20.5, 1), deleted(4000, 2)) == [deleted(20.5, 1), deleted(4000, 2)]
+
+
+#: A client writes into lines of both brokers that the log was deleted.
+FORGED = [deleted(20.5, 1), deleted(20.6, 2)]
+
+
+def test_deletions_of_logs_that_are_served_later_hide_nothing() -> None:
+    (case,) = cases(RULE, [*UNCLEAN, *FORGED])
+    assert (case.severity, case.offset_start, case.offset_end) == (OPEN, 100, 120)
+    assert case.message.endswith("says that its log was deleted, and later lines or files have that log.")
+
+
+#: What shows that broker 1 still has the log that it said to have deleted at 20.5.
+CONTRADICTIONS = {
+    "leads on": fact(a.LEADERSHIP, 30, 1, name="leader_update", leader=1, leader_epoch=0),
+    "commits an ISR": fact(a.ISR_CHANGE, 30, 1, name="committed", isr=(1,), partition_epoch=2),
+    "follows with records": follows(30, 1, 1, offset=120),
+    "loads records": fact(a.LOADED, 30, 1, offset=120),
+    "loads a high watermark": fact(a.LOADED, 30, 1, high_watermark=110),
+    "keeps epochs on disk": fact(a.EPOCH_ENTRY, 99, 1, leader_epoch=0, offset=0),
+    "answers a fetch": fact(a.FETCH, 30, 1, leader_epoch=0, high_watermark=90, latest_us=30_000_000, replica_id=2),
+    "acknowledges": acked(30, 1, 50),
+    "appends": fact(a.APPEND, 90, 1, offset=60, end_offset=61),
+    "raises its high watermark": fact(a.HIGH_WATERMARK, 90, 1, name="updated", high_watermark=80),
+    "keeps batches on disk": fact(a.BATCH, 99, 1, offset=0, end_offset=10),
+}
+
+
+def is_contradicted(*facts: Fact) -> bool:
+    """Return True if a deletion among facts does not count, by the history or by what streams by."""
+    history = FactHistory()
+    for one in sorted(facts, key=lambda each: each.time_us):
+        history.add(one)
+    deletions = Deletions(history)
+    for one in facts:
+        deletions.see(one)
+    return bool(lone_lines(history).contradicted or deletions.contradicted)
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_whatever_a_deleted_log_cannot_do_contradicts_its_deletion(name: str) -> None:
+    before = [leads(1, 1, 0, 0), follows(2, 2, 0, offset=0), *FORGED]
+    assert not is_contradicted(*before)
+    assert is_contradicted(*before, CONTRADICTIONS[name])
+    # Of another broker, or before, it says nothing.
+    other = CONTRADICTIONS[name]._replace(broker_id=3)
+    assert not is_contradicted(*before, other)
+    if CONTRADICTIONS[name].kind not in (a.EPOCH_ENTRY, a.BATCH):
+        early = CONTRADICTIONS[name]._replace(time_us=10_000_000, latest_us=10_000_000)
+        assert not is_contradicted(*before, early)
+    # A log that was created again is another one.
+    assert not is_contradicted(*before, created(21, 1), CONTRADICTIONS[name])
+
+
+@given(
+    st.lists(st.sampled_from(sorted(CONTRADICTIONS)), min_size=1, unique=True),
+    st.floats(20.1, 20.9),
+    st.booleans(),
+    st.integers(0, 1 << 32),
+)
+@examples(100)
+def test_forged_deletions_never_make_a_loss_clean(names: list[str], second: float, both: bool, seed: int) -> None:
+    forged = [deleted(second, 1), *([deleted(second + 0.05, 2)] if both else [])]
+    facts = [*UNCLEAN, *forged, *(CONTRADICTIONS[name] for name in names)]
+    random = Random(seed)
+    kept = [line for line in facts if line in UNCLEAN or line in forged or random.random() < 0.7]
+    if VIOLATION in severities(*(line for line in kept if line not in forged)):
+        assert set(severities(*kept)) & {OPEN, VIOLATION}
+
+
+def test_a_topic_id_that_comes_back_was_never_gone() -> None:
+    """Clients write into lines of two brokers that the topic has another id; both name the old one later."""
+    forged = [follows(35, 3, 0, topic_id="new"), leads(35, 2, 0, 0, topic_id="new")]
+    third = [follows(2, 3, 0, topic_id="t", offset=0), follows(70, 3, 1, topic_id="t", offset=100)]
+    assert severities(*IDS, *forged, *third) == [OPEN]
+    second = [follows(2, 2, 0, topic_id="t", offset=0)]
+    assert severities(*IDS, *second, *forged) == [OPEN]
 
 
 def test_a_deletion_of_a_replica_that_was_moved_away_counts() -> None:
     away = fact(a.LEADERSHIP, 20, 9, name="controller", leader=2, leader_epoch=0, replicas=(2, 3))
-    assert severities(*UNCLEAN, deleted(20.5, 1), away) == []
+    before = [*UNCLEAN[:3], follows(2, 2, 0, offset=0)]
+    assert lone(*before, deleted(20.5, 1)) == [deleted(20.5, 1)]
+    assert lone(*before, deleted(20.5, 1), away) == []
 
 
 def test_one_brokers_log_alone_is_taken_as_it_is() -> None:
@@ -80,7 +172,7 @@ def test_a_fall_to_an_earlier_epoch_that_one_broker_tells_begins_no_life_for_sur
     assert OPEN in severities(*known, forged)
     assert VIOLATION not in severities(*known, forged)
     assert lone(*known, forged) == [forged]
-    assert lone(*known, forged, deleted(22.4, 2)) == []
+    assert lone(*known, forged, deleted(22.4, 2), created(22.45, 2)) == []
 
 
 def test_the_metadata_log_is_no_text() -> None:
@@ -90,7 +182,7 @@ def test_the_metadata_log_is_no_text() -> None:
 
 def test_such_a_partition_is_judged_whole() -> None:
     audit = PartitionAudit(settings(), [RULE])
-    for one in sorted([*UNCLEAN, deleted(20.5, 1)], key=lambda each: (a.RANK[each.kind], each.time_us)):
+    for one in sorted([*UNCLEAN, deleted(25, 1)], key=lambda each: (a.RANK[each.kind], each.time_us)):
         audit.add(one)
     with pytest.raises(CannotGoOn, match="one broker alone"):
         audit.freeze()
