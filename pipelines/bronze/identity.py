@@ -15,6 +15,7 @@ from pathlib import PurePath
 
 from pipelines.bronze.layout import RecordHead
 from pipelines.bronze.streams import source_of
+from pipelines.kafka.raw_record import OF_CLIENTS
 from pipelines.kafka.releases import is_named_at_start
 
 #: Votes beyond this share make a decision; a file whose lines disagree more was put together from several.
@@ -52,6 +53,10 @@ _VERSION = re.compile(rb"Kafka version ?: (\S+)")
 _CLUSTER = re.compile(
     rb"(?:[Cc]luster ID(?: =|:) |[Cc]luster ?Id(?:=| |\":|: ) ?['\"]?)([A-Za-z0-9_-]{20,36})(?![\w-])"
 )
+#: A field of a request or its answer in JSON; a client's text has its quotes escaped there.
+_CLUSTER_FIELD = re.compile(rb"\"clusterId\":\"([A-Za-z0-9_-]{20,36})\"")
+#: All that a line has before the cluster, if the broker itself wrote it: a request of the quorum, a client of its own.
+_ITS_OWN = re.compile(rb"\[RaftManager (?:id|nodeId)=\d+\] \w+ request \w+\(|\[\w+ clientId=[^\]\n]*\] ")
 _KRAFT = re.compile(
     rb"\[(?:KafkaRaftServer|RaftManager|BrokerServer|ControllerServer|QuorumController|MetadataLoader)\b"
 )
@@ -107,6 +112,21 @@ _LOGGER_KINDS = (
 )
 
 
+def cluster_in(message: bytes) -> str | None:
+    """Return the id of a cluster that a line names where no value of a client can be.
+
+    Requests as text have values of clients before all else, and are taken as logged.
+    """
+    if message.startswith(b"Completed request:{"):
+        named = _CLUSTER_FIELD.search(message)
+    elif named := _CLUSTER.search(message):
+        before = message[: named.start()]
+        is_request = before.startswith(b"Completed request:")
+        if not is_request and OF_CLIENTS.search(before) and not _ITS_OWN.fullmatch(before):
+            return None
+    return None if named is None else named.group(1).decode()
+
+
 @dataclass
 class Hints:
     """What the lines of one file say about their writer. Counters count votes."""
@@ -133,8 +153,8 @@ class Hints:
         if kind == "kafka-request":
             if local := _LOCAL.search(message):
                 self.locals[address((local.group(1) or local.group(2)).decode(errors="replace"))] += 1
-            if cluster := _CLUSTER.search(message):
-                self.clusters[cluster.group(1).decode()] += 1
+            if cluster := cluster_in(message):
+                self.clusters[cluster] += 1
             return None
         broker_id = own_broker(head)
         if broker_id is not None:
@@ -149,8 +169,8 @@ class Hints:
             self._observe_version(version.group(1).decode(errors="replace"), head.time_us)
         elif self.named_us and _STARTED.match(message) and is_named_at_start(self.named_us[0], head.time_us):
             self.started = self.versions[-1:]
-        elif cluster := _CLUSTER.search(message):
-            self.clusters[cluster.group(1).decode()] += 1
+        elif cluster := cluster_in(message):
+            self.clusters[cluster] += 1
         elif host := _HOST.match(message):
             self.hosts[host.group(1).decode(errors="replace")] += 1
         return broker_id

@@ -25,19 +25,13 @@ from typing import Final
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.loggers import could_log, own_template
 from pipelines.grammars.facts import REQUEST_LOGGER
-from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
+from pipelines.kafka.raw_record import BINARY, DOUBTFUL, OF_CLIENTS, RawRecord
 
 #: A record that prints values of clients is no longer: strings of Kafka's protocol have at most 32,767 bytes each, and
 #: a line prints up to three.
 FAR_BYTES: Final = 1 << 17
 #: A single line that ends with one of these is taken to end with its logger: as well as these, a client can write one.
 LAST_BYTES: Final = b")]"
-#: One of these stands before any value of a client; lines of partitions, replicas, logs and controllers have none.
-_OF_CLIENTS: Final = re.compile(
-    rb"group|member|transaction|client|consumer|producer|user|principal|request|session|connection|authenti|authoriz"
-    rb"|quota|acl|token|credential|config|override|KafkaApi|ControllerApi|admin",
-    re.IGNORECASE,
-)
 _HEAD_BYTES: Final = 300
 #: Settings as Kafka prints them: one of them may look like a logger, and is none.
 _SETTINGS: Final = re.compile(rb"[^\n]*(?<!\))(?:\n\t[^\n]*)+\n \([^()\n]*\)")
@@ -159,7 +153,7 @@ class RecordEnds:
             self._doubt(first, end + 1)
 
     def _is_of_clients(self, record: RawRecord) -> bool:
-        return _OF_CLIENTS.search(record.text, 0, _HEAD_BYTES) is not None
+        return OF_CLIENTS.search(record.text, 0, _HEAD_BYTES) is not None
 
     def _can_hold_value(self, record: RawRecord) -> bool:
         """Return True if a value that a client chose may begin in a record."""

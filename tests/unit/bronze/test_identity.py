@@ -143,6 +143,24 @@ def test_cluster(message: str) -> None:
     assert set(hints(message).clusters) == {CLUSTER_A}
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[GroupCoordinator 1]: Preparing to rebalance group {} with old generation 1 (kafka.G)",
+        "[GroupCoordinator 1]: Member m in group g, client id {} has failed (kafka.G)",
+        "[TransactionCoordinator id=1] Initialized transactionalId {} with producerId 1 (kafka.T)",
+        "[SocketServer listenerType=BROKER, nodeId=1] Failed authentication of user {} (kafka.network.Selector)",
+        "[ClientQuotaManager] Changing quota of clientId {} (kafka.server.ClientQuotaManager)",
+        'Completed request:{{"requestHeader":{{"clientId":"{}"}}}} (kafka.request.logger)',
+    ],
+)
+@pytest.mark.parametrize("value", ["Cluster ID = {}", "clusterId={}", "Cluster ID: {}", "clusterId '{}"])
+def test_a_client_names_no_cluster(message: str, value: str) -> None:
+    assert not hints(message.format(value.format(CLUSTER_A))).clusters
+    own = f"Cluster ID = {CLUSTER_B} (kafka.server.KafkaServer)"
+    assert set(hints(message.format(value.format(CLUSTER_A)), own).clusters) == {CLUSTER_B}
+
+
 def test_no_cluster() -> None:
     assert not hints("clusterId=null, x (kafka.server.X)", 'x "clusterId":null (kafka.server.X)').clusters
 
