@@ -43,9 +43,9 @@ WORKS = {
 @pytest.mark.parametrize("work", WORKS)
 @pytest.mark.parametrize("kind", ["server", "state-change", "controller"])
 def test_a_steady_log_that_is_silent_during_the_same_work_lacks_lines(work: str, kind: str) -> None:
-    assert found(stretches(kind, "INFO", [(0, 40), (69, 100)]), WORKS[work]) == [(kind, (40, 69))]
-    assert found(stretches(kind, "INFO", [(0, 80)]), WORKS[work]) == [(kind, (80, 100))]
-    assert found(stretches(kind, "INFO", [(20, 100)]), WORKS[work]) == [(kind, (0, 20))]
+    assert found(stretches(kind, "INFO", [(0, 60), (74, 100)]), WORKS[work]) == [(kind, (60, 74))]
+    assert found(stretches(kind, "INFO", [(0, 85)]), WORKS[work]) == [(kind, (85, 100))]
+    assert found(stretches(kind, "INFO", [(15, 100)]), WORKS[work]) == [(kind, (0, 15))]
 
 
 def test_a_silent_log_has_its_rhythm() -> None:
@@ -56,27 +56,27 @@ def test_a_silent_log_has_its_rhythm() -> None:
 
 
 def test_a_paused_broker_does_no_work() -> None:
-    assert found(stretches("server", "INFO", [(0, 40), (69, 100)]), fetches([(0, 40), (69, 100)])) == []
-    assert found(stretches("server", "INFO", [(0, 40), (69, 100)])) == []
+    assert found(stretches("server", "INFO", [(0, 60), (74, 100)]), fetches([(0, 60), (74, 100)])) == []
+    assert found(stretches("server", "INFO", [(0, 60), (74, 100)])) == []
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "TRACE"])
 def test_a_level_that_vanishes_for_a_while_is_missing(level: str) -> None:
     lines = stretches("server", "INFO", [(0, 100)])
-    assert found([*lines, *stretches("server", level, [(0, 40), (69, 100)])], WORKS["it fetches"]) == [
-        ("server", (40, 69))
+    assert found([*lines, *stretches("server", level, [(0, 60), (74, 100)])], WORKS["it fetches"]) == [
+        ("server", (60, 74))
     ]
     # One that does not come back was switched off.
-    assert found([*lines, *stretches("server", level, [(0, 80)])], WORKS["it fetches"]) == []
+    assert found([*lines, *stretches("server", level, [(0, 85)])], WORKS["it fetches"]) == []
 
 
 def test_produces_that_vanish_while_the_log_grows_are_missing() -> None:
     requests = stretches(REQUEST_FILE, "DEBUG", [(0, 100)])
-    produces = stretches(REQUEST_FILE, PRODUCE, [(0, 40), (69, 100)])
+    produces = stretches(REQUEST_FILE, PRODUCE, [(0, 60), (74, 100)])
     for topic, holes in {"orders": 1, "id:t1": 1, "id:t2": 0, "id:t3": 0, "__transaction_state": 0}.items():
         grows = stretches(REQUEST_FILE, GROWTH, [(0, 100)], topic)
         assert len(found([*requests, *produces, *grows])) == holes
-    idle = stretches(REQUEST_FILE, GROWTH, [(0, 40), (69, 100)], "orders")
+    idle = stretches(REQUEST_FILE, GROWTH, [(0, 60), (74, 100)], "orders")
     assert found([*requests, *produces, *idle]) == []
 
 
