@@ -13,6 +13,7 @@ from typing import Any
 
 from pipelines.incidents.incident import Place
 from pipelines.incidents.kind import Signature
+from pipelines.incidents.loud_text import LoudText, loud_texts
 from pipelines.incidents.words import nodes
 
 Row = Mapping[str, Any]
@@ -151,6 +152,11 @@ class Facts:
         for row in self.failovers:
             replicas[row["cluster_id"], partition_name(row)] |= {row["old_leader"], *(row["isr_before"] or ())}
         return {partition: frozenset(ids) for partition, ids in replicas.items()}
+
+    @cached_property
+    def loud_texts(self) -> list[LoudText]:
+        """`loud` with the entries of the atlas."""
+        return loud_texts(self.loud)
 
     def remarked(self, *signatures: Signature) -> list[Row]:
         """Episodes of lines with one of these signatures."""

@@ -46,6 +46,8 @@ _CONTROLLER_CLASSES = ("ControllerServer", "QuorumController", "ReplicationContr
 #: The name that a logger has in `Signature.loggers`: its class, or all of it.
 _SIMPLE = "regexp_extract(logger, '([^.]+)$', 1)"
 _FIRST_LINE = "split_part(message, chr(10), 1)"
+#: A message without the frames of its stack traces: exceptions and their causes remain.
+_WITHOUT_FRAMES = r"regexp_replace(message, '\n\s+(?:at |\.\.\. \d)[^\n]*', '', 'g')"
 
 
 def silences() -> str:
@@ -121,7 +123,7 @@ def remarks(signatures: Sequence[Signature]) -> str:
     return f"""
         WITH lines AS (
             SELECT cluster_id, broker_id, time, file_id, byte_offset, level, logger, {_SIMPLE} AS simple,
-                {_FIRST_LINE} AS line, left(message, {MESSAGE_MAX}) AS message
+                {_FIRST_LINE} AS line, left({_WITHOUT_FRAMES}, {MESSAGE_MAX}) AS message
             FROM bronze_log_lines
             WHERE time IS NOT NULL AND (level IN ({_texts(_LEVELS)}){quiet})
         ), named AS (
@@ -185,7 +187,7 @@ def loud(signatures: Sequence[Signature]) -> str:
         SELECT cluster_id, level, logger, epoch_us(time) // 86400000000 AS day, left({masked}, 200) AS template,
             count(DISTINCT (broker_id, time, message)) AS line_count, min(time) AS first_time, max(time) AS last_time,
             list_sort(list(DISTINCT broker_id) FILTER (broker_id IS NOT NULL)) AS broker_ids,
-            arg_min(left(message, {MESSAGE_MAX}), (time, broker_id, message)) AS message,
+            arg_min(left({_WITHOUT_FRAMES}, {MESSAGE_MAX}), (time, broker_id, message)) AS message,
             arg_min(file_id, (time, file_id, byte_offset)) AS file_id,
             arg_min(byte_offset, (time, file_id, byte_offset)) AS byte_offset
         FROM (

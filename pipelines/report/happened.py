@@ -76,7 +76,7 @@ class IncidentSummary(NamedTuple):
 
 def story(report: Report) -> IncidentSummary:
     """At most `SENTENCES_MAX` sentences, the most harmful first."""
-    of_kinds = [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]
+    of_kinds = [incident for incident in report.incidents if not _is_remark(incident)]
     shown: list[Chain] = []
     sentences = 0
     for chain in chains(of_kinds):
@@ -85,13 +85,17 @@ def story(report: Report) -> IncidentSummary:
         effects = chain.effects[: min(EFFECTS_MAX, SENTENCES_MAX - sentences - 1)]
         shown.append(Chain(chain.cause, effects))
         sentences += 1 + len(effects)
-    also = tuple(incident for incident in report.incidents if incident.kind == ALSO_LOGGED)[:ALSO_MAX]
+    also = tuple(filter(_is_remark, report.incidents))[:ALSO_MAX]
     return IncidentSummary(tuple(shown), len(of_kinds) - sentences, also)
+
+
+def _is_remark(incident: Incident) -> bool:
+    return incident.kind == ALSO_LOGGED and incident.severity == "info"
 
 
 def worst(report: Report) -> list[Chain]:
     """Chains in the order of harm, but what was done on purpose, or only logged."""
-    of_kinds = [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]
+    of_kinds = [incident for incident in report.incidents if not _is_remark(incident)]
     return [chain for chain in chains(of_kinds) if chain.severity != "info"]
 
 

@@ -38,7 +38,7 @@ _STARTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "disk_eio": ("disk_repaired", ("log_directory_failed",)),
     "net_delay": (None, ("slow_replica",)),
     "net_loss": (None, ("slow_replica",)),
-    "store gone": ("store back", ("remote_storage_failed",)),
+    "store gone": ("store back", ("remote_copy_failed", "remote_read_failed")),
     "net_cut": (None, ("leader_unreachable", "isr_shrunk", "broker_fenced", "controller_changed")),
     "unclean election by tool": (None, ("unclean_election",)),
     "end": (None, ("broker_stopped",)),

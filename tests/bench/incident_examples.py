@@ -264,19 +264,6 @@ EXAMPLES: dict[str, Example] = {
             )
         ],
     ),
-    "remote_storage_failed": Example(
-        "The remote storage failed broker 1 for partition clicks-1 at 12:00:03: 1 error "
-        "(org.apache.kafka.server.log.remote.storage.RemoteResourceNotFoundException: Requested remote resource was "
-        "not "
-        "found). Consumers of old offsets get errors meanwhile.",
-        lines=[
-            (
-                *(3, 1, "ERROR", "kafka.log.remote.RemoteLogReader"),
-                "Error occurred while reading the remote data for clicks-1\norg.apache.kafka.server.log.remote.storage."
-                "RemoteResourceNotFoundException: Requested remote resource was not found",
-            )
-        ],
-    ),
     "controlled_shutdown_failed": Example(
         "The controlled shutdown of broker 0 failed once from 12:00:16 to 12:00:27 (10.3 s): partitions events-9 and "
         "licences-21 had no other replica in the ISR to move to. It then stopped without the "
@@ -467,8 +454,186 @@ EXAMPLES: dict[str, Example] = {
             )
         ],
     ),
+    "start_failed": Example(
+        "The broker shuts down, as no controller registered it within initial.broker.registration.timeout.ms. "
+        "Broker 1 logged at 12:00:10: [BrokerLifecycleManager id=1] Shutting down because we were unable to "
+        "register with the controller quorum.",
+        lines=[
+            (
+                *(10, 1, "ERROR", "kafka.server.BrokerLifecycleManager"),
+                "[BrokerLifecycleManager id=1] Shutting down because we were unable to register with the controller "
+                "quorum.",
+            )
+        ],
+    ),
+    "quorum_lost": Example(
+        "The quorum's high watermark would go back: one of the voters lost committed metadata. Broker 1 logged "
+        "at 12:00:10: [RaftManager id=1] The latest computed high watermark 17 is smaller than the current "
+        "value 40, which suggests that one of the voters has lost committed data. Full voter replication "
+        "state: [1, 2]",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "org.apache.kafka.raft.LeaderState",
+                "[RaftManager id=1] The latest computed high watermark 17 is smaller than the current value "
+                "40, which suggests that one of the voters has lost committed data. Full voter replication "
+                "state: [1, 2]",
+            )
+        ],
+    ),
+    "metadata_stale": Example(
+        "Changes of topics and leaders could not be applied on this broker. Broker 1 logged at 12:00:10: "
+        "IllegalStateException: no such directory",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "org.apache.kafka.server.fault.LoggingFaultHandler",
+                "Encountered metadata publishing fault: Error applying topics delta in MetadataDelta up to "
+                "812\njava.lang.IllegalStateException: no such directory",
+            )
+        ],
+    ),
+    "migration": Example(
+        "The migration from ZooKeeper could not begin. Broker 1 logged at 12:00:10: TimeoutException: no answer",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "org.apache.kafka.metadata.migration.KRaftMigrationDriver",
+                "[KRaftMigrationDriver id=3000] Could not start the "
+                "migration\njava.util.concurrent.TimeoutException: no answer",
+            )
+        ],
+    ),
+    "log_cleaner_died": Example(
+        "Compaction of this partition stopped for good after an unexpected error; its log grows until the "
+        "broker restarts. Broker 1 logged at 12:00:10 for partition __consumer_offsets-7: "
+        "IllegalArgumentException: requirement failed: 8120455 messages in segment __consumer_offsets-7/0.log "
+        "but offset map can fit only 4473924.",
+        lines=[
+            (
+                10,
+                1,
+                "WARN",
+                "kafka.log.LogCleaner$CleanerThread",
+                "[kafka-log-cleaner-thread-0]: Unexpected exception thrown when cleaning log "
+                "Log(dir=/d/__consumer_offsets-7). Marking its partition (__consumer_offsets-7) as "
+                "uncleanable\nkafka.log.LogCleaningException: 8120455 messages in a segment\nCaused by: "
+                "java.lang.IllegalArgumentException: requirement failed: 8120455 messages in segment "
+                "__consumer_offsets-7/0.log but offset map can fit only 4473924.",
+            )
+        ],
+    ),
+    "remote_copy_failed": Example(
+        "Segments of a partition could not be copied to the remote storage; the local log cannot be shortened "
+        "meanwhile and grows. Broker 1 logged at 12:00:10 for partition invoices-0: NullPointerException: "
+        "producerStateSnapshotFile is null",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "org.apache.kafka.server.log.remote.storage.RemoteLogManager$RLMCopyTask",
+                "[RemoteLogManager=2 partition=7xQ:invoices-0] Error occurred while copying log segments of "
+                "partition: 7xQ:invoices-0\njava.lang.NullPointerException: producerStateSnapshotFile is null",
+            )
+        ],
+    ),
+    "remote_read_failed": Example(
+        "Records could not be read from the remote tier; the consumer gets an error. Broker 1 logged at "
+        "12:00:10 for partition clicks-1: RemoteResourceNotFoundException: Requested remote resource was not "
+        "found",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "kafka.log.remote.RemoteLogReader",
+                "Error occurred while reading the remote data for "
+                "clicks-1\norg.apache.kafka.server.log.remote.storage.RemoteResourceNotFoundException: "
+                "Requested remote resource was not found",
+            )
+        ],
+    ),
+    "coordinator_loading": Example(
+        "Offsets and groups of a partition could not be loaded, so its groups cannot work on this broker. "
+        "Broker 1 logged at 12:00:10 for partition __consumer_offsets-7: CorruptRecordException: Record size "
+        "is less than the minimum record overhead (14)",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "kafka.coordinator.group.GroupMetadataManager",
+                "[GroupMetadataManager brokerId=1] Error loading offsets from "
+                "__consumer_offsets-7\norg.apache.kafka.common.errors.CorruptRecordException: Record size is "
+                "less than the minimum record overhead (14)",
+            )
+        ],
+    ),
+    "group_rebalances": Example(
+        "A rebalance ended, since no member joined again in time. Broker 1 logged at 12:00:10: "
+        "[GroupCoordinator 1]: Group billing could not complete rebalance because no members rejoined",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "kafka.coordinator.group.GroupCoordinator",
+                "[GroupCoordinator 1]: Group billing could not complete rebalance because no members rejoined",
+            )
+        ],
+    ),
+    "share_state_failed": Example(
+        "State of a share group could not be written; its records may be delivered again. Broker 1 logged at "
+        "12:00:10 for partition jobs-0: Failed to write the share group state for share partition: g-7xQ:jobs-0",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "kafka.server.share.SharePartition",
+                "Failed to write the share group state for share partition: g-7xQ:jobs-0",
+            )
+        ],
+    ),
+    "config_rejected": Example(
+        "Dynamic settings of this broker could not be applied. Broker 1 logged at 12:00:10: ConfigException: "
+        "Invalid value -7 for configuration log.retention.ms",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "kafka.server.DynamicBrokerConfig",
+                "Per-broker configs of 1 could not be applied: "
+                "[log.retention.ms]\norg.apache.kafka.common.config.ConfigException: Invalid value -7 for "
+                "configuration log.retention.ms",
+            )
+        ],
+    ),
+    "clients_disconnected": Example(
+        "A client sent what is no valid request, and its connection is closed. Broker 1 logged at 12:00:10: "
+        "InvalidRequestException: Error getting request for apiKey: 3",
+        lines=[
+            (
+                10,
+                1,
+                "ERROR",
+                "kafka.network.SocketServer$Processor",
+                "Exception while processing request from "
+                "10.0.0.7:9092-10.0.0.9:40112-3\norg.apache.kafka.common.errors.InvalidRequestException: Error "
+                "getting request for apiKey: 3",
+            )
+        ],
+    ),
     "also_logged": Example(
-        "Broker 1 also logged at WARN twice from 12:00:10 to 12:00:12 (2.0 s): The quota of ledger-0 is odd",
+        "Broker 1 logged at WARN twice from 12:00:10 to 12:00:12 (2.0 s): The quota of ledger-0 is odd",
         lines=[(10 + 2 * number, 1, "WARN", "kafka.A", f"The quota of ledger-{number} is odd") for number in (0, 1)],
     ),
 }

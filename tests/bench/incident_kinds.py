@@ -25,8 +25,8 @@ ends with "{unexplained}"
 {meanings}
 
 Incidents are listed by severity, and within one by weight: partitions times seconds, produces, or what is nearest. A
-chain stands where its worst part does. Whatever the severity, at most ten sentences and five texts of `also_logged` are
-on the first screen; lines that belong to each start and stop, or to what an incident tells already, are not among them.
+chain stands where its worst part does. At most ten sentences and five remarks of `also_logged` are on the first
+screen. Lines of each start, stop or failover, and those that belong to another incident, make no incident of their own.
 
 | kind | severity | when |
 |---|---|---|

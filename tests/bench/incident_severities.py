@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Severity
+from pipelines.incidents.kinds.logged import OF_MESSAGES
 
 _ALWAYS = "always"
+_OF_TEXT = "as the entry of the worst text says (docs/messages.md)"
+#: Severities that entries of the atlas have.
+_OF_ENTRY: Mapping[Severity, str] = dict.fromkeys((CRITICAL, MAJOR, MINOR, INFO), _OF_TEXT)
 _WITH_CLUSTER = "as the whole cluster is shut down"
 
 #: Severities that a kind gives, and when; the first one that fits.
@@ -33,7 +37,6 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "broker_out_of_files": {CRITICAL: _ALWAYS},
     "log_directory_failed": {CRITICAL: _ALWAYS},
     "indexes_rebuilt": {INFO: _ALWAYS},
-    "remote_storage_failed": {MAJOR: _ALWAYS},
     "controlled_shutdown_failed": {
         INFO: _WITH_CLUSTER,
         MAJOR: "the broker stopped without the controller",
@@ -62,5 +65,6 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "authorization_denied": {MINOR: _ALWAYS},
     "share_locks_expired": {MINOR: _ALWAYS},
     "clients_throttled": {MINOR: "a request for a second or more", INFO: "for less"},
-    "also_logged": {INFO: _ALWAYS},
+    **dict.fromkeys(OF_MESSAGES, _OF_ENTRY),
+    "also_logged": _OF_ENTRY,
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import (
-    also_logged,
     brokers,
     clients,
     controllers,
@@ -17,6 +16,7 @@ from pipelines.incidents.kinds import (
     fetchers,
     findings,
     isr,
+    logged,
     partitions,
     slow_replica,
 )
@@ -45,7 +45,6 @@ KINDS: tuple[Kind, ...] = (
     failures.broker_out_of_files,
     failures.log_directory_failed,
     failures.indexes_rebuilt,
-    failures.remote_storage_failed,
     controllers.controlled_shutdown_failed,
     brokers.session_expired,
     controllers.controller_changed,
@@ -66,6 +65,7 @@ KINDS: tuple[Kind, ...] = (
     clients.authorization_denied,
     clients.clients_throttled,
     clients.share_locks_expired,
-    also_logged.also_logged,
+    *logged.KINDS_OF_MESSAGES,
+    logged.also_logged,
 )
 BY_NAME = {kind.name: kind for kind in KINDS}

@@ -9,9 +9,9 @@ from typing import Any
 from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, Bug, LoggedIncident, Remedy, bug_of
+from pipelines.incidents.incident import CRITICAL, INFO, Bug, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.words import brokers, clock, number, partitions, sentence
+from pipelines.incidents.words import clock, number, partitions, sentence
 
 _ENDS = ("FATAL", "ERROR")
 _TRUNCATION = Signature(
@@ -106,14 +106,6 @@ TORN = Signature(
     ("Log", "LogLoader", "LogSegment", "UnifiedLog", "MergedLog"),
     r"(?:\[[^\]]*\]:? )?(?:Found invalid (?:messages|offset|log).*|Corruption found in segment .*)",
     "kafka.log.LogSegment.recover, LogLoader.recoverLog; a process that is killed leaves whole batches to the kernel",
-)
-_REMOTE = Signature(
-    "remote_storage_failed",
-    ("RemoteLogReader", "RemoteLogOffsetReader", "RemoteLogManager"),
-    r"(?:\[[^\]]*\] )?Error occurred while (?:reading the remote (?:data|log offset) for (?P<partition>\S+)"
-    r"|(?:copying log segments|deleting|cleaning|fetching|building).*)",
-    "org.apache.kafka.server.log.remote.storage.RemoteLogReader.call, RemoteLogManager (KIP-405), 3.6 on",
-    ("ERROR",),
 )
 #: Lines of one end follow each other within this, microseconds.
 _END_US = 10_000_000
@@ -353,26 +345,4 @@ def indexes_rebuilt(facts: Facts) -> Iterable[LoggedIncident]:
                 f"{episode.when}: the process before had not ended in order."
             ),
             figures={"segments": episode.lines},
-        )
-
-
-@kind(
-    meaning="Reads or copies of tiered segments failed.",
-    source="KIP-405; org.apache.kafka.server.log.remote.storage.RemoteLogReader",
-    signatures=(_REMOTE,),
-)
-def remote_storage_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by cluster."""
-    for episode in episodes(facts.remarked_by_brokers(_REMOTE)):
-        names = episode.partitions
-        where = f" for {partitions(names)}" if names else ""
-        exceptions = [line for line in episode.message.split("\n")[1:] if line and not line.startswith("\t")]
-        why = f" ({exceptions[0][:160].rstrip('. ')})" if exceptions else ""
-        yield episode.incident(
-            MAJOR,
-            f"The remote storage failed {brokers(episode.broker_ids)}{where} {episode.when}: "
-            f"{number(episode.lines, 'error')}{why}. Consumers of old offsets get errors meanwhile.",
-            partitions=names,
-            advice="Look at the remote storage and at the credentials of its plugin (remote.log.storage.manager.*).",
-            figures={"errors": episode.lines, "partitions": len(names)},
         )

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pipelines.incidents.kinds import BY_NAME
 from pipelines.messages.atlas import HOUSEKEEPING, atlas
 from pipelines.messages.exceptions import Thrown, cause_of, causes, innermost
 from tests.bench.messages import CATALOGUE, DOCUMENT, catalogue, document, is_loud, without_entry, without_text
@@ -37,6 +38,7 @@ def test_each_part_is_a_word_and_a_kind() -> None:
         for part in filter(None, message.part.split(", ")):
             words = part.split()
             assert part == HOUSEKEEPING or (len(words) == 2 and words[0] in _PARTS), message_id
+            assert part == HOUSEKEEPING or words[1] in BY_NAME or words[1] == "topics_deleted", message_id
 
 
 def test_no_two_entries_have_the_same_text_of_the_same_class() -> None:

@@ -1,0 +1,152 @@
+"""Lines at WARN or above that no other kind reports: what the atlas says of them, so that no such line is silent.
+
+Entries that begin an incident of `OF_MESSAGES` are one incident per cluster and episode, whatever the number of texts.
+Any other text is an incident of its own, unless it belongs to an incident that is reported already, or to each start,
+stop or failover (`pipelines.messages.atlas.HOUSEKEEPING`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pipelines.incidents.episodes import grouped
+from pipelines.incidents.facts import Facts, place
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
+from pipelines.incidents.kind import Kind, kind
+from pipelines.incidents.loud_text import LoudText
+from pipelines.incidents.words import partitions, sentence, times, when
+from pipelines.messages.atlas import HOUSEKEEPING
+from schemas.incidents import SEVERITIES
+
+#: Texts of one kind further apart are of two incidents, microseconds.
+_GAP_US = 600_000_000
+#: A text belongs to an incident that begins at most so long after it, or ended so long before it, microseconds.
+_SLACK_US = 30_000_000
+#: Characters of a text that an incident shows.
+_SHOWN = 200
+#: Severity of a text without an entry, by its level.
+_UNKNOWN: dict[str, Severity] = {"FATAL": MAJOR, "ERROR": MINOR, "WARN": INFO}
+_ORDER: tuple[Severity, ...] = (CRITICAL, MAJOR, MINOR, INFO)
+
+#: Kinds that entries of the atlas begin: meaning, and where Kafka logs them.
+OF_MESSAGES = {
+    "start_failed": ("A node did not start, and logged why.", "kafka.Kafka.main, KafkaServer and BrokerServer.startup"),
+    "quorum_lost": ("A controller lost metadata that the quorum had committed.", "org.apache.kafka.raft.LeaderState"),
+    "metadata_stale": (
+        "A node failed to apply metadata and may act on outdated leaders.",
+        "org.apache.kafka.server.fault.FaultHandler; kafka.server.metadata.BrokerMetadataPublisher",
+    ),
+    "migration": ("The migration from ZooKeeper to KRaft met an error or waits.", "KIP-866; KRaftMigrationDriver"),
+    "log_cleaner_died": ("Compaction of a partition stopped.", "kafka.log.LogCleaner.CleanerThread"),
+    "remote_copy_failed": (
+        "Segments could not be copied to the remote storage.",
+        "KIP-405; RemoteLogManager.RLMCopyTask",
+    ),
+    "remote_read_failed": ("Reads from the remote storage failed.", "KIP-405; RemoteLogReader, RemoteLogManager"),
+    "coordinator_loading": (
+        "A group or transaction coordinator could not load or keep its state.",
+        "GroupMetadataManager, TransactionStateManager, CoordinatorRuntime",
+    ),
+    "group_rebalances": ("Rebalances of groups failed.", "GroupCoordinator, GroupMetadataManager"),
+    "share_state_failed": ("State of share groups could not be read or written.", "KIP-932; SharePartition"),
+    "config_rejected": ("Settings are wrong or could not be applied.", "DynamicBrokerConfig, KafkaConfig"),
+    "clients_disconnected": ("Connections of clients failed.", "kafka.network.SocketServer.Processor, Selector"),
+}
+
+
+def _detector(name: str) -> Kind:
+    meaning, source = OF_MESSAGES[name]
+
+    def detect(facts: Facts) -> Iterable[LoggedIncident]:
+        by_cluster: dict[str, list[LoudText]] = defaultdict(list)
+        for text in facts.loud_texts:
+            if name in text.kinds:
+                by_cluster[text.cluster_id].append(text)
+        for texts in by_cluster.values():
+            ordered = sorted(texts, key=lambda text: text.first_us)
+            for group in grouped(ordered, lambda group, text: text.first_us - group[-1].last_us <= _GAP_US):
+                if any(text.begins(name) for text in group):
+                    yield _incident(facts, group)
+
+    return Kind(name, meaning, source, detect)
+
+
+KINDS_OF_MESSAGES = tuple(map(_detector, OF_MESSAGES))
+
+
+@kind(
+    meaning="Lines at WARN, ERROR or FATAL of one text that no other kind reports: what they mean, by the atlas "
+    "(docs/messages.md), or their own words. Lines of each start, stop or failover are left out.",
+    source="any class",
+    is_rest=True,
+)
+def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Iterable[LoggedIncident]:
+    """Yield an incident for each text that is part of none of `incidents`."""
+    by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
+    for incident in incidents:
+        by_kind[incident.cluster_id, incident.kind].append(incident)
+    texts: dict[tuple[str, str], list[LoudText]] = defaultdict(list)
+    for text in facts.loud_texts:
+        related = [incident for name in text.kinds for incident in by_kind[text.cluster_id, name]]
+        is_part = any(_overlaps(text, incident) for incident in related)
+        if not is_part and (text.found is None or text.found.message.part != HOUSEKEEPING):
+            texts[text.cluster_id, text.key].append(text)
+    for same in texts.values():
+        yield _incident(facts, same)
+
+
+def _overlaps(text: LoudText, incident: LoggedIncident) -> bool:
+    begins_before = incident.start_us <= text.last_us + _SLACK_US
+    return begins_before and (incident.end_us is None or text.first_us <= incident.end_us + _SLACK_US)
+
+
+def _severity(text: LoudText) -> Severity:
+    return _UNKNOWN[text.level] if text.found is None else text.found.message.severity
+
+
+def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
+    """Return the incident of texts of one cluster; the worst one gives its words."""
+    ordered = sorted(texts, key=lambda text: text.first_us)
+    worst = min(ordered, key=lambda text: (_ORDER.index(_severity(text)), text.found is None, -text.lines))
+    same = [text for text in ordered if text.key == worst.key]
+    lines = sum(text.lines for text in same)
+    start, end = min(text.first_us for text in ordered), max(text.last_us for text in ordered)
+    ids = sorted({broker_id for text in ordered for broker_id in text.broker_ids})
+    names = frozenset(text.partition for text in ordered if text.partition)
+    who = sentence(facts.named(worst.cluster_id, ids)) if ids else "A node that no line names"
+    span = when(min(text.first_us for text in same), max(text.last_us for text in same))
+    count = "" if lines == 1 else f"{times(lines)} "
+    reason = next((str(text.thrown) for text in same if text.thrown is not None), worst.line)
+    meaning = "" if worst.found is None else f"{worst.found.message.meaning} "
+    level = f" at {worst.level}" if worst.found is None else ""
+    about = f" for {partitions(names)}" if names else ""
+    return LoggedIncident(
+        severity=_severity(worst),
+        cluster_id=worst.cluster_id,
+        start_us=start,
+        end_us=end,
+        broker_ids=tuple(ids),
+        partitions=names,
+        sentence=f"{meaning}{who} logged{level} {count}{span}{about}: {_shortened(reason)}",
+        advice=worst.action,
+        known_bug=_bug(facts, worst),
+        figures={"lines": sum(text.lines for text in ordered)},
+        places=tuple(place(text.row) for text in ordered[:10]),
+        weight=float(lines),
+        subject=worst.key,
+    )
+
+
+def _bug(facts: Facts, text: LoudText) -> Bug | None:
+    if text.found is None or not text.found.message.known_bug:
+        return None
+    versions = [facts.version((text.cluster_id, broker_id), text.first_us) for broker_id in text.broker_ids]
+    return bug_of(text.found.message.known_bug, next(iter(versions), None))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+assert set(_ORDER) == set(SEVERITIES)

@@ -1,0 +1,107 @@
+"""Texts at WARN or above, with what the atlas says of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pipelines.grammars.grammar import simple_name
+from pipelines.messages.atlas import Found, atlas
+from pipelines.messages.exceptions import Thrown, cause_of, innermost
+from pipelines.messages.lines import find_message
+
+_PARTITION = re.compile(r"[\w.-]+-\d+")
+
+
+class LoudText(NamedTuple):
+    """Lines at WARN or above of one text, with their entry of the atlas."""
+
+    row: Mapping[str, Any]  #: of `pipelines.incidents.facts.Facts.loud`
+    found: Found | None  #: None if the atlas has no entry
+    thrown: Thrown | None  #: innermost exception of the first line
+
+    @property
+    def cluster_id(self) -> str:
+        """Cluster of the lines."""
+        return str(self.row["cluster_id"])
+
+    @property
+    def key(self) -> str:
+        """Id of the entry, or the level, logger and masked text."""
+        if self.found is not None:
+            return self.found.message_id
+        return f"{self.level} {self.row['logger']} {self.row['template']}"
+
+    @property
+    def level(self) -> str:
+        """Level of the lines."""
+        return str(self.row["level"])
+
+    @property
+    def line(self) -> str:
+        """First line of the first record."""
+        return str(self.row["message"]).partition("\n")[0]
+
+    @property
+    def lines(self) -> int:
+        """Number of records."""
+        return int(self.row["line_count"])
+
+    @property
+    def first_us(self) -> int:
+        """Time of the first record, microseconds."""
+        return int(self.row["first_time"])
+
+    @property
+    def last_us(self) -> int:
+        """Time of the last record, microseconds."""
+        return int(self.row["last_time"])
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Nodes that logged the records, where known."""
+        return tuple(broker_id for broker_id in self.row["broker_ids"] or () if broker_id is not None)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of incident that the lines are part of."""
+        return frozenset() if self.found is None else self.found.message.kinds
+
+    def begins(self, name: str) -> bool:
+        """Return True if the lines alone show an incident of this kind."""
+        return self.found is not None and f"begins {name}" in self.found.message.part.split(", ")
+
+    @property
+    def partition(self) -> str:
+        """Partition of the first record, such as ``orders-4``; empty if it names none."""
+        values = {} if self.found is None else self.found.values
+        named = (values.get(name, "").rpartition(":")[2] for name in ("partition", "topic_id"))
+        return next((name for name in named if _PARTITION.fullmatch(name)), "")
+
+    @property
+    def action(self) -> str:
+        """What to do: the exception decides, where it is known."""
+        cause = None if self.thrown is None else cause_of(self.thrown)
+        if cause is not None and cause[1].action:
+            return cause[1].action
+        return "" if self.found is None else self.found.message.action
+
+
+def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
+    """Return texts with their entries.
+
+    Args:
+        rows: of `pipelines.incidents.facts.Facts.loud`.
+    """
+    known = atlas()
+    texts = []
+    for row in rows:
+        message = str(row["message"])
+        logger = simple_name(str(row["logger"])) if row["logger"] else None
+        thrown = innermost(message)
+        found = find_message(known, message, logger)
+        if found is None and thrown is not None and logger is not None:
+            found = known.find_thrown(logger)
+        texts.append(LoudText(row, found, thrown))
+    return texts
