@@ -227,7 +227,7 @@ def test_outages_that_begin_together_are_one() -> None:
 def test_the_end_of_a_cluster_is_no_outage() -> None:
     ends = [event(100 + broker, "shutting_down", broker) for broker in (1, 2)]
     ends += [event(103 + broker, "shut_down", broker) for broker in (1, 2)]
-    last = [{"cluster_id": "c", "broker_id": broker, "last_time": 110 * S} for broker in (1, 2)]
+    last = [{"cluster_id": "c", "broker_id": broker, "last_time": 110 * S, "seconds_before": 10} for broker in (1, 2)]
     rows = {"lifecycle": sorted(ends, key=lambda row: row["time"]), "last_lines": last, "files": FILES}
     assert not detected("partitions_without_leader", availability=[outage(105, None)], **rows)
     (stopped,) = detected("broker_stopped", **rows)
