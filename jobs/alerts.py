@@ -8,11 +8,12 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
+from threading import Thread
 from typing import Any, Final, NamedTuple
-from urllib.error import URLError
-from urllib.request import Request, urlopen
+from urllib.request import getproxies, proxy_bypass
 
 import orjson
+import urllib3
 
 from pipelines.base.errors import ConfigError
 from pipelines.report.happened import account_of, bug, window
@@ -43,9 +44,10 @@ def require_recipients(webhook: str | None, form: str, command: str | None) -> N
     Raises:
         ConfigError: the webhook is no address, PagerDuty's key is not in the environment, or the command cannot be run.
     """
-    # The address may hold a token: it is not told.
-    if webhook is not None and not re.match(r"https?://[^/]", webhook):
-        raise ConfigError("command line", "--webhook", "is no address; write it like https://hooks.example.com/T0")
+    # The address may hold a token, and is not printed.
+    if webhook is not None and not is_address(webhook):
+        problem = "is not an address; write it like https://hooks.example.com/T0, without blanks"
+        raise ConfigError("command line", "--webhook", problem)
     if command is not None:
         try:
             program = [*shlex.split(command), ""][0]
@@ -57,6 +59,16 @@ def require_recipients(webhook: str | None, form: str, command: str | None) -> N
         raise ConfigError(
             "environment", KEY_VARIABLE, "is not set; set it to the routing key of an Events API v2 integration"
         )
+
+
+def is_address(text: str) -> bool:
+    """Return True if a text is a URL of HTTP with a host, in printable ASCII without blanks."""
+    if re.fullmatch(r"https?://[!-~]+", text) is None:
+        return False
+    try:
+        return bool(urllib3.util.parse_url(text).host)
+    except (urllib3.exceptions.HTTPError, ValueError):
+        return False
 
 
 def body(form: str, alert: Alert, environment: Mapping[str, str] = os.environ) -> bytes:
@@ -129,13 +141,48 @@ def post(url: str, form: str, alert: Alert) -> None:
     Raises:
         Undelivered: the service did not take it.
     """
-    request = Request(url, body(form, alert), {"Content-Type": "application/json", "User-Agent": "highwater"})
+    outcome = [f"no answer within {_TIMEOUT_S} s"]
+    content = body(form, alert)
+    # A timeout of the client's is that of one read: an answer of one byte a second would outlast any.
+    sending = Thread(target=lambda: outcome.__setitem__(0, _send(url, content)), daemon=True)
+    sending.start()
+    sending.join(_TIMEOUT_S)
+    if outcome[0]:
+        raise Undelivered(f"the webhook did not take incident {alert.incident.incident_id} ({outcome[0]})")
+
+
+def _send(url: str, content: bytes) -> str:
+    """Return why a service did not take a body. Empty if it did.
+
+    Texts of the client's errors hold the address, which may hold a token. So the kind of the error is named only.
+    """
+    address = urllib3.util.parse_url(url)
+    proxy = None if proxy_bypass(address.netloc or "") else getproxies().get(address.scheme or "")
+    headers = {"Content-Type": "application/json", "User-Agent": "highwater"}
     try:
-        with urlopen(request, timeout=_TIMEOUT_S):
-            pass
-    except (URLError, OSError, ValueError) as error:
-        # The address may hold a token: it is not told.
-        raise Undelivered(f"the webhook did not take incident {alert.incident.incident_id} ({error})") from None
+        with urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager() as client:
+            answer = client.request(
+                *("POST", url),
+                body=content,
+                headers=headers,
+                timeout=urllib3.Timeout(total=_TIMEOUT_S),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+            answer.close()
+    except urllib3.exceptions.NewConnectionError:
+        return "it cannot be reached"
+    except urllib3.exceptions.TimeoutError:
+        return f"no answer within {_TIMEOUT_S} s"
+    except urllib3.exceptions.SSLError:
+        return "its certificate was not accepted"
+    except urllib3.exceptions.HTTPError as error:
+        is_answer = isinstance(error, urllib3.exceptions.ProtocolError | urllib3.exceptions.InvalidHeader)
+        return "its answer is not HTTP, or it ended the connection" if is_answer else "it cannot be reached"
+    except Exception as error:  # whatever a service answers, the watch goes on
+        return type(error).__name__
+    return "" if 200 <= answer.status < 300 else f"HTTP status {answer.status}"
 
 
 def call(command: str, alert: Alert) -> None:

@@ -21,7 +21,7 @@ from jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SEVERITIES, 
 from jobs.redaction import redaction_key
 from jobs.streams import leave_stdout, open_closed
 from pipelines.base.config import Config, load_config
-from pipelines.base.console import RichConsole
+from pipelines.base.console import RichConsole, escaped
 from pipelines.base.errors import HighwaterError, InputError
 from pipelines.base.fingerprint import code_version
 from pipelines.storage.place import Place, Uri, place_of
@@ -555,7 +555,7 @@ def _complain(text: str) -> None:
     """One line on stderr, after the traceback if that is wanted."""
     if _debugging():
         traceback.print_exc()
-    click.echo(f"highwater: {' '.join(text.split())}", err=True)
+    click.echo(f"highwater: {escaped(' '.join(text.split()))}", err=True)
 
 
 def _debugging() -> bool:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+import msgspec
 import orjson
 
 from jobs import alerts, steps
@@ -21,7 +22,7 @@ from jobs.alerts import Alert, Undelivered
 from jobs.exit_codes import ExitCode
 from jobs.options import SEVERITIES
 from pipelines.base.console import Console
-from pipelines.base.errors import HighwaterError
+from pipelines.base.errors import HighwaterError, InputError
 from pipelines.bronze.discover import discover
 from pipelines.bronze.text_sizes import new_bytes
 from pipelines.metrics.live import exposition
@@ -206,8 +207,11 @@ def _states_before(out: Place) -> dict[str, str] | None:
     store = store_of(out)
     if not store.is_file(out / TOLD):
         return None
-    states: dict[str, str] = orjson.loads(store.read(out / TOLD))
-    return states
+    try:
+        return msgspec.json.decode(store.read(out / TOLD), type=dict[str, str])
+    except (msgspec.DecodeError, RecursionError):
+        remedy = "restore it, or remove it: the watch begins anew, and reports what lasts once more"
+        raise InputError(out / TOLD, "is damaged, expected states by incident", remedy) from None
 
 
 @contextmanager

@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
+
+#: What spreadsheets take for a formula, but for plain numbers.
+_FORMULA: Final = re.compile(r"\s*+(?:[=@]|[+\-](?!(?:\d+(?:\.\d+)?)?\Z))|[\t\r]")
 
 
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -43,11 +47,14 @@ def as_json(table: pa.Table) -> str:
 
 
 def as_csv(table: pa.Table) -> str:
-    """CSV with a header; null is empty, nested values are JSON."""
+    """Return CSV with a header; null is empty, nested values are JSON.
+
+    A text that spreadsheets would take for a formula begins with an apostrophe, as they write it.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.column_names)
-    writer.writerows([_cell(value) for value in row.values()] for row in plain_rows(table))
+    writer.writerow(map(_csv_cell, table.column_names))
+    writer.writerows([_csv_cell(value) for value in row.values()] for row in plain_rows(table))
     return text.getvalue().rstrip("\n")
 
 
@@ -78,6 +85,11 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _csv_cell(value: Any) -> str:
+    text = _cell(value)
+    return f"'{text}" if isinstance(value, str) and _FORMULA.match(value) else text
 
 
 def _cell(value: Any) -> str:

@@ -273,6 +273,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(path, "", f"cannot be read ({error.strerror}); name a file of TOML") from None
     except UnicodeDecodeError as error:
         raise ConfigError(path, "", f"is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except RecursionError:
+        raise ConfigError(path, "", "is not TOML; arrays or tables are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(path, "", f"is not TOML; correct this: {error}") from None
 

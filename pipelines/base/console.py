@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from textwrap import fill
-from typing import TextIO
+from typing import Final, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console as Terminal
@@ -96,17 +96,17 @@ class RichConsole(Console):
             if self._plan is not None:
                 self._plan.end(name, time.monotonic() - started)
         finally:
-            self._err.print(f"{name:<32} {time.monotonic() - started:6.1f} s{ending}")
+            self._err.print(f"{escaped(name):<32} {time.monotonic() - started:6.1f} s{ending}")
 
     def note(self, text: str) -> None:
-        self._err.print(text)
+        self._err.print(escaped(text))
 
     def warn(self, text: str) -> None:
-        self._err.print(Text(f"warning: {text}", style="yellow"))
+        self._err.print(Text(f"warning: {escaped(text)}", style="yellow"))
 
     def result(self, text: str) -> None:
         # Not print(), which makes pictures of :words: between colons.
-        self._out.out(text, highlight=False)
+        self._out.out(escaped(text), highlight=False)
 
     def prose(self, text: str, hang: int | None = None) -> None:
         # What reads a file takes it line by line.
@@ -117,11 +117,24 @@ class RichConsole(Console):
         grid = Table(box=SIMPLE_HEAD, pad_edge=False)
         for number, column in enumerate(columns):
             numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
-            grid.add_column(column, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+            grid.add_column(escaped(column), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
         for row in rows:
-            shown = map(_shown, row)
+            shown = map(escaped, map(_shown, row))
             grid.add_row(*(Text(cell if self._out.is_terminal else _folded(cell)) for cell in shown))
         self._out.print(grid, soft_wrap=False)
+
+
+#: What a terminal obeys, or shows in another order: controls but for tab and line feed, marks of direction, invisible
+#: characters, and halves of surrogate pairs.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+
+
+def escaped(text: str) -> str:
+    """Return a text without what a terminal obeys, in escapes that JSON has, too: ``\\u001b`` for ESC."""
+    return _UNSAFE.sub(lambda match: ascii(match[0])[1:-1] if match[0] > "\uffff" else f"\\u{ord(match[0]):04x}", text)
 
 
 #: A file has no width to fit into: nothing is cut, names stay whole, and only prose is folded.

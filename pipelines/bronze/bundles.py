@@ -186,14 +186,27 @@ class _Inflated:
 
 
 class _Header(tarfile.TarInfo):
-    """A header that must be right: tarfile ends an archive silently at one that is not."""
+    """A header that must be right: tarfile ends an archive silently at one that is not.
+
+    Attributes:
+        has_ended: the header before was the block of zeros that ends an archive. Another archive may follow.
+    """
+
+    has_ended = False
 
     @classmethod
     def frombuf(cls, buf: Any, encoding: str, errors: str) -> Any:
         try:
-            return super().frombuf(buf, encoding, errors)
+            header = super().frombuf(buf, encoding, errors)
+            cls.has_ended = False
+            return header
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            cls.has_ended = True
             raise
+        except tarfile.EmptyHeaderError:  # type: ignore[attr-defined]
+            if cls.has_ended:
+                raise
+            raise DamagedError(TRUNCATED) from None
         except tarfile.HeaderError as error:
             raise DamagedError(TRUNCATED if len(buf) < tarfile.BLOCKSIZE else CORRUPT) from error
 
@@ -217,7 +230,8 @@ def _tar_members(path: str, file: Readable) -> Iterator[Member]:
             fileobj=_Inflated(file),  # type: ignore[call-overload]
             mode="r|",
             bufsize=tarfile.RECORDSIZE,
-            tarinfo=_Header,
+            tarinfo=type("_OwnHeader", (_Header,), {}),  # its state is that of one archive
+            ignore_zeros=True,  # archives that follow it are read, too
             errors="surrogateescape",
         ) as archive:
             for number, info in enumerate(archive):
@@ -248,6 +262,9 @@ def _zip_members(path: str, file: BinaryIO) -> Iterator[Member]:
             # Members that share their bytes are how a small archive becomes an endless one.
             if len(infos) > MEMBERS_MAX or sum(info.compress_size for info in infos) > size:
                 raise zipfile.BadZipFile("members overlap, or are too many")
+            if before := min((info.header_offset for info in infos), default=0):
+                problem = f"has {before} bytes before its first member, perhaps another archive: unpack it first"
+                yield Member(path, None, problem)
             for info in infos:
                 if info.is_dir():
                     continue

@@ -78,6 +78,13 @@ class LoggedIncident:
     subject: str = ""  #: rest of its subject, where brokers and partitions do not name all of it
     kind: str = ""  #: name of its `Kind`, which fills it
 
+    def __post_init__(self) -> None:
+        # Lines of a node whose id no line shows have none: lists of brokers name those that are known.
+        for name in ("broker_ids", "by"):
+            ids = getattr(self, name)
+            if None in ids:
+                object.__setattr__(self, name, tuple(broker_id for broker_id in ids if broker_id is not None))
+
     @property
     def incident_id(self) -> str:
         """Return the same id in every run that finds the same subject since the same instant, whatever its end."""

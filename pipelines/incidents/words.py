@@ -83,7 +83,9 @@ def nodes(broker_ids: Collection[int], controller_ids: Collection[int]) -> str:
 
 
 def _numbered(role: str, node_ids: Collection[int]) -> str:
-    ids = sorted(node_ids)
+    ids = sorted(node_id for node_id in node_ids if node_id is not None)
+    if not ids:
+        return f"a {role} of unknown id"
     if len(ids) == 1:
         return f"{role} {ids[0]}"
     return f"{role}s {listed([*map(str, ids)])}" if len(ids) <= NAMED_MAX * 2 else f"{len(ids)} {role}s"

@@ -93,6 +93,7 @@ SPARK_TYPES = ("pyspark.sql.types", "pyspark.sql.pandas.types")
 ONLY_IN = {
     "click": {"jobs.cli", "jobs.help", "jobs.inquiry_verbs", "jobs.options"},
     "rich": {"pipelines.base.console"},
+    "urllib3": {"jobs.alerts"},
     "py4j": {"pipelines.lake.cluster_probe", "pipelines.lake.constraints", "pipelines.spark.session"},
     "delta": set(),
     "deltalake": {"pipelines.lake.delta_commits", "pipelines.lake.delta_log"},

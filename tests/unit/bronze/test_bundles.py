@@ -349,3 +349,52 @@ def test_names_of_bundles(name: str) -> None:
     assert is_bundle(name)
     assert not is_bundle(name + ".log")
     assert not is_bundle("server.log.gz")
+
+
+#: Archives of one file each, as ``cat`` puts them together; the content of both is logs.
+_FIRST = {"a/server.log": SERVER}
+_SECOND = {"b/server.log": SERVER + SERVER}
+
+
+def _joined(suffix: str) -> bytes:
+    first, second = tar(_FIRST), tar(_SECOND)
+    pack = {
+        "tar": bytes,
+        "tar.gz": gzip.compress,
+        "tar.bz2": bz2.compress,
+        "tar.xz": lzma.compress,
+        "tar.zst": zstd,
+    }[suffix]
+    return pack(first) + pack(second)
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst"])
+@pytest.mark.parametrize("is_packed_whole", [False, True])
+def test_archives_one_after_another_are_read_to_their_end(tmp_path: Path, suffix: str, is_packed_whole: bool) -> None:
+    content = _joined(suffix)
+    if is_packed_whole:  # many blocks of zeros between both, then packed at once
+        packed = tar(_FIRST) + b"\0" * (1 << 20) + tar(_SECOND)
+        content = {"tar": bytes, "tar.gz": gzip.compress, "tar.bz2": bz2.compress, "tar.xz": lzma.compress}.get(
+            suffix, zstd
+        )(packed)
+    path = tmp_path / f"both.{suffix}"
+    assert problems(path, content) == {
+        "!/a/server.log": None,
+        "!/b/server.log": None,
+    }
+
+
+@pytest.mark.parametrize("tail", [b"x" * 512, b"x" * 100, tar(_SECOND)[:700]])
+def test_what_follows_an_archive_and_is_not_whole_is_a_problem(tmp_path: Path, tail: bytes) -> None:
+    path = tmp_path / "both.tar"
+    found = problems(path, tar(_FIRST) + tail)
+    assert found["!/a/server.log"] is None
+    assert any(problem is not None for problem in found.values())
+
+
+def test_a_zip_behind_another_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "both.zip"
+    first = zipped(_FIRST)
+    found = problems(path, first + zipped(_SECOND))
+    assert found["!/b/server.log"] is None
+    assert f"{len(first)} bytes before its first member" in (found[""] or "")

@@ -3,6 +3,7 @@
 import pytest
 
 from pipelines.incidents import words
+from pipelines.incidents.incident import LoggedIncident
 
 NOON = 1_795_176_000_000_000  # 2026-11-20 12:00:00
 
@@ -42,3 +43,15 @@ def test_brokers_and_counts() -> None:
     assert words.brokers(range(9)) == "9 brokers"
     assert words.times(1), words.times(2) == ("once", "twice")
     assert words.times(1200) == "1,200 times"
+
+
+@pytest.mark.parametrize("ids", [(None,), (None, 1), (2, None, 1), (None, None), ()])
+def test_a_node_of_unknown_id_is_not_in_a_list(ids: tuple[int, ...]) -> None:
+    """Lines of a node whose id no line shows: a null in a list of a table ended every later audit of the lake."""
+    known = tuple(broker_id for broker_id in ids if broker_id is not None)
+    made = LoggedIncident(
+        severity="minor", cluster_id="c", start_us=0, end_us=None, sentence="", broker_ids=ids, by=ids
+    )
+    assert (made.broker_ids, made.by) == (known, known)
+    assert made.incident_id
+    assert "None" not in words.brokers(ids)

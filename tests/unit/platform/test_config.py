@@ -163,3 +163,11 @@ def test_a_lake_brings_no_configuration(tmp_path: Path, capsys: pytest.CaptureFi
             end = [str(tmp_path / "lake"), *([] if "--conf" in arguments else ["--conf", str(conf)])]
             assert cli.run(["maintain", *arguments, *end]) == 2
             assert "lies in the lake" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "{b=" * 50_000, "[" * 50_000])
+def test_deep_toml_is_named(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "deep.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"deep\.toml: is not TOML"):
+        load_config(file)

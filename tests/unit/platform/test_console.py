@@ -81,3 +81,38 @@ def test_prose_is_broken_between_words_on_a_narrow_terminal(monkeypatch: pytest.
         sentence,
     ]
     assert file.getvalue().splitlines() == [sentence]
+
+
+#: What a terminal obeys, or shows in another order, each with its name.
+UNSAFE = {
+    "escape": "\x1b[2J",
+    "one byte sequence": "\x9b31m",
+    "bell": "\a",
+    "return": "\r",
+    "delete": "\x7f",
+    "override": "\u202e",
+    "isolate": "\u2066",
+    "mark": "\u200f",
+    "zero width": "\u200b",
+    "line separator": "\u2028",
+    "byte order mark": "\ufeff",
+    "tag": "\U000e0041",
+    "half a pair": "\udcff",
+}
+
+
+@pytest.mark.parametrize("kind", UNSAFE)
+def test_what_a_terminal_obeys_is_escaped_in_every_stream(kind: str) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    console, text = RichConsole(out, err), f"a{UNSAFE[kind]}b"
+    console.note(text)
+    console.warn(text)
+    console.result(text)
+    console.prose(text)
+    console.table((text,), [(text,)])
+    with console.stage(text):
+        pass
+    for stream in (out, err):
+        written = stream.getvalue()
+        assert UNSAFE[kind][0] not in written
+        assert written.count("\\u") + written.count("\\U") >= 3

@@ -1,15 +1,18 @@
 """Tables and views as people ask: by any of their names, in 80 columns, by DuckDB at once, and never written."""
 
+import csv
 import io
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jobs import cli
 from jobs.exit_codes import ExitCode
 from jobs.tables import show_tables
+from pipelines.base.answers import as_csv
 from pipelines.base.console import RichConsole
 from schemas.views import VIEWS, views_over
 
@@ -137,3 +140,15 @@ def test_a_query_reaches_nothing_but_the_lake(
     assert "precious" not in said.err
     assert len(said.err.splitlines()) == 1
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        *((text, f"'{text}") for text in ("=HYPERLINK(1)", "+1+1", "-1+cmd", "@SUM(1)", "=1", " =1")),
+        *((text, text) for text in ("-5", "+5.25", "a=b", "-", "orders-4")),
+    ],
+)
+def test_a_formula_is_text_in_csv(text: str, cell: str) -> None:
+    lines = as_csv(pa.table({text: [text, "x"]})).splitlines()
+    assert list(csv.reader(lines)) == [[cell], [cell], ["x"]]

@@ -1,8 +1,11 @@
 """A watch: what is told when, to whom, in whose format, and that it goes on after a failure or a kill."""
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from jobs.exit_codes import ExitCode
 from jobs.options import ALERT_FORMATS
 from jobs.watch import BEGUN, Recipients
 from pipelines.base.config import load_config
-from pipelines.base.errors import EnvironmentProblem
+from pipelines.base.errors import EnvironmentProblem, InputError
 from pipelines.metrics.live import GAUGES, dashboard, exposition
 from pipelines.report.model import Incident, Report
 from tests.console import CaptureConsole
@@ -216,3 +219,91 @@ def test_metrics_are_read_by_prometheus_and_each_has_a_panel(monkeypatch: pytest
     assert set(families) - drawn == {"highwater_round_timestamp_seconds"}
     text = exposition(_report(), 1.0, 2.0)
     assert text.endswith("# EOF\n")
+
+
+#: What a service answers, as it is sent: each is a failed delivery, with its reason.
+ANSWERS = {
+    "moved": (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "HTTP status 302"),
+    "moved for good": (b"HTTP/1.1 308 Moved\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", "HTTP status 308"),
+    "failed": (b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "HTTP status 500"),
+    "text": (b"hello\r\n\r\n", "is not HTTP"),
+    "bytes": (b"\x00\xff" * 999, "is not HTTP"),
+    "nothing": (b"", "ended the connection"),
+    "odd status": (b"HTTP/1.1 abc\r\n\r\n", "is not HTTP"),
+    "many headers": (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 101 + b"\r\n", "is not HTTP"),
+    "long header": (b"HTTP/1.1 200 OK\r\na: " + b"b" * 70_000 + b"\r\n\r\n", "is not HTTP"),
+}
+
+
+@contextmanager
+def _answering(*parts: bytes, pause_s: float = 0.0) -> Iterator[str]:
+    """Yield the address of a service that answers one request with parts, a pause after each."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            with suppress(OSError):
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    for part in parts:
+                        connection.sendall(part)
+                        time.sleep(pause_s)
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/T0/secret-token?key=secret-token"
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_what_is_no_success_is_a_failed_delivery(kind: str) -> None:
+    content, why = ANSWERS[kind]
+    with _answering(content) as url, pytest.raises(alerts.Undelivered) as raised:
+        alerts.post(url, "json", alerts.Alert(OPEN, False))
+    assert why in str(raised.value)
+    assert "secret-token" not in str(raised.value)
+
+
+def test_a_success_is_a_delivery() -> None:
+    with _answering(b"HTTP/1.1 204 No Content\r\n\r\n") as url:
+        alerts.post(url, "json", alerts.Alert(OPEN, False))
+
+
+@pytest.mark.parametrize("part", [b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\na: b\r\n"])
+def test_an_answer_that_drips_has_one_timeout(part: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerts, "_TIMEOUT_S", 0.6)
+    begun = time.monotonic()
+    with (
+        _answering(part, *[b"a"] * 30, pause_s=0.2) as url,
+        pytest.raises(alerts.Undelivered, match="no answer within"),
+    ):
+        alerts.post(url, "json", alerts.Alert(OPEN, False))
+    assert time.monotonic() - begun < 3
+
+
+def test_who_cannot_be_reached_is_named_without_the_address() -> None:
+    with pytest.raises(alerts.Undelivered, match="cannot be reached") as raised:
+        alerts.post("http://127.0.0.1:1/secret-token", "json", alerts.Alert(OPEN, False))
+    assert "secret-token" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://hooks.test/secret token", " https://hooks.test/secret", "https:///secret", "https://[::1/secret"),
+        *("ftp://hooks.test/secret", "https://hooks.test/secret\n", "https://hooks.test:port/secret"),
+        "https://h\xf6.test/secret",
+    ],
+)
+def test_what_is_not_an_address_is_refused_without_it(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["watch", str(tmp_path), "--webhook", url]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "--webhook: is not an address" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize("content", [b"", b'{"a": "beg', b"[1]", b'{"a": 1}', b"\xff", b"[" * 100_000])
+def test_a_damaged_file_of_states_is_named(content: bytes, run: steps.Run) -> None:
+    (run.out / watch.TOLD).write_bytes(content)
+    with pytest.raises(InputError, match=r"watch\.json: is damaged"):
+        watch._states_before(run.out)
