@@ -40,7 +40,7 @@ _OWN = re.compile(
     rb"|\[(?:Kafka Server|Controller|GroupCoordinator|Transaction State Manager|Transaction Marker Channel Manager)"
     rb" (\d+)\]"
     rb"|\[(?:Channel manager|Partition state machine|Replica state machine) on [Cc]ontroller (\d+)\]"
-    rb"|Partition \[[^\]]+\] on broker (\d+): "
+    rb"|Partition \[[^\[\]]+\] on broker (\d+): "
     rb"|\[ExpirationReaper-(\d+)-\w+\]: "
     rb"|\[(?:broker|controller)-(\d+)-(?:to-controller|ThrottledChannelReaper)"
     rb"|\[kafka-(\d+)-(?:raft|metadata)-"

@@ -48,11 +48,15 @@ OF_LINES = (
 )
 #: Patterns that see a text with a bound, and which: by module and name.
 BOUNDED = {
+    ("pipelines.bronze.layouts.anchors", "_CONTEXT"): "the first 1,000 bytes of a text",
+    ("pipelines.bronze.layouts.anchors", "_CLASS"): "the first 1,000 bytes of a text",
+    ("pipelines.bronze.layouts.anchors", "_CONTINUED"): "the first 1,000 bytes of a text",
     ("pipelines.bronze.layouts.infer", "_CLASS_AT"): "the first 400 bytes of a line",
     ("pipelines.bronze.layouts.infer", "_PREFIX"): "up to 120 bytes before the time of a line",
 }
 #: Patterns of collections, and those that are passed to a function: how it uses them, by module and name.
 PASSED = {
+    ("pipelines.bronze.layouts.anchors", "CONTINUATION"): "match",
     ("pipelines.bronze.layouts.infer", "_NAME_AT"): "match",
     ("pipelines.bronze.layouts.infer", "_BRACKET_AT"): "match",
     ("pipelines.bronze.wrappers.lines", None): "match",

@@ -26,7 +26,7 @@ _SHORT = {
     **dict.fromkeys(("method", "M", "pid", "processId", "mdc", "MDC", "x", "NDC", "T", "tid", "r", "sn"), "X"),
 }
 _PASSED = frozenset(("n", "ex", "exception", "throwable", "rEx", "xEx", "xThrowable", "wEx"))
-_CONVERSION = re.compile(r"%(-?\d+)?(?:\.-?\d+)?([A-Za-z]+)((?:\{(?:[^}']|'[^']*')*\})*)|%%")
+_CONVERSION = re.compile(r"%(-?\d+)?(?:\.-?\d+)?([A-Za-z]+)((?:\{(?:[^{}']|'[^']*')*\})*)|%%")
 _NAMED_DATES = {"": "", "ISO8601": "", "DEFAULT": "", "ISO8601_OFFSET_DATE_TIME_HHMM": ""}
 
 

@@ -56,7 +56,7 @@ _WORD_AT = re.compile(rb"[^\s|]*")
 _SIGNS = b"-|:;,/>~*=#])}"
 #: Brackets, names and signs at the end of a line, from the right.
 _LAST_BRACKET = re.compile(rb"[ ]?(?:\[([^\[\]\n]*)\]|\(([^()\n]*)\)|<([^<>\n]*)>|\{([^{}\n]*)\})\Z")
-_LAST_NAME = re.compile(rb"( - |[ |:=,;/>])([A-Za-z_][\w.$/-]*(?::\d{1,6})?)\Z")
+_LAST_NAME = re.compile(rb"( - |[ |:=,;/>])([A-Za-z_][\w.$/-]{0,200}(?::\d{1,6})?)\Z")
 _LAST_SIGNS = re.compile(rb"[^\w\s]{1,20}\Z")
 #: Parts of a line behind the message, at most, and the share of lines that end in one: others go on in further lines.
 _TAIL_MAX = 4

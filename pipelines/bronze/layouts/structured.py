@@ -30,7 +30,7 @@ _DEPTH_MAX = 12
 _SAMPLE = 40
 #: Items of an array of scalars that are leaves of their own.
 _ITEMS_MAX = 4
-_FRAME = re.compile(r"\n\s*at |(?:Exception|Error)\b[^\n]*\n")
+_FRAME = re.compile(r"\n[^\S\n]*at |(?:Exception|Error)\b(?:(?!(?:Exception|Error)\b)[^\n])*\n")
 _DIGITS = re.compile(r"\d{10,19}(?:\.\d{1,9})?")
 #: Fields that are tried as the message, at most.
 _MESSAGES_MAX = 3
