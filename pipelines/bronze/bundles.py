@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
@@ -27,15 +28,19 @@ from pipelines.bronze.decompress import (
     TRUNCATED,
     DamagedError,
     codec_of,
-    inflate,
+    inflate_all,
 )
-from pipelines.bronze.source import BLOCK_BYTES, Readable
+from pipelines.bronze.file_types import HEAD_BYTES, beginning, bundle_form, is_log_content, type_of
+from pipelines.bronze.source import BLOCK_BYTES, ZIP_MAGIC, Readable
+from pipelines.bronze.source import DEPTH_MAX as CODECS_MAX
 from pipelines.data_dir.discover import recognise
 
 MEMBER = "!/"
 #: Bundles within bundles are opened so deep.
 DEPTH_MAX = 3
 MEMBERS_MAX = 100_000
+#: A zip within a bundle is held in memory.
+_INNER_ZIP_BYTES_MAX = 1 << 26
 #: Names longer than a path can be, and other headers that tarfile would hold in memory.
 _HEADER_BYTES_MAX = 1 << 16
 #: What is lost before damage, at most: a read that fails gives nothing.
@@ -48,7 +53,6 @@ _HELD = (
     tarfile.SOLARIS_XHDTYPE,
 )
 _NAME = re.compile(r".+\.(?:tar(?:\.(?:gz|bz2|xz|zst|lz4))?|tgz|tbz2?|txz|tzst|zip)", re.IGNORECASE)
-_ZIP = re.compile(r".+\.zip", re.IGNORECASE)
 #: What tarfile, zipfile and the compressions raise where bytes are not what they should be.
 _DAMAGE = (DamagedError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RecursionError)
 
@@ -60,6 +64,8 @@ class Member(NamedTuple):
     stream: Readable | None  #: to be read before the next member is asked for; None with a problem
     problem: str | None = None  #: what is wrong, and what to do
     target: str | None = None  #: address of what a link names
+    foreign: str | None = None  #: what it is, if it is no log (`pipelines.bronze.file_types`)
+    head: bytes = b""  #: beginning of the stream, as stored
 
 
 def is_bundle(name: str) -> bool:
@@ -67,21 +73,26 @@ def is_bundle(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def members(path: str, file: BinaryIO, is_log: Callable[[str], bool]) -> Iterator[Member]:
+def members(
+    path: str, file: BinaryIO, is_log: Callable[[str], bool], is_asked: Callable[[str], bool] = lambda _: False
+) -> Iterator[Member]:
     """The logs of a bundle, in the order in which they stand in it.
 
     Args:
         path: of the bundle.
         file: the bundle, opened for reading bytes.
         is_log: whether a member is taken, by the last part of its name.
+        is_asked: whether another member is taken if its content is a log's, by its address.
 
     Data directories in it come last, each as a problem: they are not read.
     """
-    members = _zip_members(path, file) if _ZIP.fullmatch(path) else _tar_members(path, file)
+    is_zip = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    file.seek(0)
+    members = _zip_members(path, file) if is_zip else _tar_members(path, file)
     data_dirs: Counter[str] = Counter()
     names: Counter[str] = Counter()
     links: list[Member] = []
-    yield from _logs(path, members, is_log, names, data_dirs, 1, links)
+    yield from _logs(path, members, (is_log, is_asked), names, data_dirs, 1, links)
     yield from (link for link in links if link.target not in names)
     for folder, count in sorted(data_dirs.items()):
         problem = f"a data directory in a bundle is not read ({count} files): unpack it, and name its folder"
@@ -91,12 +102,13 @@ def members(path: str, file: BinaryIO, is_log: Callable[[str], bool]) -> Iterato
 def _logs(
     path: str,
     members: Iterator[Member],
-    is_log: Callable[[str], bool],
+    wanted: tuple[Callable[[str], bool], Callable[[str], bool]],
     names: Counter[str],
     data_dirs: Counter[str],
     depth: int,
     links: list[Member],
 ) -> Iterator[Member]:
+    is_log, is_asked = wanted
     for member in members:
         name = PurePosixPath(member.path).name
         if member.path == path:
@@ -104,18 +116,68 @@ def _logs(
         elif member.target is not None:
             if is_bundle(name) or is_log(name):
                 links.append(member)
-        elif is_bundle(name):
-            if _ZIP.fullmatch(name) or depth == DEPTH_MAX:
-                yield Member(member.path, None, "a bundle within a bundle, which is not opened: unpack it first")
-            elif member.stream is not None:
-                inner = _tar_members(member.path, member.stream)
-                yield from _logs(member.path, inner, is_log, names, data_dirs, depth + 1, links)
-        elif is_log(name):
-            names[member.path] += 1
-            again = names[member.path]
-            yield member if again == 1 else member._replace(path=f"{member.path}#{again}")
         elif (data_file := recognise(member.path)) is not None:
             data_dirs[data_file.data_dir] += 1
+        elif member.stream is None:
+            if is_bundle(name) or is_log(name):
+                yield member
+        elif is_bundle(name) or is_log(name) or is_asked(member.path):
+            stream = _Ahead(member.stream)
+            if bundle_form(name, stream.head) is not None:
+                yield from _inner(member.path, stream, wanted, names, data_dirs, depth, links)
+            elif is_log(name) or is_log_content([content := beginning(stream.head)]):
+                names[member.path] += 1
+                again = names[member.path]
+                address = member.path if again == 1 else f"{member.path}#{again}"
+                yield member._replace(path=address, stream=stream, head=stream.head)
+            else:
+                yield Member(member.path, None, foreign=type_of(content))
+
+
+def _inner(
+    path: str,
+    stream: _Ahead,
+    wanted: tuple[Callable[[str], bool], Callable[[str], bool]],
+    names: Counter[str],
+    data_dirs: Counter[str],
+    depth: int,
+    links: list[Member],
+) -> Iterator[Member]:
+    """Yield the logs of a bundle within a bundle."""
+    if depth == DEPTH_MAX:
+        yield Member(path, None, f"a bundle that is {DEPTH_MAX} deep, which is not opened: unpack it first")
+    elif not stream.head.startswith(ZIP_MAGIC):
+        yield from _logs(path, _tar_members(path, stream), wanted, names, data_dirs, depth + 1, links)
+    else:
+        # The directory of a zip is at its end.
+        content = stream.read(_INNER_ZIP_BYTES_MAX + 1)
+        if len(content) > _INNER_ZIP_BYTES_MAX:
+            limit = _INNER_ZIP_BYTES_MAX >> 20
+            yield Member(
+                path, None, f"a zip of more than {limit} MiB within a bundle, which is not opened: unpack it first"
+            )
+        else:
+            yield from _logs(path, _zip_members(path, BytesIO(content)), wanted, names, data_dirs, depth + 1, links)
+
+
+class _Ahead:
+    """A stream of which the beginning was read already."""
+
+    def __init__(self, stream: Readable) -> None:
+        self._stream = stream
+        self.head = stream.read(HEAD_BYTES)
+        self._left = memoryview(self.head)
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the stream, once it was read."""
+        problem: str | None = getattr(self._stream, "problem", None)
+        return problem
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+        data, self._left = self._left[:size].tobytes(), self._left[size:]
+        return data + self._stream.read(size - len(data)) if len(data) < size else data
 
 
 class _MemberStream:
@@ -168,7 +230,9 @@ class _Inflated:
         def read(size: int) -> bytes:
             return ahead.pop() if ahead else file.read(size)
 
-        self._blocks = inflate(codec, read, BLOCK_BYTES) if codec else iter(lambda: read(BLOCK_BYTES), b"")
+        self._blocks = (
+            inflate_all(codec, read, BLOCK_BYTES, CODECS_MAX) if codec else iter(lambda: read(BLOCK_BYTES), b"")
+        )
         self._held = memoryview(b"")
         self._damage: DamagedError | None = None
 

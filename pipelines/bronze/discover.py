@@ -1,31 +1,35 @@
-"""Finds log files: what the given files and folders hold, without the data directories beside them."""
+"""Finds log files: what the given files and folders hold, without the data directories beside them.
+
+A file of a folder is a candidate by its name, or by its content: its beginning, middle and end are looked at.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 
 from pipelines.base.errors import InputError
 from pipelines.bronze.bundles import is_bundle
+from pipelines.bronze.file_types import HEAD_BYTES, PART_BYTES, beginning, bundle_form, is_log_content, listed, type_of
+from pipelines.bronze.inventory import Stat, stat
+from pipelines.data_dir.discover import recognise
 from pipelines.storage.place import absolute, place_of
-from pipelines.storage.store import store_of
+from pipelines.storage.store import open_file, store_of
 
 #: `server.log`, `server.log.2026-11-20-14`, `server.log.1.gz`, `server-2026-11-20-1.log.gz`, `kafkaServer.out`,
 #: `server.log-20261120.gz`.
 _LOG_NAME = re.compile(r".+\.(?:log|out)(?:[.-]\d[\w:.-]{0,250}?)?(?:\.(?:gz|bz2|xz|zst|lz4|zip))?", re.IGNORECASE)
 #: A segment of a partition or of a snapshot: `00000000000000000000.log`, also with its suffixes.
 _SEGMENT = re.compile(r"\d{20}(?:-\d+)?\..*")
-#: `server.log.old`, `server.log~`, `server.log.1.orig`: what somebody called a log who moved it out of the way; but not
-#: what tools put beside one: locks, sums, marks of how far it was shipped.
-_ASIDE = re.compile(
-    r"(?!.*\.(?:lc?k|lock|pid|md5|sha\d+|asc|sig|sw[op]|idx|index|pos|offset)$).+\.(?:log|out)(?![A-Za-z0-9]).*",
-    re.IGNORECASE,
+#: Other files of data directories.
+_OF_DATA_DIR = re.compile(
+    r"\.lock|\.kafka_cleanshutdown|cleaner-offset-checkpoint|quorum-state|.+\.(?:index|timeindex|txnindex|snapshot)"
 )
-NOT_TAKEN = "is not read, as its name is no log's: name the file itself, or a pattern of its name in ingest.include"
 _GC = re.compile(r"(?:.*[-_.])?gc\.log.*|hs_err_.*", re.IGNORECASE)
 ANYTHING = "*"
 
@@ -40,8 +44,8 @@ class FoundFiles:
     """What was found."""
 
     files: tuple[str, ...]  #: absolute paths in sorted order, each once
-    #: path and reason of files and folders that cannot be read, and of files that may be logs and are not taken
-    unreadable: tuple[tuple[str, str], ...]
+    unreadable: tuple[tuple[str, str], ...]  #: path and reason of files and folders that cannot be read
+    others: Counter[str] = field(default_factory=Counter)  #: number of files that are no logs, by `type_of`
 
 
 def discover(
@@ -49,8 +53,9 @@ def discover(
 ) -> FoundFiles:
     """Find the log files, and bundles of them, in files and folders.
 
-    A file that is given by its own name is taken, whatever the name. In folders a file is taken if its name looks
-    like a log's, or matches a pattern of ``include`` other than ``*``, and no pattern of ``exclude``.
+    A file that is given by its own name is taken, whatever it holds. In folders a file is taken if its name looks
+    like a log's or matches a pattern of ``include`` other than ``*``, or, with ``*``, if it has records of a broker,
+    and if it matches no pattern of ``exclude``.
 
     Raises:
         InputError: an input is not there, or has no log files in it.
@@ -59,7 +64,7 @@ def discover(
         raise InputError("command line", "no logs given", "name the files or folders that hold the brokers' logs")
     files: dict[str, None] = {}
     unreadable: list[tuple[str, str]] = []
-    aside: list[str] = []
+    others: Counter[str] = Counter()
     for given in inputs:
         path = absolute(place_of(given))
         store = store_of(path)
@@ -70,21 +75,19 @@ def discover(
             candidates = [str(path)]
         else:
             walked = [str(file) for file in store.walk(path, partial(_no_folder, unreadable))]
-            candidates = [name for name in walked if _wanted(os.path.basename(name), include, exclude)]
-            aside += [name for name in walked if is_aside(os.path.basename(name), include, exclude)]
+            candidates = [name for name in walked if _is_wanted(name, include, exclude, unreadable, others)]
             if not candidates:
-                raise InputError(path, "no log files in it", _remedy(unreadable))
+                raise InputError(path, "no log files in it", _remedy(unreadable, others))
         files |= dict.fromkeys(_readable(candidates, unreadable))
     if not files:
         problem, _, remedy = unreadable[0][1].partition(": ")
         raise InputError(unreadable[0][0], problem, remedy)
-    unreadable += [(name, NOT_TAKEN) for name in sorted({*aside} - files.keys())]
-    return FoundFiles(tuple(sorted(files)), tuple(unreadable))
+    return FoundFiles(tuple(sorted(files)), tuple(dict.fromkeys(unreadable)), others)
 
 
-def _remedy(unreadable: Sequence[tuple[str, str]]) -> str:
-    hint = f"; {len(unreadable)} folders cannot be read, such as {unreadable[0][0]}" if unreadable else ""
-    return EXPECTED + hint
+def _remedy(unreadable: Sequence[tuple[str, str]], others: Counter[str]) -> str:
+    hint = f"; {len(unreadable)} files or folders cannot be read, such as {unreadable[0][0]}" if unreadable else ""
+    return EXPECTED + hint + (f"; {listed(others)}" if others else "")
 
 
 def _no_folder(unreadable: list[tuple[str, str]], error: OSError) -> None:
@@ -100,19 +103,58 @@ def is_log(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
     return ANYTHING in include and bool(_LOG_NAME.fullmatch(name)) and not _GC.fullmatch(name)
 
 
-def is_aside(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    """Whether a file that is not taken may be a log all the same, by its name; what was excluded is left out."""
-    if is_log(name, include, exclude) or any(fnmatchcase(name, pattern) for pattern in exclude):
-        return False
-    is_other = _SEGMENT.fullmatch(name) or _GC.fullmatch(name) or is_bundle(name)
-    return ANYTHING in include and bool(_ASIDE.fullmatch(name)) and not is_other
+def is_asked(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Return True if a file that is no log by its name has to be looked at: not a data file, and not excluded."""
+    name = os.path.basename(path)
+    is_excluded = any(fnmatchcase(name, pattern) for pattern in exclude)
+    is_data = _SEGMENT.fullmatch(name) or _OF_DATA_DIR.fullmatch(name) or recognise(path) is not None
+    return ANYTHING in include and not is_excluded and not is_data
 
 
-def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+def _is_wanted(
+    path: str,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    unreadable: list[tuple[str, str]],
+    others: Counter[str],
+) -> bool:
+    name = os.path.basename(path)
     if is_log(name, include, exclude):
         return True
-    excluded = any(fnmatchcase(name, pattern) for pattern in exclude)
-    return ANYTHING in include and is_bundle(name) and not excluded
+    if not is_asked(path, include, exclude):
+        return False
+    if is_bundle(name):
+        return True
+    try:
+        kind = _type_of(path, stat(path))
+    except OSError as error:
+        unreadable.append((path, f"cannot be read ({error.strerror or error}): make it readable, or leave it out"))
+        return False
+    if kind is not None:
+        others[kind] += 1
+    return kind is None
+
+
+@lru_cache(maxsize=1 << 16)
+def _type_of(path: str, stats: Stat | None) -> str | None:
+    """Return what a file is by its content. None if it is a log, or a bundle.
+
+    Args:
+        stats: size and time of the file: it is asked once as long as these stay.
+    """
+    with open_file(path) as file:
+        stored = file.read(HEAD_BYTES)
+        name = os.path.basename(path)
+        if bundle_form(name, stored) is not None:
+            return None
+        parts = [beginning(stored)]
+        size_bytes = stats.size_bytes if stats is not None else 0
+        # Only plain text has text in its middle.
+        for offset in (size_bytes // 2, size_bytes - PART_BYTES) if parts[0] == stored else ():
+            if offset > len(stored):
+                file.seek(offset)
+                parts.append(file.read(PART_BYTES))
+    return None if is_log_content(parts) else type_of(parts[0])
 
 
 def _readable(paths: Iterable[str], unreadable: list[tuple[str, str]]) -> Iterator[str]:

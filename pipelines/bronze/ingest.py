@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -46,6 +46,7 @@ from pipelines.base.task_sizes import TASK_BYTES, balance
 from pipelines.base.values import instant
 from pipelines.bronze.backfill import in_batches, text_bytes
 from pipelines.bronze.discover import discover
+from pipelines.bronze.file_types import listed
 from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import ReadLog, stat, unchanged, updated
 from pipelines.bronze.passes import (
@@ -138,6 +139,8 @@ def ingest_batches(
     changed = {path: now.size_bytes if now else 0 for path, now in stats.items() if path not in same}
     profiled, unread = _profile(spark, changed, register, config)
     opened: list[Profile | Unread] = [*profiled, *unread]
+    others = discovered.others + Counter(item.foreign for item in unread if item.foreign)
+    unread = [item for item in unread if not item.foreign]
     unread += [Unread(name, sha, None) for logs in same.values() for name, sha in logs]
     unread = sorted(of_sources(unread, register), key=lambda item: item.path)
 
@@ -163,6 +166,8 @@ def ingest_batches(
     entries = updated(inventory, stats, _logs(opened, id_of), looked_us, patterns)
     waiting = len(new)
     cannot = [(item.path, item.problem) for item in unread if item.problem] + list(discovered.unreadable)
+    others += Counter(item.foreign for item in new.values() if item.foreign)
+    foreign = [(str(paths[0]) if len(paths) == 1 else "inputs", listed(others))] if others else []
     for part in parts or [[]]:
         run_id = new_id()
         waiting -= len(part)
@@ -184,7 +189,8 @@ def ingest_batches(
                 lost := lost_files(before, cannot, [*discovered.files, *dict(discovered.unreadable)], run_id)
             ) != before:
                 lake.replace(UNREAD_FILES, pa.Table.from_pylist(lost, UNREAD_FILES.arrow_schema), run_id)
-        said = [(row["path"], row["problem"]) for row in files if row["problem"]]
+        are_foreign = {item.path for item in part if item.foreign}
+        said = [(row["path"], row["problem"]) for row in files if row["problem"] and row["path"] not in are_foreign]
         yield IngestSummary(
             run_id=run_id,
             files_found=len(profiled) + len(unread),
@@ -192,7 +198,7 @@ def ingest_batches(
             files_waiting=waiting,
             lines=sum(item.line_count for item in part),
             records=sum(item.record_count for item in part),
-            problems=tuple(sorted([*said, *(() if waiting else (*cannot, *changes))])),
+            problems=tuple(sorted([*said, *(() if waiting else (*cannot, *changes, *foreign))])),
             brokers=brokers(identities.values(), known, register),
         )
 
@@ -215,7 +221,7 @@ def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[
             logs[item.bundle or item.path].append((item.path, item.content_id))
         elif item.sha256 is not None and item.sha256 in id_of:
             logs[item.path].append((item.path, id_of[item.sha256]))
-        else:
+        elif not item.foreign:
             not_whole.add(item.path.partition("!/")[0])
     return {path: contents for path, contents in logs.items() if path not in not_whole}
 

@@ -11,16 +11,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from pipelines.base.errors import InputError
 from pipelines.base.freeze import Freezer
 from pipelines.bronze.bundles import is_bundle, members
-from pipelines.bronze.discover import is_log
+from pipelines.bronze.decompress import CORRUPT
+from pipelines.bronze.discover import is_asked, is_log
+from pipelines.bronze.file_types import CLIENT, HEAD_BYTES, TEXT, beginning, bundle_form, is_log_content, type_of
 from pipelines.bronze.folders import NO_FOLDERS, Folders
-from pipelines.bronze.identity import OTHER, Hints
+from pipelines.bronze.identity import OTHER, Hints, kind_of_name
 from pipelines.bronze.lives import FileLife
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, profile, stored_sha256
@@ -55,6 +57,10 @@ class HowRead:
         """Whether a member of a bundle is taken, as a file of a folder is."""
         return is_log(name, self.include, self.exclude)
 
+    def is_asked(self, path: str) -> bool:
+        """Return True if a member is taken if its content is a log's."""
+        return is_asked(path, self.include, self.exclude)
+
 
 @dataclass(frozen=True)
 class Unread:
@@ -63,6 +69,7 @@ class Unread:
     path: str
     sha256: str | None
     problem: str | None
+    foreign: str | None = None  #: what it is, if it is no log (`pipelines.bronze.file_types`)
 
 
 #: What a task tells the driver of a file: as text, since nothing that is read is unpickled.
@@ -78,17 +85,23 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
         marks: by folder, lengths and content ids of files that one of it may be a longer version of.
     """
     try:
-        if is_bundle(path):
-            yield from _bundled(path, marks, how)
-        # Hashing the stored bytes is cheap beside reading records, so a known file costs little.
-        elif known and (sha := stored_sha256(path)) in known:
-            yield Unread(path, sha, None)
-        else:
+        with open_file(path) as file:
+            head = file.read(HEAD_BYTES)
+            file.seek(0)
+            if bundle_form(PurePath(path).name, head) is not None:
+                yield from _bundled(path, file, marks, how)
+                return
+            if is_bundle(path) and not is_log_content([beginning(head)]):
+                yield Unread(path, None, f"{CORRUPT} bundle: copy the file again")
+                return
+            # Hashing the stored bytes is cheap beside reading records, so a known file costs little.
+            if known and (sha := stored_sha256(path)) in known:
+                yield Unread(path, sha, None)
+                return
             before = marks.get(_folder(path), ())
-            with open_file(path) as file:
-                yield from profile(
-                    path, file, how.zone_of(path), how.record_bytes_max, before, how.range_bytes, how.log_format
-                )
+            zone, size_max = how.zone_of(path), how.record_bytes_max
+            for item in profile(path, file, zone, size_max, before, how.range_bytes, how.log_format):
+                yield _with_type(item, head)
     except OSError as error:
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
 
@@ -115,7 +128,7 @@ def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBat
     for reading in readings:
         wanted[reading.file].append(reading)
     with suppress(FileNotFoundError), open_file(bundle) as file:
-        for member in members(bundle, file, how.is_log):
+        for member in members(bundle, file, how.is_log, how.is_asked):
             of_member = wanted.pop(member.path, None)
             if of_member is not None and member.stream is not None:
                 yield from stream_rows(of_member, member.stream, how.zone_of(member.path), how.record_bytes_max)
@@ -166,22 +179,39 @@ def require_kafka(
     raise InputError(where, f"hardly anything is Kafka's, {kafka} of {records} records{example}", remedy)
 
 
-def _bundled(path: str, marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
+def _bundled(path: str, file: BinaryIO, marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
     is_empty = True
-    with open_file(path) as file:
-        for member in members(path, file, how.is_log):
-            is_empty = False
-            if member.stream is None:
-                yield Unread(member.path, None, member.problem)
-                continue
-            before = marks.get(_folder(member.path), ())
-            zone = how.zone_of(member.path)
-            for profiled in profile(
-                member.path, member.stream, zone, how.record_bytes_max, before, log_format=how.log_format
-            ):
-                yield replace(profiled, bundle=path)
+    for member in members(path, file, how.is_log, how.is_asked):
+        if member.stream is None:
+            is_empty &= member.foreign is not None
+            yield Unread(member.path, None, member.problem, member.foreign)
+            continue
+        is_empty = False
+        before = marks.get(_folder(member.path), ())
+        zone = how.zone_of(member.path)
+        head = member.head
+        size_max, form = how.record_bytes_max, how.log_format
+        for profiled in profile(member.path, member.stream, zone, size_max, before, log_format=form):
+            yield _with_type(replace(profiled, bundle=path), head)
     if is_empty:
         yield Unread(path, None, "no log files in it: leave it out, or name its logs in ingest.include")
+
+
+def _with_type(item: Profile, head: bytes) -> Profile:
+    """Return the profile, with what the file is if it is no broker's log. A file with a log's name is one.
+
+    Args:
+        head: beginning of the file, as stored.
+    """
+    if item.kafka_records or item.content_bytes == 0 or kind_of_name(item.path)[0] is not None or item.source:
+        return item
+    if item.hints.is_clients:
+        return replace(item, foreign=CLIENT)
+    content = beginning(head)
+    label = type_of(content)
+    if label == TEXT and is_log_content([content]):
+        return item
+    return replace(item, foreign=label, problem=f"{label}: {item.problem}")
 
 
 def _folder(path: str) -> str:

@@ -68,6 +68,7 @@ class Profile:
     resolution_us: int | None = None
     lives: tuple[FileLife, ...] = ()  #: brokers that wrote it one after the other, if several did
     strays: tuple[int, ...] = ()  #: bytes at which records begin whose times are far from those around them
+    foreign: str | None = None  #: what it is, if it is no broker's log (`pipelines.bronze.file_types`)
     source: str = ""  #: whose lines these are of a file in which those of several are mixed; empty: all of them
 
 

@@ -22,8 +22,9 @@ CONTENT_ID_DIGITS = 32
 BOM = b"\xef\xbb\xbf"
 #: Compressions within compressions are opened to this depth.
 DEPTH_MAX = 3
-_TAR = b"ustar"
-_TAR_AT = 257
+ZIP_MAGIC = b"PK\x03\x04"
+TAR_MAGIC = b"ustar"
+TAR_AT = 257
 
 
 class Readable(Protocol):
@@ -177,8 +178,4 @@ def not_text(sample: bytes) -> str | None:
     """
     if codec := codec_of(sample):
         return f"not text: {codec} within compression: decompress it"
-    if sample.startswith(_TAR, _TAR_AT):
-        return "not text: a tar archive: give it a name that ends with .tar, or .tar.gz and the like"
-    if sample.startswith(b"PK\x03\x04"):
-        return "not text: a zip archive: give it a name that ends with .zip"
     return "not text: control characters: leave it out" if is_binary(sample) else None

@@ -18,6 +18,7 @@ _LOST: Final = re.compile(
     r"\btruncated\b|\bchanged while\b|\bcorrupt\b|\bcannot be read\b|\bis encrypted\b|\bis compressed in a way\b"
     r"|\bwhich no log is\b"
     r"|\bis not opened\b|\bcompression within\b|^not text: (?:control characters|\w+ within compression)"
+    r"|^no known log layout\b|^no record of it is whole\b"
 )
 
 

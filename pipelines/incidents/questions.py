@@ -7,7 +7,7 @@ described with `pipelines.incidents.facts.Facts`; its size follows what went wro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.incidents.kind import Signature
 from pipelines.timing.latency.blame import BLAMED, ROLE
@@ -111,8 +111,31 @@ def last_lines() -> str:
     """
 
 
-def remarks(signatures: Sequence[Signature]) -> str:
-    """Episodes of lines that match a signature; the first signature that matches a line has it."""
+#: All lines.
+_LINES = "bronze_log_lines"
+
+
+def lines(subject_ids: Mapping[str, int]) -> str:
+    """Return all lines, as a table of a statement. Lines of unknown brokers have the subject of their file.
+
+    Args:
+        subject_ids: number of the subject, by file id.
+    """
+    if not subject_ids:
+        return _LINES
+    of_file = ", ".join(f"({_text(file_id)}, {number})" for file_id, number in sorted(subject_ids.items()))
+    return f"""(
+        SELECT l.* REPLACE (coalesce(l.broker_id, s.subject_id) AS broker_id)
+        FROM {_LINES} l LEFT JOIN (VALUES {of_file}) s(subject_file, subject_id) ON l.file_id = s.subject_file
+    )"""
+
+
+def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
+    """Return episodes of lines that match a signature. The first signature that matches a line has it.
+
+    Args:
+        lines: of `lines`.
+    """
     at_info = sorted({name for signature in signatures for name in signature.loggers if "INFO" in signature.levels})
     quiet = f" OR {_SIMPLE} IN ({_texts(at_info)}) OR logger IN ({_texts(at_info)})" if at_info else ""
     of = [_condition(signature) for signature in signatures]
@@ -124,7 +147,7 @@ def remarks(signatures: Sequence[Signature]) -> str:
         WITH lines AS (
             SELECT cluster_id, broker_id, time, file_id, byte_offset, level, logger, {_SIMPLE} AS simple,
                 {_FIRST_LINE} AS line, left({_WITHOUT_FRAMES}, {MESSAGE_MAX}) AS message
-            FROM bronze_log_lines
+            FROM {lines}
             WHERE time IS NOT NULL AND (level IN ({_texts(_LEVELS)}){quiet})
         ), named AS (
             SELECT *, CASE WHEN false THEN NULL {which} END AS signature FROM lines
@@ -177,7 +200,7 @@ def _without_names(pattern: str) -> str:
     return re.sub(r"\(\?P<\w+>", "(", pattern)
 
 
-def loud(signatures: Sequence[Signature]) -> str:
+def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
     """Lines at WARN or above that no signature has, those of one text and day together: numbers, names masked."""
     spoken = " OR ".join(f"({_condition(signature)})" for signature in signatures)
     lists = r"\[[^\]]*\]|''[^'']*''|\([^)]*\)|\{.*\}"
@@ -191,7 +214,7 @@ def loud(signatures: Sequence[Signature]) -> str:
             arg_min(file_id, (time, file_id, byte_offset)) AS file_id,
             arg_min(byte_offset, (time, file_id, byte_offset)) AS byte_offset
         FROM (
-            SELECT *, {_SIMPLE} AS simple, {_FIRST_LINE} AS line FROM bronze_log_lines
+            SELECT *, {_SIMPLE} AS simple, {_FIRST_LINE} AS line FROM {lines}
             WHERE level IN ({_texts(_LEVELS)}) AND time IS NOT NULL
         ) WHERE NOT ({spoken})
         GROUP BY ALL ORDER BY line_count DESC, template, cluster_id LIMIT {LOUD_MAX}

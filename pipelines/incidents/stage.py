@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.config import Config
 from pipelines.base.values import UNKNOWN_CLUSTER
+from pipelines.bronze.subjects import Subject, is_subject, subjects, with_names
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, Rows, boots_apart
 from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, LoggedIncident
@@ -40,6 +41,8 @@ _LOCKS_GAP_S = 60
 #: Sums of fractions differ in their last digits by the order in which they are added up.
 _DIGITS = 3
 _OF_FILES = ("cluster_id", "broker_id", "kind", "path", "kafka_version", "first_time", "last_time")
+#: What shows the subject of a file without a broker.
+_OF_SUBJECTS = ("file_id", "broker_ids", "layout")
 _OF_LINES = ("time", "cluster_id", "broker_id", "file_id", "byte_offset")
 #: Fields of an incident that are columns.
 _ALIKE = ("cluster_id", "incident_id", "kind", "severity", "sentence", "advice", "caused_by")
@@ -61,9 +64,10 @@ def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
     """Make ``gold.incidents`` anew."""
     reader = reader_of(lake, [(spec, None) for spec in _ASKED])
     incidents = incidents_of(collect_facts(lake, reader, config), KINDS)
+    names = {subject.subject_id: subject.name for subject in _subjects(lake).values()}
     places = {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]}
     lines = lines_at(reader, places, questions.MESSAGE_MAX)
-    for spec, rows in ((INCIDENTS, _rows(incidents)), (INCIDENT_LINES, _lines_of(incidents, lines))):
+    for spec, rows in ((INCIDENTS, _rows(incidents, names)), (INCIDENT_LINES, _lines_of(incidents, lines))):
         lake.replace(spec, pa.Table.from_pylist([*rows], schema=spec.arrow_schema), stamp=run_id)
 
 
@@ -72,6 +76,19 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None, by: str = "time") -> Rows:
         return sorted(small_rows(lake, spec, *columns, where=where), key=lambda row: (row[by] is None, row[by] or 0))
+
+    subject_of = _subjects(lake)
+
+    def of_subjects(given: Rows) -> Rows:
+        """Return rows of lines. A row without a broker has the subject of its file, or is left out."""
+        numbered = []
+        for row in given:
+            subject = subject_of.get(row["file_id"]) if row["broker_id"] is None else None
+            if subject is not None:
+                row = {**row, "broker_id": subject.subject_id}
+            if row["broker_id"] is not None:
+                numbered.append(row)
+        return numbered
 
     files = small_rows(lake, bronze.LOG_FILES, *_OF_FILES)
     ends: dict[str, int] = {}
@@ -83,16 +100,13 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
     configs = rows(silver.BROKER_CONFIGS, *_OF_LINES, "key", "value", where=at_start)
     signatures = [signature for kind in KINDS for signature in kind.signatures]
     of_no_partition = pc.field("partition").is_null()
-    lifecycle = rows(
-        silver.BROKER_LIFECYCLE,
-        *(*_OF_LINES, "event", "kafka_version", "mode", "detail"),
-        where=pc.field("broker_id").is_valid(),
-    )
+    lifecycle = of_subjects(rows(silver.BROKER_LIFECYCLE, *(*_OF_LINES, "event", "kafka_version", "mode", "detail")))
     controllers = rows(
         silver.CONTROLLER_EVENTS,
         *(*_OF_LINES, "event", "controller_epoch", "subject_broker_id", "brokers", "topic", "leader", "detail"),
         where=of_no_partition,
     )
+    lines = questions.lines({file_id: subject.subject_id for file_id, subject in subject_of.items()})
     silences, first_boots = boots_apart(reader.rows(questions.silences()))
     return Facts(
         files=files,
@@ -108,8 +122,8 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         silences=silences,
         first_boots=first_boots,
         last_lines=reader.rows(questions.last_lines()),
-        remarks=reader.rows(questions.remarks(signatures)),
-        loud=reader.rows(questions.loud(signatures)),
+        remarks=reader.rows(questions.remarks(signatures, lines)),
+        loud=reader.rows(questions.loud(signatures, lines)),
         waits=reader.rows(questions.waits(config.latency.slow_ms)),
         reassignments=reader.rows(questions.reassignments()),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
@@ -118,6 +132,10 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
         ends=ends,
     )
+
+
+def _subjects(lake: Lake) -> dict[str, Subject]:
+    return subjects(small_rows(lake, bronze.LOG_FILES, *_OF_FILES, *_OF_SUBJECTS))
 
 
 def _has_place() -> pc.Expression:
@@ -137,16 +155,22 @@ def _lines_of(incidents: Sequence[LoggedIncident], lines: Mapping[Place, Line]) 
         yield from (of_incident | {"position": position} | line._asdict() for position, line in enumerate(shown))
 
 
-def _rows(incidents: Sequence[LoggedIncident]) -> Iterable[dict[str, Any]]:
+def _rows(incidents: Sequence[LoggedIncident], names: Mapping[int, str]) -> Iterable[dict[str, Any]]:
+    """Yield rows of incidents.
+
+    Args:
+        names: of subjects, by their numbers.
+    """
     harm: dict[str, int] = defaultdict(int)
     for incident in incidents:
         harm[incident.cluster_id] += 1
         bug = incident.known_bug
-        yield {name: getattr(incident, name) for name in _ALIKE} | {
+        alike = {name: getattr(incident, name) for name in _ALIKE}
+        yield {name: value if value is None else with_names(value, names) for name, value in alike.items()} | {
             "harm": harm[incident.cluster_id],
             "start_time": incident.start_us,
             "end_time": incident.end_us,
-            "broker_ids": sorted(incident.broker_ids),
+            "broker_ids": sorted(broker_id for broker_id in incident.broker_ids if not is_subject(broker_id)),
             "partitions": len(incident.partitions),
             "topic_partitions": sorted(incident.partitions)[:NAMED_MAX],
             "known_bug": None if bug is None else bug.jira,

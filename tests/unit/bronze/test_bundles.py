@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipelines.bronze import decompress
+from pipelines.bronze import bundles, decompress
 from pipelines.bronze.bundles import MEMBERS_MAX, is_bundle, members
 from pipelines.bronze.identity import Hints
 from pipelines.bronze.passes import ITEMS, HowRead, Unread, batches, profiles
@@ -172,8 +172,44 @@ def test_bundles_within_bundles(tmp_path: Path) -> None:
     for level in range(4):
         deep = tar({f"{level}.tar": deep})
     ((_, why),) = problems(tmp_path / "deep.tar", deep).items()
-    assert why == "a bundle within a bundle, which is not opened: unpack it first"
-    assert "unpack" in str(problems(tmp_path / "zips.tar", tar({"x.zip": zipped({"server.log": SERVER})})))
+    assert why == "a bundle that is 3 deep, which is not opened: unpack it first"
+
+
+def test_zips_within_bundles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = zipped({"server.log": SERVER})
+    for name, content in (("a.tar", tar({"x.zip": inner})), ("a.zip", zipped({"x": inner}))):
+        assert [path.rpartition("/")[2] for path in problems(tmp_path / name, content)] == ["server.log"]
+    monkeypatch.setattr(bundles, "_INNER_ZIP_BYTES_MAX", len(inner) - 1)
+    assert "more than 0 MiB" in str(problems(tmp_path / "b.tar", tar({"x.zip": inner})))
+
+
+def test_members_are_found_by_their_content(tmp_path: Path) -> None:
+    members = {
+        "kafka-0.txt": SERVER,
+        "logo.png": b"\x89PNG" + bytes(99),
+        "b": gzip.compress(SERVER),
+        "a.jar": zipped({"a": b""}),
+    }
+    found = profiled(tmp_path / "a.zip", zipped(members))
+    assert {item.path.partition("!/")[2]: item.foreign for item in found} == {
+        "kafka-0.txt": None,
+        "logo.png": "image",
+        "b": None,
+        "a.jar": "archive",
+    }
+    assert [rows[0]["message"] for rows in stored(found).values()] == ["[KafkaServer id=1] started"]
+
+
+def test_the_content_of_a_bundle_decides_not_its_name(tmp_path: Path) -> None:
+    for content in (
+        tar({"server.log": SERVER}),
+        gzip.compress(tar({"server.log": SERVER})),
+        zipped({"server.log": SERVER}),
+    ):
+        for name in ("a.zip", "a.tar", "a.tgz", "a.bin", "server.log.gz"):
+            assert list(problems(tmp_path / name, content)) == ["!/server.log"]
+    for name in ("a.zip", "a.tar", "a.tgz"):
+        assert problems(tmp_path / name, SERVER) == {"": None}
 
 
 def test_names_are_labels_and_lead_nowhere(tmp_path: Path) -> None:
@@ -321,7 +357,7 @@ def test_zips_that_mean_harm(tmp_path: Path) -> None:
 
 
 def test_a_bundle_without_logs_says_so(tmp_path: Path) -> None:
-    ((_, why),) = problems(tmp_path / "kafka.tgz", gzip.compress(tar({"kafka/libs/a.jar": b"x"}))).items()
+    (_, (_, why)) = problems(tmp_path / "kafka.tgz", gzip.compress(tar({"kafka/libs/a.jar": b"x"}))).items()
     assert str(why).startswith("no log files in it")
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from pipelines.base.errors import InputError
-from pipelines.bronze.discover import NOT_TAKEN, discover, is_log
+from pipelines.bronze import discover as module
+from pipelines.bronze.discover import discover, is_log
+from pipelines.bronze.file_types import listed
+from pipelines.bronze.passes import HowRead, profiles
+from pipelines.bronze.profile import Profile
+from pipelines.storage.store import open_file
+from tests.unit.bronze.test_bundles import SERVER, tar, zipped
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -56,6 +64,7 @@ def test_bundles_are_taken_and_data_in_them_is_not(tmp_path: Path) -> None:
     bundles = ["broker-1.tar", "broker-2.tar.zst", "logs.TGZ", "server.log.zip"]
     tree(tmp_path, *bundles, "kafka.jar", "backup.7z", "zookeeper.tgz")
     assert names(tmp_path, exclude=["zookeeper*"]) == bundles
+    assert discover([tmp_path], exclude=["zookeeper*"]).others == {"other text": 2}
     assert names(tmp_path, include=["*.7z"]) == ["backup.7z"]
     assert [name for name in bundles if is_log(name, ["*"], [])] == ["server.log.zip"]
 
@@ -107,22 +116,93 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     assert "permission" in found.unreadable[0][1]
 
 
-def test_a_log_that_somebody_moved_out_of_the_way_is_told(tmp_path: Path) -> None:
-    aside = ["controller.log~", "kafkaServer.out.bak", "server.log.old"]
-    tree(
-        tmp_path,
-        "server.log",
-        *aside,
-        "server.properties",
-        "kafkaServer-gc.log.0.current",
-        "logo.png",
-        "x.logs",
-        "server.log.gz.sha256",
-        "a.out.lck",
-    )
+CONTENTS = {
+    "broker-1-server.log.txt": SERVER,
+    "kafka2.txt": SERVER.decode().encode("utf-16"),
+    "Server (3).log": SERVER,
+    "server.log.old": SERVER,
+    "server.log~": SERVER,
+    "export.json": b'{"@timestamp":"2026-11-20T15:33:21.101Z","log.level":"INFO",'
+    b'"log.logger":"kafka.server.KafkaServer","message":"[KafkaServer id=1] started"}\n' * 50,
+    "no-extension": gzip.compress(SERVER),
+    "attachment.bin": gzip.compress(tar({"server.log": SERVER})),
+    "attachment-2.dat": zipped({"server.log": SERVER}),
+    "late.txt": b"about the outage of today\n" * 9000 + SERVER,
+}
+OTHERS = {
+    "app.txt": (b"[2026-11-20 15:33:21,101] INFO hello (com.example.App)\n" * 90, "other text"),
+    "README.md": (b"# Apache Kafka\nSee the ReplicaManager of kafka.server.\n" * 40, "other text"),
+    "server.properties": (b"# kafka.server\nbroker.id=1\nlog.dirs=/kafka\nzookeeper.connect=a\n", "settings file"),
+    "start": (b"#!/bin/bash\nexec kafka-server-start.sh\n", "script"),
+    "logo.png": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, "image"),
+    "shot.jpeg": (b"\xff\xd8\xff\xe0" + bytes(900), "image"),
+    "kafka.jar": (zipped({"kafka/server/KafkaServer.class": b"\xca\xfe\xba\xbe"}), "archive"),
+    "hs_err_pid7.txt": (b"#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n", "hs_err"),
+    "gc.txt": (b"[2026-11-20T15:33:21.101+0000][gc,heap] GC(1) Eden regions: 1->0(2)\n" * 9, "gc.log"),
+    "kafkaServer-gc.log.0.current": (
+        b"2026-11-20T15:33:21.101+0000: 1.2: [GC (Allocation Failure) 1K->2K]\n" * 9,
+        "gc.log",
+    ),
+    "java.hprof": (b"JAVA PROFILE 1.0.2\0" + bytes(5000), "heap dump"),
+    "empty.txt": (b"", "empty file"),
+    "random": (bytes(range(256)) * 40, "binary file"),
+}
+
+
+def test_content_decides_where_a_name_does_not(tmp_path: Path) -> None:
+    for name, content in (CONTENTS | {name: content for name, (content, _) in OTHERS.items()}).items():
+        (tmp_path / name).write_bytes(content)
     found = discover([tmp_path])
-    assert [(Path(path).name, why) for path, why in found.unreadable] == [(name, NOT_TAKEN) for name in aside]
-    assert len(found.files) == 1
-    assert discover([tmp_path], exclude=["*.old", "*~", "*.bak"]).unreadable == ()
-    assert discover([tmp_path], include=["*", "server.log.old"], exclude=["*~", "*.bak"]).unreadable == ()
-    assert discover([tmp_path, tmp_path / "server.log.old"]).unreadable[-1][0].endswith("kafkaServer.out.bak")
+    assert {Path(path).name for path in found.files} == set(CONTENTS)
+    assert found.others == Counter(label for _, label in OTHERS.values())
+    assert found.unreadable == ()
+    assert listed(found.others) == (
+        "13 files are not broker logs: 2 gc.log, 2 images, 2 other texts, 1 archive, 1 binary file, 1 empty file, "
+        "1 heap dump, 1 hs_err, 1 script, 1 settings file"
+    )
+    assert listed({"image": 1}) == "1 file is not a broker log: image"
+    assert {Path(path).name for path in discover([tmp_path], include=["*.md"]).files} == {"README.md"}
+    assert not discover([tmp_path], exclude=["*.png", "*.jpeg"]).others["image"]
+
+
+@pytest.mark.parametrize("name", [name for name in CONTENTS if name != "late.txt"])
+def test_what_is_found_by_its_content_is_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(CONTENTS[name])
+    (path,) = discover([tmp_path]).files
+    how = HowRead("UTC", 1 << 20, ("*",), ())
+    (item,) = profiles(path, frozenset(), {}, how)
+    assert isinstance(item, Profile)
+    assert (item.foreign, set(item.hints.brokers)) == (None, {1})
+
+
+def test_segments_and_images_cost_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree(tmp_path, "server.log", *(f"data/t-{number}/{offset:020}.log" for number in range(9) for offset in range(9)))
+    tree(tmp_path, *(f"data/t-{number}/{0:020}.{kind}" for number in range(9) for kind in ("index", "timeindex")))
+    (tmp_path / "large.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50 << 20))
+    read = Counter[str]()
+
+    def counted(path: str) -> object:
+        file = open_file(path)
+
+        class Counting:
+            def __enter__(self) -> Counting:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                file.close()
+
+            def seek(self, offset: int) -> int:
+                return file.seek(offset)
+
+            def read(self, size: int) -> bytes:
+                data = file.read(size)
+                read[Path(path).name] += len(data)
+                return data
+
+        return Counting()
+
+    monkeypatch.setattr(module, "open_file", counted)
+    discover([tmp_path])
+    discover([tmp_path])
+    assert read.keys() == {"large.png"}
+    assert read["large.png"] <= 1 << 17

@@ -107,7 +107,8 @@ def test_logs_are_found_and_read(root: Place) -> None:  # noqa: F811
     names = ("1/server.log", "1/server.log.1.gz", "1/data/orders-0/leader-epoch-checkpoint", "1/notes.txt")
     for name in names:
         store.make_folder((root / name).parent)
-        store.replace(root / name, gzip.compress(line) if name.endswith("gz") else line)
+        text = b"nothing of Kafka's\n" if name.endswith("txt") else line
+        store.replace(root / name, gzip.compress(text) if name.endswith("gz") else text)
     found = discover([str(root)])
     assert [path.removeprefix(f"{root}/") for path in found.files] == list(names[:2])
     profiles = [part for path in found.files for part in profiled(path, "UTC", 1 << 20)]

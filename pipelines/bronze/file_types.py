@@ -1,0 +1,134 @@
+"""Types of files by their content: broker logs, bundles of them, and what else lies beside logs. Pure.
+
+A name matters for Java archives only, which are zip files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from typing import Final
+
+from pipelines.bronze.encodings import is_binary
+from pipelines.bronze.layouts.infer import sees_kafka
+from pipelines.bronze.source import TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
+from pipelines.bronze.wrappers.recognise import recognise
+
+#: Bytes of a file that are looked at: at its beginning, and in its middle and at its end.
+HEAD_BYTES: Final = 1 << 16
+PART_BYTES: Final = 1 << 14
+ZIP, TAR = "zip", "tar"
+#: What a file is, one and several of it.
+EMPTY, BINARY, TEXT, CLIENT = "empty file", "binary file", "other text", "log of a client of Kafka"
+_PLURALS: Final = {
+    EMPTY: "empty files",
+    BINARY: "binary files",
+    TEXT: "other texts",
+    CLIENT: "logs of clients of Kafka",
+    "image": "images",
+    "document": "documents",
+    "program": "programs",
+    "archive": "archives",
+    "heap dump": "heap dumps",
+    "thread dump": "thread dumps",
+    "script": "scripts",
+    "markup": "markups",
+    "settings file": "settings files",
+}
+_MAGIC: Final = (
+    *((magic, "image") for magic in (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM6", b"RIFF", b"II*\0", b"MM\0*")),
+    *((magic, "document") for magic in (b"%PDF", b"\xd0\xcf\x11\xe0", b"{\\rtf")),
+    *((magic, "program") for magic in (b"\x7fELF", b"\xca\xfe\xba\xbe", b"MZ\x90", b"\xcf\xfa\xed\xfe")),
+    *((magic, "archive") for magic in (b"7z\xbc\xaf\x27\x1c", b"Rar!", b"PAR1")),
+    (b"JAVA PROFILE", "heap dump"),
+    (b"# A fatal error has been detected by the Java Runtime", "hs_err"),
+    (b"#\n# A fatal error has been detected by the Java Runtime", "hs_err"),
+    (b"#!", "script"),
+)
+_TEXTS: Final = (
+    (
+        "gc.log",
+        re.compile(rb"\[gc[\],\s]|GC\(\d+\)|\[(?:Full )?GC |CommandLine flags: |^# Java GC|\[Times: user=", re.M),
+    ),
+    ("thread dump", re.compile(rb"^Full thread dump ", re.M)),
+    ("markup", re.compile(rb"\A\s*<(?:!|\?xml|html|\w+>)", re.I)),
+    ("settings file", re.compile(rb"\A(?:\s*(?:[#;!].*|[\w.\[\]-]+\s*[=:].*|---|- .*|)\n){3,}")),
+)
+#: Texts that a broker's log may have: without one of them a file is not looked at closely.
+_KAFKA: Final = re.compile(
+    rb"kafka|\[\w[\w ]* (?:id|broker|nodeId|brokerId|replicaId|controllerId)=\d|\b(?:Broker|Controller) \d+ "
+    rb"|leader ?epoch|\bISR\b|ReplicaManager|GroupCoordinator|log\.LogCleaner",
+    re.I,
+)
+_LEVEL: Final = re.compile(rb"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b", re.I)
+_TIME: Final = re.compile(rb"\d\d:\d\d:\d\d")
+
+
+def bundle_form(name: str, stored: bytes) -> str | None:
+    """Return `ZIP` or `TAR` if a file that begins like this is a bundle. None if it is none.
+
+    Args:
+        name: of the file. Java archives and office documents are zip files, too.
+        stored: its beginning, as stored.
+    """
+    if stored.startswith(ZIP_MAGIC):
+        return None if _OTHER_ZIP.fullmatch(name) else ZIP
+    return TAR if beginning(stored).startswith(TAR_MAGIC, TAR_AT) else None
+
+
+_OTHER_ZIP: Final = re.compile(r".+\.(?:jar|war|ear|xlsx|docx|pptx|odt|ods|odp|whl|egg|apk|kmz)", re.I)
+
+
+def beginning(stored: bytes) -> bytes:
+    """Return the beginning of the content, decompressed and in UTF-8."""
+    return b"".join(Source(BytesIO(stored)).blocks(HEAD_BYTES))
+
+
+def is_log_content(parts: Iterable[bytes]) -> bool:
+    """Return True if one of the parts of a content has records of a broker, or looks as if it had.
+
+    Args:
+        parts: the beginning, and parts further on that may begin and end amid a line.
+    """
+    for part in parts:
+        if _KAFKA.search(part) is None:
+            continue
+        lines = part.replace(b"\r\n", b"\n").split(b"\n")
+        lines = lines[:-1] if len(lines) > 2 else lines
+        if recognise(lines).layout is not None or looks_like_log(lines):
+            return True
+    return False
+
+
+def looks_like_log(lines: list[bytes]) -> bool:
+    """Return True if lines name classes of Kafka, and most of them have a time and a level."""
+    written = [line for line in lines if line.strip()]
+    dated = sum(_TIME.search(line) is not None and _LEVEL.search(line) is not None for line in written)
+    return 2 * dated >= len(written) > 0 and sees_kafka(written)
+
+
+def type_of(content: bytes) -> str:
+    """Return what a file is that is not a broker's log.
+
+    Args:
+        content: its beginning.
+    """
+    if not content:
+        return EMPTY
+    for magic, label in _MAGIC:
+        if content.startswith(magic):
+            return label
+    if content.startswith(ZIP_MAGIC):
+        return "archive"
+    if is_binary(content):
+        return BINARY
+    return next((label for label, pattern in _TEXTS if pattern.search(content)), TEXT)
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Return counts of types in words: ``12 files are not broker logs: 9 gc.log, 2 images, 1 hs_err``."""
+    total = sum(counts.values())
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    parts = ", ".join(f"{count} {_PLURALS.get(label, label) if count > 1 else label}" for label, count in ordered)
+    return f"{total} files are not broker logs: {parts}" if total > 1 else f"1 file is not a broker log: {parts[2:]}"
