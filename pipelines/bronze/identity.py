@@ -69,6 +69,11 @@ _ENVIRONMENT = re.compile(
     rb"[\"']?[=:] ?[\"']?(\d{1,9})(?![\w.])",
     re.MULTILINE,
 )
+#: Different loggers, and partitions, of which a file's are counted.
+_ALIKE_MAX = 2
+_PARTITION = re.compile(rb"(?<![\w.-])[\w.-]{1,249}-\d{1,6}(?![\w.-])")
+#: Bytes of a message in which a partition is looked for.
+_PARTITION_WITHIN = 400
 _HOST = re.compile(rb"Client environment:host\.name=(\S{1,255})")
 _ENDPOINT = re.compile(r"[\w+-]://(\[[^\],/]*\]|[^:,/]*):(\d+)")
 _LOCAL = re.compile(rb"\"connection\":\"(\S{3,80}?)-[^\"]*\"|from connection (\S{3,80}?)-\S+;totalTime")
@@ -144,12 +149,17 @@ class Hints:
     locals: Counter[str] = field(default_factory=Counter)  #: host:port of the broker's side of logged connections
     #: kinds of file that the loggers stand for, `CLIENT` and `SHARED`
     kinds: Counter[str] = field(default_factory=Counter)
+    levels: Counter[str] = field(default_factory=Counter)  #: levels of records
+    loggers: Counter[str] = field(default_factory=Counter)  #: loggers of records, a few
+    #: partitions that records name, a few; empty for a record that names none, or several
+    partitions: Counter[str] = field(default_factory=Counter)
 
     def observe(self, head: RecordHead) -> int | None:
         """Take in one record; gives `own_broker` of it."""
         message = head.message
         kind = kind_of_logger(head.logger or "")
         self.kinds[kind] += 1
+        self._observe_extent(head)
         if kind == "kafka-request":
             if local := _LOCAL.search(message):
                 self.locals[address((local.group(1) or local.group(2)).decode(errors="replace"))] += 1
@@ -190,6 +200,15 @@ class Hints:
     def is_clients(self) -> bool:
         """A client of Kafka wrote the file, and no broker a line of it."""
         return self.kinds[CLIENT] > 0 and not self.brokers and not any(self.kinds[kind] for kind in KINDS)
+
+    def _observe_extent(self, head: RecordHead) -> None:
+        """Take in what may be the same in all lines of an excerpt."""
+        self.levels[head.level or ""] += 1
+        if len(self.loggers) < _ALIKE_MAX:
+            self.loggers[head.logger or ""] += 1
+        if len(self.partitions) < _ALIKE_MAX:
+            named = set(_PARTITION.findall(head.message, 0, _PARTITION_WITHIN))
+            self.partitions[named.pop().decode(errors="replace") if len(named) == 1 else ""] += 1
 
     def _observe_version(self, version: str, time_us: int) -> None:
         self.named_us = [time_us]

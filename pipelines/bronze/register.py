@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pipelines.base.values import UNKNOWN_CLUSTER, instant
+from pipelines.bronze.excerpts import excerpt_of
 from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
 from pipelines.bronze.namesakes import BrokerLog, told_apart
 from pipelines.bronze.neighbours import BY_LINES, FileEvidence, Identity, evidence, named, resolve
@@ -225,6 +226,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
         "first_time": item.first_us,
         "last_time": item.last_us,
         "resolution_us": item.resolution_us,
+        "excerpt": excerpt_of(item.kind, item.hints),
         "problem": "; ".join(problem for problem in problems if problem) or None,
         "run_id": run_id,
     }

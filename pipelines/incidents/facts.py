@@ -26,7 +26,7 @@ Node = tuple[str, int]
 class Facts:
     """All that is asked of a lake."""
 
-    files: Rows = ()  #: `bronze.log_files`: cluster_id, broker_id, kind, path, first_time, last_time
+    files: Rows = ()  #: `bronze.log_files`: cluster_id, broker_id, kind, path, first_time, last_time, excerpt
     lifecycle: Rows = ()  #: rows of `silver.broker_lifecycle` with a broker
     controller_events: Rows = ()  #: rows of `silver.controller_events` but those of single topics and partitions
     availability: Rows = ()  #: rows of `gold.availability`
@@ -125,6 +125,15 @@ class Facts:
         """Return the names of nodes by their roles: ``brokers 1 and 2 and controller 4``."""
         controllers = {broker_id for broker_id in ids if (cluster_id, broker_id) in self.controllers}
         return nodes(set(ids) - controllers, controllers)
+
+    @cached_property
+    def _of_excerpts(self) -> frozenset[Node]:
+        excerpts = {node(row) for row in self.files if row.get("excerpt") is not None}
+        return frozenset(excerpts - {node(row) for row in self.files if row.get("excerpt") is None})
+
+    def is_excerpt(self, broker: Node) -> bool:
+        """Return True if lines were left out of each file of a broker, so that absence of a line proves nothing."""
+        return broker in self._of_excerpts
 
     @cached_property
     def _versions(self) -> dict[Node, list[tuple[int, str]]]:

@@ -40,7 +40,7 @@ _THROTTLED_GAP_S = 60
 _LOCKS_GAP_S = 60
 #: Sums of fractions differ in their last digits by the order in which they are added up.
 _DIGITS = 3
-_OF_FILES = ("cluster_id", "broker_id", "kind", "path", "kafka_version", "first_time", "last_time")
+_OF_FILES = ("cluster_id", "broker_id", "kind", "path", "kafka_version", "first_time", "last_time", "excerpt")
 #: What shows the subject of a file without a broker.
 _OF_SUBJECTS = ("file_id", "broker_ids", "layout")
 _OF_LINES = ("time", "cluster_id", "broker_id", "file_id", "byte_offset")

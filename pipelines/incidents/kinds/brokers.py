@@ -124,6 +124,8 @@ def _died(facts: Facts, died: _Died) -> LoggedIncident:
         ended = f"between {clock(last)}, its last line, and {clock(until)}, {how}"
     begun = "while it was shutting down" if died.was_stopping else "without shutting down"
     back, recovered = "It did not come up again", ""
+    if facts.is_excerpt(restart.node):
+        back = "Its lines here do not show that it came up again"
     if up is not None:
         back = f"It was up again at {clock(up)}, after {_away(died)}"
         recovered = f", {lasting(recovery_us)} of them to recover its logs" if recovery_us else ""
@@ -458,7 +460,8 @@ def logs_end_early(facts: Facts) -> Iterable[LoggedIncident]:
         is_frequent = row["seconds_before"] >= _STEADY_END_SHARE * STEADY_S
         missing_us = facts.ends.get(row["cluster_id"], 0) - row["last_time"]
         silences = [gap["end_time"] - gap["start_time"] for gap in facts.silences if node(gap) == node(row)]
-        if is_frequent and node(row) not in stopping and missing_us > max(_GOES_ON_US, *silences, 0):
+        is_whole = not facts.is_excerpt(node(row))
+        if is_frequent and is_whole and node(row) not in stopping and missing_us > max(_GOES_ON_US, *silences, 0):
             early.append(row)
     early.sort(key=lambda row: (row["cluster_id"], row["last_time"], row["broker_id"]))
     for group in grouped(early, _ends_with):

@@ -77,6 +77,16 @@ def test_a_broker_that_writes_rarely_neither_stalls_nor_ends_early() -> None:
     assert not said("logs_end_early", lines)
 
 
+def test_the_absence_of_a_line_in_an_excerpt_proves_nothing() -> None:
+    lines = EXAMPLES["logs_end_early"].lines
+    excerpt = {"cluster_id": "c", "broker_id": 2, "kind": "server", "excerpt": "levels", "kafka_version": None}
+    whole = excerpt | {"excerpt": None, "kind": "state-change"}
+    rows = dict.fromkeys(("path", "first_time", "last_time"))
+    assert said("logs_end_early", lines)
+    assert said("logs_end_early", lines, files=[excerpt | rows, whole | rows])
+    assert not said("logs_end_early", lines, files=[excerpt | rows])
+
+
 def test_a_restart_is_no_stall() -> None:
     example = EXAMPLES["broker_died"]
     assert not said("broker_stalled", example.lines, **example.rows)

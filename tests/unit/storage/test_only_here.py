@@ -41,6 +41,8 @@ OF_THIS_MACHINE = {
     "pipelines/report/page/render.py": "files of the package",
     "pipelines/rules/explain.py": "files of the package",
     "pipelines/kafka/releases/numberings.py": "files of the package",
+    "pipelines/messages/atlas.py": "files of the package",
+    "pipelines/messages/exceptions.py": "files of the package",
     "pipelines/rules/known_bugs.py": "files of the package",
     "pipelines/rules/texts.py": "files of the package",
     "pipelines/bronze/layouts/loggers.py": "files of the package",
