@@ -15,7 +15,16 @@ from functools import lru_cache, partial
 
 from pipelines.base.errors import InputError
 from pipelines.bronze.bundles import is_bundle
-from pipelines.bronze.file_types import HEAD_BYTES, PART_BYTES, beginning, bundle_form, is_log_content, listed, type_of
+from pipelines.bronze.file_types import (
+    HEAD_BYTES,
+    PART_BYTES,
+    SPECIAL,
+    beginning,
+    bundle_form,
+    is_log_content,
+    listed,
+    type_of,
+)
 from pipelines.bronze.inventory import Stat, stat
 from pipelines.data_dir.discover import recognise
 from pipelines.storage.place import absolute, place_of
@@ -125,6 +134,12 @@ def _is_wanted(
         return False
     if is_bundle(name):
         return True
+    if (why := store_of(path).why_unreadable(place_of(path))) is not None:
+        if store_of(path).is_file(place_of(path)):
+            unreadable.append((path, why))
+        else:
+            others[SPECIAL] += 1  # to open a FIFO would wait for a writer
+        return False
     try:
         kind = _type_of(path, stat(path))
     except OSError as error:

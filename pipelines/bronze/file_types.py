@@ -21,6 +21,7 @@ PART_BYTES: Final = 1 << 14
 ZIP, TAR = "zip", "tar"
 #: What a file is, one and several of it.
 EMPTY, BINARY, TEXT, CLIENT = "empty file", "binary file", "other text", "log of a client of Kafka"
+SPECIAL = "special file"
 _PLURALS: Final = {
     EMPTY: "empty files",
     BINARY: "binary files",
@@ -31,6 +32,7 @@ _PLURALS: Final = {
     "program": "programs",
     "archive": "archives",
     "heap dump": "heap dumps",
+    SPECIAL: "special files",
     "thread dump": "thread dumps",
     "script": "scripts",
     "markup": "markups",
@@ -53,11 +55,13 @@ _TEXTS: Final = (
     ),
     ("thread dump", re.compile(rb"^Full thread dump ", re.M)),
     ("markup", re.compile(rb"\A\s*<(?:!|\?xml|html|\w+>)", re.I)),
-    ("settings file", re.compile(rb"\A(?:\s*(?:[#;!].*|[\w.\[\]-]+\s*[=:].*|---|- .*|)\n){3,}")),
 )
+#: A line of a settings file, and how many lines are looked at.
+_SETTING: Final = re.compile(rb"\s*(?:[#;!]|\[[\w.-]{1,200}\]\s*$|---|- |[\w.-]{1,200}\s?[=:])")
+_SETTINGS_MIN, _SETTINGS_SEEN = 3, 20
 #: Texts that a broker's log may have: without one of them a file is not looked at closely.
 _KAFKA: Final = re.compile(
-    rb"kafka|\[\w[\w ]* (?:id|broker|nodeId|brokerId|replicaId|controllerId)=\d|\b(?:Broker|Controller) \d+ "
+    rb"kafka|\[\w[\w ]{0,40} (?:id|broker|nodeId|brokerId|replicaId|controllerId)=\d|\b(?:Broker|Controller) \d+ "
     rb"|leader ?epoch|\bISR\b|ReplicaManager|GroupCoordinator|log\.LogCleaner",
     re.I,
 )
@@ -123,7 +127,14 @@ def type_of(content: bytes) -> str:
         return "archive"
     if is_binary(content):
         return BINARY
-    return next((label for label, pattern in _TEXTS if pattern.search(content)), TEXT)
+    otherwise = "settings file" if _is_settings(content) else TEXT
+    return next((label for label, pattern in _TEXTS if pattern.search(content)), otherwise)
+
+
+def _is_settings(content: bytes) -> bool:
+    """Return True if the first lines are settings or remarks, at least three of them."""
+    lines = [line for line in content.split(b"\n", _SETTINGS_SEEN)[:_SETTINGS_SEEN] if line.strip()]
+    return len(lines) >= _SETTINGS_MIN and all(_SETTING.match(line) for line in lines)
 
 
 def listed(counts: Mapping[str, int]) -> str:

@@ -23,9 +23,7 @@ from pipelines.bronze.streams import MARK, source_of
 _FIRST: Final = 10**9
 _NUMBER: Final = re.compile(r"(?:\b[Bb]roker )?(?<!\w)(-1\d{9})\b")
 #: What follows the name of a source, or of a kind of log, in the name of a file.
-_SUFFIX: Final = re.compile(
-    r"\.(?:log|out|txt|json|csv|gz|bz2|xz|zst|lz4|\d).*$|[\s_.-]*(?:\(\d+\)|\d{4}-\d\d).*$", re.IGNORECASE
-)
+_SUFFIX: Final = re.compile(r"\.(?:log|out|txt|json|csv|gz|bz2|xz|zst|lz4|\d)|\(\d+\)|(?<!\d)\d{4}-\d\d", re.IGNORECASE)
 #: Names of logs as Kafka ships them, behind the name of a source.
 _KIND: Final = re.compile(
     r"(?P<source>.*?)(?:server|state-change|controller|(?:kafka-)?request|log-cleaner|kafka(?:-?server)?)",
@@ -85,7 +83,8 @@ def _name_of(path: str) -> str:
     if source := source_of(path):
         return source
     name = PurePath(path).name.partition(MARK)[0]
-    stem = _SUFFIX.sub("", name) or name
+    suffix = _SUFFIX.search(name)
+    stem = (name[: suffix.start()].strip("-_. ") if suffix else "") or name
     match = _KIND.fullmatch(stem)
     return (match["source"] if match else stem).strip("-_. ")
 

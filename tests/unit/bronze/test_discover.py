@@ -175,6 +175,14 @@ def test_what_is_found_by_its_content_is_read(tmp_path: Path, name: str) -> None
     assert (item.foreign, set(item.hints.brokers)) == (None, {1})
 
 
+def test_special_files_are_not_opened(tmp_path: Path) -> None:
+    tree(tmp_path, "server.log")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    found = discover([tmp_path])
+    assert (len(found.files), found.others, found.unreadable) == (1, {"special file": 2}, ())
+
+
 def test_segments_and_images_cost_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree(tmp_path, "server.log", *(f"data/t-{number}/{offset:020}.log" for number in range(9) for offset in range(9)))
     tree(tmp_path, *(f"data/t-{number}/{0:020}.{kind}" for number in range(9) for kind in ("index", "timeindex")))
