@@ -10,6 +10,8 @@ from pipelines.base.plain import number as number
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Partitions, or brokers, that a sentence names; of more it gives the number.
 NAMED_MAX = 3
+#: Characters of a text of a log line that a sentence shows.
+SHOWN_MAX = 300
 
 
 def at(time_us: int) -> str:
@@ -100,6 +102,11 @@ def partitions(names: Iterable[str]) -> str:
         return f"partition{'s' if len(known) > 1 else ''} {listed(known)}"
     topics = sorted({name.rpartition("-")[0] for name in known})
     return f"{number(len(known), 'partition')} of {listed_some(topics, 'topics')}"
+
+
+def shortened(text: str) -> str:
+    """Return a text of at most `SHOWN_MAX` characters."""
+    return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 1]}…"
 
 
 def sentence(text: str) -> str:

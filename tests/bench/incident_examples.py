@@ -228,9 +228,8 @@ EXAMPLES: dict[str, Example] = {
         rows={"lifecycle": [_life(10, 2, "clock_set_back", "3.500")]},
     ),
     "broker_out_of_memory": Example(
-        "Broker 2 ran out of memory at 12:00:10 (Java heap space): 1 line with OutOfMemoryError. Threads that met it "
-        "may"
-        " be gone for good.",
+        "Broker 2 ran out of memory at 12:00:10 (Java heap space): 1 line with OutOfMemoryError. The JVM has no heap "
+        "left: what the failing thread did is undone or half done. Threads that met it may be gone for good.",
         lines=[(10, 2, "ERROR", "kafka.A", "Uncaught exception\njava.lang.OutOfMemoryError: Java heap space")],
     ),
     "broker_out_of_files": Example(
@@ -244,7 +243,8 @@ EXAMPLES: dict[str, Example] = {
         ],
     ),
     "log_directory_failed": Example(
-        "Log directory /var/lib/kafka/data of broker 1001 failed at 12:00:10: it is full (No space left on device).",
+        "Log directory /var/lib/kafka/data of broker 1001 failed at 12:00:10: IOException: No space left on "
+        "device. The disk is full.",
         lines=[
             (
                 *(10, 1001, "ERROR", "kafka.server.LogDirFailureChannel"),

@@ -48,12 +48,7 @@ _CLOCKS_US = 1_500_000
 _LIVED_US = 15_000_000
 #: Longest default of a session, zookeeper.session.timeout.ms since 2.5, microseconds.
 _SESSION_US = 18_000_000
-#: States in which a broker is out of the cluster already, by the event that would put it out: KRaft registers a broker
-#: fenced; a registration in ZooKeeper lets the broker in.
-_OUT = {
-    "broker_fenced": ("broker_registered", "controlled_shutdown", "broker_fenced"),
-    "broker_failed": ("controlled_shutdown", "broker_failed"),
-}
+_GONE = ("broker_fenced", "broker_failed")
 _BACK = ("broker_unfenced", "broker_registered")
 #: The expiry of a session and what follows are of one episode, microseconds.
 _EXPIRED_ONCE_US = 10_000_000
@@ -382,7 +377,7 @@ def _gone(facts: Facts) -> Iterable[_Gone]:
     state: dict[Node, str] = {}
     lost: dict[Node, Row] = {}
     for row in facts.controller_events:
-        if row["event"] not in (*_OUT, *_BACK, "controlled_shutdown"):
+        if row["event"] not in (*_GONE, *_BACK, "controlled_shutdown"):
             continue
         terms_before = [term for term in in_order.get(row["cluster_id"], ()) if term.elected_us <= row["time"]]
         active = terms_before[-1].controller if terms_before else row["broker_id"]
@@ -393,7 +388,9 @@ def _gone(facts: Facts) -> Iterable[_Gone]:
             broker = row["cluster_id"], broker_id
             if broker in lost and row["event"] in _BACK:
                 yield _as_gone(lost.pop(broker), broker, row["time"])
-            elif broker not in lost and row["event"] in _OUT and state.get(broker) not in _OUT[row["event"]]:
+            elif broker in lost or row["event"] not in _GONE:
+                pass
+            elif state.get(broker) not in ("broker_registered", "controlled_shutdown", "broker_fenced"):
                 lost[broker] = row
             state[broker] = row["event"]
     for broker, row in lost.items():

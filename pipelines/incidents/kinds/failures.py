@@ -11,9 +11,36 @@ from pipelines.incidents.episodes import Episode, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import CRITICAL, INFO, Bug, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.words import clock, number, partitions, sentence
+from pipelines.incidents.reasons import best_reason, reason_of
+from pipelines.incidents.words import clock, number, partitions, sentence, shortened, span, times
+from pipelines.messages.atlas import Message, atlas
+from pipelines.messages.wording import parse_wording
 
 _ENDS = ("FATAL", "ERROR")
+#: Ends of one broker that follow each other within this are one incident, seconds.
+_AGAIN_S = 600
+
+
+def signature_of_messages(kind_name: str) -> Signature:
+    """Return a signature of the atlas's texts at FATAL that begin an incident of a kind."""
+    messages = [message for message in atlas().messages.values() if _is_fatal(message, kind_name)]
+    wordings = [parse_wording(text) for message in messages for _, text in message.texts]
+    texts = sorted({".*".join(map(re.escape, wording.literals)) for wording in wordings if wording.weight})
+    classes = sorted({name for message in messages for name in message.classes})
+    return Signature(
+        f"fatal_{kind_name}",
+        (*classes, *(f"{name}$" for name in classes)),
+        rf"(?:\[[^\]]*\]:?,? )*(?P<key>{'|'.join(texts)})",
+        f"texts at FATAL that begin {kind_name}, docs/messages.md",
+        _ENDS,
+        gap_s=_AGAIN_S,
+    )
+
+
+def _is_fatal(message: Message, kind_name: str) -> bool:
+    return "FATAL" in message.levels and f"begins {kind_name}" in message.part
+
+
 _TRUNCATION = Signature(
     "truncation_not_allowed",
     ("ReplicaFetcherThread",),
@@ -21,6 +48,7 @@ _TRUNCATION = Signature(
     r"(?P<key>\S+?),? .*",
     "kafka.server.ReplicaFetcherThread.handleOffsetOutOfRange, 0.8 to 1.1: unclean.leader.election.enable=false",
     _ENDS,
+    gap_s=_AGAIN_S,
 )
 _DIRECTORIES = Signature(
     "no_log_directory_left",
@@ -28,28 +56,17 @@ _DIRECTORIES = Signature(
     r"(?:\[[^\]]*\]:? )?(?:Shutdown broker because .*|Halting broker because dir .* is offline)",
     "kafka.log.LogManager.handleLogDirFailure, ReplicaManager.handleLogDirFailure, 1.0 on",
     _ENDS,
+    gap_s=_AGAIN_S,
 )
-_DISK = Signature(
-    "io_error_halt",
-    ("ReplicaManager", "OffsetCheckpoint", "CheckpointFile"),
-    r"(?:\[[^\]]*\]:? )?Halting (?:due to unrecoverable I/O error|writes to) .*",
-    "kafka.server.ReplicaManager.appendToLocalLog, OffsetCheckpoint.write, up to 0.11",
-    _ENDS,
-)
-_STARTUP = Signature(
-    "fatal_at_start",
-    ("KafkaServer", "KafkaServerStartable", "BrokerServer", "ControllerServer", "Kafka$", "Kafka", "KafkaRaftServer"),
-    r"(?:\[[^\]]*\]:? )?(?:Fatal error during (?:KafkaServer|KafkaServerStable|broker|controller) startup\. Prepare to "
-    r"shutdown|Exiting Kafka(?: due to fatal exception.*)?\.?)",
-    "kafka.server.KafkaServer.startup, BrokerServer.startup, kafka.Kafka.main",
-    _ENDS,
-)
+_HALTS = signature_of_messages("broker_halted")
+_START_FAILED = signature_of_messages("start_failed")
 _FAULT = Signature(
     "fatal_fault",
     ("ProcessTerminatingFaultHandler", "ProcessExitingFaultHandler"),
     r"Encountered fatal fault: (?P<key>.*)",
     "org.apache.kafka.server.fault.ProcessTerminatingFaultHandler.handleFault, KRaft, 3.3 on",
     _ENDS,
+    gap_s=_AGAIN_S,
 )
 _FULL = Signature(
     "no_space_left",
@@ -112,77 +129,75 @@ _END_US = 10_000_000
 #: Lines of one failure of a directory follow each other within this, microseconds.
 _FAILURE_US = 30_000_000
 _IN_DIRECTORIES = re.compile(r"all log dirs in (?P<directories>(?:(?!all log dirs in ).)+?) have failed")
+_CONTEXT = re.compile(r"^(?:\[[^\]]*\][:,]* )+")
 _OFFSETS = re.compile(
     r"for (?:topic|partition) (?P<partition>\S+?),?\s(?:(?!for (?:topic|partition) ).)*?latest offset (?P<leader>\d+) "
     r"is less than replica(?: \d+)?'s latest offset (?P<replica>\d+)",
     re.DOTALL,
 )
 _DIRECTORY = re.compile(r"\bin dir (?P<dir>\S+)|log dir(?:ectory|s in)? (?P<other>/\S+|[A-Z]:\\\S+)")
-_WHERE = re.compile(r"(?:appending records to|renaming dir for|flushing log for) (?P<partition>\S+) in dir ")
+_WHERE = re.compile(r"\b(?:for|to) (?P<partition>\S+-\d+) in dir ")
 _STOPPED = re.compile(r"stopped fetcher for partitions (?P<partitions>\S*) and stopped moving")
-#: What a broker that ended itself says, and what to do: by the signature of its line, with the line's ``reason``.
-_ENDED = {
-    _DIRECTORIES.name: (
-        "{reason}.",
-        "Free or repair the disk, then start the broker; its partitions come back with it.",
-    ),
-    _DISK.name: ("{reason}.", "Look at the disk of its log directories."),
-    _FAULT.name: (
-        "{reason}.",
-        "Read the stack trace of this line; a metadata record that cannot be applied returns at each start.",
-    ),
-    _STARTUP.name: ("it could not start: {reason}.", "Mend what the exception names, then start it again."),
-}
-#: Why a log directory failed, and what to do, by the signature of the error beside; the first that is there counts.
-_WHY = {
-    _FULL.name: (": it is full (No space left on device)", "Free space on that disk, then restart the broker."),
-    _RENAME.name: (
-        ": Windows does not rename the folder of a partition whose files are open (AccessDeniedException)",
-        "Run brokers on Linux, also in tests (a container, WSL 2): no release of Kafka mends this on Windows.",
-    ),
-    _IO.name: (
-        ": its disk does not answer (Input/output error)",
-        "Repair or replace the disk, then restart the broker.",
-    ),
+#: Lines with which a broker ends; the first signature that matches a line has it.
+_ENDINGS = (_TRUNCATION, _DIRECTORIES, _START_FAILED, _FAULT, _HALTS)
+#: What to do if the lines of a broker that ended itself show no exception with an entry, by signature.
+_IF_UNKNOWN = {
+    _DIRECTORIES.name: "Look at the first error of each of these directories, then start the broker.",
+    _HALTS.name: "Look at the stack trace of this line, and at the disk, then start the broker.",
+    _FAULT.name: "Read the stack trace of this line; a metadata record that cannot be applied returns at each start.",
+    _START_FAILED.name: "Mend what the exception names, then start it again.",
 }
 
 
 @kind(
-    meaning="A broker ended its own process, and said why at FATAL.",
+    meaning="A broker ended its own process, or did not start, and said why at FATAL. Repeated ends are one incident.",
     source="kafka.utils.Exit.halt and exit; each line's source is with its signature",
-    signatures=(_TRUNCATION, _DIRECTORIES, _DISK, _STARTUP, _FAULT),
+    signatures=_ENDINGS,
     causes=("log_directory_failed",),
 )
 def broker_halted(facts: Facts) -> Iterable[LoggedIncident]:
-    """The first of the lines with which a broker ends; those that follow it within seconds say the same."""
-    rows = facts.remarked_by_brokers(_TRUNCATION, _DIRECTORIES, _DISK, _STARTUP, _FAULT)
-    last: dict[Node, int] = {}
-    for row in sorted(rows, key=lambda row: row["first_time"]):
-        time, broker = row["first_time"], node(row)
-        if time - last.get(broker, -_END_US) >= _END_US:
-            what, fields = _not_truncated(facts, row) if row["signature"] == _TRUNCATION.name else _ended(row)
-            yield Episode([row]).incident(
-                CRITICAL,
-                f"{sentence(facts.named(broker[0], [broker[1]]))} ended itself at {clock(time)}: {what}",
-                end_us=facts.next_start(broker, row["last_time"]),
-                places=tuple(
-                    place(other)
-                    for other in rows
-                    if node(other) == broker and 0 <= other["first_time"] - time < _END_US
-                ),
-                weight=10_000.0,
-                **(fields | {"advice": Remedy(fields["advice"], is_open)}),
-            )
-        last[broker] = row["last_time"]
+    """Yield ends of brokers. Lines that follow each other within seconds belong to one end."""
+    rows = sorted(facts.remarked(*_ENDINGS), key=lambda row: (str(node(row)), row["first_time"]))
+    for group in grouped(rows, _is_same_end):
+        first, broker = group[0], node(group[0])
+        what, fields = _not_truncated(facts, first) if first["signature"] == _TRUNCATION.name else _ended(facts, group)
+        ends = max(row["line_count"] for row in group)
+        last_us = max(row["last_time"] for row in group)
+        verb = "did not start" if first["signature"] == _START_FAILED.name else "ended itself"
+        times_us = first["first_time"], max(row["last_time"] for row in group if row["line_count"] == ends)
+        how_often = f", {times(ends)} {span(*times_us)}" if ends > 1 else f" at {clock(first['first_time'])}"
+        yield Episode(group).incident(
+            CRITICAL,
+            f"{sentence(facts.named(broker[0], [broker[1]]))} {verb}{how_often}: {what}",
+            end_us=facts.next_start(broker, last_us),
+            figures={"times": ends} | fields.pop("figures", {}),
+            weight=10_000.0,
+            **(fields | {"advice": Remedy(fields["advice"], is_open)}),
+        )
 
 
-def _ended(row: Row) -> tuple[str, dict[str, Any]]:
-    """Why, and further fields of the incident."""
-    words, advice = _ENDED[row["signature"]]
-    reason = _reason(row["message"])
-    if row["signature"] == _DIRECTORIES.name and (directories := _IN_DIRECTORIES.search(row["message"])):
-        reason = f"all its log directories have failed ({directories['directories']})"
-    return words.format(reason=reason), {"advice": advice}
+def _is_same_end(group: list[Row], row: Row) -> bool:
+    """Return True if a line belongs to the same end, or to the same series of ends, as the lines before."""
+    starts_us = row["first_time"] - max(other["first_time"] for other in group)
+    ends_us = row["last_time"] - max(other["last_time"] for other in group)
+    return node(row) == node(group[-1]) and starts_us < _END_US and ends_us < _END_US
+
+
+def _ended(facts: Facts, group: list[Row]) -> tuple[str, dict[str, Any]]:
+    """Return why a broker ended, and the advice."""
+    first = group[0]
+    if first["signature"] == _DIRECTORIES.name:
+        errors = _directory_errors(facts, node(first), first["first_time"])
+        reason = best_reason(row["message"] for row in errors)
+    else:
+        reason = best_reason(row["message"] for row in group)
+    fields = {"advice": (reason.action if reason is not None else "") or _IF_UNKNOWN[first["signature"]]}
+    if first["signature"] == _DIRECTORIES.name and (directories := _IN_DIRECTORIES.search(first["message"])):
+        return f"all its log directories have failed ({directories['directories']}).", fields
+    if first["signature"] == _START_FAILED.name and reason is not None:
+        return reason.words, fields
+    text = shortened(_CONTEXT.sub("", first["message"].partition("\n")[0]).rstrip(".: "))
+    return f"{text}: {reason.words}" if reason is not None else f"{text}.", fields
 
 
 def _not_truncated(facts: Facts, row: Row) -> tuple[str, dict[str, Any]]:
@@ -217,17 +232,6 @@ def _not_truncated(facts: Facts, row: Row) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _reason(message: str) -> str:
-    """The line in words, with the exception below it."""
-    first, *rest = message.split("\n")
-    text = re.sub(r"^\[[^\]]*\]:? ", "", first)
-    exceptions = [line for line in rest if re.match(r"(?:Caused by: )?(?:[a-z_]\w*\.)+[A-Z]\w*", line)]
-    cause = exceptions[-1].removeprefix("Caused by: ") if exceptions else ""
-    name, _, said = cause.partition(": ")
-    cause = f"{name.rpartition('.')[2]}: {said}" if said else name.rpartition(".")[2]
-    return (f"{text.rstrip('. ')} ({cause})" if cause else text.rstrip(". "))[:300]
-
-
 @kind(
     meaning="A broker took a log directory off line: an I/O error, or no space left.",
     source="kafka.server.LogDirFailureChannel.maybeAddOfflineLogDir, ReplicaManager.handleLogDirFailure (KIP-112)",
@@ -242,15 +246,12 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
         directories = {
             (match["dir"] or match["other"]).rstrip(".,") for text in texts for match in _DIRECTORY.finditer(text)
         }
-        errors = [
-            row
-            for row in facts.remarked(_FULL, _IO, _RENAME)
-            if node(row) == broker and row["first_time"] - _FAILURE_US <= start <= row["last_time"] + _FAILURE_US
-        ]
-        signatures = {row["signature"] for row in errors}
-        why, advice = next(
-            (words for name, words in _WHY.items() if name in signatures),
-            ("", "Look at the exception of its first line, and at the disk; then restart the broker."),
+        errors = _directory_errors(facts, broker, start)
+        reason = best_reason(row["message"] for row in errors)
+        why = "" if reason is None else f": {reason}"
+        meaning = "" if reason is None or reason.cause is None else f" {reason.cause.meaning}"
+        advice = (reason.action if reason is not None else "") or (
+            "Look at the exception of its first line, and at the disk; then restart the broker."
         )
         names = {name for text in texts for match in _STOPPED.finditer(text) for name in match["partitions"].split(",")}
         names |= {match["partition"] for row in errors for match in _WHERE.finditer(row["message"])}
@@ -265,15 +266,38 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
             broker_ids=(broker[1],),
             partitions=frozenset(names),
             sentence=(
-                f"Log directory{which} of {facts.named(broker[0], [broker[1]])} failed at {clock(start)}{why}.{stopped}"
+                f"Log directory{which} of {facts.named(broker[0], [broker[1]])} failed at {clock(start)}{why}."
+                f"{meaning}{stopped}"
             ),
             advice=Remedy(advice, is_open),
             figures={"partitions": len(names)},
             places=(*map(place, errors[:2]), *map(place, group[:6])),
-            known_bug=Bug("KAFKA-1194", "") if _RENAME.name in signatures else None,
+            known_bug=Bug("KAFKA-1194", "") if any(row["signature"] == _RENAME.name for row in errors) else None,
             weight=3_000.0 + len(names),
             subject=str(start),
         )
+
+
+def _directory_errors(facts: Facts, broker: Node, time_us: int) -> list[Row]:
+    """Return the lines of errors that a broker logged as a log directory failed, in order of time."""
+
+    def is_near(first_us: int, last_us: int) -> bool:
+        return first_us - _FAILURE_US <= time_us <= last_us + _FAILURE_US
+
+    rows = [
+        row
+        for row in facts.remarked(_FULL, _IO, _RENAME, _NO_MEMORY, _NO_FILES, _HALTS)
+        if node(row) == broker and is_near(row["first_time"], row["last_time"])
+    ]
+    rows += [
+        {**text.row, "signature": ""}
+        for text in facts.loud_texts
+        if text.cluster_id == broker[0]
+        and broker[1] in text.broker_ids
+        and "log_directory_failed" in text.kinds
+        and is_near(text.first_us, text.last_us)
+    ]
+    return sorted(rows, key=lambda row: row["first_time"])
 
 
 def _is_same_failure(group: list[Row], row: Row) -> bool:
@@ -286,20 +310,24 @@ def _is_same_failure(group: list[Row], row: Row) -> bool:
     signatures=(_NO_MEMORY,),
 )
 def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
-    """Stack traces that begin with, or come from, an OutOfMemoryError."""
+    """Yield stack traces with an OutOfMemoryError, except those of a log directory that failed of it."""
+    failed = [(node(row), row["time"]) for row in facts.lifecycle if row["event"] == "log_dir_failure"]
     for row in facts.remarked_by_brokers(_NO_MEMORY):
+        since_us, until_us = row["first_time"] - _FAILURE_US, row["last_time"] + _FAILURE_US
+        if any(broker == node(row) and since_us <= time_us <= until_us for broker, time_us in failed):
+            continue
         episode, name = Episode([row]), facts.named(row["cluster_id"], [row["broker_id"]])
+        reason = reason_of(row["message"])
         what = f" ({row['key']})" if row["key"] else ""
+        meaning = f" {reason.cause.meaning}" if reason is not None and reason.cause is not None else ""
         is_restarted = facts.next_start(episode.node, row["last_time"]) is not None
         restart = "" if is_restarted else f"Restart {name}: a thread that died of it does not come back. "
         yield episode.incident(
             CRITICAL,
             f"{sentence(name)} ran out of memory at {clock(episode.start_us)}{what}: "
-            f"{number(episode.lines, 'line')} with OutOfMemoryError. Threads that met it may be gone for good.",
-            advice=(
-                f"{restart}Look at the heap of {name} (KAFKA_HEAP_OPTS), at its partitions and connections, and at "
-                "vm.max_map_count if its line says 'Map failed'."
-            ),
+            f"{number(episode.lines, 'line')} with OutOfMemoryError.{meaning} "
+            "Threads that met it may be gone for good.",
+            advice=f"{restart}{reason.action if reason is not None else ''}".rstrip(),
             figures={"lines": episode.lines},
             weight=5_000.0,
         )

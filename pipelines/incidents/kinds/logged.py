@@ -15,7 +15,7 @@ from pipelines.incidents.facts import Facts, place
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
 from pipelines.incidents.kind import Kind, kind
 from pipelines.incidents.loud_text import LoudText
-from pipelines.incidents.words import partitions, sentence, times, when
+from pipelines.incidents.words import partitions, sentence, shortened, times, when
 from pipelines.messages.atlas import HOUSEKEEPING
 from schemas.incidents import SEVERITIES
 
@@ -23,8 +23,6 @@ from schemas.incidents import SEVERITIES
 _GAP_US = 600_000_000
 #: A text belongs to an incident that begins at most so long after it, or ended so long before it, microseconds.
 _SLACK_US = 30_000_000
-#: Characters of a text that an incident shows.
-_SHOWN = 200
 #: Severity of a text without an entry, by its level.
 _UNKNOWN: dict[str, Severity] = {"FATAL": MAJOR, "ERROR": MINOR, "WARN": INFO}
 _ORDER: tuple[Severity, ...] = (CRITICAL, MAJOR, MINOR, INFO)
@@ -128,7 +126,7 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
         end_us=end,
         broker_ids=tuple(ids),
         partitions=names,
-        sentence=f"{meaning}{who} logged{level} {count}{span}{about}: {_shortened(reason)}",
+        sentence=f"{meaning}{who} logged{level} {count}{span}{about}: {shortened(reason)}",
         advice=worst.action,
         known_bug=_bug(facts, worst),
         figures={"lines": sum(text.lines for text in ordered)},
@@ -143,10 +141,6 @@ def _bug(facts: Facts, text: LoudText) -> Bug | None:
         return None
     versions = [facts.version((text.cluster_id, broker_id), text.first_us) for broker_id in text.broker_ids]
     return bug_of(text.found.message.known_bug, next(iter(versions), None))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 assert set(_ORDER) == set(SEVERITIES)

@@ -8,9 +8,11 @@ import pytest
 
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident
+from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
 from pipelines.incidents.kinds import BY_NAME, KINDS
 from pipelines.incidents.story import can_cause, incidents_of, linked
+from pipelines.messages.atlas import atlas
+from pipelines.messages.wording import parse_wording
 from tests.unit.incidents.test_questions import ask, line
 
 S = 1_000_000
@@ -118,8 +120,59 @@ def test_a_full_disk_is_why_a_directory_failed() -> None:
     facts = facts_of("kafka.log.Log", "ERROR", [_EXCEPTION.format("No space left on device")], lifecycle=lifecycle)
     (incident,) = BY_NAME["log_directory_failed"].detect(facts)
     assert (
-        incident.sentence == "Log directory /d2 of broker 1 failed at 12:00:00: it is full (No space left on device)."
+        incident.sentence == "Log directory /d2 of broker 1 failed at 12:00:00: IOException: No space left on device. "
+        "The disk is full."
     )
+
+
+def test_memory_maps_are_why_a_directory_failed() -> None:
+    """The broker has memory and a disk: it needs neither more heap nor another disk."""
+    failed = event(0, "log_dir_failure", 1, detail="Stopping serving replicas in dir /d2")
+    failed["time"] = 1_795_176_000 * S
+    message = _EXCEPTION.format("Map failed") + "\nCaused by: java.lang.OutOfMemoryError: Map failed"
+    facts = facts_of("kafka.log.Log", "ERROR", [message], lifecycle=[failed])
+    (incident,) = BY_NAME["log_directory_failed"].detect(facts)
+    assert "OutOfMemoryError: Map failed. The operating system refused another memory map" in incident.sentence
+    assert isinstance(incident.advice, Remedy)
+    assert "vm.max_map_count" in incident.advice.text
+    assert not BY_NAME["broker_out_of_memory"].detect(facts)
+
+
+@pytest.mark.parametrize("broker_id", [1, None])
+def test_a_broker_that_fails_at_each_start_is_one_incident(broker_id: int | None) -> None:
+    reason = "\nkafka.common.InconsistentClusterIdException: The Cluster ID b doesn't match stored clusterId Some(a)"
+    texts = (
+        "Fatal error during KafkaServer startup. Prepare to shutdown",
+        "Exiting Kafka due to fatal exception during startup.",
+    )
+    lines = [
+        line(60 * number + second, text + reason, broker_id, "ERROR", logger)
+        for number in range(4)
+        for second, (text, logger) in enumerate(zip(texts, ("kafka.server.KafkaServer", "kafka.Kafka$"), strict=True))
+    ]
+    signatures = [signature for kind in KINDS for signature in kind.signatures]
+    (incident,) = BY_NAME["broker_halted"].detect(Facts(remarks=ask(questions.remarks(signatures), lines)))
+    assert (
+        "did not start, 4 times from 12:00:00 to 12:03:01 (3 min 1 s): InconsistentClusterIdException"
+        in incident.sentence
+    )
+
+
+def test_the_texts_of_all_ends_are_texts_of_the_atlas() -> None:
+    """Each text at FATAL with which a broker ends is a `broker_halted`."""
+    texts = [
+        (f"kafka.{min(message.classes)}", "7".join(wording.literals))
+        for message in atlas().messages.values()
+        if "FATAL" in message.levels
+        and not {"begins broker_halted", "begins start_failed"}.isdisjoint(message.part.split(", "))
+        for wording in (parse_wording(text) for _, text in message.texts)
+        if wording.weight
+    ]
+    lines = [line(0, text, broker_id, "FATAL", logger) for broker_id, (logger, text) in enumerate(texts)]
+    signatures = [signature for kind in KINDS for signature in kind.signatures]
+    incidents = BY_NAME["broker_halted"].detect(Facts(remarks=ask(questions.remarks(signatures), lines)))
+    found = {incident.broker_ids for incident in incidents}
+    assert [text for broker_id, (_, text) in enumerate(texts) if (broker_id,) not in found] == []
 
 
 def test_a_client_does_not_write_an_incident() -> None:

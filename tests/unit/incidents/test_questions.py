@@ -15,7 +15,7 @@ START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def line(
-    second: float, message: str, broker_id: int = 1, level: str = "WARN", logger: str = "kafka.A"
+    second: float, message: str, broker_id: int | None = 1, level: str = "WARN", logger: str = "kafka.A"
 ) -> dict[str, Any]:
     time = START + timedelta(seconds=second)
     return {
