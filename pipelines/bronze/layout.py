@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import NamedTuple
 
 #: No start pattern matches more bytes than this: the reader relies on it when it cuts what it holds.
-START_BYTES_MAX = 128
+START_BYTES_MAX = 256
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

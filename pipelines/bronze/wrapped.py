@@ -19,8 +19,7 @@ from datetime import UTC
 from typing import NamedTuple
 
 from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
-from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor
-from pipelines.bronze.layouts.times import spelled
+from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_foreign, time_shape
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.reader import records
 from pipelines.bronze.record_ends import RecordEnds
@@ -39,8 +38,6 @@ _LINE_FACTOR = 2
 _LINE_EXTRA_BYTES = 1 << 14
 #: A stream's records are looked at for settled ones whenever so many have come.
 _TAKEN_RECORDS = 256
-#: Bytes of a line in which a record of another program has its time.
-_TIME_WITHIN = 60
 
 
 def sourced_records(
@@ -139,16 +136,15 @@ class _Wrapped:
         #: Number of the next place to be proposed, or of the one that is, and how many records of it may go on.
         self._cut = 1
         self._open: int | None = None
+        #: Form of the times of the log's own records.
+        self._own_shape: str | None = None
 
     def read(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[tuple[bytes | None, RawRecord]]:
-        is_behind_frame = False
         for line in self._in_order(blocks, byte_offset, line_no):
             name, text, goes_on = line[:3]
-            if name is None or (is_behind_frame and self._is_foreign(text)):
-                is_behind_frame = name is None and goes_on
+            if name is None or self._is_foreign(line):
                 yield None, self._foreign(line)
                 continue
-            is_behind_frame = False
             while self._streams and (silent := next(iter(self._streams.values()))).last < line.offset - SILENT_BYTES:
                 self._streams.popitem(last=False)
                 yield from self._close(silent)
@@ -195,6 +191,7 @@ class _Wrapped:
                 yield Logged(None, text, items is not None, offset, size, number, lines, ended)
                 continue
             last = items[-1][0]
+            ended = ended or not is_text  # an entry that is read has its end
             if len(items) == 1:
                 name, inner, goes_on, _ = items[0]
                 yield Logged(name, inner, goes_on, offset, size, number, lines, ended)
@@ -242,11 +239,6 @@ class _Wrapped:
         self, entry: list[Logged], times: dict[bytes | None, int], number: int, is_by_time: bool
     ) -> tuple[int, int]:
         return (times.get(entry[0].name, times.get(None, 0)), number) if is_by_time else (-number, 0)
-
-    def _is_foreign(self, text: bytes) -> bool:
-        """Return True for a line behind one of the frame that begins as another program's record does."""
-        time = None if self._start.match(text) else spelled(text, _TIME_WITHIN)
-        return time is not None and time.start < _TIME_WITHIN // 2
 
     def _line(self, stream: _Stream, cut: bool = False) -> Iterator[tuple[bytes, RawRecord]]:
         """A logged line is whole: it begins a record, or belongs to the one before it."""
@@ -318,6 +310,18 @@ class _Wrapped:
             goes_on |= stream.endings.is_open
             if goes_on or not self._open:
                 self._settle(begins=not goes_on)
+
+    def _is_foreign(self, line: Logged) -> bool:
+        """Return True for a whole line of another program; a part of a line tells nothing."""
+        if line.goes_on or line.name is None or not line.ended:
+            return False
+        stream = self._streams.get(line.name)
+        if stream is not None and stream.line is not None:
+            return False
+        if self._start.match(line.text):
+            self._own_shape = self._own_shape or time_shape(line.text)
+            return False
+        return self._own_shape is not None and is_foreign(line.text, self._own_shape)
 
     def _foreign(self, line: Logged) -> RawRecord:
         problem = OVERSIZED if line.size > len(line.text) + 1 else NO_LAYOUT if line.ended else HALF_LINE

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pipelines.bronze.layouts.loggers import is_kafka, template_keys
+from pipelines.bronze.layouts.times import spelled
 
+#: Bytes of a line in which a record of another program has its time.
+_TIME_WITHIN = 60
 #: Bytes of a text that are searched.
 _SEARCHED = 1000
+_NAMES = re.compile(rb"[\w.$-]+")
 _CLASS = re.compile(r"(?:[a-z_]\w*\.)*[A-Z]\w{3,}|state\.change\.logger|kafka\.request\.logger")
 #: A component names itself and its node, or the partition that it is about.
 _CONTEXT = re.compile(r"\[(?:[A-Z]\w* )+(?:\w*[iI]d|broker|partition|on [Bb]roker|on [Cc]ontroller)[= ][^\]\n]*\]")
@@ -19,7 +23,7 @@ CONTINUATION = re.compile(
     rb"\s+at [\w.$/<>@-]+\(|\s*(?:Caused by|Suppressed): |\s*\.\.\. \d+ (?:more|common)"
     rb"|(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:Exception|Error|Throwable)\b|\t[\w.]+ = "
 )
-_CONTINUED = re.compile(rb"(?:^|[\s|>\]:\"'])(?:" + CONTINUATION.pattern + rb")")
+_CONTINUED = re.compile(rb"(?:^|[\s|<>(\]:\"'])(?:" + CONTINUATION.pattern + rb")")
 
 
 def has_anchor(text: bytes) -> bool:
@@ -42,6 +46,27 @@ def is_continued(text: bytes) -> bool:
 
 
 def share_of_anchors(texts: Sequence[bytes]) -> float:
-    """Return the share of texts with an anchor, among those that continue no record."""
-    asked = [text for text in texts if text.strip() and not is_continued(text)][:: max(1, len(texts) // 40)]
-    return sum(map(has_anchor, asked)) / len(asked) if asked else 0.0
+    """Return the share of texts with an anchor, or that continue a record."""
+    asked = [text for text in texts if text.strip()][:: max(1, len(texts) // 40)]
+    return sum(has_anchor(text) or is_continued(text) for text in asked) / len(asked) if asked else 0.0
+
+
+def time_shape(text: bytes) -> str | None:
+    """Return the signs that a line begins with, and the form of its time up to the seconds. None without a time."""
+    time = spelled(text, _TIME_WITHIN)
+    if time is None:
+        return None
+    signs = _NAMES.sub(b"w", text[: time.start]).decode("latin-1")
+    return signs + time.shape.partition("ss")[0]
+
+
+def is_foreign(text: bytes, own: str | None) -> bool:
+    """Return True if a line that begins no record begins as one of another program does: with a time in another form.
+
+    Args:
+        own: `time_shape` of the log's own records. A line with their time is damaged, and is Kafka's.
+    """
+    if text[:1] in (b"\t", b" ", b"") or CONTINUATION.match(text):
+        return False
+    shape = time_shape(text)
+    return shape is not None and shape != own

@@ -43,6 +43,8 @@ _FIELDS_MAX = 7
 #: What a line counts: a template of its logger's own reads it; the full name of its logger is Kafka's; a simple name is
 #: that of a class of Kafka's, as any word of a text may be; its logger is a class with a package.
 _TEMPLATE, _LOGGER, _WORD, _CLASS = 2.0, 1.0, 0.5, 0.01
+#: What a level adds, whatever the line counts.
+_LEVEL = 0.005
 
 _QUALIFIED = re.compile(r"(?:[a-z_][\w-]*\.)+[A-Z]\w*\$?")
 _LEVEL_AT = re.compile(rb" {0,6}(?i:" + LEVEL + rb")(?=[ \t\])>|:,;-]|$)")
@@ -57,11 +59,11 @@ _SIGNS = b"-|:;,/>~*=#])}"
 #: Brackets, names and signs at the end of a line, from the right.
 _LAST_BRACKET = re.compile(rb"[ ]?(?:\[([^\[\]\n]*)\]|\(([^()\n]*)\)|<([^<>\n]*)>|\{([^{}\n]*)\})\Z")
 _LAST_NAME = re.compile(rb"( - |[ |:=,;/>])([A-Za-z_][\w.$/-]{0,200}(?::\d{1,6})?)\Z")
-_LAST_SIGNS = re.compile(rb"[^\w\s]{1,20}\Z")
+_LAST_SIGN = re.compile(rb"[^\w\s.]\Z")
 #: Parts of a line behind the message, at most, and the share of lines that end in one: others go on in further lines.
-_TAIL_MAX = 4
+_TAIL_MAX = 8
 _TAIL_SHARE = 1 / 3
-_PREFIX = re.compile(rb"(?P<space>[ \t]+)|(?P<bracket>\[[^\]\n]*\])|(?P<word>[^\s\[\]]+)|(?P<open>[\[\]])")
+_PREFIX = re.compile(rb"(?P<space>[ \t]+)|(?P<bracket>\[[^\]\n]*\])|(?P<word>[^\s\[\]|]+)|(?P<open>[\[\]|])")
 
 
 class Inferred(NamedTuple):
@@ -88,7 +90,7 @@ def _inferred(lines: Sequence[bytes]) -> Inferred:
     if is_plain_kafka(lines):
         # A piece of a line starts no record, and counts nothing.
         begun = len(_starts(pattern_layout(KAFKA), lines))
-        return Inferred(pattern_layout(KAFKA), _TEMPLATE * begun, begun, share=1.0)
+        return Inferred(pattern_layout(KAFKA), round((_TEMPLATE + _LEVEL) * begun, 3), begun, share=1.0)
     best = Inferred(None)
     lines = [line for line in lines if line.strip()]
     objects = [fields for line in lines if line.startswith(b"{") and (fields := structured.parsed(line))]
@@ -160,6 +162,12 @@ def is_plain_kafka(lines: Sequence[bytes]) -> bool:
     # A record of several lines has its logger on its last one.
     named = [head.logger for head in heads if head.logger is not None]
     if 2 * len(named) < len(heads) or not any("." in name for name in named):
+        return False
+    first = {head.message[:1] for head in heads}
+    if len(heads) > 1 and len(first) == 1 and not first <= {b"["} and not next(iter(first)).isalnum():
+        return False
+    # A bracket at the end of nearly all messages is a thread.
+    if len(heads) > 3 and sum(head.message.endswith(b"]") for head in heads) > FIT_SHARE * len(heads):
         return False
     return not all(_is_thread(head.message) for head in heads)
 
@@ -275,20 +283,19 @@ def _walk(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, l
         yield from _fields(pattern, rests, has_level, has_logger, left)
     if has_logger:
         yield pattern + "%m"
-        return
-    yield from _ended(pattern, rests)
+    yield from _ended(pattern, rests, has_logger)
 
 
-def _ended(pattern: str, rests: Sequence[bytes]) -> Iterator[str]:
+def _ended(pattern: str, rests: Sequence[bytes], has_logger: bool = False) -> Iterator[str]:
     """Yield patterns whose message begins here, with what may be behind the message."""
-    for tail in _tails([rest.rstrip(b"\r ") for rest in rests]):
+    for tail in _tails([rest.rstrip(b"\r ") for rest in rests], has_logger):
         yield f"{pattern}%m{tail}"
     yield pattern + "%m"
 
 
-def _tails(rests: Sequence[bytes]) -> Iterator[str]:
+def _tails(rests: Sequence[bytes], has_logger: bool) -> Iterator[str]:
     """Yield patterns of what is behind a message: brackets, a name, and signs, learned from the right."""
-    tail, is_named = "", False
+    tail, is_named = "", has_logger
     for _ in range(_TAIL_MAX):
         enough = _TAIL_SHARE * len(rests)
         bracketed = [match for rest in rests if (match := _LAST_BRACKET.search(rest))]
@@ -311,15 +318,14 @@ def _tails(rests: Sequence[bytes]) -> Iterator[str]:
             if is_named:
                 yield tail
             continue
-        signs = Counter(match[0].decode("latin-1") for rest in rests if (match := _LAST_SIGNS.search(rest)))
-        common = _common_end([sign for sign, _ in signs.most_common(3)])
-        those = [rest for rest in rests if common and rest.endswith(common.encode("latin-1"))]
-        if not common or 2 * len(those) < len(rests):
+        signs = Counter(match[0].decode("latin-1") for rest in rests if (match := _LAST_SIGN.search(rest)))
+        ((common, count),) = signs.most_common(1) or (("", 0),)
+        if not common or 2 * count < len(rests) or (is_named and not has_logger):
             return
         tail = common.replace("%", "%%") + tail
-        rests = [rest.removesuffix(common.encode("latin-1")) for rest in those]
-        if is_named or not tail.strip(".)]"):
-            return
+        rests = [rest[:-1] for rest in rests if rest.endswith(common.encode("latin-1"))]
+        if all(rest.endswith(b" ") for rest in rests):
+            tail, rests = f" {tail}", [rest.rstrip(b" ") for rest in rests]
         yield tail
 
 
@@ -340,16 +346,6 @@ def _shape(match: re.Match[bytes]) -> str:
     text = match[0].decode("latin-1")
     begun = text[: 1 + text.startswith(" ")]
     return f"{begun}%{text[-1]}"
-
-
-def _common_end(signs: Sequence[str]) -> str:
-    if not signs:
-        return ""
-    common = signs[0]
-    for other in signs[1:]:
-        if common and not other.endswith(common) and common.endswith(other):
-            common = other
-    return common
 
 
 def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, left: int) -> Iterator[str]:
@@ -416,8 +412,9 @@ def _bracket(
     # Kafka's own messages begin with such a bracket; something else's field may look like one, all the same.
     is_own = any(_is_context(text) or spelled(text, 40) for text in texts if sign == "[")
     if is_own:
-        yield from _ended(pattern, rests)
-    yield from _walk(f"{pattern}{sign}%t{close}", after, has_level, has_logger, left - 1 - 2 * is_own)
+        yield from _ended(pattern, rests, has_logger)
+    if not any(spelled(text, 40) for text in texts):
+        yield from _walk(f"{pattern}{sign}%t{close}", after, has_level, has_logger, left - 1 - 2 * is_own)
 
 
 def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[bytes]]:
@@ -449,8 +446,8 @@ def scored(layout: Layout, lines: Sequence[bytes]) -> Inferred:
     if not fitting or len(fitting) < FIT_SHARE * len(some):
         return Inferred(None)
     is_word = "%c{1}" in layout.name or "%c" not in layout.name
-    counts = [_count(head, is_word) for head in fitting]
-    score = sum(counts) * len(lines) / len(some)
+    counts = [_count(head, is_word) + _LEVEL * (head.level is not None) for head in fitting]
+    score = round(sum(counts) * len(lines) / len(some), 3)
     proven = sum(count >= _LOGGER for count in counts)
     return Inferred(layout if score > 0 else None, score, proven, share=sum(counts) / (_TEMPLATE * len(some)))
 

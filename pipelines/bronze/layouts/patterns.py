@@ -145,7 +145,9 @@ def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
     name, text = tokens[number]
     after = next(iter(tokens[number + 1 :]), _Token("", ""))
     if name == " ":
-        return rb"[ \t]{1,20}", 20
+        # Behind a padded level there may be none.
+        is_padding = number > 0 and tokens[number - 1].name == "p"
+        return (rb"[ \t]{0,20}" if is_padding else rb"[ \t]{1,20}"), 20
     if name == "d":
         return time_regex(text or DEFAULT_FORM), 40
     if name == "L":
@@ -153,7 +155,7 @@ def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
     if name == "p":
         return rb" {0,6}(?:(?i:" + LEVEL + rb")) {0,6}", 20
     if name == "c":
-        return (rb"[A-Za-z_][\w.$/-]" + bound.encode() + rb"(?::\d{1,6})?"), 80
+        return (rb"[A-Za-z_][\w.$/-]" + bound.encode() + rb"(?::\d{1,6})?"), 90
     if name in ("t", "X"):
         if after.name == "" and after.text and after.text not in "-":
             return rb"[^" + re.escape(after.text.encode()) + rb"\n]" + bound.encode(), 60
@@ -178,7 +180,7 @@ def _start(tokens: list[_Token]) -> re.Pattern[bytes]:
     for number, token in enumerate(tokens):
         if is_timed and token.name in ("t", "X", "c"):
             break
-        piece, most = _regex(tokens, number, "{0,50}")
+        piece, most = _regex(tokens, number, "{0,80}" if token.name == "c" else "{0,50}")
         if length + most > START_BYTES_MAX:
             break
         pieces.append(piece)

@@ -73,8 +73,8 @@ def leaves(item: Any, path: str, row: Row, depth: int = _DEPTH_MAX) -> Row:
         elif (named := _named_values(item)) is not None:
             for name, inner in named:
                 leaves(inner, f"{path}[{name}]", row, depth - 1)
-        else:
-            for number, inner in enumerate(item[:_ITEMS_MAX]):
+        elif len(item) <= _ITEMS_MAX:
+            for number, inner in enumerate(item):
                 if not isinstance(inner, dict | list):
                     leaves(inner, f"{path}[{number}]", row, depth - 1)
     elif item is not None:
@@ -146,7 +146,7 @@ def text_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
         texts = [item.encode(errors="replace") for item in items if isinstance(item, str) and len(item) > 7]
         if 4 * len(texts) > len(items) and len(set(texts)) > len(texts) / 20:
             shares[path] = share_of_anchors(texts) * len(texts) / len(items)
-    likely = [path for path, share in shares.items() if share > 0.2]
+    likely = [path for path, share in shares.items() if share > 0.01]
     lengths = {path: sum(len(item) for item in columns[path] if isinstance(item, str)) for path in likely}
     return sorted(likely, key=lambda path: (-round(shares[path], 1), -lengths[path]))
 

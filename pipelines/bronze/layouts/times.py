@@ -66,11 +66,15 @@ class Spelled(NamedTuple):
     missing: str | None = None  #: what it lacks, as a remedy
 
 
-def spelled(line: bytes, end: int, start: int = 0) -> Spelled | None:
-    """Return the first time between two bytes of a line. None if there is none."""
+def spelled(line: bytes, end: int, start: int = 0, epoch_within: int = 40) -> Spelled | None:
+    """Return the first time between two bytes of a line. None if there is none.
+
+    Args:
+        epoch_within: bytes in which a number may be a time.
+    """
     moment = MOMENT.search(line, start, end)
     if moment is None:
-        number = _EPOCH.search(line, start, min(end, start + 40))
+        number = _EPOCH.search(line, start, min(end, start + epoch_within))
         if number is None or (number.start() and line[number.start() - 1 : number.start()].isalnum()):
             return None
         form = "UNIX_MILLIS" if number["millis"] else "UNIX"

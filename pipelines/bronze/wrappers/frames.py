@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pipelines.bronze.layout import Item
-from pipelines.bronze.layouts.anchors import has_anchor, is_continued
+from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_continued
+from pipelines.bronze.layouts.loggers import is_kafka
 from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
 from pipelines.bronze.layouts.structured import parsed
 from pipelines.bronze.layouts.times import MOMENT, spelled
@@ -27,6 +28,7 @@ LINES = "lines "
 #: Bytes of a line in which its frame ends, and tokens of it.
 _WITHIN = 600
 _TOKENS_MAX = 60
+_EPOCH_WITHIN = 200
 _SAMPLE = 600
 #: Times of a line that are tried as the record's own.
 _TIMES_MAX = 4
@@ -37,6 +39,7 @@ _PIECE = re.compile(
 _COARSE = re.compile(rb"(?P<space>[ \t\xa0]+)|(?P<word>\S+)")
 _CLOSER = {"[": "]", "(": ")", "{": "}", "<": ">", '"': '"', "'": "'", "`": "`"}
 _FIELD = re.compile(r"%d|%X(?:\{(\w+)\})?|%m|%%|%T|(.)", re.DOTALL)
+_LINE_NO = re.compile(rb":\d+\Z")
 _TABS = re.compile(rb"(?:#011)+")
 #: Matches a time in any form.
 TIME = (
@@ -63,7 +66,7 @@ def _head(line: bytes, piece: re.Pattern[bytes]) -> _Head:
     times: list[int] = []
     position, end = 0, min(len(line), _WITHIN)
     while position < end and len(tokens) < _TOKENS_MAX and len(times) <= _TIMES_MAX:
-        time = spelled(line, end, position)
+        time = spelled(line, end, position, _EPOCH_WITHIN)
         stop = end if time is None else time.start
         while position < stop and len(tokens) < _TOKENS_MAX:
             match = piece.match(line, position, stop)
@@ -90,7 +93,8 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
         heads = {line: _head(line, piece) for line in dict.fromkeys(some)}
         records = [line for line in some if heads[line].times and line not in continued and has_anchor(line)]
         objects = [line for line in some if b" {" in line[:_WITHIN] and parsed(line[line.index(b" {") + 1 :])]
-        cuts = [[_cut(heads[line], number) for line in records] for number in range(_TIMES_MAX - 1, -1, -1)]
+        cut_of = _time_of if continued else _cut
+        cuts = [[cut_of(heads[line], number) for line in records] for number in range(_TIMES_MAX - 1, -1, -1)]
         options = [(records, cut) for cut in cuts]
         if 2 * len(objects) > len(some):
             options.insert(0, (objects, [_object_cut(line, piece) for line in objects]))
@@ -102,26 +106,26 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
                     yield step
 
 
+def _time_of(head: _Head, number: int) -> int:
+    """Return the number of the token that is a time, by its number. -1 if there is none."""
+    return head.times[number] if number < len(head.times) else -1
+
+
 def _cut(head: _Head, number: int) -> int:
     """Return the number of the token at which the record begins, if its time is the one of a number. -1 if none is."""
     if number >= len(head.times):
         return -1
-    at = head.times[number]
+    at = cut = head.times[number]
     while at:
-        before = head.tokens[at - 1]
-        if before.text in (b"[", b"(", b"<") or (
-            before.text.strip(b"[]()<>:,- \t").upper() in LEVEL_ALIASES and before.kind != "space"
-        ):
-            at -= 1
-        elif before.kind == "space" and at > 1 and _is_level(head.tokens[at - 2]):
-            at -= 2
-        else:
+        at -= 1
+        token = head.tokens[at]
+        bare = _LINE_NO.sub(b"", token.text.strip(b"[]()<>:,|- "))
+        is_own = len(bare) > 1 and (bare.upper() in LEVEL_ALIASES or is_kafka(bare.decode("latin-1")))
+        if is_own or (token.text in (b"[", b"(", b"<") and at == head.times[number] - 1):
+            cut = at
+        elif bare.strip() and not bare.isdigit():
             break
-    return at
-
-
-def _is_level(token: _Token) -> bool:
-    return token.text.strip(b"[]()<>:,- ").upper() in LEVEL_ALIASES and len(token.text) > 1
+    return cut
 
 
 def _object_cut(line: bytes, piece: re.Pattern[bytes]) -> int:
@@ -140,14 +144,20 @@ def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], line
     same = [head.tokens[:at] for head, at in cut if _signature(head.tokens[:at]) == best]
     columns = [list(column) for column in zip(*same, strict=True)]
     for length in range(len(columns), 0, -1):
-        if length < len(columns) and columns[length - 1][0].kind != "space":
+        if length < len(columns) and columns[length - 1][0].kind not in ("space", "sign"):
             continue
         pattern = "".join(_written(column, number == length - 1) for number, column in enumerate(columns[:length]))
         taken = compiled(pattern + "%m")
-        if continued and sum(taken.match(line) is not None for line in continued) < 0.8 * len(continued):
+        if sum(_is_within(taken, line) for line in continued) < 0.8 * len(continued):
             continue
         yield from _with_fields(pattern, columns[:length], continued, lines)
         return
+
+
+def _is_within(frame: re.Pattern[bytes], line: bytes) -> bool:
+    """Return True if a line continues a record once the frame is taken off."""
+    found = frame.match(line)
+    return found is not None and CONTINUATION.match(found["m"]) is not None
 
 
 def _signature(tokens: Sequence[_Token]) -> tuple[str, ...]:
@@ -219,13 +229,15 @@ def _with_fields(
 
 def _is_service(items: Sequence[str]) -> bool:
     said = Counter(items)
-    return 1 < len(said) <= 50 and 3 * len(said) <= len(items) and not all(item.isdigit() for item in said)
+    is_few = 1 < len(said) <= 50 and 3 * len(said) <= len(items)
+    return is_few and not all(item.isdigit() or is_kafka(item) for item in said)
 
 
 def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) -> str:
     """Return what ends each line: what lines that continue a record end with, too, or what closes an open sign."""
     ends = [text.rstrip(b"\r") for text in texts if text.strip()]
-    closer = _CLOSER.get(pattern[-1:], "")
+    opened = re.search(r"[^\w\s%]*\Z", pattern)
+    closer = "".join(_CLOSER[sign] for sign in reversed(opened[0]) if sign in _CLOSER) if opened else ""
     if (
         closer
         and not pattern.endswith("%m")
@@ -308,3 +320,7 @@ def of_name(name: str) -> Step:
         return [(stream, text, has_part and found["part"] == b"P", 0)]
 
     return Step(name, unwrap)
+
+
+#: Of lines of several programs, without anything around them.
+NO_FRAME = of_name(f"{FRAME}%m")

@@ -41,6 +41,10 @@ def label_column(columns: Mapping[str, Sequence[Any]], texts: Sequence[str | byt
         fitting = {name: len(set(items)) for name, items in labels.items() if _go_together(items, brokers)}
         return min(fitting, key=fitting.__getitem__) if fitting else None
     numbered = [name for name, items in labels.items() if len({re.sub(r"\d+", "#", str(item)) for item in items}) == 1]
+    one_each = [name for name in numbered if _is_one_each(labels[name], brokers)]
+    if numbered and not one_each:
+        return None
+    numbered = one_each
     if numbered:
         return min(numbered, key=lambda name: len(set(labels[name])))
     kinds = [None if is_continued(text) or not text.strip() else has_anchor(text) for text in asked]
@@ -67,6 +71,12 @@ def _is_label(items: Sequence[Any]) -> bool:
 def _is_time(value: bytes) -> bool:
     time = spelled(value, len(value))
     return time is not None and len(value) < time.end - time.start + 4
+
+
+def _is_one_each(labels: Sequence[Any], brokers: Sequence[int | None]) -> bool:
+    """Return True if no broker is named under two labels."""
+    pairs = {(label, broker) for label, broker in zip(labels, brokers, strict=True) if broker is not None}
+    return len({broker for _, broker in pairs}) == len(pairs)
 
 
 def _go_together(labels: Sequence[Any], kinds: Sequence[Any]) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pipelines.bronze.broken_lines import width_of
 from pipelines.bronze.layout import Item, Layout, Unwrap
+from pipelines.bronze.layouts.anchors import is_foreign, time_shape
 from pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
 from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
 from pipelines.bronze.layouts.structured import layout_of_name
@@ -20,7 +21,7 @@ from pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
 from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, columns, has_colours
 
 #: Steps within steps, colours not counted.
-DEPTH_MAX = 3
+DEPTH_MAX = 4
 #: A step is taken if this share of the lines is in it: what is before the first log line may be long.
 _SHARE_MIN = 0.2
 #: A line of a sample is not longer than the sample.
@@ -103,6 +104,10 @@ def step_named(name: str) -> Step:
 
 
 def _in_order(chain: Sequence[Step], layout: Layout, lines: Sequence[bytes]) -> Layout:
+    starts = layout.start.match
+    own = next((time_shape(line) for line in lines if starts(line)), None)
+    if not chain and any(is_foreign(line, own) for line in lines if not starts(line)):
+        chain = (frames.NO_FRAME,)
     read = around(chain, layout)
     return around(chain, layout, order_of(read, lines))
 
@@ -111,15 +116,19 @@ def _within(
     lines: Sequence[bytes], depth: int, judge: Callable[[Sequence[bytes]], Inferred] = infer
 ) -> tuple[tuple[Step, ...], Inferred]:
     """Return the steps and the layout that most speaks for; of equally good ones those with the frame taken off."""
-    if any(map(has_colours, lines)):
+    # In JSON the sign of a colour is escaped as often as containers are nested: they are taken off within.
+    if any(map(has_colours, lines)) and not rows.is_json(lines):
         chain, inferred = _within(_unwrapped(COLOURS, lines), depth, judge)
         return (COLOURS, *chain), inferred
     best_chain: tuple[Step, ...] = ()
-    is_container = depth > 0 and rows.is_document(lines)
+    is_json = depth > 0 and rows.is_json(lines)
+    is_container = is_json and rows.is_document(lines)
     best = Inferred(None) if is_container else judge(lines)
     if not depth or (judge is infer and is_plain_kafka(lines)):
         return best_chain, best
     for step in rows.documents(lines) if is_container else _steps(lines):
+        if is_json and best_chain and not step.is_entry:
+            break
         inner = _unwrapped(step, lines)
         if not inner:
             continue

@@ -121,6 +121,11 @@ def _sampled(shape: Rows, lines: Sequence[bytes]) -> list[Row]:
     return [row for several in found for row in several][: 2 * _SAMPLE]
 
 
+def is_json(lines: Sequence[bytes]) -> bool:
+    """Return True if lines are JSON of any shape."""
+    return any(True for _ in _json_shapes(lines))
+
+
 def is_document(lines: Sequence[bytes]) -> bool:
     """Return True if lines are JSON, and not objects whose fields are a record's parts."""
     shapes = list(_json_shapes(lines))
@@ -356,4 +361,5 @@ def _item(shape: Rows, get: Callable[[str], Any]) -> Item | None:
         name += OF_SOURCE + stream.encode(errors="replace")
     said = get(shape.part) if shape.part else None
     is_partial = said in ("P", "line-max") or (shape.is_ended and not text.endswith("\n"))
-    return name, text.removesuffix("\n").encode(errors="replace"), is_partial, 0
+    text = text.removesuffix("\n").replace("\r\n", "\n")
+    return name, text.encode(errors="replace"), is_partial, 0

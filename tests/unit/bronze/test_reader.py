@@ -34,7 +34,7 @@ pieces = st.lists(
 )
 contents = pieces.map(b"".join)
 layouts = st.sampled_from([KAFKA, JSON, layout_of_name("%d %p %m (%c) [%t]"), None])
-limits = st.sampled_from([START_BYTES_MAX, 200, 300, MIB])
+limits = st.sampled_from([START_BYTES_MAX, START_BYTES_MAX + 44, 400, MIB])
 
 
 def cut(content: bytes, size: int) -> list[bytes]:

@@ -54,7 +54,7 @@ def test_other_programs_are_one_file_and_cost_nothing_if_they_are_known(tmp_path
     found = read_folder(tmp_path)
     (rest,) = [path for path in found.files if source_of(path) == "other"]
     problems = Counter(record.problem for record in found.records if record.path == rest)
-    assert problems == {"foreign.compose": 1, "foreign.stream": 1, "layout": 2}
+    assert problems == {"foreign.compose": 1, "foreign.stream": 2, "layout": 2}
     assert found.identities[rest].problem is None
 
 

@@ -181,7 +181,7 @@ contents = st.lists(
 
 
 @examples(300)
-@given(contents, names, st.sampled_from([128, 200, 300, MIB]), st.integers(1, 700))
+@given(contents, names, st.sampled_from([256, 300, 400, MIB]), st.integers(1, 700))
 def test_damage_is_marked_as_in_a_plain_file(content: bytes, name: str, limit: int, block: int) -> None:
     before = [(record.text, record.problem) for record in records([content], pattern_layout(KAFKA), limit)]
     file = wrapped(content, name)

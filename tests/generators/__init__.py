@@ -1,0 +1,1 @@
+"""Random inputs, each from a seed."""

@@ -1,0 +1,143 @@
+"""Shapes in which people post logs of brokers: read as the plain log is. Names, hosts and numbers are invented."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.reading import read_folder
+from tests.renderings import Written, by_pattern
+from tests.unit.bronze.test_random_logs import brokers, facts_of
+
+#: Records of each broker in a file.
+RECORDS = 80
+KAFKA = by_pattern("[%d] %p %m (%c)")
+Entry = tuple[int, str]
+
+
+def entries_of(several: int, write: Callable[[Written], str] = KAFKA) -> tuple[list[Entry], list[Written]]:
+    """Return records of some brokers as texts with the number of each broker, in the order of their times."""
+    found = [(number, one) for number in range(several) for one in brokers()[number][:RECORDS]]
+    found.sort(key=lambda item: item[1].time_us)
+    return [(number, write(one)) for number, one in found], [one for _, one in found]
+
+
+def by_line(form: str, is_numbered: bool = False) -> Callable[[Sequence[Entry]], str]:
+    """Return a writer of a line for each line: ``{b}`` is the broker, ``{n}`` a number, ``{line}`` the line."""
+
+    def write(entries: Sequence[Entry]) -> str:
+        lines = [(broker, line) for broker, text in entries for line in text.split("\n")]
+        return "".join(
+            form.format(b=broker, n=number, line=line) + "\n" for number, (broker, line) in enumerate(lines, 1)
+        )
+
+    return write
+
+
+def by_entry(form: str) -> Callable[[Sequence[Entry]], str]:
+    """Return a writer of a block for each record."""
+    return lambda entries: "".join(form.format(b=broker, n=n, line=text) for n, (broker, text) in enumerate(entries))
+
+
+def loki(entries: Sequence[Entry]) -> str:
+    streams = [
+        {
+            "stream": {"app": "kafka", "pod": f"kafka-{broker}"},
+            "values": [[str(n), t] for n, (b, t) in enumerate(entries) if b == broker],
+        }
+        for broker in sorted({broker for broker, _ in entries})
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "streams", "result": streams}})
+
+
+def ansible(entries: Sequence[Entry]) -> str:
+    lines = [line for _, text in entries for line in text.split("\n")]
+    return json.dumps({"changed": True, "rc": 0, "stdout_lines": lines}, indent=4) + "\n"
+
+
+def vector(entries: Sequence[Entry]) -> str:
+    return "".join(
+        json.dumps(
+            {"file": "/var/log/x", "kubernetes": {"pod_name": f"kfk-{b}"}, "message": line, "source_type": "k8s"}
+        )
+        + "\n"
+        for b, text in entries
+        for line in text.split("\n")
+    )
+
+
+def gcloud(entries: Sequence[Entry]) -> str:
+    return "".join(
+        f"---\ninsertId: q{n}x\nlabels:\n  k8s-pod/app: kafka\nresource:\n  labels:\n    pod_name: kafka-{b}\n"
+        f"  type: k8s_container\nseverity: INFO\ntextPayload: '{line.replace(chr(39), chr(39) * 2)}'\n"
+        "timestamp: '2026-11-22T05:06:33.287000456Z'\n"
+        for n, (b, text) in enumerate(entries)
+        for line in text.split("\n")[:1]
+    )
+
+
+def azure(entries: Sequence[Entry]) -> str:
+    rows = [
+        f'"11/20/2026, 3:33:21.101 PM",aks-{b},"{line.replace(chr(34), chr(34) * 2)}",stdout'
+        for b, t in entries
+        for line in t.split("\n")
+    ]
+    return "TimeGenerated [UTC],Computer,LogEntry,Source\n" + "\n".join(rows) + "\n"
+
+
+_LINKEDIN = by_pattern("%d{yyyy/MM/dd HH:mm:ss.SSS} %p [%c{1}] [%t] [kafka-server] [] %m")
+#: Each shape: how a record is written, how records become a file, and the number of brokers in it.
+SHAPES: dict[str, tuple[Callable[[Written], str], Callable[[Sequence[Entry]], str], int]] = {
+    "mdc-brackets": (_LINKEDIN, by_entry("{line}\n"), 1),
+    "tanuki-wrapper": (KAFKA, by_line("INFO   | jvm 1    | 2026/11/20 15:33:21 | {line}"), 1),
+    "kail": (KAFKA, by_line("data/kafka-{b}[kafka]: {line}"), 3),
+    "papertrail": (KAFKA, by_line("Nov 20 15:33:21 kfk-{b} kafka: {line}"), 3),
+    "cat-numbered": (KAFKA, by_line("{n:6}\t{line}"), 1),
+    "code-box": (KAFKA, by_line("{n} | {line}"), 1),
+    "grep-several": (KAFKA, by_line("kafka-{b}/server.log:{n}:{line}"), 3),
+    "html-cells": (KAFKA, by_line("<tr><td>{n}</td><td>{line}</td></tr>"), 1),
+    "testcontainers": (KAFKA, by_line("15:33:21.101 [docker-java-stream--{n}] INFO tc.kafka - STDOUT: {line}"), 1),
+    "loki-api": (KAFKA, loki, 3),
+    "ansible": (KAFKA, ansible, 1),
+    "vector": (KAFKA, vector, 3),
+    "gcloud-yaml": (KAFKA, gcloud, 3),
+    "azure-csv": (KAFKA, azure, 3),
+    "otel-debug": (
+        KAFKA,
+        by_entry("LogRecord #{n}\nObservedTimestamp: 2026-11-20 15:33:21 +0000 UTC\nBody: Str({line})\nFlags: 0\n"),
+        1,
+    ),
+    "journal-verbose": (
+        KAFKA,
+        by_entry("Fri 2026-11-20 15:33:21.101 UTC [s=1;i={n}]\n    PRIORITY=6\n    MESSAGE={line}\n    _UID=0\n"),
+        1,
+    ),
+    "numbered-colours": (KAFKA, by_line("\x1b[2m{n:5}\x1b[0m \x1b[36mbroker{b}\x1b[0m {line}"), 3),
+    "heroku": (KAFKA, by_line("2026-11-20T15:33:21.101234+00:00 app[kafka.{b}]: {line}"), 3),
+    "nomad": (KAFKA, by_line("alloc=7f{b} task=kafka stdout> {line}"), 3),
+    "teamcity": (KAFKA, by_line("[15:33:21]W:\t [kafka-{b}] {line}"), 3),
+    "sql-table": (KAFKA, by_line("| {n} | kafka-{b} | {line} |"), 3),
+    "bullets": (KAFKA, by_line("  * {line}"), 1),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_shape_says_what_the_plain_log_says(shape: str, tmp_path: Path) -> None:
+    write, render, several = SHAPES[shape]
+    entries, records = entries_of(several, write)
+    (tmp_path / "server.log").write_text(render(entries), encoding="utf-8")
+    found = read_folder(tmp_path)
+    assert [file.problem for file in found.files.values() if file.layout is None] == []
+    facts = Counter(
+        (one.time_us, repr(fact)) for one in found.records for fact in one.parsed.facts if one.time_us is not None
+    )
+    expected = Counter(fact for record in records for fact in facts_of(record))
+    layouts = {file.layout for file in found.files.values()}
+    assert facts - expected == Counter(), layouts
+    assert (expected - facts).total() <= 0.02 * expected.total(), (layouts, list(expected - facts)[:2])
+    named = {identity.broker_id for identity in found.identities.values()} - {None}
+    assert len(named) == several
