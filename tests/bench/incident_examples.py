@@ -577,16 +577,41 @@ EXAMPLES: dict[str, Example] = {
         ],
     ),
     "group_rebalances": Example(
-        "A rebalance ended, since no member joined again in time. Broker 1 logged at 12:00:10: "
-        "[GroupCoordinator 1]: Group billing could not complete rebalance because no members rejoined",
+        "Group billing rebalanced 4 times from 12:00:10 to 12:01:40 (90.0 s): 3 times because a member sent no "
+        "heartbeat in time and once because the coordinator could not store the assignment.",
         lines=[
             (
-                10,
-                1,
-                "ERROR",
-                "kafka.coordinator.group.GroupCoordinator",
-                "[GroupCoordinator 1]: Group billing could not complete rebalance because no members rejoined",
+                *(10 + 30 * number, 1, "INFO", "kafka.coordinator.group.GroupCoordinator"),
+                f"[GroupCoordinator 1]: Preparing to rebalance group billing in state PreparingRebalance with old "
+                f"generation {number} (__consumer_offsets-7) (reason: {reason})",
             )
+            for number, reason in enumerate(
+                (
+                    *("removing member a-1 on heartbeat expiration" for _ in range(3)),
+                    "error when storing group assignment during SyncGroup (member: a-1)",
+                )
+            )
+        ],
+    ),
+    "topics_deleted": Example(
+        "The migration from ZooKeeper to KRaft deleted 2 topics at 12:00:10: its full sync removes from ZooKeeper what "
+        "KRaft does not know. No line shows a request to delete topics. Broker 1 removed 2 replicas of bets and ledger "
+        "from 12:00:11 to 12:00:12 (1.0 s); the files remain until file.delete.delay.ms has passed. No line before it "
+        "shows that this migration copied metadata from ZooKeeper: a znode /migration of an earlier migration makes it "
+        "skip the copy.",
+        lines=[
+            (
+                *(10, 9, "INFO", "org.apache.kafka.metadata.migration.KRaftMigrationDriver"),
+                "[KRaftMigrationDriver id=9] Made the following ZK writes when reconciling with KRaft state: "
+                "{DeleteTopic=2}",
+            ),
+            *(
+                (
+                    *(second, 1, "INFO", "kafka.log.LogManager"),
+                    f"Log for partition {name} is renamed to /d/{name}.0abc-delete and is scheduled for deletion",
+                )
+                for second, name in ((11, "ledger-0"), (12, "bets-3"))
+            ),
         ],
     ),
     "share_state_failed": Example(

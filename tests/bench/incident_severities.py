@@ -44,7 +44,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     },
     "session_expired": {MAJOR: _ALWAYS},
     "controller_changed": {
-        MAJOR: "no controller was active for five seconds or more",
+        MAJOR: "no controller was active for five seconds or more, or it changed again and again",
         INFO: "the one before was shut down",
         MINOR: "it was not",
     },
@@ -65,6 +65,9 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "authorization_denied": {MINOR: _ALWAYS},
     "share_locks_expired": {MINOR: _ALWAYS},
     "clients_throttled": {MINOR: "a request for a second or more", INFO: "for less"},
+    "group_rebalances": _OF_ENTRY
+    | {MAJOR: "three rebalances or more for a failure, or as the entry says", MINOR: "ten or more for other reasons"},
+    "topics_deleted": {CRITICAL: "by the migration from ZooKeeper", MINOR: "three topics or more at once"},
     **dict.fromkeys(OF_MESSAGES, _OF_ENTRY),
     "also_logged": _OF_ENTRY,
 }

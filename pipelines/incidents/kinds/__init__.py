@@ -15,10 +15,12 @@ from pipelines.incidents.kinds import (
     failures,
     fetchers,
     findings,
+    groups,
     isr,
     logged,
     partitions,
     slow_replica,
+    topics,
 )
 
 #: In the order in which they are documented.
@@ -65,6 +67,8 @@ KINDS: tuple[Kind, ...] = (
     clients.authorization_denied,
     clients.clients_throttled,
     clients.share_locks_expired,
+    groups.group_rebalances,
+    topics.topics_deleted,
     *logged.KINDS_OF_MESSAGES,
     logged.also_logged,
 )

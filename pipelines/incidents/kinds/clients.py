@@ -39,7 +39,7 @@ _WORDS = {
     "INVALID_RECORD": ("were refused", "a record is not valid for the topic"),
     "CORRUPT_MESSAGE": ("were refused", "a batch does not match its checksum"),
 }
-_APPEND_FAILED = Signature(
+APPEND_FAILED = Signature(
     "append_failed",
     ("ReplicaManager",),
     r"^(?:\[[^\]]*\]:? )?Error processing append operation on partition (?:[\w-]{22}:)?(?P<partition>\S+)"
@@ -128,7 +128,7 @@ def _failed(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
     answered = (row for row in facts.errors if error_name(row["error_code"]) not in _ROUTINE)
     for episode in episodes(answered, "error_code", within_s=_TOGETHER_S):
         yield error_name(episode.rows[0]["error_code"]), episode.rows
-    appends = (row for row in facts.remarked(_APPEND_FAILED) if row["cluster_id"] not in facts.first_produces)
+    appends = (row for row in facts.remarked(APPEND_FAILED) if row["cluster_id"] not in facts.first_produces)
     for episode in episodes(appends, "key", within_s=_TOGETHER_S):
         name = episode.rows[0]["key"]
         error = _ERRORS.get(name, _WORD.sub("_", name).upper()) or "an error"
@@ -180,8 +180,8 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
     "or a fenced producer.",
     source="org.apache.kafka.common.protocol.Errors; kafka.server.ReplicaManager.appendRecords; where no "
     "request is logged, the error that the leader logs of the append",
-    signatures=(_APPEND_FAILED,),
-    causes=("partitions_under_min_isr", "log_directory_failed"),
+    signatures=(APPEND_FAILED,),
+    causes=("partitions_under_min_isr", "log_directory_failed", "topics_deleted"),
 )
 def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes of errors over all brokers of a cluster, but those that other kinds tell of."""

@@ -10,13 +10,25 @@ from typing import NamedTuple
 
 from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.incidents.advice import is_open
-from pipelines.incidents.episodes import Episode, before_shutdown, episodes
+from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place, Remedy, Severity
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.processes import Death, deaths, is_steady, shutdown_times
 from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, Loss, losses
-from pipelines.incidents.words import brokers, clock, lasting, listed, number, partitions, sentence, span, times, when
+from pipelines.incidents.words import (
+    brokers,
+    clock,
+    lasting,
+    listed,
+    number,
+    partitions,
+    sentence,
+    shortened,
+    span,
+    times,
+    when,
+)
 
 _RETRY = Signature(
     "controlled_shutdown_retried",
@@ -67,11 +79,27 @@ _WAITS = Signature(
 _BEGUN = Signature(
     "migration_begun",
     ("KRaftMigrationDriver",),
-    r"\[[^\]]*\] (?:Starting ZK migration|Completed migration of metadata from Z[Kk]|.* transitioning from .* to "
-    r"ZK_MIGRATION state).*",
+    r"\[[^\]]*\] (?:Starting ZK migration|Zk brokers are registered and ready for migration|Performing a full metadata "
+    r"sync from KRaft to ZK|.* transitioning from .* to ZK_MIGRATION state).*",
     "org.apache.kafka.metadata.migration.KRaftMigrationDriver",
     ("INFO",),
     gap_s=600,
+)
+MIGRATION_COPIED = Signature(
+    "migration_copied",
+    ("KRaftMigrationDriver",),
+    r"\[[^\]]*\] Completed migration of metadata from Z[Kk].*",
+    "org.apache.kafka.metadata.migration.KRaftMigrationDriver.MigrateMetadataEvent",
+    ("INFO",),
+    gap_s=600,
+)
+_MAJORITY_LOST = Signature(
+    "quorum_majority_lost",
+    ("LeaderState",),
+    r"(?:\[[^\]]*\] )?Did not receive fetch request from the majority of the voters within (?P<key>\d+) ?ms\..*",
+    "org.apache.kafka.raft.LeaderState.timeUntilCheckQuorumExpires, 3.7 on",
+    ("INFO",),
+    gap_s=1,
 )
 _EPOCH = re.compile(r"at (?:old)?[Ee]poch (\d+)")
 _US = re.compile(r"in (\d+) (?:us|microseconds)")
@@ -84,6 +112,14 @@ _NONE_LONG_US = 5_000_000
 _LONG_US = 10_000_000
 #: A quorum that is started comes up within this of its first line, microseconds.
 _COMES_UP_US = 60_000_000
+
+
+#: Changes of the controller that follow each other within this are one series, microseconds.
+_SERIES_US = 600_000_000
+#: Changes that make a series worth one incident of its own.
+_SERIES_MIN = 3
+#: The reason of a change precedes it by this at most, microseconds.
+_REASON_US = 30_000_000
 
 
 class ControllerTerm(NamedTuple):
@@ -125,8 +161,10 @@ def _is_another(last: ControllerTerm, row: Row) -> bool:
 
 
 @kind(
-    meaning="Another node became the active controller, or the same one again: until then none was.",
+    meaning="Another node became the active controller, or the same one again: until then none was. Three changes or "
+    "more within ten minutes of each other are one incident, except changes as controllers stop or die.",
     source="kafka.controller.KafkaController.elect; org.apache.kafka.controller.QuorumController.claim and renounce",
+    signatures=(_MAJORITY_LOST,),
     causes=(
         *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "controller_renounced"),
         *("session_expired", "logs_end_early", "broker_fenced"),
@@ -134,6 +172,42 @@ def _is_another(last: ControllerTerm, row: Row) -> bool:
 )
 def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield each change from one controller to another, and each time in which there was none."""
+    for series in _series(facts):
+        if len(series) < _SERIES_MIN:
+            yield from (_changed(facts, change) for change in series)
+        else:
+            yield _changed_repeatedly(facts, series)
+
+
+class _Change(NamedTuple):
+    """The end of a term and the next term."""
+
+    cluster_id: str
+    before: ControllerTerm
+    after: ControllerTerm
+    term_end: int | None  #: None if no line shows it
+    is_exact: bool  #: the controller's own lines show the end
+    is_planned: bool  #: the controller was shut down or died
+
+    @property
+    def start_us(self) -> int:
+        """End of the term, or the begin of the next one."""
+        return self.after.elected_us if self.term_end is None else self.term_end
+
+
+def _series(facts: Facts) -> Iterable[list[_Change]]:
+    """Yield series of changes of one cluster. A change as a controller stops or dies is a series by itself."""
+    by_cluster: dict[str, list[_Change]] = defaultdict(list)
+    for change in _changes(facts):
+        if change.is_planned:
+            yield [change]
+        else:
+            by_cluster[change.cluster_id].append(change)
+    for changes in by_cluster.values():
+        yield from grouped(changes, lambda series, change: change.start_us - series[-1].start_us <= _SERIES_US)
+
+
+def _changes(facts: Facts) -> Iterable[_Change]:
     ends, died, missed = shutdown_times(facts), deaths(facts), losses(facts)
     with_lines = {node(row) for row in facts.last_lines}
     for cluster_id, in_order in terms(facts).items():
@@ -147,7 +221,13 @@ def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
             if term_end is None and (cluster_id, before.controller) not in with_lines:
                 term_end = _missed_since(facts, cluster_id, before, after, missed)
             if term_end is not None or before.controller != after.controller:
-                yield _changed(facts, cluster_id, before, after, term_end, is_exact)
+                start = after.elected_us if term_end is None else term_end
+                is_planned = _is_shut_down(facts, (cluster_id, before.controller), start) or any(
+                    death.node == (cluster_id, before.controller)
+                    and before.elected_us < death.last_us <= after.elected_us
+                    for death in died
+                )
+                yield _Change(cluster_id, before, after, term_end, is_exact, is_planned)
 
 
 def _own_end(
@@ -234,22 +314,71 @@ def _has_no_leader(row: Row) -> bool:
     return row["event"] == "other" and (row["detail"] or "").endswith("the leader is (none).")
 
 
-def _changed(
-    facts: Facts,
-    cluster_id: str,
-    before: ControllerTerm,
-    after: ControllerTerm,
-    term_end: int | None,
-    is_exact: bool,
-) -> LoggedIncident:
-    start = after.elected_us if term_end is None else term_end
+def _is_shut_down(facts: Facts, controller: Node, time_us: int) -> bool:
+    """Return True if a controller was shutting down at an instant."""
+    return any(
+        abs(row["time"] - time_us) < 30_000_000
+        for row in facts.life(controller, "shutting_down", "controlled_shutdown", "signal")
+    )
+
+
+def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
+    """Return one incident of a series of changes, with their reasons."""
+    first, last = series[0], series[-1]
+    cluster_id, start, end = first.cluster_id, first.start_us, last.after.elected_us
+    ids = [first.before.controller, *(change.after.controller for change in series)]
+    gaps = [change.after.elected_us - change.start_us for change in series]
+    lost = [
+        row
+        for row in facts.remarked(_MAJORITY_LOST)
+        if row["cluster_id"] == cluster_id and start - _REASON_US <= row["first_time"] <= end
+    ]
+    count = sum(row["line_count"] for row in lost)
+    how_often = "Each time" if count >= len(series) else sentence(times(count))
+    why = (
+        f" {how_often} the leader had received no fetch request from the majority of the voters within "
+        f"{max(int(row['key']) for row in lost):,} ms."
+        if lost
+        else ""
+    )
+    texts = [
+        text
+        for text in facts.loud_texts
+        if text.cluster_id == cluster_id
+        and "controller_changed" in text.kinds
+        and text.first_us <= end
+        and text.last_us >= start - _REASON_US
+    ]
+    logged = max(texts, key=lambda text: text.lines, default=None)
+    beside = f" Controllers logged {times(logged.lines)}: {shortened(logged.line)}" if logged is not None else ""
+    without = f" No controller was active for {lasting(max(gaps))} at most each time." if max(gaps) >= 1_000 else ""
+    return LoggedIncident(
+        severity=MAJOR,
+        cluster_id=cluster_id,
+        start_us=start,
+        end_us=end,
+        broker_ids=tuple(sorted(set(ids))),
+        sentence=(
+            f"The active controller changed {number(len(series), 'time')} {span(start, end)} (node "
+            f"{', '.join(map(str, ids))} in turn).{without}{why}{beside}"
+        ),
+        advice=(
+            "Look at the disk, the CPU and gc.log of the controllers, and at the network between them: no metadata "
+            "changes while no controller is active."
+        ),
+        figures={"changes": len(series), "without_controller_s": sum(gaps) / 1e6},
+        places=(*map(place, lost[:3]), *(change.after.place for change in series)),
+        weight=100.0 * len(series),
+    )
+
+
+def _changed(facts: Facts, change: _Change) -> LoggedIncident:
+    cluster_id, before, after, _, is_exact, _ = change
+    start = change.start_us
     gap = after.elected_us - start
     least = "" if is_exact else "at least "
     without = f"; no controller was active for {least}{lasting(gap)}" if gap >= 1_000 else ""
-    resigned = any(
-        abs(row["time"] - start) < 30_000_000
-        for row in facts.life((cluster_id, before.controller), "shutting_down", "controlled_shutdown", "signal")
-    )
+    resigned = _is_shut_down(facts, (cluster_id, before.controller), start)
     old, new = (_voter(facts, cluster_id, term.controller) for term in (before, after))
     if before.controller == after.controller:
         what = sentence(f"{new} became the active controller again at {clock(after.elected_us)}")
@@ -288,10 +417,16 @@ def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:
     causes=("broker_stalled",),
 )
 def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Two or more within ten minutes of each other, but for those of an orderly end."""
+    """Yield two or more within ten minutes of each other, except at a shutdown and in a series of changes."""
+    repeated = [series for series in _series(facts) if len(series) >= _SERIES_MIN]
     for row in before_shutdown(facts, facts.remarked(_RENOUNCED)):
         episode = Episode([row])
-        if episode.lines < 2:
+        if episode.lines < 2 or any(
+            series[0].cluster_id == episode.cluster_id
+            and series[0].start_us <= episode.end_us
+            and episode.start_us <= series[-1].after.elected_us
+            for series in repeated
+        ):
             continue
         waits = [
             int(match[1])
@@ -427,11 +562,11 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
 @kind(
     meaning="The controllers are ready to migrate from ZooKeeper, and brokers have not registered with them.",
     source="KIP-866; org.apache.kafka.metadata.migration.KRaftMigrationDriver.WaitForZkBrokersEvent",
-    signatures=(_WAITS, _BEGUN),
+    signatures=(_WAITS, _BEGUN, MIGRATION_COPIED),
 )
 def migration_waits(facts: Facts) -> Iterable[LoggedIncident]:
     """Waiting that no line of the migration's begin follows."""
-    begun = facts.remarked(_BEGUN)
+    begun = facts.remarked(_BEGUN, MIGRATION_COPIED)
     for row in facts.remarked(_WAITS):
         start = row["first_time"]
         end = min((other["first_time"] for other in begun if other["first_time"] >= start), default=None)

@@ -10,8 +10,9 @@ from pipelines.incidents.episodes import Episode, before_shutdown, episodes, gro
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.reasons import Reason, reason_of
 from pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
-from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, span, times
+from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, shortened, span, times
 
 _DIED = Signature(
     "fetcher_thread_died",
@@ -45,7 +46,6 @@ _FAILED_AT_LEADER = Signature(
     "kafka.server.ReplicaManager.readFromLocalLog",
     ("ERROR",),
 )
-_EXCEPTION = re.compile(r"^(?:Caused by: )?(?:[a-z_]\w*\.)+(?P<name>[A-Z]\w*)(?:: (?P<text>.*))?$", re.MULTILINE)
 #: kafka.log.Log.maybeIncrementLogStartOffset: what a follower with KAFKA-7104 dies of.
 _BEYOND = "Cannot increment the log start offset"
 _PARTITION = re.compile(r"\b(?:for|of) (?:topic )?partition \[?(?P<name>[\w.]+[-,]\d+)\]?")
@@ -82,20 +82,22 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     for row in facts.remarked_by_brokers(_DIED):
         episode, start, broker_id = Episode([row]), row["first_time"], row["broker_id"]
         end = facts.next_start(episode.node, row["last_time"])
-        exceptions = list(_EXCEPTION.finditer(row["message"]))
-        reason = f" of {exceptions[-1]['name']}" if exceptions else ""
-        said = f" ({exceptions[-1]['text'][:160]})" if exceptions and exceptions[-1]["text"] else ""
+        reason = reason_of(row["message"])
+        of = f" of {reason.thrown.name}" if reason is not None else ""
+        said = f" ({shortened(reason.thrown.text)})" if reason is not None and reason.thrown.text else ""
+        meaning = f" {reason.cause.meaning}" if reason is not None and reason.cause is not None else ""
+        action = reason.action if reason is not None else ""
         until = "the end of the logs" if end is None else f"its restart at {clock(end)}"
         version = facts.version(episode.node, start)
         yield episode.incident(
             CRITICAL,
-            f"The replica fetcher of broker {broker_id} from leader {row['key']} died{reason} at {clock(start)}{said}. "
-            f"What it followed stays behind until {until}.",
+            f"The replica fetcher of broker {broker_id} from leader {row['key']} died{of} at {clock(start)}{said}."
+            f"{meaning} What it followed stays behind until {until}.",
             end_us=end,
             partitions=frozenset(match["name"].replace(",", "-") for match in _PARTITION.finditer(row["message"])),
             advice=Remedy(
-                f"Restart broker {broker_id}: the thread does not come back by itself. Look at the log of the "
-                "partition that the error names first: it dies again where that is damaged.",
+                f"{action} Restart broker {broker_id}: the thread does not come back by itself. Look at the log of "
+                "the partition that the error names first: it dies again where that is damaged.".lstrip(),
                 is_open,
             ),
             figures={"leader": int(row["key"])},
@@ -199,19 +201,40 @@ def partitions_not_fetched(facts: Facts) -> Iterable[LoggedIncident]:
         names = frozenset(name for name in episode.partitions if _is_out(facts, episode.rows[0], name))
         if not names or any(row["time"] > start for row in facts.life(episode.node, "starting")):
             continue
+        reason = _given_up_for(facts, episode, names)
         yield episode.incident(
             MAJOR,
             f"Broker {broker_id} gave up fetching {partitions(names)} at {clock(start)}: its fetcher marked "
-            f"{'it' if len(names) == 1 else 'them'} as failed, and it is out of the ISR to the end of the logs.",
+            f"{'it' if len(names) == 1 else 'them'} as failed, and it is out of the ISR to the end of the logs."
+            + (f" {reason.words}" if reason is not None else ""),
             end_us=None,
             partitions=names,
             advice=(
-                f"Look at the error before it in the log of broker {broker_id}; a new leader, or a restart of the "
-                "broker, makes it fetch again."
+                f"{(reason.action if reason is not None else '') or 'Look at the error before it.'} A new leader, or a "
+                f"restart of broker {broker_id}, makes it fetch again."
             ),
             figures={"partitions": len(names)},
             weight=float(len(names)),
         )
+
+
+def _given_up_for(facts: Facts, episode: Episode, names: frozenset[str]) -> Reason | None:
+    """Return the exception for which a fetcher gave partitions up. None if no line shows one.
+
+    Lines of several partitions have one text: the message of another partition's exception is left out.
+    """
+    for text in facts.loud_texts:
+        if (
+            (text.cluster_id, text.thrown is None) == (episode.cluster_id, False)
+            and "partitions_not_fetched" in text.kinds
+            and episode.node[1] in text.broker_ids
+            and text.first_us - _LATE_US <= episode.start_us <= text.last_us + _LATE_US
+        ):
+            reason = reason_of(str(text.row["message"]))
+            if reason is None or text.partition in names:
+                return reason
+            return reason._replace(thrown=reason.thrown._replace(text=""))
+    return None
 
 
 def _is_out(facts: Facts, row: Row, name: str) -> bool:

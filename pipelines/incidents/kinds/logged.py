@@ -46,7 +46,6 @@ OF_MESSAGES = {
         "A group or transaction coordinator could not load or keep its state.",
         "GroupMetadataManager, TransactionStateManager, CoordinatorRuntime",
     ),
-    "group_rebalances": ("Rebalances of groups failed.", "GroupCoordinator, GroupMetadataManager"),
     "share_state_failed": ("State of share groups could not be read or written.", "KIP-932; SharePartition"),
     "config_rejected": ("Settings are wrong or could not be applied.", "DynamicBrokerConfig, KafkaConfig"),
     "clients_disconnected": ("Connections of clients failed.", "kafka.network.SocketServer.Processor, Selector"),
@@ -56,18 +55,20 @@ OF_MESSAGES = {
 def _detector(name: str) -> Kind:
     meaning, source = OF_MESSAGES[name]
 
-    def detect(facts: Facts) -> Iterable[LoggedIncident]:
-        by_cluster: dict[str, list[LoudText]] = defaultdict(list)
-        for text in facts.loud_texts:
-            if name in text.kinds:
-                by_cluster[text.cluster_id].append(text)
-        for texts in by_cluster.values():
-            ordered = sorted(texts, key=lambda text: text.first_us)
-            for group in grouped(ordered, lambda group, text: text.first_us - group[-1].last_us <= _GAP_US):
-                if any(text.begins(name) for text in group):
-                    yield _incident(facts, group)
+    return Kind(name, meaning, source, lambda facts: incidents_of_messages(facts, name))
 
-    return Kind(name, meaning, source, detect)
+
+def incidents_of_messages(facts: Facts, name: str) -> Iterable[LoggedIncident]:
+    """Yield an incident for each episode of texts whose entries belong to a kind."""
+    by_cluster: dict[str, list[LoudText]] = defaultdict(list)
+    for text in facts.loud_texts:
+        if name in text.kinds:
+            by_cluster[text.cluster_id].append(text)
+    for texts in by_cluster.values():
+        ordered = sorted(texts, key=lambda text: text.first_us)
+        for group in grouped(ordered, lambda group, text: text.first_us - group[-1].last_us <= _GAP_US):
+            if any(text.begins(name) for text in group):
+                yield _incident(facts, group)
 
 
 KINDS_OF_MESSAGES = tuple(map(_detector, OF_MESSAGES))

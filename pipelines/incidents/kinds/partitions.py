@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pipelines.incidents.advice import is_any_offline, is_open
@@ -11,6 +13,7 @@ from pipelines.incidents.episodes import before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
 from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kinds.clients import APPEND_FAILED
 from pipelines.incidents.processes import Death, deaths, shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span
 
@@ -24,6 +27,9 @@ _SESSION_MS = 18_000
 _MOVED = ("controlled_shutdown", "preferred", "reassignment", "log_dir_failed")
 #: A reassignment that is younger may end at any time, microseconds.
 _OLD_US = 60_000_000
+#: No line shows what lies between refused appends that are further apart, seconds.
+_REFUSED_GAP_S = 10
+_MINIMUM = re.compile(r"(?:min\.isr requirement of |required minimum \[)(\d+)")
 _PREFIX = r"(?:\[[^\]]*\]:?,? ?)?"
 _BEGUN = Signature(
     "reassignment_begun",
@@ -176,7 +182,7 @@ def _begins_with(group: list[Row], row: Row) -> bool:
     causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "isr_shrunk"),
 )
 def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield windows under min.insync.replicas, those that begin together as one."""
+    """Yield windows under min.insync.replicas, those that begin together as one, then refused appends elsewhere."""
     windows = sorted(_windows(facts, "under_min_isr"), key=lambda row: (row["cluster_id"], row["started_time"]))
     for rows in grouped(windows, _begins_with):
         names = frozenset(map(partition_name, rows))
@@ -184,26 +190,67 @@ def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
         ends = [row["ended_time"] for row in rows]
         end = None if None in ends else max(ends)
         refused = sum(row["produces_refused"] or 0 for row in rows)
-        lasted_s = 60.0 if end is None else (end - start) / 1e6
         minimum = sorted({row["min_insync_replicas"] for row in rows if row["min_insync_replicas"] is not None})
-        wanted = f" ({' or '.join(map(str, minimum))})" if minimum else ""
-        were = "was" if refused == 1 else "were"
-        clients = f" {number(refused, 'acks=all produce')} {were} refused." if refused else ""
-        few = "fewer in-sync replicas than min.insync.replicas"
-        yield LoggedIncident(
-            severity=CRITICAL if refused else MAJOR,
-            cluster_id=rows[0]["cluster_id"],
-            start_us=start,
-            end_us=end,
-            partitions=names,
-            sentence=sentence(f"{partitions(names)} had {few}{wanted} {span(start, end)}.{clients}"),
-            advice=Remedy(
-                "Bring the replicas back that are out of sync; do not lower min.insync.replicas to let writes through.",
-                is_open,
-            ),
-            figures={"partitions": len(names), "produces_refused": refused},
-            weight=refused + len(names) * lasted_s,
+        clients = (
+            f" {number(refused, 'acks=all produce')} {'was' if refused == 1 else 'were'} refused." if refused else ""
         )
+        yield _under_min_isr(rows[0]["cluster_id"], names, (start, end), minimum, refused, clients)
+    yield from _refused_appends(facts, windows)
+
+
+def _refused_appends(facts: Facts, windows: Sequence[Row]) -> Iterable[LoggedIncident]:
+    """Yield errors of leaders that refused appends, of partitions without a window of `gold.availability`."""
+    known = {(row["cluster_id"], partition_name(row)) for row in windows}
+    rows = [row for row in facts.remarked(APPEND_FAILED) if row["key"] == "NotEnoughReplicas"]
+    for episode in episodes(before_shutdown(facts, rows), within_s=_REFUSED_GAP_S):
+        if any((episode.cluster_id, name) in known for name in episode.partitions):
+            continue
+        absences = [
+            row
+            for row in facts.absences
+            if row["cluster_id"] == episode.cluster_id
+            and partition_name(row) in episode.partitions
+            and row["left_time"] <= episode.end_us
+            and (row["back_time"] is None or row["back_time"] >= episode.start_us)
+        ]
+        start = min([episode.start_us, *(row["left_time"] for row in absences)])
+        backs = [row["back_time"] for row in absences]
+        end = None if None in backs else max([episode.end_us, *backs])
+        minimum = sorted({int(match[1]) for row in episode.rows for match in _MINIMUM.finditer(row["message"])})
+        were = "was" if episode.lines == 1 else "were"
+        leaders = brokers(episode.broker_ids)
+        appends = f" {number(episode.lines, 'append')} with acks=all {were} refused by {leaders}."
+        window = (start, end)
+        incident = _under_min_isr(episode.cluster_id, episode.partitions, window, minimum, episode.lines, appends)
+        yield replace(incident, places=episode.places)
+
+
+def _under_min_isr(
+    cluster_id: str,
+    names: frozenset[str],
+    window: tuple[int, int | None],
+    minimum: Sequence[int],
+    refused: int,
+    clients: str,
+) -> LoggedIncident:
+    start, end = window
+    lasted_s = 60.0 if end is None else (end - start) / 1e6
+    wanted = f" ({' or '.join(map(str, minimum))})" if minimum else ""
+    few = "fewer in-sync replicas than min.insync.replicas"
+    return LoggedIncident(
+        severity=CRITICAL if refused else MAJOR,
+        cluster_id=cluster_id,
+        start_us=start,
+        end_us=end,
+        partitions=names,
+        sentence=sentence(f"{partitions(names)} had {few}{wanted} {span(start, end)}.{clients}"),
+        advice=Remedy(
+            "Bring the replicas back that are out of sync; do not lower min.insync.replicas to let writes through.",
+            is_open,
+        ),
+        figures={"partitions": len(names), "produces_refused": refused},
+        weight=refused + len(names) * lasted_s,
+    )
 
 
 @kind(

@@ -175,6 +175,100 @@ def test_the_texts_of_all_ends_are_texts_of_the_atlas() -> None:
     assert [text for broker_id, (_, text) in enumerate(texts) if (broker_id,) not in found] == []
 
 
+_MOVED = "Log for partition {0} is renamed to /d/{0}.0abc-delete and is scheduled for deletion"
+
+
+@pytest.mark.parametrize(
+    ("names", "deleted", "said"),
+    [
+        (("a-0", "b-0"), (), None),
+        (("a-0", "a-1", "a-2", "a-3"), (), None),
+        (("a-0", "b-0", "c-0"), (), "no line of a controller shows which"),
+        (("a-0", "b-0", "c-0"), ("a", "b"), "the controller deleted a and b"),
+        (("a-0", "b-0", "c-0"), ("a", "b", "c"), "the controller deleted these topics"),
+    ],
+)
+def test_topics_are_deleted_in_bulk(names: tuple[str, ...], deleted: tuple[str, ...], said: str | None) -> None:
+    events = [event(1_795_176_000, "topic_deleted", 9, topic=topic) for topic in deleted]
+    facts = facts_of("kafka.log.LogManager", "INFO", map(_MOVED.format, names), controller_events=events)
+    sentences = [incident.sentence for incident in BY_NAME["topics_deleted"].detect(facts)]
+    assert [said in sentence for sentence in sentences if said is not None] == ([] if said is None else [True])
+    assert len(sentences) == (said is not None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "count", "severity"),
+    [
+        ("removing member a on heartbeat expiration", 2, None),
+        ("removing member a on heartbeat expiration", 3, MAJOR),
+        ("Removing member a on LeaveGroup; client reason: consumer poll timeout has expired.", 3, MAJOR),
+        ("Adding new member a with group instance id None; client reason: rebalance enabled", 9, None),
+        ("Adding new member a with group instance id None; client reason: rebalance enabled", 10, MINOR),
+    ],
+)
+def test_a_group_rebalances_again_and_again(reason: str, count: int, severity: str | None) -> None:
+    text = "[GroupCoordinator id=1] Preparing to rebalance group g in state Stable with old generation {} (reason: {})"
+    texts = [text.format(number, reason) for number in range(count)]
+    facts = facts_of("org.apache.kafka.coordinator.group.GroupMetadataManager", "INFO", texts)
+    incidents = BY_NAME["group_rebalances"].detect(facts)
+    assert [incident.severity for incident in incidents] == ([] if severity is None else [severity])
+
+
+_REFUSED = (
+    "[ReplicaManager broker=1] Error processing append operation on partition {0}\n"
+    "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the current ISR {1} is insufficient to "
+    "satisfy the min.isr requirement of 2 for partition {0}"
+)
+
+
+@pytest.mark.parametrize("isr", ["Set(1)", ": 1"])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_one_refused_append_shows_a_partition_under_its_minimum(isr: str, is_known: bool) -> None:
+    """A window that `gold.availability` has is not reported twice."""
+    window = {"cluster_id": "c", "topic": "t", "partition": 0, "state": "under_min_isr", "min_insync_replicas": 2}
+    times = {"started_time": 1_795_176_000 * S, "ended_time": 1_795_176_001 * S, "produces_refused": 1}
+    windows = [window | times] if is_known else []
+    facts = facts_of("kafka.server.ReplicaManager", "ERROR", [_REFUSED.format("t-0", isr)], availability=windows)
+    (incident,) = BY_NAME["partitions_under_min_isr"].detect(facts)
+    assert incident.partitions == {"t-0"}
+    assert ("1 append with acks=all was refused by broker 1." in incident.sentence) is not is_known
+
+
+def test_a_leadership_that_moves_again_and_again_is_one_incident() -> None:
+    """Each change has the same reason: the leader gets no fetches from the majority."""
+    elected = [
+        event(1_795_176_000 + 200 * number, "controller_elected", node, subject_broker_id=node, controller_epoch=number)
+        for number, node in enumerate((3, 4, 5, 3))
+    ]
+    lost = "[RaftManager id=3] Did not receive fetch request from the majority of the voters within 3000ms. Current x"
+    lines = [line(200 * number - 2, lost, 3, "INFO", "org.apache.kafka.raft.LeaderState") for number in (1, 2, 3)]
+    signatures = [signature for kind in KINDS for signature in kind.signatures]
+    facts = Facts(remarks=ask(questions.remarks(signatures), lines), controller_events=elected)
+    (incident,) = BY_NAME["controller_changed"].detect(facts)
+    assert "changed 3 times" in incident.sentence
+    assert "(node 3, 4, 5, 3 in turn)" in incident.sentence
+    assert "Each time the leader had received no fetch request" in incident.sentence
+    assert len(BY_NAME["controller_changed"].detect(replace(facts, controller_events=elected[:3]))) == 2
+
+
+@pytest.mark.parametrize(("partition", "said"), [("t-0", "5242890 bytes"), ("t-1", "RecordTooLargeException. A batch")])
+def test_a_follower_gives_a_partition_up_for_a_reason(partition: str, said: str) -> None:
+    """The exception decides the advice; the message of another partition's exception is not quoted."""
+    fetcher = f"{_FETCHER} "
+    texts = [
+        f"{fetcher}Unexpected error occurred while processing data for partition t-0 at offset 7\n"
+        "org.apache.kafka.common.errors.RecordTooLargeException: The record batch size in the append to t-0 is 5242890 "
+        "bytes which exceeds the maximum configured value of 3145728.",
+        f"{fetcher}Partition {partition} marked as failed",
+    ]
+    absence = {"cluster_id": "c", "topic": "t", "partition": int(partition[-1]), "leader": 1, "replica_id": 1}
+    absence |= {"left_time": 1_795_176_020 * S, "back_time": None, "isr": [1]}
+    facts = facts_of("kafka.server.ReplicaFetcherThread", "ERROR", texts, absences=[absence])
+    (incident,) = BY_NAME["partitions_not_fetched"].detect(facts)
+    assert said in incident.sentence
+    assert "Set message.max.bytes" in str(incident.advice)
+
+
 def test_a_client_does_not_write_an_incident() -> None:
     """A group's id may have anything in it, after a line end too: its coordinator's lines are of another logger."""
     forged = f"[GroupCoordinator 1]: Member x has left group a\n{_HALT}\njava.lang.OutOfMemoryError: Java heap space"

@@ -38,7 +38,7 @@ def test_each_part_is_a_word_and_a_kind() -> None:
         for part in filter(None, message.part.split(", ")):
             words = part.split()
             assert part == HOUSEKEEPING or (len(words) == 2 and words[0] in _PARTS), message_id
-            assert part == HOUSEKEEPING or words[1] in BY_NAME or words[1] == "topics_deleted", message_id
+            assert part == HOUSEKEEPING or words[1] in BY_NAME, message_id
 
 
 def test_no_two_entries_have_the_same_text_of_the_same_class() -> None:

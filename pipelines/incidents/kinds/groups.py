@@ -1,0 +1,88 @@
+"""Groups that rebalance again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipelines.incidents.episodes import Episode, episodes
+from pipelines.incidents.facts import Facts
+from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
+from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kinds.logged import incidents_of_messages
+from pipelines.incidents.words import listed, number, span, times
+
+_SOURCE = "kafka.coordinator.group.GroupCoordinator.prepareRebalance; org.apache.kafka.coordinator.group"
+
+
+def _rebalance(name: str, reason: str) -> Signature:
+    """Return the signature of rebalances with a reason."""
+    return Signature(
+        f"rebalance_{name}",
+        ("GroupCoordinator", "GroupMetadataManager"),
+        r"(?:\[[^\]]*\]:? )?Preparing to re(?:balance|stabilize) group (?P<key>.+?) (?:in state \w+ )?with old "
+        r"generation \d+ ?(?:\((?P<partition>__consumer_offsets-\d+)\))?" + reason,
+        _SOURCE,
+        ("INFO",),
+        gap_s=300,
+    )
+
+
+_EXPIRED = _rebalance("heartbeat_expired", r".*on heartbeat expiration.*")
+_NOT_STORED = _rebalance("assignment_not_stored", r".*\(reason: [eE]rror when storing group assignment.*")
+_POLL_EXPIRED = _rebalance("poll_expired", r".*consumer poll timeout has expired.*")
+_OTHER = _rebalance("other", r".*")
+#: What happened, and what to do, by signature; a rebalance of a member that joins or leaves is not in it.
+_FAILURES = {
+    _EXPIRED: (
+        "a member sent no heartbeat in time",
+        "Look at the members: pauses and lost connections longer than session.timeout.ms.",
+    ),
+    _NOT_STORED: (
+        "the coordinator could not store the assignment",
+        "Look at the ISR of the group's partition of __consumer_offsets: it refuses the write.",
+    ),
+    _POLL_EXPIRED: (
+        "a member left as its processing took longer than max.poll.interval.ms",
+        "Raise max.poll.interval.ms, or lower max.poll.records.",
+    ),
+}
+#: Members that join and leave as applications start make fewer rebalances; failures are worth a note earlier.
+_FAILURES_MIN, _REBALANCES_MIN = 3, 10
+
+
+@kind(
+    meaning="A group rebalanced again and again: three times for a failure, or ten times for any reason, with no more "
+    "than five minutes in between; or a coordinator logged that a rebalance failed.",
+    source=_SOURCE,
+    signatures=(_EXPIRED, _NOT_STORED, _POLL_EXPIRED, _OTHER),
+    causes=("partitions_under_min_isr", "isr_shrunk", "log_directory_failed", "broker_stalled", "broker_died"),
+)
+def group_rebalances(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield series of rebalances by group, then what coordinators log at WARN or above."""
+    rows = facts.remarked(_EXPIRED, _NOT_STORED, _POLL_EXPIRED, _OTHER)
+    for episode in episodes(rows, "key", within_s=300):
+        failures = {
+            signature: sum(row["line_count"] for row in episode.rows if row["signature"] == signature.name)
+            for signature in _FAILURES
+        }
+        failed = sum(failures.values())
+        if failed >= _FAILURES_MIN or episode.lines >= _REBALANCES_MIN:
+            yield _rebalanced(episode, {signature: count for signature, count in failures.items() if count})
+    yield from incidents_of_messages(facts, "group_rebalances")
+
+
+def _rebalanced(episode: Episode, failures: dict[Signature, int]) -> LoggedIncident:
+    reasons = [f"{times(count)} because {_FAILURES[signature][0]}" for signature, count in failures.items()]
+    other = episode.lines - sum(failures.values())
+    if other:
+        reasons.append(f"{times(other)} for another reason, such as a member that joined or left")
+    return episode.incident(
+        MAJOR if sum(failures.values()) >= _FAILURES_MIN else MINOR,
+        f"Group {episode.rows[0]['key']} rebalanced {number(episode.lines, 'time')} "
+        f"{span(episode.start_us, episode.end_us)}: {listed(reasons)}.",
+        partitions=episode.partitions,
+        advice=" ".join(_FAILURES[signature][1] for signature in failures)
+        or "Look at the members: applications that restart, or members that subscribe to changing topics.",
+        figures={"rebalances": episode.lines, "failures": sum(failures.values())},
+        weight=10.0 * episode.lines,
+    )
