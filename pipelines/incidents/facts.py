@@ -56,6 +56,9 @@ class Facts:
     #: lines at WARN or above that no signature has, by text and day: cluster_id, level, logger, template, line_count,
     #: first_time, last_time, broker_ids, message, file_id, byte_offset
     loud: Rows = ()
+    #: lines of other programs that show how a process ended: cluster_id, broker_id, time (of the log's line before, if
+    #: the line has none), text, exit_file_id, byte_offset
+    exits: Rows = ()
     #: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
     #: slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics
     waits: Rows = ()

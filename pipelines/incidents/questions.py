@@ -221,6 +221,40 @@ def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
     """
 
 
+def exits() -> str:
+    """Return lines of other programs that show how the process of a log ended, with that log.
+
+    Compose names the source of the log; other programs' lines count for the only log of their file. A line without a
+    time has the time of the log's line before it.
+    """
+    exit_code = r"(\S+) exited with code -?\d+"
+    killed = r"Main process exited, code=\S+ status=\d+|Out of memory: Killed process \d+ \(java\)|\bOOMKilled\b"
+    return f"""
+        WITH logs AS (
+            SELECT file_id, cluster_id, broker_id, split_part(path, '#', 1) AS container,
+                split_part(path, '#', 2) AS source, kind <> 'other' AS is_log
+            FROM bronze_log_files
+        ), remarks AS (
+            SELECT l.file_id, l.byte_offset, l.time, o.container, split_part(l.message, chr(10), 1) AS text,
+                regexp_extract(l.message, '{exit_code}', 1) AS named
+            FROM bronze_log_lines l JOIN logs o USING (file_id)
+            WHERE l.problem LIKE 'foreign.%' AND regexp_matches(l.message, '{exit_code}|{killed}')
+        ), matched AS (
+            SELECT r.*, g.file_id AS log_id, g.cluster_id, g.broker_id,
+                count(*) OVER (PARTITION BY r.file_id, r.byte_offset) AS logs
+            FROM remarks r JOIN logs g ON g.container = r.container AND g.is_log
+                AND (r.named = '' OR g.source = '' OR r.named = g.source OR ends_with(r.named, '_' || g.source))
+        ), before AS (
+            SELECT m.*, max(l.time) AS log_time
+            FROM matched m LEFT JOIN bronze_log_lines l ON l.file_id = m.log_id AND l.byte_offset < m.byte_offset
+            WHERE m.logs = 1 GROUP BY ALL
+        )
+        SELECT cluster_id, broker_id, log_id AS file_id, coalesce(time, log_time) AS time, text,
+            file_id AS exit_file_id, byte_offset
+        FROM before WHERE coalesce(time, log_time) IS NOT NULL ORDER BY time, exit_file_id, byte_offset
+    """
+
+
 def waits(slow_ms: int) -> str:
     """Acks=all produces that waited longer than ``slow_ms``, by second of arrival and replica that closed them."""
     return f"""

@@ -124,6 +124,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         last_lines=reader.rows(questions.last_lines()),
         remarks=reader.rows(questions.remarks(signatures, lines)),
         loud=reader.rows(questions.loud(signatures, lines)),
+        exits=of_subjects(reader.rows(questions.exits())),
         waits=reader.rows(questions.waits(config.latency.slow_ms)),
         reassignments=reader.rows(questions.reassignments()),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),

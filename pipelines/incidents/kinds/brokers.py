@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pipelines.incidents.broker_runs import is_orderly
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place
 from pipelines.incidents.kind import kind
 from pipelines.incidents.kinds.controllers import ControllerTerm, terms
 from pipelines.incidents.kinds.failures import TORN
@@ -28,7 +28,7 @@ from pipelines.incidents.processes import (
 )
 from pipelines.incidents.questions import STEADY_S
 from pipelines.incidents.witnesses import Loss, losses
-from pipelines.incidents.words import clock, lasting, number, sentence, span
+from pipelines.incidents.words import clock, lasting, number, sentence, shortened, span
 
 #: kafka.log.LogManager.loadLogs: the second one up to 2.6.
 _LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
@@ -48,6 +48,12 @@ _CLOCKS_US = 1_500_000
 _LIVED_US = 15_000_000
 #: Longest default of a session, zookeeper.session.timeout.ms since 2.5, microseconds.
 _SESSION_US = 18_000_000
+#: Clocks of a log and of the program that watches its process differ by this at most, microseconds.
+_EXIT_US = 2_000_000
+#: Ends by SIGKILL; 137 is 128 and 9.
+_KILLED = re.compile(r"code 137\b|status=9\b|status=137\b|Out of memory|OOMKilled")
+#: Ends by SIGABRT, SIGBUS and SIGSEGV.
+_CRASHED = re.compile(r"(?:code |status=)(?:134|135|139|6|7|11)\b")
 _GONE = ("broker_fenced", "broker_failed")
 _BACK = ("broker_unfenced", "broker_registered")
 #: The expiry of a session and what follows are of one episode, microseconds.
@@ -130,24 +136,56 @@ def _died(facts: Facts, died: _Died) -> LoggedIncident:
         back = f"It was up again at {clock(up)}, after {_away(died)}"
         recovered = f", {lasting(recovery_us)} of them to recover its logs" if recovery_us else ""
     torn = _torn(facts, [died])
+    exit_row = _exit_of(facts, died)
+    exited = "" if exit_row is None else f" The line beside its log says: {shortened(exit_row['text'])}."
     return LoggedIncident(
         severity=MAJOR,
         cluster_id=cluster_id,
         start_us=_since_us(died),
         end_us=up,
         broker_ids=(broker_id,),
-        sentence=f"{sentence(name)} died {begun} {ended}.{seen} {back}{recovered}.{torn}",
+        sentence=f"{sentence(name)} died {begun} {ended}.{seen} {back}{recovered}.{exited}{torn}",
+        advice="" if exit_row is None else _exit_advice(exit_row["text"], name),
         unexplained=(
-            f"Look for a power loss or a crash of the host of {name} at {clock(_since_us(died))}: its disk lacks "
+            ""
+            if exit_row is not None
+            else f"Look for a power loss or a crash of the host of {name} at {clock(_since_us(died))}: its disk lacks "
             "writes that the process had made."
             if torn
             else f"Look outside Kafka for what ended the process of {name} from {clock(_since_us(died))} on: the "
             "kernel's log (OOM killer), the exit code of its container or service, its disk."
         ),
         figures=_figures(facts, [died]),
-        places=(*map(place, noticed[:1]), *([] if restart.place is None else [restart.place])),
+        places=(
+            *map(place, noticed[:1]),
+            *([] if restart.place is None else [restart.place]),
+            *([] if exit_row is None else [Place(exit_row["exit_file_id"], exit_row["byte_offset"])]),
+        ),
         weight=60.0 if up is None else (up - _since_us(died)) / 1e6,
     )
+
+
+def _exit_of(facts: Facts, died: _Died) -> Row | None:
+    """Return the line of another program that shows how a process ended. None if there is none."""
+    restart = died.restart
+    near = [
+        row
+        for row in facts.exits
+        if node(row) == restart.node and restart.last_us - _EXIT_US <= row["time"] <= restart.boot_us
+    ]
+    return near[0] if near else None
+
+
+def _exit_advice(text: str, name: str) -> str:
+    """Return what to look at, by the signal or the exit code of a process."""
+    if _KILLED.search(text):
+        return (
+            f"Compare the memory limit of the container or host with the heap of {name} and the page cache: SIGKILL "
+            "comes from the kernel's OOM killer, from docker kill, or at the end of a grace period."
+        )
+    if _CRASHED.search(text):
+        return f"Look for an hs_err file of the JVM of {name}: the process crashed."
+    return f"Look at what ended the process of {name}: its exit code is no sign of lack of memory."
 
 
 def _since_us(died: _Died) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, boots_apart
+from pipelines.incidents.incident import Place
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import BY_NAME, KINDS
 from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example, steady
@@ -65,6 +67,27 @@ def test_causes_are_kinds(kind: Kind) -> None:
 
 def test_the_document_is_the_kinds() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == document(), "run `python -m tests.bench.incident_kinds`"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kafka_2 exited with code 137", "OOM killer"),
+        ("kafka.service: Main process exited, code=killed, status=9/KILL", "OOM killer"),
+        ("kafka_2 exited with code 134", "hs_err"),
+        ("kafka_2 exited with code 1", "no sign of lack of memory"),
+    ],
+)
+def test_an_exit_code_beside_a_log_explains_a_death(text: str, words: str) -> None:
+    exited = {"broker_id": 2, "exit_file_id": "o", "byte_offset": 7, "text": text}
+    example = EXAMPLES["broker_died"]
+    (unknown,) = BY_NAME["broker_died"].detect(facts_of(example))
+    exited["time"] = (unknown.start_us - START_US) / 1e6
+    (incident,) = BY_NAME["broker_died"].detect(facts_of(replace(example, rows={**example.rows, "exits": [exited]})))
+    assert f"says: {text}." in incident.sentence
+    assert words in str(incident.advice)
+    assert incident.without_cause() == incident
+    assert Place("o", 7) in incident.places
 
 
 def said(name: str, lines: Iterable[tuple[float, int, str, str, str]] = (), **rows: Any) -> list[str]:

@@ -45,6 +45,45 @@ def ask(statement: str, lines: list[dict[str, Any]], resolution_us: int = 1000) 
     return dicts(connection.sql(statement).to_arrow_table())
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "is_found"),
+    [
+        ("d.log#kafka1_1", "deploy_kafka1_1 exited with code 137", True),
+        ("d.log#kafka1_1", "kafka1_1 exited with code 137", True),
+        ("d.log#kafka1_1", "kafka11_1 exited with code 137", False),
+        ("d.log", "kafka.service: Main process exited, code=killed, status=9/KILL", True),
+        ("d.log", "Out of memory: Killed process 812 (java) total-vm:1kB", True),
+        ("d.log", "Out of memory: Killed process 812 (mysqld) total-vm:1kB", False),
+    ],
+)
+@pytest.mark.parametrize("problem", ["foreign.compose", None])
+def test_exits_are_lines_of_other_programs(path: str, text: str, is_found: bool, problem: str | None) -> None:
+    """Their instant is the log's line before; a line of Kafka with the same text shows no end."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(
+        "CREATE TABLE bronze_log_files AS SELECT 'f' file_id, 'c' cluster_id, 1 broker_id, 'server' kind, "
+        f"'{path}' path UNION ALL SELECT 'o', 'c', NULL, 'other', 'd.log#other' "
+        "UNION ALL SELECT 'x', 'c', 2, 'server', 'e.log#kafka1_1'"
+    )
+    connection.execute(
+        "CREATE TABLE bronze_log_lines (file_id varchar, byte_offset bigint, time timestamptz, "
+        "problem varchar, message varchar)"
+    )
+    rows = [
+        ("f", 0, START, None, "a"),
+        ("o", 10, None, problem, text),
+        ("f", 20, START + timedelta(seconds=9), None, "b"),
+    ]
+    connection.executemany("INSERT INTO bronze_log_lines VALUES (?, ?, ?, ?, ?)", rows)
+    found = dicts(connection.sql(questions.exits()).to_arrow_table())
+    time_us = int(START.timestamp()) * 1_000_000
+    of_broker = [(1, time_us, text, "o", 10)] if is_found and problem is not None else []
+    assert [
+        (row["broker_id"], row["time"], row["text"], row["exit_file_id"], row["byte_offset"]) for row in found
+    ] == of_broker
+
+
 def test_a_silence_lies_between_two_lines() -> None:
     steady = [half / 2 for half in (*range(80), *range(108, 180))]
     (silence,) = ask(questions.silences(), [line(second, "x") for second in steady])
