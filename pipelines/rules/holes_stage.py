@@ -16,7 +16,7 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
 from pipelines.lake.table_files import rows_table
 from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, missing_kinds
-from pipelines.rules.silences import Leadership, silent_logs, unlogged_leaderships
+from pipelines.rules.silences import Leadership, Unpaired, silent_logs, unlogged_leaderships, unpaired_silences
 from pipelines.rules.unread import (
     LOST_REASONS,
     Lost,
@@ -56,6 +56,7 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
         *holes_of_requests(premises.files, premises.lives, premises.runs, premises.fetch_ends),
         *silent_logs(premises.stretches, premises.runs, premises.topic_names),
         *unlogged_leaderships(_leaderships(lake), premises.stretches, premises.lives),
+        *unpaired_silences(_unpaired(lake), premises.stretches, premises.lives),
         *missing_kinds(_logging(counts, premises.files), premises.files, named),
     ]
     lake.replace(gold.HOLES, rows_table(gold.HOLES, [_row(hole) for hole in holes]), stamp=stamp)
@@ -121,6 +122,57 @@ LEADERSHIPS: Final = """
     SELECT cluster_id, broker_id, kind, topic, partition, leader_epoch, time_us, next_us
     FROM ordered LEFT JOIN kinds USING (cluster_id)
     WHERE NOT is_logged AND broker_id IS NOT NULL AND leader_epoch IS NOT NULL AND time_us IS NOT NULL ORDER BY ALL
+"""
+
+
+def _unpaired(lake: Lake) -> list[Unpaired]:
+    """Return lines about changes of replicas whose counterpart in another log is not there."""
+    of_changes = pc.field("role").isin(["request", "leader_start", "follower_start"])
+    of_fetchers = pc.field("action").isin(["added", "removed"])
+    needed = [(silver.LEADER_AND_ISR, of_changes), (silver.FETCHER_EVENTS, of_fetchers), (LOG_FILES, None)]
+    return [Unpaired(**row) for row in reader_of(lake, needed).rows(UNPAIRED)]
+
+
+#: Changes of a replica without the removal of its fetcher near them, and fetchers that are added without a change. A
+#: request is a change if it names another leader than the epoch before: others may be old, or change nothing.
+UNPAIRED: Final = """
+    WITH roles AS (
+        SELECT *, epoch_us(time) AS time_us, lag((leader, epoch_us(time))) OVER (
+            PARTITION BY cluster_id, broker_id, topic, partition, role ORDER BY leader_epoch, time
+        ) AS before
+        FROM silver_leader_and_isr
+        WHERE role IN ('request', 'leader_start', 'follower_start') AND leader_epoch IS NOT NULL
+    ), lines AS (
+        SELECT cluster_id, broker_id, topic, partition, time_us, file_id, 'removed' AS counterpart,
+            if(role <> 'request' OR (leader <> before[1] AND time_us > before[2]), 'change', 'request') AS line
+        FROM roles
+        UNION ALL
+        SELECT cluster_id, broker_id, topic, partition, epoch_us(time), file_id,
+            if(action = 'added', 'change', NULL), action
+        FROM silver_fetcher_events WHERE action IN ('added', 'removed')
+    ), placed AS (
+        SELECT l.*, f.kind FROM lines l JOIN bronze_log_files f USING (file_id)
+        WHERE l.broker_id IS NOT NULL AND topic IS NOT NULL AND partition IS NOT NULL AND time_us IS NOT NULL
+    ), ends AS (
+        SELECT cluster_id, broker_id, topic, partition, time_us, kind,
+            if(line = 'removed', 'removed', 'change') AS counterpart
+        FROM placed WHERE line <> 'added'
+    ), kinds AS (
+        SELECT cluster_id, broker_id, counterpart, mode(kind) AS kind FROM ends GROUP BY ALL
+    ), near AS (
+        SELECT p.*, b.time_us >= p.time_us - 5000000 OR a.time_us <= p.time_us + 5000000 AS is_paired
+        FROM placed p
+        ASOF LEFT JOIN ends b ON (b.cluster_id, b.broker_id, b.counterpart, b.topic, b.partition)
+            = (p.cluster_id, p.broker_id, p.counterpart, p.topic, p.partition) AND p.time_us >= b.time_us
+        ASOF LEFT JOIN ends a ON (a.cluster_id, a.broker_id, a.counterpart, a.topic, a.partition)
+            = (p.cluster_id, p.broker_id, p.counterpart, p.topic, p.partition) AND p.time_us <= a.time_us
+        WHERE p.line IN ('change', 'added')
+    ), counted AS (
+        SELECT *, count(*) FILTER (is_paired) OVER (PARTITION BY cluster_id, broker_id, counterpart) AS paired FROM near
+    )
+    SELECT c.cluster_id, c.broker_id, k.kind, c.kind AS other_kind, line, topic, partition, time_us, paired
+    FROM counted c JOIN kinds k USING (cluster_id, broker_id, counterpart)
+    WHERE is_paired IS NOT TRUE AND k.kind <> c.kind ORDER BY ALL
 """
 #: Records without facts. Requests are counted by `_REQUESTS`.
 _LOST: Final = f"""

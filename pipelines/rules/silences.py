@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import SECOND_US
+from pipelines.base.instants import NEVER_US, SECOND_US
+from pipelines.base.values import iso_utc
 from pipelines.cluster.premises import (
     GROWTH,
     PRODUCE,
@@ -251,6 +253,96 @@ def unlogged_leaderships(
         )
         holes.append(Hole(cluster_id, broker_id, kind, SILENT, first, last, len(of_log), message))
     return holes
+
+
+class Unpaired(NamedTuple):
+    """A line of a broker whose counterpart in another log of that broker is not there.
+
+    A replica that changes its role is logged with its epoch, and with the removal of its fetcher. A fetcher that is
+    added has such a change before it. All of 13,000 changes in the corpora have both lines.
+    """
+
+    cluster_id: str
+    broker_id: int
+    kind: str  #: Kind of log in which this broker logs such counterparts.
+    other_kind: str  #: Kind of log with the line.
+    line: str  #: `CHANGE` or `ADDED`.
+    topic: str
+    partition: int
+    time_us: int
+    paired: int  #: Lines of this kind and broker that have their counterpart.
+
+
+#: `Unpaired.line`.
+CHANGE, ADDED = "change", "added"
+
+
+def unpaired_silences(
+    unpaired: Iterable[Unpaired], stretches: Iterable[Stretch], lives: Iterable[LifecycleRow]
+) -> list[Hole]:
+    """Return a hole for each silence of a log in which a live broker logged to another log what belongs in both.
+
+    Args:
+        unpaired: as the query of the stage returns them.
+        stretches, lives: as in `pipelines.cluster.premises.Premises`.
+    """
+    spans: dict[tuple[Broker, str], list[tuple[int, int]]] = defaultdict(list)
+    for stretch in stretches:
+        if stretch.detail not in (PRODUCE, GROWTH):
+            log = (stretch.cluster_id, stretch.broker_id), stretch.file_kind
+            spans[log].append((stretch.first_us, stretch.last_us))
+    voices = {log: merge(of_log, 0) for log, of_log in spans.items()}
+    starts: dict[Broker, list[int]] = defaultdict(list)
+    for life in lives:
+        if life.event == STARTING:
+            starts[life.cluster_id, life.broker_id].append(life.time_us)
+    lines: dict[tuple[Broker, str, int, int | None], list[Unpaired]] = defaultdict(list)
+    for one in unpaired:
+        broker = one.cluster_id, one.broker_id
+        silence = _silence_at(voices.get((broker, one.kind), ()), one.time_us)
+        others = [span for log, of_log in voices.items() if log[0] == broker and log[1] != one.kind for span in of_log]
+        if silence is not None and one.paired >= ENOUGH and _goes_on(one, others, starts[broker]):
+            lines[broker, one.kind, *silence].append(one)
+    holes = []
+    for (broker, kind, since_us, until_us), of_silence in sorted(lines.items(), key=lambda item: item[0][:3]):
+        last = max(of_silence, key=attrgetter("time_us"))
+        until_us = last.time_us if until_us is None else until_us
+        if until_us - since_us >= EDGE_US:
+            work = (
+                f"its {last.other_kind} log has {len(of_silence)} changes of replicas, such as of "
+                f"{last.topic}-{last.partition} at {iso_utc(last.time_us)}"
+            )
+            holes.append(_hole(broker, kind, "", Silence(since_us, until_us, work)))
+    return holes
+
+
+def _silence_at(voice: Spans, time_us: int) -> tuple[int, int | None] | None:
+    """Return the end of the last line before an instant, and the begin of the next one, if none is near it.
+
+    None if the log has lines near it, or begins later. The second value is None after the last line.
+    """
+    before, after = None, None
+    for since, until in voice:
+        if since <= time_us + SECOND_US and time_us - SECOND_US <= until:
+            return None
+        if until < time_us:
+            before = until
+        elif after is None:
+            after = since
+    return None if before is None else (before, after)
+
+
+def _goes_on(one: Unpaired, others: Iterable[tuple[int, int]], starts: Iterable[int]) -> bool:
+    """Return True if other logs show that a broker lived until the counterpart of a line was due.
+
+    A fetcher is added after the change. It is removed up to half a second after one, and a paused broker waits.
+    """
+    if one.line == ADDED:
+        return True
+    end_us = min((start for start in starts if start > one.time_us), default=NEVER_US)
+    later = [(since, min(until, end_us)) for since, until in others if since < end_us and until > one.time_us]
+    is_paused = all(since > one.time_us + ALIVE_US for since, _ in later)
+    return not is_paused and any(until >= one.time_us + EDGE_US for _, until in later)
 
 
 def _hole(broker: Broker, kind: str, detail: str, silence: Silence) -> Hole:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +15,17 @@ from hypothesis import strategies as st
 from pipelines.base.instants import SECOND_US
 from pipelines.cluster.premises import GROWTH, PRODUCE, REQUEST_FILE, STARTING, FetchRun, LifecycleRow, Stretch
 from pipelines.kafka.controller_rows import LineRef
-from pipelines.rules.silences import Leadership, merge, silent_logs, unlogged_leaderships
+from pipelines.rules.holes_stage import UNPAIRED
+from pipelines.rules.silences import (
+    ADDED,
+    CHANGE,
+    Leadership,
+    Unpaired,
+    merge,
+    silent_logs,
+    unlogged_leaderships,
+    unpaired_silences,
+)
 
 BROKER = "c", 1
 Seconds = tuple[float, float]
@@ -123,3 +136,83 @@ def test_a_live_broker_logs_that_it_leads(
 ) -> None:
     holes = unlogged_leaderships([named], stretches("server", "INFO", spans), lives)
     assert [(hole.kind, hole.reason) for hole in holes] == [("state-change", "silent")] * count
+
+
+def unpaired(time_s: float, line: str = CHANGE, paired: int = 9) -> Unpaired:
+    return Unpaired(*BROKER, "server", "state-change", line, "orders", 0, int(time_s * SECOND_US), paired)
+
+
+SILENT = [(0, 60), (80, 100)]
+
+
+@pytest.mark.parametrize(
+    ("one", "server", "others", "lives", "holes"),
+    [
+        (unpaired(70), SILENT, [(0, 100)], [], [(60, 80)]),
+        (unpaired(70, ADDED), SILENT, [(0, 70)], [], [(60, 80)]),
+        # A cut tail is missing at least until the last line that proves it.
+        (unpaired(70), [(0, 60)], [(0, 100)], [], [(60, 70)]),
+        # The log is not silent then, begins later, or was copied a moment before the other one.
+        (unpaired(60.5), SILENT, [(0, 100)], [], []),
+        (unpaired(70), [(80, 100)], [(0, 100)], [], []),
+        (unpaired(63), [(0, 60)], [(0, 100)], [], []),
+        # The broker died before it removed the fetcher, or started after it, or was paused.
+        (unpaired(70), SILENT, [(0, 71)], [], []),
+        (unpaired(70), SILENT, [(0, 100)], [life(STARTING, 73)], []),
+        (unpaired(70), SILENT, [(0, 70), (90, 100)], [], []),
+        # Its log seldom has such lines: an excerpt.
+        (unpaired(70, paired=4), SILENT, [(0, 100)], [], []),
+    ],
+)
+def test_a_change_without_its_other_line_shows_that_a_log_is_cut(
+    one: Unpaired,
+    server: list[Seconds],
+    others: list[Seconds],
+    lives: list[LifecycleRow],
+    holes: list[Seconds],
+) -> None:
+    lines = [*stretches("server", "INFO", server), *stretches("state-change", "TRACE", others)]
+    found_holes = unpaired_silences([one], lines, lives)
+    spans = [((hole.since_us or 0) / SECOND_US, (hole.until_us or 0) / SECOND_US) for hole in found_holes]
+    assert spans == holes
+    assert {(hole.kind, hole.reason) for hole in found_holes} <= {("server", "silent")}
+
+
+def asked(changes: Sequence[tuple[str, float, int, int]], fetchers: Sequence[tuple[str, float]]) -> list[Unpaired]:
+    """Return what the query finds for a replica: role, time, leader and epoch of changes, action and time of others."""
+    same = {"cluster_id": "c", "broker_id": 1, "topic": "orders", "partition": 0}
+
+    def at(seconds: float) -> datetime:
+        return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(seconds=seconds)
+
+    tables = {
+        "silver_leader_and_isr": [
+            {**same, "file_id": "s", "role": role, "time": at(time), "leader": leader, "leader_epoch": epoch}
+            for role, time, leader, epoch in changes
+        ],
+        "silver_fetcher_events": [
+            {**same, "file_id": "f", "action": action, "time": at(time)} for action, time in fetchers
+        ],
+        "bronze_log_files": [{"file_id": "s", "kind": "state-change"}, {"file_id": "f", "kind": "server"}],
+    }
+    with duckdb.connect() as connection:
+        for name, rows in tables.items():
+            connection.register(name, pa.Table.from_pylist(rows))
+        found_rows = connection.sql(UNPAIRED).to_arrow_table().to_pylist()
+    return [Unpaired(**row) for row in found_rows]
+
+
+def test_each_change_is_paired_with_its_own_lines() -> None:
+    changes = [("follower_start", 0, 2, 1), ("leader_start", 100, 1, 2), ("follower_start", 200, 3, 3)]
+    fetchers = [("removed", 0.2), ("added", 0.3), ("removed", 99.5), ("removed", 200.2), ("added", 200.4)]
+    assert asked(changes, fetchers) == []
+    assert [(one.line, one.kind, one.paired) for one in asked(changes, fetchers[:2])] == [(CHANGE, "server", 1)] * 2
+    assert [(one.line, one.kind, one.paired) for one in asked(changes[:2], fetchers)] == [(ADDED, "state-change", 1)]
+
+
+def test_a_request_that_changes_no_leader_proves_nothing() -> None:
+    fetchers = [("removed", 0.2)]
+    assert asked([("request", 0, 2, 1), ("request", 100, 2, 2)], fetchers) == []
+    # It is older than what the broker has.
+    assert asked([("request", 0, 2, 3), ("request", 100, 3, 2)], fetchers) == []
+    assert [one.line for one in asked([("request", 0, 2, 1), ("request", 100, 3, 2)], fetchers)] == [CHANGE]
