@@ -26,6 +26,7 @@ from tests.ingests import ingest
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"
 CONFIG = IngestConfig(
     timezone="UTC",
+    log_format="",
     cluster="",
     clusters={},
     record_bytes_max=1 << 20,
