@@ -10,7 +10,7 @@ from pipelines.base.config import AuditConfig
 from pipelines.base.threads import concurrently
 from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.bronze.quarantine import quarantined
-from pipelines.cluster.premises import CLOCK_SET_BACK, Premises
+from pipelines.cluster.premises import CLOCK_SET_BACK, STARTING, Premises
 from pipelines.controllers.stage import replay_of_controllers
 from pipelines.kafka.seals import Broker, Seal
 from pipelines.lake.batches import small_rows
@@ -111,7 +111,8 @@ def _doubts(
     left_out = [(of_file.get(file.file_id) or UNKNOWN_CLUSTER, file.path) for file in held]
     clusters = seen.union(clusters_of([FileCluster(file.cluster_id, file.broker_id) for file in premises.files]))
     versions = premises.contexts.versions
-    return doubts(clusters, premises.files, named, versions, steps, left_out, holes, premises.stretches)
+    starts = [(life.cluster_id, life.broker_id, life.time_us) for life in premises.lives if life.event == STARTING]
+    return doubts(clusters, premises.files, named, versions, steps, left_out, holes, premises.stretches, starts)
 
 
 def _owners(lake: Lake) -> Iterable[Mapping[str, Any]]:

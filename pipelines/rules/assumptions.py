@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.cluster.premises import LogFile, Stretch
+from pipelines.cluster.premises import MINUTE_US, LogFile, Stretch
 from pipelines.kafka.releases import release_of
 from pipelines.kafka.versions import ASSUMED
 from pipelines.rules.holes import Hole
@@ -21,6 +22,10 @@ from pipelines.rules.holes import Hole
 #: Names of files, or reasons, that one sentence lists.
 NAMED_MAX = 5
 HOUR_US = 3_600_000_000
+#: A gap in a series of rotated files counts if this many files are on each side of it in a row, and this many times as
+#: many files are there as are missing.
+IN_A_ROW = 3
+DENSE = 5
 
 #: `server.log.2026-11-20-14`, `server.log.2026-11-20`, `server.log.3`; each also compressed.
 _ROTATED = re.compile(
@@ -43,6 +48,7 @@ def doubts(
     quarantined: Iterable[tuple[str, str]] = (),
     holes: Iterable[Hole] = (),
     stretches: Iterable[Stretch] = (),
+    starts: Iterable[tuple[str, int, int]] = (),
 ) -> dict[str, tuple[str, ...]]:
     """Why nothing firm can be said of each cluster, one sentence each; none where every assumption holds.
 
@@ -55,11 +61,12 @@ def doubts(
         quarantined: cluster and path of files that were not read as declared, and are left out.
         holes: what must have been logged, and was not read; one that nothing places is of every cluster.
         stretches: when each broker logged to each kind of log.
+        starts: cluster, broker and time of each start, microseconds.
     """
     judged = sorted(clusters)
     read = [(file.cluster_id, file) for file in files]
     steps, left_out, missing = list(clock_steps), list(quarantined), list(holes)
-    hours_by_log = _hours_by_log(stretches)
+    hours_by_log, all_starts = _hours_by_log(stretches), tuple(starts)
 
     def of(cluster_id: str, rows: Iterable[One]) -> list[One]:
         return [row for row in rows if row[0] == cluster_id or len(judged) == 1]
@@ -68,7 +75,7 @@ def doubts(
         logs = [file for _, file in of(cluster_id, read)]
         yield from _missing_brokers(logs, dict(of(cluster_id, named.items())))
         yield from _unknown_versions(logs, versions)
-        yield from _missing_files(logs, hours_by_log)
+        yield from _missing_files(logs, hours_by_log, all_starts)
         yield from _steps(of(cluster_id, steps))
         paths = sorted(path for _, path in of(cluster_id, left_out))
         if paths:
@@ -108,8 +115,14 @@ def _unknown_versions(files: Iterable[LogFile], versions: Mapping[tuple[str, int
         yield f"{what}: its rules are taken for those of {assumed}, and nothing is claimed by them{remedy}"
 
 
-def _missing_files(files: Iterable[LogFile], hours_by_log: Mapping[_Log, set[int]]) -> Iterator[str]:
-    """A gap in a series of rotated files: a number that is left out, or an hour in which the broker wrote elsewhere."""
+def _missing_files(
+    files: Iterable[LogFile], hours_by_log: Mapping[_Log, set[int]], starts: Collection[tuple[str, int, int]]
+) -> Iterator[str]:
+    """Yield the gaps in series of rotated files.
+
+    A number that is left out is a gap, and so is an hour in which the broker wrote elsewhere. An hour or a day without
+    any line is one that may be missing, if the series is dense.
+    """
     by_series: dict[tuple[str, str], list[tuple[LogFile, re.Match[str]]]] = defaultdict(list)
     by_folder: dict[str, list[LogFile]] = defaultdict(list)
     for file in files:
@@ -118,13 +131,20 @@ def _missing_files(files: Iterable[LogFile], hours_by_log: Mapping[_Log, set[int
         match = _ROTATED.fullmatch(path.name)
         if match is not None:
             by_series[str(path.parent), match["series"]].append((file, match))
-    gaps = []
+    gaps: list[str] = []
+    possible: list[str] = []
     for (folder, series), matches in sorted(by_series.items()):
         gaps += [f"{folder}/{series}.{number}" for number in _left_out(match["number"] for _, match in matches)]
         if matches[0][0].kind in ("server", "kafka-request"):
             gaps += [f"{folder}/{series}.{hour}" for hour in _silent_hours(matches, by_folder[folder], hours_by_log)]
+            possible += [f"{folder}/{series}.{name}" for name in _left_out_times(matches, starts)]
     if gaps:
         yield f"rotated files are missing: {_listed(gaps)}"
+    if possible := [name for name in possible if name not in gaps]:
+        yield (
+            f"rotated files may be missing: {_listed(possible)}; no line shows that the broker was down or idle then: "
+            "add them if they exist"
+        )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -164,6 +184,52 @@ def _silent_hours(
     written_hours = set().union(*(hours_by_log.get(log, ()) for log in others))
     silent = [hour for hour in sorted(written_hours - hours.keys()) if min(hours) < hour < max(hours)]
     return [datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d-%H") for hour in silent]
+
+
+def _left_out_times(
+    matches: Iterable[tuple[LogFile, re.Match[str]]], starts: Iterable[tuple[str, int, int]]
+) -> list[str]:
+    """Return the hours or days that a dense series of rotated files leaves out.
+
+    Without a line in that time the broker was idle, down, or its file is missing. A broker that was down starts.
+    """
+    rotated = sorted(
+        (name, file.first_us, file.last_us, match["hour"] is not None, file)
+        for file, match in matches
+        if (name := _named_time(match)) is not None and file.first_us is not None and file.last_us is not None
+    )
+    if not rotated or len({is_hourly for *_, is_hourly, _ in rotated}) > 1:
+        return []
+    *_, is_hourly, one = rotated[0]
+    step = timedelta(hours=1) if is_hourly else timedelta(days=1)
+    step_us = step // timedelta(microseconds=1)
+    started = [us for cluster_id, broker_id, us in starts if (cluster_id, broker_id) == (one.cluster_id, one.broker_id)]
+    rows: list[int] = [1]
+    gaps: list[tuple[datetime, int, bool]] = []
+    for before, after in pairwise(rotated):
+        count = (after[0] - before[0]) // step - 1
+        if count < 1:
+            rows[-1] += 1
+            continue
+        # The hour that a clock skips in spring has no file. A broker may start as the file begins.
+        is_long = after[1] - before[2] >= step_us
+        is_started = any(before[2] < us <= after[1] + MINUTE_US for us in started)
+        gaps.append((before[0] + step, count, is_long and not is_started))
+        rows.append(1)
+    is_dense = DENSE * sum(count for _, count, _ in gaps) <= len(rotated)
+    names = []
+    for (begin, count, is_open), around in zip(gaps, pairwise(rows), strict=True):
+        if is_dense and is_open and min(around) >= IN_A_ROW:
+            names += [begin + step * number for number in range(count)]
+    return [name.strftime("%Y-%m-%d-%H" if is_hourly else "%Y-%m-%d") for name in names]
+
+
+def _named_time(match: re.Match[str]) -> datetime | None:
+    """Return the time in the name of a rotated file, as the broker's wall clock had it. None if it has no valid one."""
+    try:
+        return datetime.fromisoformat(f"{match['day']}T{match['hour'] or '00'}:00").replace(tzinfo=UTC)
+    except ValueError:  # No day, or digits that are none.
+        return None
 
 
 def _steps(clock_steps: Iterable[tuple[str, int, float]]) -> Iterator[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
 import pytest
 
 from pipelines.cluster.premises import LogFile, Stretch
@@ -22,10 +25,12 @@ def told(
     steps: tuple = (),
     quarantined: tuple[str, ...] = (),
     stretches: tuple[Stretch, ...] = (),
+    starts: tuple[int, ...] = (),
 ) -> list[str]:
     known = {("c", 1): "3.9.1", ("c", 2): "3.9.1"} if versions else {}
     left_out = [("c", path) for path in quarantined]
-    return list(doubts({"c"}, files, {"c": named}, known, steps, left_out, (), stretches)["c"])
+    started = [("c", 1, NOON_US + hour * HOUR_US) for hour in starts]
+    return list(doubts({"c"}, files, {"c": named}, known, steps, left_out, (), stretches, started)["c"])
 
 
 def test_nothing_is_missing() -> None:
@@ -61,6 +66,48 @@ def test_an_hour_in_which_the_broker_logged_elsewhere(first: float, last: float)
     assert "rotated files are missing: /logs/server.log.2025-11-20-13" in reason
     # No line at all in that hour: the broker may have been down.
     assert told([*hours, other], stretches=(stretch("state-change", 0, 0.9), stretch("server", first, last))) == []
+
+
+def hourly(hours: Iterable[int]) -> list[LogFile]:
+    """Files of hours after noon, each with lines for all of its hour."""
+    names = [(hour, datetime.fromtimestamp((NOON_US + hour * HOUR_US) / 1e6, UTC)) for hour in hours]
+    return [file(f"server.log.{name:%Y-%m-%d-%H}", hour) for hour, name in names]
+
+
+@pytest.mark.parametrize(
+    ("hours", "missing"),
+    [
+        ([0, 1, 2, 4, 5, 6], "15"),
+        ([0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 12, 13, 14], "17, 23"),
+        # Too few in a row, or too many gaps: a broker that is often idle.
+        ([0, 2], None),
+        ([0, 1, 3, 4, 5, 6], None),
+        ([0, 1, 2, 4, 5, 6, 8, 9, 10], None),
+        ([*range(10), *range(20, 30)], None),
+    ],
+)
+def test_an_hour_without_a_file_in_a_dense_series(hours: list[int], missing: str | None) -> None:
+    found = [reason for reason in told(hourly(hours)) if "rotated files may be missing" in reason]
+    assert len(found) == (missing is not None)
+    assert all(f"server.log.2025-11-20-{hour}" in found[0] for hour in (missing or "").split(", ") if hour)
+    # The broker was down.
+    assert told(hourly(hours), starts=tuple(hour for hour in hours if hour - 1 not in hours)) == []
+
+
+def test_an_hour_that_the_wall_clock_skips_has_no_file() -> None:
+    hours = hourly(range(6))
+    skipped = [
+        *hours[:3],
+        *(one._replace(path=f"/logs/server.log.2025-11-20-{16 + no}") for no, one in enumerate(hours[3:])),
+    ]
+    assert told(skipped) == []
+
+
+def test_a_day_without_a_file_in_a_dense_series() -> None:
+    days = [file(f"server.log.2025-11-{20 + day}", 24 * day, 24) for day in range(8)]
+    (reason,) = told([one for one in days if "23" not in one.path])
+    assert "server.log.2025-11-23" in reason
+    assert told(days) == []
 
 
 def test_a_clock_that_was_set_back() -> None:
