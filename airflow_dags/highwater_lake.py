@@ -23,6 +23,7 @@ GOLD_TABLES = (
     "holes",
     "incident_lines",
     "incidents",
+    "isr_absences",
     "isr_timeline",
     "purgatory_checks",
     "replica_blame",
