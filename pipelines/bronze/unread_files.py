@@ -23,9 +23,9 @@ _LOST: Final = re.compile(
 
 
 def is_lost(problem: str) -> bool:
-    """Whether a problem of an input means that lines of it were not read.
+    """Return True if a problem of an input means that lines of a log were not read.
 
-    A file of another program, an empty one, or one that nobody can place was read, and lost nothing.
+    An empty file and one of another program lose nothing.
     """
     return _LOST.search(problem) is not None
 

@@ -220,7 +220,9 @@ def span(found: Profile) -> FileSpan:
 
 
 def stored(readings: list[FileSpan]) -> list[dict]:
-    return [row for reading in readings for batch in rows([reading], "UTC", MIB) for row in batch.to_pylist()]
+    """Return the rows of readings by their place: lines of a frame come before the record that they belong to."""
+    stored = [row for reading in readings for batch in rows([reading], "UTC", MIB) for row in batch.to_pylist()]
+    return sorted(stored, key=lambda row: row["byte_offset"])
 
 
 @examples(150)

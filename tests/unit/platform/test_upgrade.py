@@ -46,7 +46,9 @@ class Cut(Exception):
 
 
 def of_older(spec: TableSpec, *columns: StructField, **changes: Any) -> TableSpec:
-    return replace(spec, columns=columns, **changes)
+    names = {field.name for field in columns}
+    words = {name: allowed for name, allowed in spec.words.items() if name in names}
+    return replace(spec, columns=columns, words=words, **changes)
 
 
 def make(root: Path, spec: TableSpec, rows: Sequence[tuple[Any, ...]] = (), stamp: str = "batch") -> Path:
