@@ -18,10 +18,10 @@ _CLASS = re.compile(r"(?:[a-z_]\w*\.)*[A-Z]\w{3,}|state\.change\.logger|kafka\.r
 #: A component names itself and its node, or the partition that it is about.
 _CONTEXT = re.compile(r"\[(?:[A-Z]\w* )+(?:\w*[iI]d|broker|partition|on [Bb]roker|on [Cc]ontroller)[= ][^\]\n]*\]")
 _WORD = re.compile(r"(?<![^\s|\]>)\"':,;(-])[A-Za-z]")
-#: Lines that continue a record: frames and causes of a stack trace, exceptions, and settings.
+#: Lines that continue a record: stack traces, exceptions and settings. syslog has ``#011`` for a tab.
 CONTINUATION = re.compile(
-    rb"\s+at [\w.$/<>@-]+\(|\s*(?:Caused by|Suppressed): |\s*\.\.\. \d+ (?:more|common)"
-    rb"|(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:Exception|Error|Throwable)\b|\t[\w.]+ = "
+    rb"(?:[ \t]|#011)+at [\w.$/<>@-]+\(|\s*(?:Caused by|Suppressed): |\s*\.\.\. \d+ (?:more|common)"
+    rb"|(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:Exception|Error|Throwable)\b|(?:\t|#011)[\w.]+ = "
 )
 _CONTINUED = re.compile(rb"(?:^|[\s|<>(\]:\"'])(?:" + CONTINUATION.pattern + rb")")
 

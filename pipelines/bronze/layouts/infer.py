@@ -47,7 +47,7 @@ _TEMPLATE, _LOGGER, _WORD, _CLASS = 2.0, 1.0, 0.5, 0.01
 _LEVEL = 0.005
 
 #: A frame of a stack trace, whose caller looks like a logger.
-_STACK_FRAME = re.compile(rb"\s*at [\w.$/<>@-]+(?:\(|\Z)")
+_STACK_FRAME = re.compile(rb"(?:^|\s)at [\w.$/<>@-]+(?:\(|\Z)")
 _QUALIFIED = re.compile(r"(?:[a-z_][\w-]*\.)+[A-Z]\w*\$?")
 _LEVEL_AT = re.compile(rb" {0,6}(?i:" + LEVEL + rb")(?=[ \t\])>|:,;-]|$)")
 _NAME_AT = re.compile(rb"([A-Za-z_][\w.$/]*)(:\d{1,6})?(?=[ \t\])>|:,;-]|$)")
@@ -455,7 +455,7 @@ def scored(layout: Layout, lines: Sequence[bytes]) -> Inferred:
 
 
 def _count(head: RecordHead, is_word: bool) -> float:
-    if head.logger is None or _STACK_FRAME.match(head.message):
+    if head.logger is None or _STACK_FRAME.search(head.message):
         return 0.0
     if own_template(head.logger, head.message) is not None:
         return _TEMPLATE

@@ -135,7 +135,7 @@ def _object_cut(line: bytes, piece: re.Pattern[bytes]) -> int:
 def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:
     """Yield the frame of record lines that are cut at a token each, as long as other lines have it, too."""
     cut = [(head, at) for head, at in cuts if at > 0]
-    if 2 * len(cut) < len(cuts) or not cut:
+    if 5 * len(cut) < len(cuts) or not cut:
         return
     signatures = Counter(_signature(head.tokens[:at]) for head, at in cut)
     ((best, count),) = signatures.most_common(1)
