@@ -32,6 +32,10 @@ NEEDLES = (
     *(b"BROKER_ID", b"NODE_ID", b"broker.id=", b"node.id=", b"environment:host.name"),
 )
 
+#: Highest id of a node: Kafka keeps ids as signed integers of 32 bits.
+NODE_ID_MAX = (1 << 31) - 1
+_ID_DIGITS_MAX = len(str(NODE_ID_MAX))
+
 _OWN = re.compile(
     rb"\[(?:[A-Z]\w*(?: \w+)*) (?:id|nodeId|brokerId|controllerId|broker|replicaId)=(\d+)[\] ,]"  # [Broker id=1]
     rb"|\[Partition \S+ broker=(\d+)\]"
@@ -238,13 +242,21 @@ def own_broker(head: RecordHead) -> int | None:
         number = _CONFIGURED_ID.search(message)  # not -1: to be generated
     else:
         number = _OWN.match(message) or (_OWN_STATE_CHANGE.match(message) if kind == "state-change" else None)
-    return int(number.group(number.lastindex)) if number and number.lastindex else None
+    return _id_of(number)
 
 
 def named_broker(text: bytes) -> int | None:
     """Return the broker that a line names as its own, wherever in the line. None if it names none."""
     number = _OWN.search(text)
-    return int(number.group(number.lastindex)) if number and number.lastindex else None
+    return _id_of(number)
+
+
+def _id_of(match: re.Match[bytes] | None) -> int | None:
+    """Return the node id that a pattern found. None if no node can have the id."""
+    digits = match.group(match.lastindex) if match and match.lastindex else b""
+    # Limiting the digits first bounds the time of int(), which refuses thousands of them.
+    number = int(digits) if 0 < len(digits) <= _ID_DIGITS_MAX else None
+    return number if number is not None and number <= NODE_ID_MAX else None
 
 
 def address(text: str) -> str:

@@ -23,6 +23,8 @@ UNEXPLAINED = "No line before it explains it."
 NAMED_MAX = 20
 #: Lines that are shown of an incident.
 EVIDENCE_MAX = 10
+#: Bounds of a column of 32 bits. Subjects without a broker have negative ids.
+_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 
 
 class Place(NamedTuple):
@@ -79,11 +81,12 @@ class LoggedIncident:
     kind: str = ""  #: name of its `Kind`, which fills it
 
     def __post_init__(self) -> None:
-        # Lines of a node whose id no line shows have none: lists of brokers name those that are known.
+        # Lists of brokers name those that are known: no line shows the id of some nodes, and no node has some numbers.
         for name in ("broker_ids", "by"):
             ids = getattr(self, name)
-            if None in ids:
-                object.__setattr__(self, name, tuple(broker_id for broker_id in ids if broker_id is not None))
+            known = tuple(broker_id for broker_id in ids if broker_id is not None and _INT_MIN <= broker_id <= _INT_MAX)
+            if len(known) < len(ids):
+                object.__setattr__(self, name, known)
 
     @property
     def incident_id(self) -> str:

@@ -152,8 +152,9 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
         ), named AS (
             SELECT *, CASE WHEN false THEN NULL {which} END AS signature FROM lines
         ), matched AS (
-            SELECT signature, cluster_id, broker_id, time, message, {_group(signatures, "key")} AS key,
-                {_group(signatures, "partition")} AS partition,
+            SELECT signature, cluster_id, broker_id, time, message,
+                left({_group(signatures, "key")}, {MESSAGE_MAX}) AS key,
+                left({_group(signatures, "partition")}, {MESSAGE_MAX}) AS partition,
                 min((file_id, byte_offset)) AS place
             FROM named WHERE signature IS NOT NULL GROUP BY ALL
         )

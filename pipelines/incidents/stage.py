@@ -67,7 +67,7 @@ def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
     names = {subject.subject_id: subject.name for subject in _subjects(lake).values()}
     places = {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]}
     lines = lines_at(reader, places, questions.MESSAGE_MAX)
-    for spec, rows in ((INCIDENTS, _rows(incidents, names)), (INCIDENT_LINES, _lines_of(incidents, lines))):
+    for spec, rows in ((INCIDENTS, rows_of(incidents, names)), (INCIDENT_LINES, _lines_of(incidents, lines))):
         lake.replace(spec, pa.Table.from_pylist([*rows], schema=spec.arrow_schema), stamp=run_id)
 
 
@@ -156,7 +156,7 @@ def _lines_of(incidents: Sequence[LoggedIncident], lines: Mapping[Place, Line]) 
         yield from (of_incident | {"position": position} | line._asdict() for position, line in enumerate(shown))
 
 
-def _rows(incidents: Sequence[LoggedIncident], names: Mapping[int, str]) -> Iterable[dict[str, Any]]:
+def rows_of(incidents: Sequence[LoggedIncident], names: Mapping[int, str]) -> Iterable[dict[str, Any]]:
     """Yield rows of incidents.
 
     Args:
