@@ -16,7 +16,8 @@ FOREIGN = "foreign."
 #: One of these comes before any value of a client; lines of partitions, replicas, logs and controllers have none.
 OF_CLIENTS: Final = re.compile(
     rb"group|member|transaction|client|consumer|producer|user|principal|request|session|connection|authenti|authoriz"
-    rb"|quota|acl|token|credential|config|override|KafkaApi|ControllerApi|admin",
+    rb"|quota|acl|token|credential|config|override|KafkaApi|ControllerApi|admin|share|txn|key id"
+    rb"|callback|initialize state|expiration",
     re.IGNORECASE,
 )
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from hypothesis import strategies as st
 
+from pipelines.messages.atlas import atlas
+
 TIME = "[2026-11-20 15:39:28,132] "
+Carrier = tuple[str, str, str]
 #: Level, text and logger of lines that print a value which a client chose, of releases from 0.10 to 4.x.
-CARRIERS = (
+CARRIERS: tuple[Carrier, ...] = (
     (
         "INFO",
         "[GroupCoordinator 1]: Preparing to rebalance group {} in state PreparingRebalance with old generation 0 "
@@ -76,13 +82,36 @@ FORGED = (
 )
 
 
-def logged(carrier: tuple[str, str, str], value: str) -> str:
+#: Names of client-chosen values in texts of Kafka.
+_CHOSEN = re.compile(r"(?i)group|member|transactional|txn|client|principal|user|share ?partition|key id")
+_VALUE = re.compile(r"\{[^{}]*\}")
+_CHOSEN_VALUES = ("{group}", "{member}", "{transaction}")
+
+
+def _carriers_of_atlas() -> Iterator[Carrier]:
+    """Yield a carrier for each value that clients choose, or that is printed behind the name of one."""
+    for message in atlas().messages.values():
+        logger = f"org.apache.kafka.{sorted(message.classes)[0]}"
+        for _, text in message.texts:
+            for value in _VALUE.finditer(text):
+                if value[0] in _CHOSEN_VALUES or _CHOSEN.search(_VALUE.sub("", text[: value.start()])):
+                    before, after = (
+                        _VALUE.sub("1", part).replace("{", "{{").replace("}", "}}")
+                        for part in (text[: value.start()], text[value.end() :])
+                    )
+                    yield message.levels[0], f"{before}{{}}{after}", logger
+
+
+ATLAS_CARRIERS = tuple(sorted(set(_carriers_of_atlas())))
+
+
+def logged(carrier: Carrier, value: str) -> str:
     """The line of a broker that prints a value, with its line end."""
     level, text, logger = carrier
     return f"{TIME}{level} {text.format(value)} ({logger})\n"
 
 
-carriers = st.sampled_from(CARRIERS)
+carriers = st.one_of(st.sampled_from(CARRIERS), st.sampled_from(ATLAS_CARRIERS))
 _forged = st.sampled_from(FORGED).map(TIME.__add__)
 _opened = st.sampled_from(["", "x", "java.lang.Exception: x", "\u2028", "in (a.b", "[2026-11-20"])
 _ends = st.one_of(_opened, st.sampled_from(["\tat a.b(C.java:1)", "\r"]))

@@ -22,7 +22,7 @@ from pipelines.grammars.record import UNPARSED, LineFact, LogRecord
 from pipelines.grammars.request_log import parse_request
 from tests.examples import examples
 from tests.reading import columns_of
-from tests.unit.forging import CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values
+from tests.unit.forging import ATLAS_CARRIERS, CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values
 from tests.unit.silver import request_lines, request_text_lines
 from tests.unit.silver.test_request_log import record
 
@@ -146,6 +146,22 @@ def test_in_json_no_value_ends_its_record(carrier: tuple[str, str, str], value: 
     fields = {"timestamp": "2026-11-20T15:39:28.132Z", "level": level, "loggerName": logger}
     line = json.dumps({**fields, "message": text.format(value)}, ensure_ascii="\ud800" <= value[:1] <= "\udfff")
     assert told(f"{line}\n", JSON) == []
+
+
+#: Values that open a record, seem to close it, or fake its tail, around whole records.
+SHAPES = [
+    f"{first}\n{TIME}{record}\n{last}"
+    for first in ("g", "g (a.b)", "g (org.apache.kafka.X)", "g\njava.lang.Exception: x", f"g\n{TIME}INFO x (a.b)")
+    for record in FORGED
+    for last in ("", "x", "y (a.b)", "java.lang.Exception: x", "\tat a.b(C.java:1)")
+]
+
+
+def test_no_text_of_kafka_that_prints_a_value_of_clients_gives_a_forged_fact() -> None:
+    assert len(ATLAS_CARRIERS) > 300
+    for number, carrier in enumerate(ATLAS_CARRIERS):
+        for value in SHAPES[number % 7 :: 7]:
+            assert told(logged(carrier, value)) == [], (carrier, value)
 
 
 def test_the_lines_that_are_forged_are_lines_of_facts() -> None:
