@@ -25,6 +25,8 @@ NAMED_MAX = 20
 EVIDENCE_MAX = 10
 #: Bounds of a column of 32 bits. Subjects without a broker have negative ids.
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
+#: Largest figure. Kafka logs no number beyond 64 bits.
+_FIGURE_MAX = 1 << 63
 
 
 class Place(NamedTuple):
@@ -87,6 +89,9 @@ class LoggedIncident:
             known = tuple(broker_id for broker_id in ids if broker_id is not None and _INT_MIN <= broker_id <= _INT_MAX)
             if len(known) < len(ids):
                 object.__setattr__(self, name, known)
+        if any(abs(value) > _FIGURE_MAX for value in self.figures.values()):
+            figures = {name: value for name, value in self.figures.items() if abs(value) <= _FIGURE_MAX}
+            object.__setattr__(self, "figures", figures)
 
     @property
     def incident_id(self) -> str:
