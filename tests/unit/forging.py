@@ -111,7 +111,7 @@ def logged(carrier: Carrier, value: str) -> str:
     return f"{TIME}{level} {text.format(value)} ({logger})\n"
 
 
-carriers = st.one_of(st.sampled_from(CARRIERS), st.sampled_from(ATLAS_CARRIERS))
+carriers = st.sampled_from(CARRIERS)
 _forged = st.sampled_from(FORGED).map(TIME.__add__)
 _opened = st.sampled_from(["", "x", "java.lang.Exception: x", "\u2028", "in (a.b", "[2026-11-20"])
 _ends = st.one_of(_opened, st.sampled_from(["\tat a.b(C.java:1)", "\r"]))
