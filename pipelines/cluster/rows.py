@@ -256,8 +256,10 @@ def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
     """
     names = ["cluster_id", "broker_id", "topic", "partition"]
     table = pa.table({name: rows.column(name) for name in (*names, "fetch_offset", "time")})
-    table = table.filter(both(pc.is_valid(table.column("fetch_offset")), pc.is_valid(table.column("broker_id"))))
+    table = table.filter(both(*(pc.is_valid(table.column(name)) for name in (*names, "fetch_offset"))))
     table = table.sort_by([(name, "ascending") for name in (*names, "time")]).combine_chunks()
+    if not table.num_rows:
+        return stretches(table, p.GROWTH)
     offset = table.column("fetch_offset").to_numpy()
     grows = np.zeros(len(offset), bool)
     begins = np.zeros(len(offset), bool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -62,3 +63,12 @@ def test_lives_in_the_order_of_time() -> None:
     rows = [{**place, "time": time_us, "event": event} for time_us, event in ((9, p.SHUT_DOWN), (4, p.STARTING))]
     seen = premises(pr.of_kind(table_rows(silver.BROKER_LIFECYCLE, rows), p.LIFE))
     assert [(life.time_us, life.event) for life in seen.lives] == [(4, p.STARTING), (9, p.SHUT_DOWN)]
+
+
+def test_growths_of_fetches_that_name_no_partition_are_none() -> None:
+    names = ("cluster_id", "broker_id", "topic", "partition", "fetch_offset", "time")
+    schema = pa.schema([silver.REPLICA_FETCHES.arrow_schema.field(name) for name in names])
+    unnamed = {"cluster_id": ["c"], "broker_id": [1], "topic": [None], "partition": [0], "fetch_offset": [7]}
+    for columns in ({name: [] for name in schema.names}, unnamed | {"time": [datetime(2026, 11, 20, tzinfo=UTC)]}):
+        rows = pa.RecordBatch.from_pydict(columns, schema=schema)
+        assert pr.growths(rows).num_rows == 0
