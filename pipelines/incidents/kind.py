@@ -14,6 +14,11 @@ from pipelines.incidents.incident import LoggedIncident
 
 #: Lines of one kind further apart than this are of two episodes, seconds.
 GAP_S = 60
+#: Kinds in which a broker is away or does not answer. Each kind that follows from an absence has all of them as causes.
+ABSENT = (
+    *("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "broker_fenced"),
+    *("session_expired", "logs_end_early"),
+)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,12 @@ _EXIT_US = 2_000_000
 _KILLED = re.compile(r"code 137\b|status=9\b|status=137\b|Out of memory|OOMKilled")
 #: Ends by SIGABRT, SIGBUS and SIGSEGV.
 _CRASHED = re.compile(r"(?:code |status=)(?:134|135|139|6|7|11)\b")
-_GONE = ("broker_fenced", "broker_failed")
+#: States in which a broker is out of the cluster already, by the event that would put it out: KRaft registers a broker
+#: fenced; a registration in ZooKeeper lets the broker in.
+_OUT = {
+    "broker_fenced": ("broker_registered", "controlled_shutdown", "broker_fenced"),
+    "broker_failed": ("controlled_shutdown", "broker_failed"),
+}
 _BACK = ("broker_unfenced", "broker_registered")
 #: The expiry of a session and what follows are of one episode, microseconds.
 _EXPIRED_ONCE_US = 10_000_000
@@ -415,7 +420,7 @@ def _gone(facts: Facts) -> Iterable[_Gone]:
     state: dict[Node, str] = {}
     lost: dict[Node, Row] = {}
     for row in facts.controller_events:
-        if row["event"] not in (*_GONE, *_BACK, "controlled_shutdown"):
+        if row["event"] not in (*_OUT, *_BACK, "controlled_shutdown"):
             continue
         terms_before = [term for term in in_order.get(row["cluster_id"], ()) if term.elected_us <= row["time"]]
         active = terms_before[-1].controller if terms_before else row["broker_id"]
@@ -426,9 +431,7 @@ def _gone(facts: Facts) -> Iterable[_Gone]:
             broker = row["cluster_id"], broker_id
             if broker in lost and row["event"] in _BACK:
                 yield _as_gone(lost.pop(broker), broker, row["time"])
-            elif broker in lost or row["event"] not in _GONE:
-                pass
-            elif state.get(broker) not in ("broker_registered", "controlled_shutdown", "broker_fenced"):
+            elif broker not in lost and row["event"] in _OUT and state.get(broker) not in _OUT[row["event"]]:
                 lost[broker] = row
             state[broker] = row["event"]
     for broker, row in lost.items():

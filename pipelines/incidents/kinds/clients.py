@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts, Row
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
 from pipelines.kafka.errors import error_name
 from pipelines.kafka.releases import Version, value_of
@@ -192,10 +192,7 @@ def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="Produce requests were answered with REQUEST_TIMED_OUT: the records are in the leader's log, not in all "
     "in-sync replicas.",
     source="kafka.server.DelayedProduce.onExpiration; the client's request.timeout.ms",
-    causes=(
-        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "broker_fenced", "logs_end_early"),
-        *("log_directory_failed", "fetcher_died", "slow_replica"),
-    ),
+    causes=(*ABSENT, "fetcher_died", "slow_replica"),
 )
 def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes of timeouts over all brokers of a cluster."""

@@ -13,7 +13,7 @@ from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place, Remedy, Severity
-from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.processes import Death, deaths, is_steady, shutdown_times
 from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, Loss, losses
 from pipelines.incidents.words import (
@@ -165,10 +165,7 @@ def _is_another(last: ControllerTerm, row: Row) -> bool:
     "more within ten minutes of each other are one incident, except changes as controllers stop or die.",
     source="kafka.controller.KafkaController.elect; org.apache.kafka.controller.QuorumController.claim and renounce",
     signatures=(_MAJORITY_LOST,),
-    causes=(
-        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "controller_renounced"),
-        *("session_expired", "logs_end_early", "broker_fenced"),
-    ),
+    causes=(*ABSENT, "controller_renounced"),
 )
 def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield each change from one controller to another, and each time in which there was none."""
@@ -457,7 +454,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="Nodes got no connection to a node of the KRaft quorum.",
     source="org.apache.kafka.clients.NetworkClient.processDisconnection, of RaftManager and the channel to controllers",
     signatures=(QUORUM_UNREACHABLE,),
-    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "logs_end_early", "broker_fenced"),
+    causes=ABSENT,
 )
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by the node that could not be reached, those of several nodes together."""

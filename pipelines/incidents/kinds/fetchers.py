@@ -9,7 +9,7 @@ from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.reasons import Reason, reason_of
 from pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
 from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, shortened, span, times
@@ -110,7 +110,7 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="Fetcher threads of followers got no connection to, or no answer from, a leader.",
     source="kafka.server.AbstractFetcherThread.processFetchRequest",
     signatures=(LEADER_UNREACHABLE,),
-    causes=("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "broker_fenced", "logs_end_early"),
+    causes=ABSENT,
 )
 def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together."""
@@ -146,10 +146,7 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     meaning="A leader answered followers' fetches of some partitions with errors.",
     source="kafka.server.AbstractFetcherThread.processFetchRequest",
     signatures=(_ERROR,),
-    causes=(
-        *("log_directory_failed", "high_watermark_below_start", "broker_died", "broker_stalled", "broker_stopped"),
-        *("broker_fenced", "session_expired", "zombie_leader"),
-    ),
+    causes=(*ABSENT, "high_watermark_below_start", "zombie_leader"),
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together; none of a cluster that is shut down."""

@@ -9,7 +9,7 @@ from pipelines.incidents.advice import is_any_not_restarted, is_open
 from pipelines.incidents.episodes import before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, partition_name
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
 
 #: Leaders take a replica out within this of each other for one reason, microseconds.
@@ -39,7 +39,7 @@ _REFUSED = Signature(
 @kind(
     meaning="A replica was taken out of in-sync sets, and came back or did not.",
     source="kafka.cluster.Partition.maybeShrinkIsr: replica.lag.time.max.ms; the controller when a broker is fenced",
-    causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "slow_replica"),
+    causes=(*ABSENT, "slow_replica"),
 )
 def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield absences of each replica, those that begin together as one."""

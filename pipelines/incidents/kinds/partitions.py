@@ -12,7 +12,7 @@ from pipelines.incidents.advice import is_any_offline, is_open
 from pipelines.incidents.episodes import before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
-from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.kinds.clients import APPEND_FAILED
 from pipelines.incidents.processes import Death, deaths, shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span
@@ -134,7 +134,7 @@ def _dead_at(died: Iterable[Death], broker: tuple[str, int | None], time_us: int
 @kind(
     meaning="Partitions had no leader that lives: nobody could write to them or read from them.",
     source="OfflinePartitionsCount; kafka.controller.PartitionStateMachine, ReplicationControlManager in KRaft",
-    causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stopped", "broker_stalled"),
+    causes=ABSENT,
 )
 def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield outages from the death of the leader to the next leader that lives, those that begin together as one."""
@@ -179,7 +179,7 @@ def _begins_with(group: list[Row], row: Row) -> bool:
 @kind(
     meaning="Partitions had a leader, and fewer in-sync replicas than min.insync.replicas: acks=all is refused.",
     source="kafka.cluster.Partition.appendRecordsToLeader: NotEnoughReplicasException; UnderMinIsrPartitionCount",
-    causes=("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "isr_shrunk"),
+    causes=(*ABSENT, "isr_shrunk"),
 )
 def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield windows under min.insync.replicas, those that begin together as one, then refused appends elsewhere."""
@@ -376,10 +376,7 @@ def _begun_by_controller(facts: Facts) -> Iterable[Row]:
     meaning="A ZooKeeper controller found no eligible replica, or another controller had elected before it.",
     source="kafka.controller.PartitionStateMachine.doElectLeaderForPartitions",
     signatures=(_NOT_ELECTED,),
-    causes=(
-        *("partitions_without_leader", "controlled_shutdown_failed", "broker_died", "broker_stalled", "broker_stopped"),
-        "controller_changed",
-    ),
+    causes=("partitions_without_leader", "controlled_shutdown_failed", *ABSENT, "controller_changed"),
 )
 def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by cluster, but for those in which the whole cluster is shut down."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipelines.incidents.facts import Facts, Node, Row
 from pipelines.incidents.incident import INFO, MAJOR, LoggedIncident
-from pipelines.incidents.kind import kind
+from pipelines.incidents.kind import ABSENT, kind
 from pipelines.incidents.kinds.brokers import broker_stalled
 from pipelines.incidents.kinds.isr import LEFT
 from pipelines.incidents.processes import restarts
@@ -112,10 +112,7 @@ def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterab
 @kind(
     meaning="Acks=all produces waited for one replica, far longer and more of them than before and after.",
     source="kafka.server.DelayedProduce: answered when all in-sync replicas have fetched the records",
-    causes=(
-        *("broker_died", "broker_halted", "broker_stalled", "broker_stopped", "broker_fenced", "logs_end_early"),
-        "log_directory_failed",
-    ),
+    causes=ABSENT,
 )
 def slow_replica(facts: Facts) -> Iterable[LoggedIncident]:
     """Windows of seconds in which produces waited for one replica beyond the limit."""

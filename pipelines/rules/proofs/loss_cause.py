@@ -16,7 +16,7 @@ from pipelines.rules.known_bugs import bugs_of
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.fetch_chain import written_before
 from pipelines.rules.proofs.own_lines import OWN_ROLES
-from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, elected_in_sync, unclean_election
+from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, in_sync_before, unclean_election
 from pipelines.rules.rule import Settings
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -75,8 +75,8 @@ def cause_of(
     elected_by = (named,) if named is not None else ()
     elected_text = f"; it was elected in epoch {lost_by.number}, at {offset_start}."
     if truncation is None:
-        in_sync = elected_in_sync(history, lost_by)
-        how = ", though it was elected from the ISR" if in_sync else "; how it was elected cannot be shown"
+        before = in_sync_before(history, lost_by, leader)
+        how = ", though it was elected from the ISR" if before is not None else "; how it was elected cannot be shown"
         return Cause(SHORTER_LOG, f"Broker {leader}'s log ended at {offset_start}{how}.", elected_by)
     epoch = "" if truncation.leader_epoch is None else f" in epoch {truncation.leader_epoch}"
     followed = "" if truncation.leader is None else f", on becoming follower of broker {truncation.leader}{epoch}"
@@ -121,8 +121,8 @@ def _crash(history: FactHistory, lost_by: Epoch, offset_end: int, committed: Ite
         if _reached(last) < offset_end and unclean_election(history, lost_by) is not None:
             return None  # Beyond that the broker may never have had the records.
         shown, how = (last,), f"before, it had reached {_reached(last)} at least"
-    elif not followed and (steps := [step for step in history.steps_to(lost_by.number) if leader in step[0].isr]):
-        shown, how = (steps[0][0].fact,), "as a replica in sync it had had all that was committed"
+    elif not followed and (before := in_sync_before(history, lost_by, leader)) is not None:
+        shown, how = (before.fact,), "as a replica in sync it had had all that was committed"
     else:
         return None
     torn = tuple(

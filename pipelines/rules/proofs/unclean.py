@@ -102,9 +102,16 @@ def is_unclean(before: CommittedState, after: CommittedState) -> bool:
     return bool(before.isr) and after.leader not in before.isr and after.isr == {after.leader}
 
 
-def elected_in_sync(history: FactHistory, epoch: Epoch) -> bool:
-    """The ISR directly before the election is known, and names the leader."""
-    return any(
-        epoch.number > before.leader_epoch and after.leader in before.isr
-        for before, after in history.steps_to(epoch.number)
+def in_sync_before(history: FactHistory, epoch: Epoch, leader: int) -> CommittedState | None:
+    """Return the state directly before an epoch's election. None if it is unknown, or the leader not in its ISR.
+
+    Steps within the epoch say nothing: a leader is in its own ISR.
+    """
+    return next(
+        (
+            before
+            for before, after in history.steps_to(epoch.number)
+            if before.leader_epoch < epoch.number and after.leader == leader and leader in before.isr
+        ),
+        None,
     )

@@ -10,9 +10,10 @@ import pytest
 
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, boots_apart
-from pipelines.incidents.incident import Place
-from pipelines.incidents.kind import Kind
+from pipelines.incidents.incident import LoggedIncident, Place
+from pipelines.incidents.kind import ABSENT, Kind
 from pipelines.incidents.kinds import BY_NAME, KINDS
+from pipelines.incidents.story import linked
 from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example, steady
 from tests.bench.incident_kinds import DOCUMENT, document
 from tests.bench.incident_severities import SEVERITIES_OF
@@ -63,6 +64,21 @@ def test_what_a_kind_says(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_causes_are_kinds(kind: Kind) -> None:
     assert set(kind.causes) <= BY_NAME.keys() - {kind.name}
+
+
+@pytest.mark.parametrize("name", ABSENT)
+@pytest.mark.parametrize(
+    "effect",
+    [
+        *("isr_shrunk", "partitions_without_leader", "partitions_under_min_isr", "leader_unreachable"),
+        *("produces_timed_out", "slow_replica", "controller_changed", "quorum_unreachable", "elections_failed"),
+    ],
+)
+def test_each_absence_of_a_broker_causes_what_follows_from_absences(name: str, effect: str) -> None:
+    absence = LoggedIncident("major", "c", 10_000_000, 40_000_000, "It was away.", broker_ids=(2,), kind=name)
+    follows = LoggedIncident("minor", "c", 11_000_000, 40_000_000, "It follows.", by=(2,), kind=effect)
+    causes = {kind.name: kind.causes for kind in KINDS}
+    assert linked([absence, follows], causes)[1].caused_by == absence.incident_id
 
 
 def test_the_document_is_the_kinds() -> None:

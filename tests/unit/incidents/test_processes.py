@@ -174,6 +174,10 @@ def test_the_line_of_the_controller_is_enough(name: str, last: list[Any], told: 
     back = controller(130, "broker_unfenced" if name == "broker_fenced" else "broker_registered", 2)
     (gone,) = detected("broker_fenced", controller_events=[controller(110, name, 2), back], last_lines=last)
     assert (gone.end_us, "let in again after 20.0 s" in gone.sentence) == (130 * S, True)
+    # A broker that was let in within the logs is lost like one that was in before, each time.
+    rows = [controller(back["time"] / S - 125, back["event"], 2), controller(110, name, 2), back]
+    gone_twice = detected("broker_fenced", controller_events=[*rows, controller(140, name, 2)], last_lines=last)
+    assert [each.start_us // S for each in gone_twice] == [110, 140]
 
 
 @pytest.mark.parametrize(

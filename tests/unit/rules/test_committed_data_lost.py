@@ -211,6 +211,20 @@ def test_a_replica_in_sync_whose_own_lines_before_are_gone_lost_its_end_in_a_cra
     assert "crash" not in {one.cause for one in cases(RULE, [*facts, cut])}
 
 
+def test_changes_within_an_epoch_say_nothing_about_its_election() -> None:
+    """A leader is in its own ISR: only the state before the election shows whether it was in sync."""
+    elected = [decided(3, 0, 0, 1, (1,)), leads(1, 1, 0, 0), acked(11, 1, 240, 286), fact(a.LOADED, 20, 2, offset=240)]
+    elected += [decided(34, 1, 1, 2, (2,)), leads(35, 2, 1, 240), follows(50, 1, 1, offset=286)]
+    later = [decided(60, 1, 2, 2, (2, 1)), decided(70, 1, 3, 2, (2,)), decided(80, 2, 4, 2, (2,))]
+    for count in range(len(later) + 1):
+        (case,) = cases(RULE, [*elected, *later[:count]])
+        assert (case.cause, "crash" in case.message) == ("unclean_election", False)
+        unknown = [line for line in elected if line.partition_epoch != 0]
+        assert {one.cause for one in cases(RULE, [*unknown, *later[:count]], Settings(deletable=False))} <= {
+            "shorter_log"
+        }
+
+
 def test_a_log_that_comes_back_empty_is_no_crash() -> None:
     empty = [line._replace(offset=0) if line.offset == 646 and line.broker_id == 1 else line for line in POWER]
     (case,) = cases(RULE, [line for line in empty if line.detail != "corruption"])
