@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import LoggedIncident, Place, Severity
@@ -125,6 +125,51 @@ def grouped(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[l
         else:
             groups.append([item])
     return groups
+
+
+class Window(NamedTuple):
+    """Where and when something lasted."""
+
+    cluster_id: str
+    start_us: int
+    end_us: int | None  #: None: it lasts to the end of the logs
+
+
+def windows_together(
+    items: Iterable[T], window: Callable[[T], Window], within_us: int, is_chain: bool = False
+) -> list[list[T]]:
+    """Return groups of items whose windows begin together and end together.
+
+    One incident says one window of all its items, so that is true of each item. Windows without an end are apart.
+
+    Args:
+        within_us: starts, or ends, this close to the first of the group are together.
+        is_chain: the distance counts from the item before instead, however long the group becomes.
+    """
+    compared = -1 if is_chain else 0
+
+    def begins_with(group: list[T], item: T) -> bool:
+        other, this = window(group[compared]), window(item)
+        return this.cluster_id == other.cluster_id and this.start_us - other.start_us <= within_us
+
+    def ends_with(group: list[T], item: T) -> bool:
+        other, this = window(group[compared]).end_us, window(item).end_us
+        return other is this is None or (other is not None and this is not None and this - other <= within_us)
+
+    def start_of(item: T) -> tuple[str, int]:
+        return window(item)[:2]
+
+    def end_of(item: T) -> tuple[bool, int]:
+        end_us = window(item).end_us
+        return end_us is None, end_us or 0
+
+    def split(group: list[T]) -> list[list[T]]:
+        starts = grouped(sorted(group, key=start_of), begins_with)
+        parts = [part for one in starts for part in grouped(sorted(one, key=end_of), ends_with)]
+        # Items that a part lacks now may have linked the starts of others.
+        return parts if len(parts) <= 1 else [small for part in parts for small in split(part)]
+
+    return [sorted(group, key=start_of) for group in split([*items])]
 
 
 def before_shutdown(facts: Facts, rows: Iterable[Row], time: str = "first_time", margin_us: int = 0) -> list[Row]:

@@ -78,6 +78,8 @@ DYNAMIC: Final = "broker_dynamic"
 TOPIC: Final = "topic"
 LOG: Final = "log"
 LOG_ALL: Final = "log_all"
+#: A KRaft broker lists all overrides of topics within this of its start, microseconds. It serves no client before.
+_LISTED_WITHIN_US: Final = 60_000_000
 #: Entity of dynamic values for all brokers.
 ALL_BROKERS: Final = "<default>"
 
@@ -318,6 +320,7 @@ def contexts_of(
             release = _release(line)
             if release is not None:
                 releases[cluster_id, broker_id] = release
+        book.drop_unlisted(NEVER_US)
         for key, history in book.broker.items():
             broker_configs[cluster_id, broker_id, key] = tuple(history)
         for (topic, key), overrides in book.topics.items():
@@ -357,14 +360,16 @@ class _Book:
         self._of_broker: Mapping[str, str] = {}
         self._all_brokers: Mapping[str, str] = {}
         self._overrides: dict[str, Mapping[str, str]] = {}
+        #: until when the overrides of a topic hold if no line lists them again
+        self._unlisted: dict[str, int] = {}
 
     def take(self, line: ConfigLine) -> None:
+        self.drop_unlisted(line.time_us)
         if line.scope == STARTED:
             self._static, self._of_broker, self._all_brokers = {}, {}, {}
             if line.entity == "kraft":
                 self.listed_us.setdefault(None, line.time_us)
-                for topic in list(self._overrides):
-                    self._override(line.time_us, topic, {})
+                self._unlisted = dict.fromkeys(self._overrides, line.time_us + _LISTED_WITHIN_US)
         elif line.scope == BROKER:
             for key, value in line.values.items():
                 self._static.setdefault(key, value)
@@ -410,7 +415,14 @@ class _Book:
         values = self.broker.get(key)
         return values[-1][1] if values else None
 
+    def drop_unlisted(self, time_us: int) -> None:
+        """End overrides that no line has listed again in time after a start: they were removed before it."""
+        for topic, until_us in list(self._unlisted.items()):
+            if until_us <= time_us:
+                self._override(until_us, topic, {})
+
     def _override(self, time_us: int, topic: str, values: Mapping[str, str]) -> None:
+        self._unlisted.pop(topic, None)
         self.listed_us.setdefault(topic, time_us)
         before = self._overrides.get(topic, {})
         for key in before.keys() | values.keys():

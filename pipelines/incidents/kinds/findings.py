@@ -16,7 +16,8 @@ from pipelines.kafka.context import UNCLEAN_ELECTION
 
 #: Rules that say that acknowledged records are gone.
 _LOSS = ("committed-data-lost", "tier-segment-lost", "acked-as-duplicate-of-another-batch")
-#: Findings of one election, or of one failure, follow each other within this, microseconds.
+#: Findings of one election, or of one failure, follow each other within this, microseconds: a controller elects for one
+#: event in one pass, and notices the next broker after broker.heartbeat.interval.ms (2 s) at the earliest.
 _TOGETHER_US = 2_000_000
 
 
@@ -85,6 +86,7 @@ def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) ->
 def _found(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> LoggedIncident:
     """Return what findings of one rule have in common: places, brokers, partitions and the first message."""
     first = rows[0]
+    nodes = {(row["cluster_id"], broker_id) for row in rows for broker_id in row["brokers"] or ()}
     timed = [row["time"] for row in rows if row["time"] is not None]
     start = min(timed, default=facts.ends.get(first["cluster_id"], 0))
     named = [row for row in rows if row["topic"] is not None and row["partition"] is not None]
@@ -98,7 +100,7 @@ def _found(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> 
         cluster_id=first["cluster_id"],
         start_us=start,
         end_us=max(timed, default=start),
-        broker_ids=tuple(sorted({broker_id for row in rows for broker_id in row["brokers"] or ()})),
+        broker_ids=tuple(sorted(broker_id for _, broker_id in nodes - facts.controllers)),
         partitions=names,
         sentence=f"{cases if len(rows) > 1 else ''}{where}{first['message'].rstrip('.')}.",
         places=facts.places_of(*(row["finding_id"] for row in rows)),

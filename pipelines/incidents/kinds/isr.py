@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from pipelines.incidents.advice import is_any_not_restarted, is_open
-from pipelines.incidents.episodes import before_shutdown, episodes, grouped
+from pipelines.incidents.episodes import Window, before_shutdown, episodes, grouped, windows_together
 from pipelines.incidents.facts import Facts, Node, Row, partition_name
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
 
-#: Leaders take a replica out within this of each other for one reason, microseconds.
+#: Leaders take a replica out, or in again, within this of each other for one reason, microseconds: up to 2.4 they check
+#: for lag every 5 s (replica.lag.time.max.ms / 2), and a replica that was there then may be late at the next check.
 _TOGETHER_US = 10_000_000
 #: A produce that waited for a replica is answered so shortly after it left at most, microseconds.
 _ANSWERED_US = 2_000_000
@@ -42,29 +43,47 @@ _REFUSED = Signature(
     causes=(*ABSENT, "slow_replica"),
 )
 def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield absences of each replica, those that begin together as one."""
+    """Yield absences of each replica, those that begin and end together as one."""
     by_replica: dict[Node, list[Row]] = defaultdict(list)
     for row in before_shutdown(facts, facts.absences, "left_time"):
         by_replica[row["cluster_id"], row["replica_id"]].append(row)
     for replica, rows in sorted(by_replica.items()):
-        for group in grouped(rows, lambda group, row: row["left_time"] - group[0]["left_time"] <= _TOGETHER_US):
-            yield _shrunk(facts, replica, group)
+        waits = [
+            row for row in facts.waits if row["role"] == LEFT and (row["cluster_id"], row["replica_id"]) == replica
+        ]
+        # A wait counts once: in the group with the most partitions.
+        for group in sorted(windows_together(rows, _window, _TOGETHER_US), key=len, reverse=True):
+            left = [row["left_time"] for row in group]
+            ended = [row for row in waits if any(abs(row["completed_us"] - at) <= _ANSWERED_US for at in left)]
+            waits = [row for row in waits if row not in ended]
+            yield _shrunk(replica, group, ended)
 
 
-def _shrunk(facts: Facts, replica: Node, group: list[Row]) -> LoggedIncident:
+def _window(row: Row) -> Window:
+    return Window(row["cluster_id"], row["left_time"], row["back_time"])
+
+
+def _shrunk(replica: Node, group: list[Row], waits: list[Row]) -> LoggedIncident:
+    """Return the incident of absences of one replica.
+
+    Args:
+        waits: produces that were answered as the replica left.
+    """
     names = frozenset(map(partition_name, group))
     start = group[0]["left_time"]
     backs = [row["back_time"] for row in group if row["back_time"] is not None]
-    away = sum(row["back_time"] is None for row in group)
-    end = None if away else max(backs)
+    away = len(group) - len(backs)
+    end = max(backs, default=None)
     repeated = len(group) - len(names)
     again = f" It left {times(repeated)} more." if repeated else ""
-    never = f" It never came back into {away:,} of them." if away and backs else ""
+    is_spread = bool(backs) and clock(min(backs)) != clock(max(backs))
+    first = f" It was back in the first of them at {clock(min(backs))}." if is_spread else ""
     removed = {partition_name(row) for row in group if row["ended"] in ("removed", "deleted")}
     gone = f" It holds {partitions(removed)} no longer." if removed else ""
     leaders = {row["leader"] for row in group} - {replica[1], -1}
     by = f" (leader: {brokers(leaders)})" if len(leaders) == 1 else ""
-    operations, longest_ms = _waits(facts, replica, [row["left_time"] for row in group])
+    operations = sum(row["operations"] for row in waits)
+    longest_ms = max((row["wait_ms_max"] for row in waits), default=0.0)
     produces = number(operations, "acks=all produce")
     waited = (
         f" Until then {produces} had waited for it, the longest {lasting(longest_ms * 1000)}." if operations else ""
@@ -79,7 +98,7 @@ def _shrunk(facts: Facts, replica: Node, group: list[Row]) -> LoggedIncident:
         partitions=names,
         sentence=(
             f"Broker {replica[1]} was out of the ISR of {partitions(names)}{by} {span(start, end)}."
-            f"{again}{never}{gone}{waited}"
+            f"{first}{again}{gone}{waited}"
         ),
         advice=Remedy(f"Find out why broker {replica[1]} did not keep up or is not there.", is_open),
         unexplained=(
@@ -91,18 +110,6 @@ def _shrunk(facts: Facts, replica: Node, group: list[Row]) -> LoggedIncident:
         # A leader that stood still takes out, as it goes on, all who could not fetch from it.
         by=(replica[1], *sorted(leaders)),
     )
-
-
-def _waits(facts: Facts, replica: Node, left_us: list[int]) -> tuple[int, float]:
-    """Produces that were answered as the replica left, and the longest wait of them, milliseconds."""
-    rows = [
-        row
-        for row in facts.waits
-        if row["role"] == LEFT
-        and (row["cluster_id"], row["replica_id"]) == replica
-        and any(abs(row["completed_us"] - left) <= _ANSWERED_US for left in left_us)
-    ]
-    return sum(row["operations"] for row in rows), max((row["wait_ms_max"] for row in rows), default=0.0)
 
 
 @kind(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pipelines.incidents.advice import is_any_offline, is_open
-from pipelines.incidents.episodes import before_shutdown, episodes, grouped
+from pipelines.incidents.episodes import Window, before_shutdown, episodes, windows_together
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
 from pipelines.incidents.kind import ABSENT, Signature, kind
@@ -17,7 +17,8 @@ from pipelines.incidents.kinds.clients import APPEND_FAILED
 from pipelines.incidents.processes import Death, deaths, shutdown_times
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span
 
-#: Windows that begin so close to each other are of one episode, microseconds.
+#: Windows whose starts and ends follow each other within this are of one episode, microseconds: a controller elects for
+#: one event in one pass, and notices the next broker after broker.heartbeat.interval.ms (2 s) at the earliest.
 _TOGETHER_US = 2_000_000
 #: A controller that is there fences a broker so soon after its session has run out, microseconds.
 _PROMPT_US = 5_000_000
@@ -82,7 +83,7 @@ def _windows(facts: Facts, state: str) -> list[Row]:
 
 
 def _outages(facts: Facts) -> list[list[Outage]]:
-    """Return windows without leader, those of one cluster that begin together as one group."""
+    """Return windows without leader, those of one cluster that begin and end together as groups."""
     died = deaths(facts)
     elections: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for row in facts.failovers:
@@ -91,13 +92,11 @@ def _outages(facts: Facts) -> list[list[Outage]]:
     outages = [
         _outage(died, elections[row["cluster_id"], partition_name(row)], row) for row in _windows(facts, "offline")
     ]
-    ordered = sorted(outages, key=lambda outage: (outage.row["cluster_id"], outage.start_us))
-    return grouped(
-        ordered,
-        lambda group, outage: (
-            outage.row["cluster_id"] == group[-1].row["cluster_id"]
-            and outage.start_us - group[-1].start_us <= _TOGETHER_US
-        ),
+    return windows_together(
+        outages,
+        lambda outage: Window(outage.row["cluster_id"], outage.start_us, outage.end_us),
+        _TOGETHER_US,
+        is_chain=True,
     )
 
 
@@ -137,14 +136,16 @@ def _dead_at(died: Iterable[Death], broker: tuple[str, int | None], time_us: int
     causes=ABSENT,
 )
 def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield outages from the death of the leader to the next leader that lives, those that begin together as one."""
+    """Yield outages from the death of the leader to the next leader that lives.
+
+    Outages that begin and end together are one.
+    """
     for group in _outages(facts):
         names = frozenset(partition_name(outage.row) for outage in group)
         start = group[0].start_us
         ends = [outage.end_us for outage in group if outage.end_us is not None]
         open_ended = len(group) - len(ends)
-        end = None if open_ended else max(ends)
-        still = f" {open_ended:,} of them still had none when the logs end." if open_ended and ends else ""
+        end = max(ends, default=None)
         longest_s = max(((outage.end_us or outage.start_us) - outage.start_us) / 1e6 for outage in group)
         dead = sorted({outage.dead for outage in group if outage.dead is not None})
         led = ""
@@ -159,9 +160,7 @@ def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
             start_us=start,
             end_us=end,
             partitions=names,
-            sentence=sentence(
-                f"{partitions(names)} had no {'live ' if dead else ''}leader {span(start, end)}.{led}{still}"
-            ),
+            sentence=sentence(f"{partitions(names)} had no {'live ' if dead else ''}leader {span(start, end)}.{led}"),
             advice=Remedy(
                 "Bring back a broker that was in the ISR before; an unclean election would lose what only it has.",
                 is_open,
@@ -171,24 +170,25 @@ def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
         )
 
 
-def _begins_with(group: list[Row], row: Row) -> bool:
-    last = group[-1]
-    return bool(row["cluster_id"] == last["cluster_id"] and row["started_time"] - last["started_time"] <= _TOGETHER_US)
-
-
 @kind(
     meaning="Partitions had a leader, and fewer in-sync replicas than min.insync.replicas: acks=all is refused.",
     source="kafka.cluster.Partition.appendRecordsToLeader: NotEnoughReplicasException; UnderMinIsrPartitionCount",
     causes=(*ABSENT, "isr_shrunk"),
 )
 def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield windows under min.insync.replicas, those that begin together as one, then refused appends elsewhere."""
-    windows = sorted(_windows(facts, "under_min_isr"), key=lambda row: (row["cluster_id"], row["started_time"]))
-    for rows in grouped(windows, _begins_with):
+    """Yield windows under min.insync.replicas, then refused appends elsewhere.
+
+    Windows that begin and end together are one.
+    """
+
+    def window(row: Row) -> Window:
+        return Window(row["cluster_id"], row["started_time"], row["ended_time"])
+
+    windows = _windows(facts, "under_min_isr")
+    for rows in windows_together(windows, window, _TOGETHER_US, is_chain=True):
         names = frozenset(map(partition_name, rows))
         start = rows[0]["started_time"]
-        ends = [row["ended_time"] for row in rows]
-        end = None if None in ends else max(ends)
+        end = max((row["ended_time"] for row in rows if row["ended_time"] is not None), default=None)
         refused = sum(row["produces_refused"] or 0 for row in rows)
         minimum = sorted({row["min_insync_replicas"] for row in rows if row["min_insync_replicas"] is not None})
         clients = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.incidents.episodes import Window, windows_together
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import LoggedIncident
 from pipelines.incidents.kinds import BY_NAME
@@ -121,6 +123,57 @@ def test_an_outage_that_lasts_has_advice() -> None:
     (incident,) = found(facts({}, [(0, 60, None, None)], []))
     assert incident.sentence == "Partition t-0 had no leader from 00:01:00 to the end of the logs."
     assert str(incident.advice).startswith("Bring back a broker that was in the ISR")
+
+
+WINDOWS = st.lists(st.tuples(st.integers(0, 40), st.none() | st.integers(0, 60)), max_size=12)
+
+
+@given(windows=WINDOWS, is_chain=st.booleans())
+def test_what_is_said_of_a_group_of_windows_is_true_of_each(
+    windows: list[tuple[int, int | None]], is_chain: bool
+) -> None:
+    within = 5
+    groups = windows_together(windows, lambda window: Window("c", *window), within, is_chain)
+    assert sorted(map(repr, (window for group in groups for window in group))) == sorted(map(repr, windows))
+    for group in groups:
+        for edge in (0, 1):
+            times = [window[edge] for window in group]
+            known = sorted(time for time in times if time is not None)
+            assert len(known) in (0, len(times))
+            steps = pairwise(known) if is_chain else [(known[0], known[-1])] if known else []
+            assert all(after - before <= within for before, after in steps)
+
+
+def test_partitions_that_get_leaders_at_different_times_are_different_outages() -> None:
+    windows = [(0, 60, 70, None), (1, 61, 71, None), (2, 61, 95, None), (3, 60, None, None)]
+    sentences = sorted(each.sentence for each in found(facts({}, windows, [])))
+    assert sentences == [
+        "Partition t-2 had no leader from 00:01:01 to 00:01:35 (34.0 s).",
+        "Partition t-3 had no leader from 00:01:00 to the end of the logs.",
+        "Partitions t-0 and t-1 had no leader from 00:01:00 to 00:01:11 (11.0 s).",
+    ]
+
+
+def test_absences_that_end_at_different_times_are_different_incidents_and_a_wait_counts_once() -> None:
+    row = {"cluster_id": "c", "topic": "t", "replica_id": 2, "leader": 1, "made_by": "leader", "isr": [1, 3]}
+    ends = [(0, 70), (1, 73), (2, 95), (3, None)]
+    absences = [
+        row
+        | {"partition": partition, "left_time": 60 * SECOND, "ended": None if end is None else "joined"}
+        | {"back_time": None if end is None else end * SECOND}
+        for partition, end in ends
+    ]
+    wait = {"cluster_id": "c", "replica_id": 2, "role": "left_isr", "operations": 3, "wait_ms_max": 900.0}
+    of = Facts(absences=absences, waits=[wait | {"completed_us": 60 * SECOND}], ends={"c": END * SECOND})
+    shrunk = [*BY_NAME["isr_shrunk"].detect(of)]
+    assert sorted((each.start_us, each.end_us or END * SECOND, len(each.partitions)) for each in shrunk) == [
+        (60 * SECOND, 73 * SECOND, 2),
+        (60 * SECOND, 95 * SECOND, 1),
+        (60 * SECOND, END * SECOND, 1),
+    ]
+    assert [each.figures["produces"] for each in shrunk if each.figures["produces"]] == [3]
+    (two,) = (each for each in shrunk if len(each.partitions) == 2)
+    assert "It was back in the first of them at 00:01:10." in two.sentence
 
 
 def test_a_dead_leader_that_is_followed_by_none_is_one_incident() -> None:

@@ -102,9 +102,16 @@ def test_a_restart_reads_the_static_values_again():
 def test_overrides_survive_restarts_and_kraft_lists_them_again():
     before = [line(1, BROKER, min_isr="1"), line(10, TOPIC, "orders", min_isr="3")]
     assert minimum(told(*before, line(100, STARTED, "zookeeper")), 150) == [3]
-    listed = told(*before, line(100, STARTED, "kraft"), line(101, TOPIC, "orders", min_isr="3"))
-    assert minimum(listed, 150) == [3]
-    assert minimum(told(*before, line(100, STARTED, "kraft")), 150) == [1]
+    # Between the start and the list the broker serves no client: what it had before holds.
+    listed = told(*before, line(100, STARTED, "kraft"), line(20_000_000, TOPIC, "orders", min_isr="3"))
+    assert minimum(listed, 100, 150, 19_999_999, 90_000_000) == [3, 3, 3, 3]
+    assert listed.min_isr("c", "orders", 1, 150, None) == 3
+    changed = told(*before, line(100, STARTED, "kraft"), line(20_000_000, TOPIC, "orders", min_isr="2"))
+    assert minimum(changed, 150, 20_000_000, 90_000_000) == [3, 2, 2]
+    # Not listed: it was removed. A process that ended soon may not have come to list it.
+    assert minimum(told(*before, line(100, STARTED, "kraft")), 150, 60_000_100) == [3, 1]
+    twice = told(*before, line(100, STARTED, "kraft"), line(50_000_000, STARTED, "kraft"))
+    assert minimum(twice, 60_000_100, 110_000_000) == [3, 1]
 
 
 def test_a_log_is_created_with_all_overrides_of_its_topic():
