@@ -260,8 +260,9 @@ def test_broker_that_is_learnt_later_is_said(spark: SparkSession, lake: Lake, tm
     assert "server.log into the same folder" in first.problems[0][1]
     write(tmp_path, {"b1/server.log": server(1)})
     second = run(spark, lake, tmp_path)
-    assert second.problems == ((str(tmp_path / "b1/kafka-request.log"), second.problems[0][1]),)
-    assert "which is 1" in second.problems[0][1]
+    problems = dict(second.problems)
+    assert "which is 1" in problems[str(tmp_path / "b1/kafka-request.log")]
+    assert problems.keys() <= {str(tmp_path / "b1/kafka-request.log"), str(tmp_path)}
 
 
 def test_bad_files_are_reported_and_the_others_read(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
@@ -299,8 +300,10 @@ def test_a_file_rotated_between_the_passes_costs_no_other(
     root = cluster(tmp_path)
     identify = module.identify
 
+    starts = iter((10, 20, 30))
+
     def rotate(*arguments):
-        (root / "b1/logs/kafka-request.log").write_bytes(requests(1)[10:] + b"\n")
+        (root / "b1/logs/kafka-request.log").write_bytes(requests(1)[next(starts) :] + b"\n")
         return identify(*arguments)
 
     with monkeypatch.context() as patch:
@@ -377,5 +380,4 @@ def test_input_of_which_hardly_anything_is_kafkas_is_refused(spark: SparkSession
     write(tmp_path, {"x/server.log": CLEANER * 100})
     summary = run(spark, lake, tmp_path / "x")
     problems = {Path(path).name: problem for path, problem in summary.problems}
-    assert problems["app.log"].startswith("nothing of it is Kafka's (layout [%d] %p %m (%c)): it begins with")
-    assert problems["messages.log"].startswith("no known log layout: it begins with")
+    assert problems["x"] == "2 files are not broker logs: 2 other texts"
