@@ -111,7 +111,8 @@ def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Replayed:
 
 def test_a_failover_of_zookeeper(lake: Lake):
     filled(lake, [*zookeeper(), produced(12.25, 0), produced(14.5, 19), produced(14.75, 19), produced(30, 19)])
-    contexts = Contexts({("c", 1): "2.8.2"}, {("c", 3, "min.insync.replicas"): ((0, "2"),)})
+    settings = {("c", 3, "min.insync.replicas"): ((0, "2"),)}
+    contexts = Contexts({("c", 1): "2.8.2"}, settings, listed_us={("c", 3, None): 0})
     found = replay_controllers(lake, replace(collect_premises(lake, 0), contexts=contexts), "run")
     assert (found.cases, found.errors) == ([], [])
     assert found.checked == {("c", "illegal-state-transition"): 5, ("c", "failover-not-completed"): 1}

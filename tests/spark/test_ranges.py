@@ -53,7 +53,7 @@ def test_tables_are_the_same_and_the_tasks_more_than_the_files(
     # A task writes a file of its own.
     assert len(whole.files(LOG_LINES) or ()) <= files < len(split.files(LOG_LINES) or ())
     layouts = {Path(row["path"]).name: row["layout"] for row in split.read(LOG_FILES).collect()}
-    assert layouts["kafka-request.log"] == "cri/[%d] %p %m (%c)"
+    assert layouts["kafka-request.log"] == "frame %d %X{stream} %X{part} %m => [%d] %p %m (%c)"
     for spec in (LOG_FILES, LOG_LINES, *silver.TABLES):
         if spec is not silver.LINE_COUNTS:
             assert counted(whole, spec) == counted(split, spec), spec.full_name
