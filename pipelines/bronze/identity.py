@@ -45,7 +45,7 @@ _OWN = re.compile(
     rb" (\d+)\]"
     rb"|\[(?:Channel manager|Partition state machine|Replica state machine) on [Cc]ontroller (\d+)\]"
     rb"|Partition \[[^\[\]]+\] on broker (\d+): "
-    rb"|\[ExpirationReaper-(\d+)-\w+\]: "
+    rb"|\[ExpirationReaper-(\d+)-(?!null\])\w+\]: "
     rb"|\[(?:broker|controller)-(\d+)-(?:to-controller|ThrottledChannelReaper)"
     rb"|\[kafka-(\d+)-(?:raft|metadata)-"
     rb"|\[Controller-(\d+)-to-broker-\d+-send-thread\]: "

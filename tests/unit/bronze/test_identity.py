@@ -73,6 +73,7 @@ def test_own_id(message: str) -> None:
         "[kafka-log-cleaner-thread-0]: Starting (kafka.log.LogCleaner)",
         "[GroupMetadataManager] Loaded 3 (kafka.x)",
         "KafkaConfig values: \n\tbroker.id = -1\n (kafka.server.KafkaConfig)",
+        "[ExpirationReaper-0-null]: Starting (org.apache.kafka.server.purgatory.DelayedOperationPurgatory$X)",
     ],
 )
 def test_gossip_is_no_identity(message: str) -> None:

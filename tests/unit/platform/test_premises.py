@@ -64,7 +64,7 @@ def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log(
     expected = Contexts(
         {("c", 1): "3.7.0"},
         {("c", 1, MIN_ISR): ((0, "2"), (4, "3"))},
-        {("c", 1, "orders", MIN_ISR): ((5, "1"), (6, None))},
+        {("c", 1, "orders", MIN_ISR): ((5, "1"), (60_000_006, None))},
         7,
         {("c", 1): ((1, "3.6.2"), (6, "3.7.0"))},
         {("c", 1, None): 1, ("c", 1, "orders"): 5},
