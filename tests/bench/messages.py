@@ -1,6 +1,7 @@
 """Compare the atlas with the catalogue of texts that Kafka logs: ``python -m tests.bench.messages``
 
-``--markdown`` writes docs/messages.md from the atlas instead.
+``--markdown`` writes docs/messages.md from the atlas instead. ``--sample REPOSITORY`` prints 50 entries, always the
+same ones, each with the place in a clone of apache/kafka that logs its newest text: to be read and compared.
 
 Prints, per release, the texts at WARN and above and how many of them have an entry; texts without an entry; entries
 with a text that no release of the catalogue has and no line of a corpus shows. The catalogue (``loud.jsonl.gz``) and
@@ -11,7 +12,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -103,10 +106,54 @@ def _cell(text: str) -> str:
     return re.sub(r"\{\w+\}", "{}", text).replace("|", "\\|").replace("`", "'").strip() or "{}"
 
 
+#: Entries of a sample, and the seed that picks them.
+_SAMPLED, _SEED = 50, 46
+#: Characters of source before and after a text.
+_SHOWN = 300
+
+
+def sample(repository: Path) -> Iterator[str]:
+    """Yield entries picked by a fixed seed, with the source that logs them.
+
+    Args:
+        repository: clone of apache/kafka with its release branches.
+    """
+    messages = atlas().messages
+    for message_id in random.Random(_SEED).sample(sorted(messages), _SAMPLED):
+        message = messages[message_id]
+        releases, text = message.texts[-1]
+        yield f"== {message_id} {'/'.join(message.levels)} {message.harm} {message.severity} {message.part}".rstrip()
+        yield f"   {', '.join(message.source)} {releases}: {text}"
+        yield f"   {message.meaning} {message.action}".rstrip()
+        constant = max(_PLACEHOLDER.split(text), key=len).strip()[:40]
+        yield _source(repository, releases.rpartition("..")[2], message.source, constant) or "   (not found there)"
+
+
+def _source(repository: Path, release: str, methods: Iterable[str], constant: str) -> str:
+    """Return the lines around a text in the release branch that has it, else in trunk. Empty if none has it."""
+    names = {f"{method.partition('.')[0]}.{suffix}" for method in methods for suffix in ("scala", "java")}
+    for branch in (".".join(release.split(".")[: 3 if release.startswith("0.") else 2]), "refs/heads/trunk"):
+        for path in _git(repository, "ls-tree", "-r", "--name-only", branch).splitlines():
+            if constant and path.rpartition("/")[2] in names and "/test/" not in path:
+                source = re.sub(r'"\s*\+\s*[sf]?"', "", _git(repository, "show", f"{branch}:{path}"))
+                place = source.find(constant)
+                if place >= 0:
+                    return f"   {branch}:{path}\n{source[max(0, place - _SHOWN) : place + _SHOWN]}"
+    return ""
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    """Return what git prints. Empty if it has no such branch or file."""
+    return subprocess.run(["git", "-C", repository, *arguments], capture_output=True, text=True, check=False).stdout
+
+
 def main(arguments: list[str]) -> int:
     """Print the comparison, or write the document."""
     if arguments == ["--markdown"]:
         DOCUMENT.write_text(document(), encoding="utf-8")
+        return 0
+    if arguments[:1] == ["--sample"]:
+        print("\n".join(sample(Path(arguments[1]))))
         return 0
     if not CATALOGUE.is_file():
         print(f"{CATALOGUE.name}: not found beside the checkout", file=sys.stderr)
