@@ -25,6 +25,7 @@ GOLD_TABLES = (
     "incidents",
     "isr_absences",
     "isr_timeline",
+    "partition_timeline",
     "purgatory_checks",
     "replica_blame",
     "replica_truncations",

@@ -48,6 +48,56 @@ CONTROLLER_TRANSITIONS = TableSpec(
     dated_by=("time",),
 )
 
+PARTITION_TIMELINE = TableSpec(
+    layer="gold",
+    name="partition_timeline",
+    comment="One row per state of a partition: its leader, committed in-sync set and assignment, with bounds of each "
+    "change. Proposals and refused changes are left out. Failovers, availability and isr_absences follow it. Times are "
+    "on the clock of the broker named with them.",
+    columns=(
+        *(c.CLUSTER, c.TOPIC, c.PARTITION),
+        required("position", INT, "Number of the row among those of this partition, from 0"),
+        required("incarnation", INT, "Number of the topic's life, from 0; it grows as the topic is created again"),
+        required(
+            "state",
+            STRING,
+            "led; leaderless: no leader, or a ZooKeeper controller holds the partition for offline; deleted: with its "
+            "topic; unknown: no line shows the leader",
+        ),
+        column("leader", INT, "Leader; null if there is none, or no line shows it"),
+        column("leader_epoch", INT, "Its epoch"),
+        column("partition_epoch", INT, "Partition epoch (KRaft) or zkVersion of the state, or of the last one shown"),
+        column("isr", INTS, "Committed in-sync replicas; null if unknown"),
+        column("replicas", INTS, "Assigned replicas; null if unknown"),
+        column("adding_replicas", INTS, "Replicas that a reassignment adds; null if unknown"),
+        column("removing_replicas", INTS, "Replicas that a reassignment removes; null if unknown"),
+        column("deleted_replica", INT, "Replica whose log was deleted as the row began"),
+        required(
+            "reason",
+            STRING,
+            "What began the row: first_shown, created, elected, leader_lost, topic_deleted, isr_shrunk, isr_expanded, "
+            "isr_changed, reassignment_began, reassignment_ended, replica_deleted, new_epoch",
+        ),
+        required("made_by", STRING, "leader: it changed the in-sync set; controller"),
+        column("begin_after_time", TIMESTAMP, "Last instant at which the row before certainly held; null: before logs"),
+        required("begin_by_time", TIMESTAMP, "First instant at which the row certainly holds"),
+        required("begin_clock", INT, "Broker whose line or record shows it"),
+        column("end_after_time", TIMESTAMP, "Last instant at which the row certainly held; null: to the end of logs"),
+        column("end_by_time", TIMESTAMP, "First instant at which the next row certainly holds; null: to the end"),
+        column("end_clock", INT, "Broker whose line or record shows that"),
+        column("file_id", STRING, "File of the line or record that shows the row"),
+        column("byte_offset", LONG, "Its place"),
+    ),
+    feeds_changes=True,
+    keys=("cluster_id", "topic", "partition", "position"),
+    checks={
+        "state_known": "state IN ('led', 'leaderless', 'deleted', 'unknown')",
+        "led_has_leader": "(state = 'led') = (leader IS NOT NULL)",
+        "made_by_known": "made_by IN ('leader', 'controller')",
+    },
+    dated_by=("end_by_time",),
+)
+
 FAILOVERS = TableSpec(
     layer="gold",
     name="failovers",
@@ -220,4 +270,4 @@ ISR_ABSENCES = TableSpec(
     dated_by=("back_time",),
 )
 
-TABLES = (CONTROLLER_TRANSITIONS, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY, ISR_ABSENCES)
+TABLES = (CONTROLLER_TRANSITIONS, PARTITION_TIMELINE, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY, ISR_ABSENCES)

@@ -256,8 +256,8 @@ CONTROLLERS = FlowStep(
     "silver.controller_events silver.broker_lifecycle silver.metadata_records silver.replica_fetches "
     "gold.delayed_operations",
     by="cluster_id key_topic key_partition",
-    gives="gold.controller_transitions gold.failovers gold.controller_procedures gold.availability "
-    "gold.isr_absences controllers.procedures rules.cases rules.results",
+    gives="gold.controller_transitions gold.partition_timeline gold.failovers gold.controller_procedures "
+    "gold.availability gold.isr_absences controllers.procedures rules.cases rules.results",
 )
 RULES = FlowStep(
     *("replay", "rules", "Every rule over the facts of a partition, in their order."),

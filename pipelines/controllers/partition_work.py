@@ -16,8 +16,10 @@ from pipelines.controllers.availability import Unavailability, availability
 from pipelines.controllers.broker_registration import registrations, replay_registrations
 from pipelines.controllers.cluster_facts import ClusterFacts
 from pipelines.controllers.failover import FailoverRow, failovers
-from pipelines.controllers.isr_absences import IsrAbsence, isr_absences, unseen_commits
+from pipelines.controllers.isr_absences import IsrAbsence, isr_absences
+from pipelines.controllers.isr_commits import unseen_commits
 from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
+from pipelines.controllers.partition_timeline import PartitionSpan, partition_timeline
 from pipelines.controllers.rows import (
     ANSWERED,
     EVENT,
@@ -57,6 +59,14 @@ from schemas import controllers as c
 _FAILURES: Final = frozenset(("failed", "fenced", "controlled_shutdown", "found_by_new_controller"))
 
 
+#: Columns of gold `partition_timeline` that have other names than the fields of a span.
+_COLUMNS: Final = {
+    **{f"{side}_{bound}_us": f"{side}_{bound}_time" for side in ("begin", "end") for bound in ("after", "by")},
+    "adding": "adding_replicas",
+    "removing": "removing_replicas",
+}
+
+
 class JudgedPartition(NamedTuple):
     """What there is to say of one partition, or of the registrations of one cluster."""
 
@@ -93,26 +103,27 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     cases += {(case.leader_epoch, case.time_us): case for case in reversed(unhandled)}.values()
     changes = once(rows[ISR_CHANGE])
     kraft = facts.kraft.get(cluster_id, False)
-    history = history_of(states, leadership, records, changes, kraft)
+    deleted = [row for row in events if row.event == "topic_deleted"]
+    deleted_us = [row.time_us for row in deleted]
+    history_with = partial(history_of, states, leadership, records, changes, kraft, deleted_us=deleted_us)
+    history = history_with()
     commits = unseen_commits(history, changes, partial(_commits_unseen, facts, cluster_id))
     if commits:
-        history = history_of(states, leadership, records, changes, kraft, unseen=commits)
-    deleted_us = [row.time_us for row in events if row.event == "topic_deleted"]
+        history = history_with(unseen=commits)
     handovers = failovers(history, states, events, _serving(answered))
     chain = [_plausible(handover) for handover in handovers]
+    timeline = partition_timeline(history, leadership, states, changes, commits, deleted)
     windows = availability(
-        history,
-        leadership,
-        states,
+        timeline,
         lambda broker_id, time_us, count: facts.contexts.min_isr(cluster_id, topic, broker_id, time_us, count),
         kraft=kraft,
-        deleted_us=deleted_us,
         refused=_refused(answered),
     )
-    absences = isr_absences(history, leadership, changes, commits, deleted_us)
+    absences = isr_absences(timeline)
     place = _place(key)
     tables = {
         c.CONTROLLER_TRANSITIONS.name: transition_rows(key, transitions),
+        c.PARTITION_TIMELINE.name: [place | _span(at, span) for at, span in enumerate(timeline)],
         c.FAILOVERS.name: [place | _failover(at, failover) for at, failover in enumerate(chain)],
         c.AVAILABILITY.name: [place | _window(at, window) for at, window in enumerate(windows)],
         c.ISR_ABSENCES.name: [place | _timed(at, absence) for at, absence in enumerate(absences)],
@@ -266,6 +277,11 @@ def _failover(sequence: int, failover: FailoverRow) -> dict[str, Any]:
 def _commits_unseen(facts: ClusterFacts, cluster_id: str, broker_id: int, time_us: int) -> bool:
     version = value_at(facts.contexts.eras.get((cluster_id, broker_id), ()), time_us)
     return version is not None and commits_isr_unseen(rules_for(version).version)
+
+
+def _span(position: int, span: PartitionSpan) -> dict[str, Any]:
+    values = {_COLUMNS.get(name, name): value for name, value in span._asdict().items() if name != "ref"}
+    return values | {"position": position, "file_id": span.ref.file_id or None, "byte_offset": span.ref.byte_offset}
 
 
 def _timed(sequence: int, row: Unavailability | IsrAbsence) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from schemas.fields import spark_types
 
 PROCEDURES: Final = "procedures"
 RULES: Final = (ILLEGAL_STATE_TRANSITION, FAILOVER_NOT_COMPLETED)
-GOLD: Final = (c.CONTROLLER_TRANSITIONS, c.FAILOVERS, c.AVAILABILITY, c.ISR_ABSENCES)
+GOLD: Final = (c.CONTROLLER_TRANSITIONS, c.PARTITION_TIMELINE, c.FAILOVERS, c.AVAILABILITY, c.ISR_ABSENCES)
 #: What a worker gives beside tables of gold: procedures, which the driver numbers, and what the rules collect.
 SMALL: Final = {
     PROCEDURES: shape({"cluster_id": "string"} | spark_types(ProcedureStep)),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pipelines.base.instants import NEVER_US
@@ -107,29 +107,32 @@ class PartitionEpoch:
     isr: tuple[int, ...] | None = None
     replicas: tuple[int, ...] | None = None  #: assigned replicas
     removing: tuple[int, ...] | None = None  #: replicas that a reassignment removes
+    adding: tuple[int, ...] | None = None  #: replicas that a reassignment adds
     by_leader: bool = False  #: the leader's own line shows that it committed the ISR
     led_before: int | None = None  #: previous leader, by the line of the leader that starts
+    ref: LineRef = NOWHERE  #: place of the line or record that `time_us` is of
+    is_decided: bool = False  #: `time_us` is that of the controller's decision, not of a line that came after it
+    by_machine: bool = False  #: a ZooKeeper controller's state machine shows it
 
     def take(self, row: PartitionRow) -> None:
         """Add what another line shows of the same state; a record tells its time best, then the first line."""
         recorded = isinstance(row, RecordRow)
         if (not recorded, row.time_us, row.broker_id) < (not self.recorded, self.time_us, self.clock):
-            self.time_us, self.clock, self.recorded = row.time_us, row.broker_id, recorded
+            self.time_us, self.clock, self.ref, self.recorded = row.time_us, row.broker_id, row.ref, recorded
+            is_controllers = isinstance(row, LeadershipRow) and row.role == "controller"
+            self.is_decided = recorded or isinstance(row, StateRow) or is_controllers
         self.leader = row.leader if self.leader is None else self.leader
         self.leader_epoch = row.leader_epoch if self.leader_epoch is None else self.leader_epoch
         self.isr = row.isr if self.isr is None else self.isr
         if isinstance(row, StateRow):
+            self.by_machine = True
             return
         self.replicas = row.replicas or self.replicas
         self.removing = row.removing_replicas if self.removing is None else self.removing
+        self.adding = row.adding_replicas if self.adding is None else self.adding
         if isinstance(row, LeadershipRow):
             self.by_leader |= row.role in (COMMITTED, ASKED, SHRINK_ASKED)
             self.led_before = row.previous_leader if row.role == "leader_start" else self.led_before
-
-    def after(self, before: PartitionEpoch) -> PartitionEpoch:
-        """It with what it does not tell of leader and replicas as it was before."""
-        names = [name for name in ("leader", "leader_epoch", "replicas") if getattr(self, name) is None]
-        return replace(self, **{name: getattr(before, name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -288,6 +291,7 @@ def history_of(
     changes: Sequence[LeadershipRow] = (),
     kraft: bool = False,
     unseen: Sequence[LeadershipRow] = (),
+    deleted_us: Sequence[int] = (),
 ) -> PartitionHistory:
     """The history of one partition.
 
@@ -298,9 +302,10 @@ def history_of(
         changes: `silver.isr_changes`: under ZooKeeper leaders change ISRs without the controller.
         kraft: whether its controllers are of KRaft.
         unseen: proposals that were committed without a line, with their partition epochs; they are states only.
+        deleted_us: instants of lines that show the topic deleted.
     """
     created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
-    lives = topic_lives(((row.role, row) for row in rows), records, created_us)
+    lives = topic_lives(((row.role, row) for row in rows), records, created_us, deleted_us)
     builder = _Builder(lives)
     for record in sorted(records, key=lambda row: row.offset):
         builder.record(record)
@@ -326,7 +331,7 @@ def _states(rows: Iterable[PartitionRow], lives: TopicLives, kraft: bool) -> Map
             continue
         topic_id = None if isinstance(row, StateRow) else row.topic_id
         key = (lives.at(row.time_us, topic_id), row.partition_epoch)
-        by_epoch.setdefault(key, PartitionEpoch(*key, row.time_us, row.broker_id)).take(row)
+        by_epoch.setdefault(key, PartitionEpoch(*key, NEVER_US, -1)).take(row)
     by_incarnation: dict[int, list[PartitionEpoch]] = defaultdict(list)
     for key in sorted(by_epoch):
         by_incarnation[key[0]].append(by_epoch[key])

@@ -47,7 +47,10 @@ class TopicLives(NamedTuple):
 
 
 def topic_lives(
-    roles: Iterable[tuple[str | None, TopicLine]], records: Iterable[TopicLine], created_us: Iterable[int]
+    roles: Iterable[tuple[str | None, TopicLine]],
+    records: Iterable[TopicLine],
+    created_us: Iterable[int],
+    deleted_us: Iterable[int] = (),
 ) -> TopicLives:
     """Lives of a topic, as the lines of one of its partitions show them.
 
@@ -58,6 +61,7 @@ def topic_lives(
         roles: lines about roles, with the names of these (``silver.leader_and_isr``).
         records: what else may name an id.
         created_us: when a ZooKeeper controller's partition came from nothing (``NonExistentPartition``).
+        deleted_us: instants of lines that show the topic deleted. The next leader of epoch 0 is of a new topic.
     """
     lines = list(roles)
     first_us: dict[str, int] = {}
@@ -65,7 +69,10 @@ def topic_lives(
         if line.topic_id is not None:
             first_us[line.topic_id] = min(line.time_us, first_us.get(line.topic_id, line.time_us))
     if not first_us:
-        again_us = (line.time_us for line in begun_again(lines))
+        again_us = [line.time_us for line in begun_again(lines)]
+        firsts_us = [line.time_us for role, line in lines if role == "leader_start" and line.leader_epoch == 0]
+        for at_us in deleted_us:
+            again_us += sorted(first_us for first_us in firsts_us if first_us > at_us)[:1]
         return TopicLives(tuple(sorted({*sorted(set(created_us))[1:], *again_us})))
     ids = sorted(first_us, key=lambda topic_id: (first_us[topic_id], topic_id))
     return TopicLives(tuple(first_us[topic_id] for topic_id in ids[1:]), {name: life for life, name in enumerate(ids)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.controllers.availability import Unavailability, availability
-from pipelines.kafka.controller_rows import COMMITTED, LeadershipRow, RecordRow, StateRow
+from pipelines.controllers.partition_timeline import partition_timeline
+from pipelines.kafka.controller_rows import COMMITTED, EventRow, LeadershipRow, RecordRow, StateRow
 from pipelines.kafka.partition_history import history_of
-from tests.unit.controllers.build import SECOND, line, only, record, state
+from tests.unit.controllers.build import SECOND, event, line, only, record, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 
 
@@ -19,14 +21,17 @@ def two(broker_id: int, time_us: int, replicas: int | None) -> int | None:
     return 2
 
 
-def windows(*rows: LeadershipRow | StateRow | RecordRow, kraft: bool = True, **more: Any) -> list[Unavailability]:
+def windows(
+    *rows: LeadershipRow | StateRow | RecordRow, kraft: bool = True, deleted: Sequence[EventRow] = (), **more: Any
+) -> list[Unavailability]:
     lines = [row for row in rows if isinstance(row, LeadershipRow)]
     changes = [row for row in lines if row.role == COMMITTED]
     states = [row for row in rows if isinstance(row, StateRow)]
     records = [row for row in rows if isinstance(row, RecordRow)]
     roles = [row for row in lines if row not in changes]
     history = history_of(states, roles, records, changes, kraft)
-    return availability(history, roles, states, **{"min_isr_of": two, "kraft": kraft, **more})
+    timeline = partition_timeline(history, roles, states, changes, deleted=deleted)
+    return availability(timeline, **{"min_isr_of": two, "kraft": kraft, **more})
 
 
 def applied(second: int, partition_epoch: int, isr: tuple[int, ...], leader: int = 1, **values: Any) -> LeadershipRow:
@@ -69,7 +74,8 @@ def test_a_partition_without_leader_until_the_logs_end():
 
 def test_it_ends_with_its_topic():
     gone = applied(5, 1, (1,), leader=-1, leader_epoch=1)
-    assert only(windows(applied(1, 0, (1, 2)), gone, deleted_us=[2, 8 * SECOND])).ended_time_us == 8 * SECOND
+    deleted = [event(8 * SECOND, "topic_deleted")]
+    assert only(windows(applied(1, 0, (1, 2)), gone, deleted=deleted)).ended_time_us == 8 * SECOND
     again = only(windows(applied(1, 0, (1, 2)), gone, applied(9, 0, (1, 2), topic_id="other")))
     assert again.ended_time_us == 9 * SECOND
 

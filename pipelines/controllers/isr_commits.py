@@ -1,0 +1,88 @@
+"""Proposals of leaders that were committed.
+
+Only committed states count: a proposal may be refused, or its answer may never come. Up to Kafka 2.3 the line of a
+commit is TRACE. There the leader writes to ZooKeeper at once, so its proposal counts if nothing contradicts it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
+from pipelines.kafka.partition_history import PartitionEpoch, PartitionHistory
+
+_PROPOSALS: Final = (ASKED, SHRINK_ASKED)
+#: (broker, instant): True if the broker commits ISRs without a line.
+CommitsUnseen = Callable[[int, int], bool]
+
+
+def unseen_commits(
+    history: PartitionHistory, changes: Iterable[LeadershipRow], commits_unseen: CommitsUnseen
+) -> list[LeadershipRow]:
+    """Return proposals that were committed without a line, with their partition epochs where states show those.
+
+    Args:
+        changes: `silver.isr_changes` of the partition, proposals and refusals among them.
+    """
+    proposals = [
+        row
+        for row, after in _with_next(changes)
+        if row.role in _PROPOSALS and commits_unseen(row.broker_id, row.time_us) and not _is_denied(row, after)
+    ]
+    states = [state for shown in history.states.values() for state in shown]
+    commits: list[LeadershipRow] = []
+    for row in sorted(proposals, key=lambda row: (row.time_us, row.ref)):
+        before = [state for state in states if state.time_us <= row.time_us]
+        after = [state for state in states if state.time_us > row.time_us]
+        if not before:
+            commits.append(row)
+            continue
+        since = [commit for commit in commits if commit.time_us >= before[-1].time_us]
+        leader = next((state.leader for state in reversed(before) if state.leader is not None), None)
+        epoch = before[-1].partition_epoch + len(since) + 1
+        if leader in (None, row.broker_id) and (not after or _has_room(row, epoch, before[-1], after[0])):
+            commits.append(row._replace(partition_epoch=epoch))
+    return commits
+
+
+def committed_proposals(changes: Sequence[LeadershipRow], commits: Sequence[LeadershipRow]) -> list[LeadershipRow]:
+    """Return proposals that were committed: the state that they change held until then.
+
+    Args:
+        changes: `silver.isr_changes` of the partition.
+        commits: of `unseen_commits`.
+    """
+    seen = [
+        row
+        for row, after in _with_next(changes)
+        if row.role in _PROPOSALS and after is not None and (after.role, after.isr) == (COMMITTED, row.isr)
+    ]
+    return [*seen, *commits]
+
+
+def _with_next(changes: Iterable[LeadershipRow]) -> Iterator[tuple[LeadershipRow, LeadershipRow | None]]:
+    """Yield each row with the next one of its broker."""
+    by_broker: dict[int, list[LeadershipRow]] = defaultdict(list)
+    for row in sorted(changes, key=lambda row: (row.time_us, row.ref)):
+        by_broker[row.broker_id].append(row)
+    for rows in by_broker.values():
+        yield from pairwise(rows)
+        yield rows[-1], None
+
+
+def _is_denied(row: LeadershipRow, after: LeadershipRow | None) -> bool:
+    """Return True if the leader's next line shows that its proposal was not committed."""
+    if after is None:
+        return False
+    is_other = after.previous_isr is not None and set(after.previous_isr) != set(row.isr or ())
+    return after.role == REFUSED or (after.role in _PROPOSALS and is_other)
+
+
+def _has_room(row: LeadershipRow, epoch: int, before: PartitionEpoch, after: PartitionEpoch) -> bool:
+    """Return True if the partition epochs of two states leave room for a proposal between them."""
+    if after.incarnation != before.incarnation or after.partition_epoch > epoch:
+        return True
+    return after.partition_epoch == epoch and after.isr is not None and set(after.isr) == set(row.isr or ())
