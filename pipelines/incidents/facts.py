@@ -54,7 +54,8 @@ class Facts:
     #: the first), last_message
     remarks: Rows = ()
     #: lines at WARN or above that no signature has, by text and day: cluster_id, level, logger, template, line_count,
-    #: first_time, last_time, broker_ids, message, file_id, byte_offset
+    #: first_time, last_time, broker_ids, moments (second, broker_id and line of the first ones), message, file_id,
+    #: byte_offset
     loud: Rows = ()
     #: lines of other programs that show how a process ended: cluster_id, broker_id, time (of the log's line before, if
     #: the line has none), text, exit_file_id, byte_offset

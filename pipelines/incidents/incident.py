@@ -78,6 +78,7 @@ class LoggedIncident:
     by: tuple[int, ...] = ()
     #: its start is when something arrived that waited for so long at most: a cause may begin meanwhile
     waited_us: int = 0
+    is_cluster_wide: bool = False  #: it can cause what any broker and partition of its cluster meets
     caused_by: str | None = None  #: the incident that brought it about; `pipelines.incidents.story` fills it
     subject: str = ""  #: rest of its subject, where brokers and partitions do not name all of it
     kind: str = ""  #: name of its `Kind`, which fills it
@@ -108,11 +109,15 @@ class LoggedIncident:
         """The same, brought about by another one."""
         return replace(self, caused_by=cause.incident_id)
 
-    def without_cause(self) -> LoggedIncident:
-        """The same, with what to look at where the logs do not say why."""
+    def without_cause(self, candidate: str = "") -> LoggedIncident:
+        """Return the same with what to look at, as the logs do not show why.
+
+        Args:
+            candidate: sentence about the nearest line that may explain it; empty if there is no such line.
+        """
         if not self.unexplained:
             return self
-        return replace(self, sentence=f"{self.sentence} {UNEXPLAINED}", advice=self.unexplained)
+        return replace(self, sentence=f"{self.sentence} {candidate or UNEXPLAINED}", advice=self.unexplained)
 
 
 _BY_JIRA = {bug.jira: bug for bug in KNOWN_BUGS}

@@ -7,18 +7,47 @@ silver has. The lake is asked once for all of them; lines of one signature, brok
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from pipelines.incidents.incident import LoggedIncident
 
 #: Lines of one kind further apart than this are of two episodes, seconds.
 GAP_S = 60
-#: Kinds in which a broker is away or does not answer. Each kind that follows from an absence has all of them as causes.
+#: Kinds that end a process or keep it from its work. A kind is caused only by kinds that precede it.
+FAILED = ("broker_out_of_memory", "broker_out_of_files", "log_directory_failed", "start_failed", "broker_halted")
+#: Kinds in which a broker is away or does not answer, in the same order. Each kind that follows from an absence has all
+#: of them as causes.
 ABSENT = (
-    *("broker_died", "broker_halted", "log_directory_failed", "broker_stalled", "broker_stopped", "broker_fenced"),
-    *("session_expired", "logs_end_early"),
+    *FAILED,
+    *("broker_died", "broker_stopped", "broker_stalled", "logs_end_early", "broker_fenced", "session_expired"),
 )
+#: Kinds in which no controller decides: nothing is elected and no ISR changes.
+UNDECIDED = ("quorum_unreachable", "controller_renounced", "controller_changed")
+#: Kinds in which a follower does not fetch, or is not served.
+NOT_FETCHED = (
+    *("fetcher_died", "partitions_not_fetched", "high_watermark_below_start", "leader_unreachable", "fetch_errors"),
+)
+#: Kinds that keep a replica out of the in-sync set.
+LAGGING = (*ABSENT, *NOT_FETCHED, "slow_replica", "zombie_leader")
+
+
+def preceding(name: str, order: tuple[str, ...] = ABSENT) -> tuple[str, ...]:
+    """Return the kinds that precede a kind in an order of causes."""
+    return order[: order.index(name)]
+
+
+class Effect(IntEnum):
+    """Worst effect of an incident, the most harmful first."""
+
+    DATA_LOST = 0  #: acknowledged records are gone
+    GUARANTEE_BROKEN = 1  #: another guarantee of Kafka does not hold
+    UNAVAILABLE = 2  #: no reads or writes
+    WRITES_REFUSED = 3
+    REDUNDANCY_LOST = 4
+    LATENCY = 5
+    REMARK = 6
 
 
 @dataclass(frozen=True)
@@ -40,6 +69,8 @@ class Signature:
 
 #: Gives all episodes in facts, in any order; of a kind that is asked last, given the incidents of all other kinds, too.
 Detect = Callable[..., Iterable[LoggedIncident]]
+#: Returns one incident of several that have one cause and follow each other.
+Merge = Callable[[Sequence[LoggedIncident]], LoggedIncident]
 
 
 @dataclass(frozen=True)
@@ -53,6 +84,10 @@ class Kind:
     signatures: tuple[Signature, ...] = ()  #: lines that it needs and no table has
     causes: tuple[str, ...] = ()  #: kinds of incident that can bring it about; see `pipelines.incidents.story`
     is_rest: bool = False  #: it is asked last, and tells of what other kinds do not
+    effect: Effect | None = None  #: None: by the severity of each incident
+    #: kinds that show more of the same episode: an incident of this kind is left out if one of them covers it
+    yields_to: tuple[str, ...] = ()
+    merge: Merge | None = None  #: None: incidents of one cause are never merged
 
     def detect(self, *facts: object) -> list[LoggedIncident]:
         """All episodes, in any order."""
@@ -65,6 +100,11 @@ def kind(
     signatures: tuple[Signature, ...] = (),
     causes: tuple[str, ...] = (),
     is_rest: bool = False,
+    effect: Effect | None = None,
+    yields_to: tuple[str, ...] = (),
+    merge: Merge | None = None,
 ) -> Callable[[Detect], Kind]:
     """Makes a kind of the function that finds its episodes: the function's name is the kind's."""
-    return lambda episodes: Kind(episodes.__name__, meaning, source, episodes, signatures, causes, is_rest)
+    return lambda episodes: Kind(
+        episodes.__name__, meaning, source, episodes, signatures, causes, is_rest, effect, yields_to, merge
+    )

@@ -35,6 +35,8 @@ WAIT_MAX_MS = 1000
 MEASURED_MS = 10
 #: Texts at WARN or above, the most frequent ones.
 LOUD_MAX = 500
+#: Lines of one text and day that are listed by instant, and characters of each.
+MOMENTS_MAX, LINE_MAX = 50, 300
 _LEVELS = ("WARN", "ERROR", "FATAL")
 #: Classes of the broker role, in the server and in the log layer; a dedicated KRaft controller has none of them.
 _BROKER_CLASSES = (
@@ -202,7 +204,10 @@ def _without_names(pattern: str) -> str:
 
 
 def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
-    """Lines at WARN or above that no signature has, those of one text and day together: numbers, names masked."""
+    """Return lines at WARN or above that no signature has, by text and day: numbers and names are masked.
+
+    ``moments`` lists up to `MOMENTS_MAX` of them, and one more if there are more.
+    """
     spoken = " OR ".join(f"({_condition(signature)})" for signature in signatures)
     lists = r"\[[^\]]*\]|''[^'']*''|\([^)]*\)|\{.*\}"
     named = r"[\w.]+-[0-9]+\b|/\S+|[0-9]+"
@@ -211,6 +216,8 @@ def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
         SELECT cluster_id, level, logger, epoch_us(time) // 86400000000 AS day, left({masked}, 200) AS template,
             count(DISTINCT (broker_id, time, message)) AS line_count, min(time) AS first_time, max(time) AS last_time,
             list_sort(list(DISTINCT broker_id) FILTER (broker_id IS NOT NULL)) AS broker_ids,
+            list_sort(list(DISTINCT struct_pack(second := epoch_us(time) // 1000000, broker_id := broker_id,
+                line := left(line, {LINE_MAX}))))[:{MOMENTS_MAX + 1}] AS moments,
             arg_min(left({_WITHOUT_FRAMES}, {MESSAGE_MAX}), (time, broker_id, message)) AS message,
             arg_min(file_id, (time, file_id, byte_offset)) AS file_id,
             arg_min(byte_offset, (time, file_id, byte_offset)) AS byte_offset

@@ -1,12 +1,12 @@
-"""From facts to incidents: each kind detects, causes are linked, the most harmful come first. Pure.
+"""From facts to incidents: each kind detects, pairs that exclude each other are resolved, causes are linked. Pure.
 
-What brought which about follows from kind, broker, partition and order in time, never from likeness alone: each kind
-lists the kinds that can cause it. A cause begins no later than its effect, and is still under way, or over for no
-longer than `LAG_US`, when the effect begins; two brokers' clocks are given `SLACK_US`. Both have a subject in common:
-the broker that the effect names as its origin, a partition, or a broker. A produce that waits also has the replicas
-of its partition in common with what happens to one of them.
+Kind, broker, partition and order in time decide what caused what, never likeness alone: each kind lists the kinds that
+can cause it. A cause begins no later than its effect. It is under way when the effect begins, or over for at most
+`LAG_US`. Clocks of two brokers may differ by `SLACK_US`. Cause and effect have a subject in common: the broker that the
+effect names as its origin, a partition, or a broker. A produce that waits also has the replicas of its partition in
+common with what happens to one of them.
 
-Of several, the cause is one that is under way, and of these the one that begins last: an earlier one is behind it.
+Of several causes, the one that is under way and began last counts: an earlier one is behind it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipelines.incidents.advice import with_due_advice
+from pipelines.incidents.candidates import Candidates
+from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import LoggedIncident
-from pipelines.incidents.kind import Kind
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Severity
+from pipelines.incidents.kind import Effect, Kind
+from pipelines.incidents.processes import shutdown_times
 from schemas.incidents import SEVERITIES
 
-#: What is over brings about nothing that begins later than this: a replica that catches up is taken out no more.
+#: A cause that is over for longer has no effect: a replica that catches up stays in the ISR.
 LAG_US = 15_000_000
-#: Clocks of two brokers of one cluster may differ so much unnoticed.
+#: Clocks of two brokers of one cluster may differ by this unnoticed.
 SLACK_US = 1_500_000
+#: Worst effect of an incident by its severity, for kinds without one of their own.
+_EFFECTS: Mapping[Severity, Effect] = {
+    CRITICAL: Effect.UNAVAILABLE,
+    MAJOR: Effect.REDUNDANCY_LOST,
+    MINOR: Effect.LATENCY,
+    INFO: Effect.REMARK,
+}
 #: Brokers that are replicas of a partition, as lines show, by cluster and name.
 Replicas = Mapping[tuple[str, str], frozenset[int]]
 
@@ -32,11 +42,11 @@ Replicas = Mapping[tuple[str, str], frozenset[int]]
 def linked(
     incidents: Sequence[LoggedIncident], causes: Mapping[str, Sequence[str]], replicas: Replicas | None = None
 ) -> list[LoggedIncident]:
-    """The incidents, each with its cause where there is one; without one it says so, where that needs to be said.
+    """Return the incidents, each with its cause if there is one.
 
     Args:
-        causes: kinds that can bring a kind about; of two that begin at once the first one does.
-        replicas: of partitions, for effects that are about nothing else.
+        causes: kinds that can cause a kind; of two that begin at once the first one counts.
+        replicas: of partitions, for effects that name nothing else.
     """
     by_kind: dict[str, list[LoggedIncident]] = {}
     for incident in incidents:
@@ -54,7 +64,7 @@ def linked(
     linked = []
     for incident in incidents:
         cause = cause_of(incident)
-        linked.append(incident.without_cause() if cause is None else incident.because_of(cause))
+        linked.append(incident if cause is None else incident.because_of(cause))
     return linked
 
 
@@ -64,13 +74,15 @@ def _nearness(cause: LoggedIncident, effect: LoggedIncident) -> tuple[bool, bool
 
 
 def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas | None = None) -> bool:
-    """Whether subjects and order allow that one brought the other about."""
+    """Return True if subjects and order allow that one incident caused another."""
     if cause is effect or cause.cluster_id != effect.cluster_id:
         return False
     if cause.start_us > effect.start_us + max(effect.waited_us, SLACK_US):
         return False
     if cause.end_us is not None and effect.start_us > cause.end_us + LAG_US:
         return False
+    if cause.is_cluster_wide:
+        return True
     if effect.by:
         return not set(cause.broker_ids).isdisjoint(effect.by)
     if cause.partitions and effect.partitions:
@@ -84,7 +96,7 @@ def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas 
 
 
 def roots(incidents: Sequence[LoggedIncident]) -> dict[str, str]:
-    """The first incident of the chain that each is part of, by incident_id; of itself where nothing caused it."""
+    """Return the id of the first incident of each incident's chain, by incident_id."""
     causes = {incident.incident_id: incident.caused_by for incident in incidents}
 
     def root(incident_id: str) -> str:
@@ -108,16 +120,77 @@ def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[LoggedIncident]:
         ValueError: two different incidents have the same id.
     """
     detected = [incident for kind in kinds if not kind.is_rest for incident in kind.detect(facts)]
+    detected = without_excluded(_distinct(detected), {kind.name: kind.yields_to for kind in kinds})
     detected += [incident for kind in kinds if kind.is_rest for incident in kind.detect(facts, detected)]
     causes = {kind.name: kind.causes for kind in kinds}
-    ordered = by_harm(linked(_distinct(detected), causes, facts.replicas))
+    merged = _merged(linked(_distinct(detected), causes, facts.replicas), kinds)
+    effects = {kind.name: kind.effect for kind in kinds if kind.effect is not None}
+    ordered = by_harm(linked(merged, causes, facts.replicas), effects, shutdown_times(facts))
     of_cluster: dict[str, int] = defaultdict(int)
     stored = []
+    candidates = Candidates(facts, ordered)
     for incident in ordered:
         of_cluster[incident.cluster_id] += 1
         if of_cluster[incident.cluster_id] <= STORED_MAX:
+            if incident.caused_by is None and incident.unexplained:
+                incident = incident.without_cause(candidates.nearest(incident))
             stored.append(with_due_advice(facts, incident))
     return stored
+
+
+def without_excluded(
+    incidents: Sequence[LoggedIncident], yields_to: Mapping[str, Sequence[str]]
+) -> list[LoggedIncident]:
+    """Return the incidents but those that others exclude.
+
+    Args:
+        yields_to: kinds that show more of the same episode, by kind.
+    """
+    by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
+    for incident in incidents:
+        by_kind[incident.cluster_id, incident.kind].append(incident)
+
+    def is_excluded(incident: LoggedIncident) -> bool:
+        others = [
+            other
+            for name in yields_to.get(incident.kind, ())
+            for other in by_kind[incident.cluster_id, name]
+            if _is_within(incident, other)
+        ]
+        nodes = {broker_id for other in others for broker_id in other.broker_ids}
+        names = {name for other in others for name in other.partitions}
+        return bool(others) and (
+            incident.partitions <= names if incident.partitions and names else nodes >= {*incident.broker_ids}
+        )
+
+    return [incident for incident in incidents if not is_excluded(incident)]
+
+
+def _is_within(incident: LoggedIncident, other: LoggedIncident) -> bool:
+    """Return True if an incident begins while another is under way, or begins at most `SLACK_US` before it."""
+    begins_after = incident.start_us + SLACK_US >= other.start_us
+    return begins_after and (other.end_us is None or incident.start_us <= other.end_us)
+
+
+def _merged(incidents: Sequence[LoggedIncident], kinds: Sequence[Kind]) -> list[LoggedIncident]:
+    """Return the incidents, with those of one kind and first cause that follow each other merged into one."""
+    merges = {kind.name: kind.merge for kind in kinds if kind.merge is not None}
+    root_of = roots(incidents)
+    merged = []
+    of_root: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
+    for incident in incidents:
+        if incident.kind in merges and incident.caused_by is not None and incident.end_us is not None:
+            of_root[incident.kind, root_of[incident.incident_id]].append(incident)
+        else:
+            merged.append(incident)
+    for (name, _), of_one in of_root.items():
+        for group in grouped(sorted(of_one, key=lambda incident: incident.start_us), _follows):
+            merged.append(group[0] if len(group) == 1 else replace(merges[name](group), kind=name))
+    return [replace(incident, caused_by=None) for incident in merged]
+
+
+def _follows(group: list[LoggedIncident], incident: LoggedIncident) -> bool:
+    return incident.start_us <= max(other.end_us or 0 for other in group) + LAG_US
 
 
 def _distinct(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
@@ -137,14 +210,41 @@ def _distinct(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
     return list(by_id.values())
 
 
-def by_harm(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
-    """The most harmful first. A chain stands where its worst part does: its first cause, then the rest by harm."""
+def effect_of(incident: LoggedIncident, effects: Mapping[str, Effect]) -> Effect:
+    """Return the worst effect of an incident: that of its kind, within what its severity allows."""
+    by_severity = _EFFECTS[incident.severity]
+    of_kind = effects.get(incident.kind, by_severity)
+    return of_kind if incident.severity in (CRITICAL, MAJOR) else max(of_kind, by_severity)
+
+
+def by_harm(
+    incidents: Sequence[LoggedIncident],
+    effects: Mapping[str, Effect] | None = None,
+    shutdowns: Mapping[str, int] | None = None,
+) -> list[LoggedIncident]:
+    """Return the most harmful incidents first. A chain has the place of its worst part: its first cause, then the rest.
+
+    Broken guarantees come first, then what is under way as the logs end, then the rest by effect, severity and weight.
+    What begins with the shutdown of a whole cluster comes last.
+
+    Args:
+        effects: by kind, for kinds with one of their own.
+        shutdowns: when each whole cluster began to shut down, microseconds.
+    """
     root_of = roots(incidents)
+    starts = {incident.incident_id: incident.start_us for incident in incidents}
 
-    def harm(incident: LoggedIncident) -> tuple[int, float, int, str]:
-        return SEVERITIES.index(incident.severity), -incident.weight, incident.start_us, incident.incident_id
+    def harm(incident: LoggedIncident) -> tuple[int, Effect, int, float, int, str]:
+        effect = effect_of(incident, effects or {})
+        is_under_way = incident.end_us is None and effect <= Effect.REDUNDANCY_LOST
+        order = 0 if effect <= Effect.GUARANTEE_BROKEN else 1 if is_under_way else 2
+        root_us = starts.get(root_of[incident.incident_id], incident.start_us)
+        if order and root_us >= (shutdowns or {}).get(incident.cluster_id, root_us + 1):
+            order = 3
+        severity = SEVERITIES.index(incident.severity)
+        return order, effect, severity, -incident.weight, incident.start_us, incident.incident_id
 
-    worst: dict[str, tuple[int, float, int, str]] = {}
+    worst: dict[str, tuple[object, ...]] = {}
     for incident in incidents:
         root = root_of[incident.incident_id]
         worst[root] = min(worst.get(root, harm(incident)), harm(incident))

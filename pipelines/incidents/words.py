@@ -104,9 +104,9 @@ def partitions(names: Iterable[str]) -> str:
     return f"{number(len(known), 'partition')} of {listed_some(topics, 'topics')}"
 
 
-def shortened(text: str) -> str:
-    """Return a text of at most `SHOWN_MAX` characters."""
-    return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 1]}…"
+def shortened(text: str, length_max: int = SHOWN_MAX) -> str:
+    """Return a text of at most so many characters."""
+    return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
 
 
 def sentence(text: str) -> str:

@@ -389,9 +389,9 @@ EXAMPLES: dict[str, Example] = {
         rows={"waits": [_wait(second) for second in range(10, 20)]},
     ),
     "produces_refused": Example(
-        "1 produce to partition ledger-0 at broker 1, of bank was refused after it was written with "
-        "NOT_ENOUGH_REPLICAS_AFTER_APPEND from 12:00:10 to 12:00:12 (2.5 s): too few replicas were in sync.",
-        rows={"errors": [_error(20, 1)]},
+        "1 produce to partition ledger-0 at broker 1, of bank was refused with MESSAGE_TOO_LARGE from 12:00:10 to "
+        "12:00:12 (2.5 s): a batch is larger than max.message.bytes.",
+        rows={"errors": [_error(10, 1)]},
     ),
     "produces_timed_out": Example(
         "12 produces to partition ledger-0 at broker 1, of bank timed out with REQUEST_TIMED_OUT from 12:00:10 to "

@@ -16,17 +16,22 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "incident_kinds.md"
 _HEAD = """# Kinds of incidents
 
 Made by `python -m tests.bench.incident_kinds`; a test compares. `gold.incidents` and `incidents` in report.json have
-one row per episode. Of what can cause a kind, the cause of an episode is one that is under way when it begins, has a
-broker or partition in common with it, and began last. Where one is to be expected and there is none, its sentence
-ends with "{unexplained}"
+one row per episode. Of what can cause a kind, the cause of an episode is under way when it begins, has a broker or
+partition in common with it, and began last. An episode that needs a cause and has none quotes the nearest line at WARN
+or above before it: up to 60 s before, of its own nodes or their containers, or up to 15 s before, of others. Without
+such a line its sentence ends with "{unexplained}"
 
 ## Severity
 
 {meanings}
 
-Incidents are listed by severity, and within one by weight: partitions times seconds, produces, or what is nearest. A
-chain stands where its worst part does. At most ten sentences and five remarks of `also_logged` are on the first
-screen. Lines of each start, stop or failover, and those that belong to another incident, make no incident of their own.
+Incidents are listed by their worst effect: acknowledged data lost, other broken guarantees, no reads or writes,
+refused writes, redundancy lost, latency, remarks. Minor incidents have no effect beyond latency, `info` ones are
+remarks. After broken guarantees come those that are under way as the logs end and cost redundancy or more. Within one
+effect severity decides, then weight: partitions times seconds, produces, or what is nearest. A chain has the place of
+its worst part; what begins with the shutdown of the whole cluster comes last. At most ten sentences and five remarks of
+`also_logged` are on the first screen. Lines of each start, stop or failover, and those that belong to another
+incident, make no incident of their own.
 
 | kind | severity | when |
 |---|---|---|

@@ -11,7 +11,7 @@ from pipelines.incidents.broker_runs import is_orderly
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place
-from pipelines.incidents.kind import kind
+from pipelines.incidents.kind import FAILED, Effect, kind, preceding
 from pipelines.incidents.kinds.controllers import ControllerTerm, terms
 from pipelines.incidents.kinds.failures import TORN
 from pipelines.incidents.processes import (
@@ -74,7 +74,7 @@ _STEADY_END_SHARE = 0.9
     "Nodes that died within a second of each other are one incident.",
     source="kafka.server.KafkaServer.startup and shutdown, BrokerServer in KRaft: an orderly end is logged",
     signatures=(TORN,),
-    causes=("broker_halted", "log_directory_failed"),
+    causes=preceding("broker_died"),
 )
 def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield processes that begin where the process before says nothing of its end."""
@@ -283,6 +283,7 @@ def _is_of(row: Row, broker: Node, since_us: int, until_us: int) -> bool:
 @kind(
     meaning="A broker that writes steadily wrote nothing for over two seconds, and then the same process wrote again.",
     source="A process that runs logs its requests and its peers' as they come: silence of all logs at once is its own",
+    effect=Effect.LATENCY,
 )
 def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield silences of brokers with a steady rhythm, within one run."""
@@ -376,10 +377,8 @@ def _is_missed(facts: Facts, row: Row, in_order: Mapping[str, Sequence[Controlle
     "lived, or they do not show how it ended.",
     source="org.apache.kafka.controller.ReplicationControlManager.maybeFenceOneStaleBroker, KIP-631; "
     "kafka.controller.KafkaController.onBrokerFailure with ZooKeeper",
-    causes=(
-        *("broker_stalled", "broker_halted", "log_directory_failed", "logs_end_early", "broker_died"),
-        *("quorum_unreachable", "controller_changed"),
-    ),
+    causes=preceding("broker_fenced"),
+    yields_to=("broker_died", "broker_stopped"),
 )
 def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield brokers that a controller found gone, but for ends that their own lines show."""
@@ -491,7 +490,7 @@ def _fenced(facts: Facts, gone: _Gone, missed: Sequence[Loss]) -> LoggedIncident
 @kind(
     meaning="Nodes that wrote in nearly each second write no more, no line says that they stop, and others write on.",
     source="The last line of each node",
-    causes=("broker_halted", "log_directory_failed", "broker_out_of_memory"),
+    causes=FAILED,
 )
 def logs_end_early(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield nodes whose logs end early, those that end within a second of each other as one."""
@@ -565,7 +564,7 @@ def clock_set_back(facts: Facts) -> Iterable[LoggedIncident]:
 @kind(
     meaning="A broker was shut down in order, or a whole cluster was.",
     source="kafka.server.KafkaServer.shutdown, BrokerServer.shutdown; SIGTERM by LoggingSignalHandler",
-    causes=("broker_halted",),
+    causes=FAILED,
 )
 def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
     """Orderly ends, alone or in a rolling restart; those with which a whole cluster ends as one."""
@@ -610,7 +609,7 @@ def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
 @kind(
     meaning="The ZooKeeper session of a running broker expired.",
     source="kafka.zookeeper.ZooKeeperClient, org.I0Itec.zkclient.ZkClient up to 1.0: state Expired",
-    causes=("broker_stalled", "broker_died"),
+    causes=preceding("session_expired"),
 )
 def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
     """Sessions that expired, by the broker's own lines: it lost its leaderships with them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts, Row
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import ABSENT, Signature, kind
+from pipelines.incidents.kind import ABSENT, FAILED, LAGGING, UNDECIDED, Effect, Signature, kind
 from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
 from pipelines.kafka.errors import error_name
 from pipelines.kafka.releases import Version, value_of
@@ -16,6 +16,8 @@ from pipelines.kafka.releases import Version, value_of
 #: Errors that a client meets as leaders move, and retries at once.
 _ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}
 _TIMED_OUT = "REQUEST_TIMED_OUT"
+#: Errors that `partitions_under_min_isr` reports.
+TOO_FEW = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 #: Errors of a producer whose transactional id another one has taken over, or whose transaction was aborted.
 _FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_COORDINATOR_FENCED")
 _WORDS = {
@@ -23,8 +25,6 @@ _WORDS = {
         "timed out",
         "the in-sync replicas did not have the records in time, and they may be written all the same",
     ),
-    "NOT_ENOUGH_REPLICAS": ("were refused", "too few replicas were in sync; nothing was written"),
-    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": ("were refused after they were written", "too few replicas were in sync"),
     "MESSAGE_TOO_LARGE": ("were refused", "a batch is larger than max.message.bytes"),
     "RECORD_LIST_TOO_LARGE": ("were refused", "a batch is larger than a segment"),
     "TOPIC_AUTHORIZATION_FAILED": ("were refused", "the client may not write to the topic"),
@@ -120,10 +120,10 @@ _UNLIMITED = str(2**63 - 1)
 _THROTTLED_LONG_MS = 1_000
 
 
-def _failed(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
-    """Produces that were answered with an error: its name, and the rows of one episode of it, over all brokers.
+def failed_produces(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
+    """Yield each error that produces were answered with, and the rows of one episode over all brokers.
 
-    For clusters of which no answer is logged, the same by what brokers say of appends that failed.
+    Clusters without a logged answer have rows of failed appends instead.
     """
     answered = (row for row in facts.errors if error_name(row["error_code"]) not in _ROUTINE)
     for episode in episodes(answered, "error_code", within_s=_TOGETHER_S):
@@ -176,34 +176,37 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
 
 
 @kind(
-    meaning="Produce requests were answered, in one stretch, with an error that clients notice, other than a timeout "
-    "or a fenced producer.",
+    meaning="Produce requests were answered, in one stretch, with an error that clients notice, other than a timeout, "
+    "a fenced producer or too few in-sync replicas.",
     source="org.apache.kafka.common.protocol.Errors; kafka.server.ReplicaManager.appendRecords; where no "
     "request is logged, the error that the leader logs of the append",
     signatures=(APPEND_FAILED,),
-    causes=("partitions_under_min_isr", "log_directory_failed", "topics_deleted"),
+    causes=("partitions_without_leader", "topics_deleted", *FAILED),
+    effect=Effect.WRITES_REFUSED,
 )
 def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes of errors over all brokers of a cluster, but those that other kinds tell of."""
-    return (_refused(error, rows) for error, rows in _failed(facts) if error not in (_TIMED_OUT, *_FENCED))
+    """Yield episodes of errors over all brokers of a cluster, but those that other kinds report."""
+    others = (_TIMED_OUT, *_FENCED, *TOO_FEW)
+    return (_refused(error, rows) for error, rows in failed_produces(facts) if error not in others)
 
 
 @kind(
     meaning="Produce requests were answered with REQUEST_TIMED_OUT: the records are in the leader's log, not in all "
     "in-sync replicas.",
     source="kafka.server.DelayedProduce.onExpiration; the client's request.timeout.ms",
-    causes=(*ABSENT, "fetcher_died", "slow_replica"),
+    causes=(*LAGGING, *UNDECIDED, "isr_shrunk"),
+    effect=Effect.WRITES_REFUSED,
 )
 def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes of timeouts over all brokers of a cluster."""
-    return (_refused(error, rows) for error, rows in _failed(facts) if error == _TIMED_OUT)
+    return (_refused(error, rows) for error, rows in failed_produces(facts) if error == _TIMED_OUT)
 
 
 @kind(
     meaning="Produces were refused since the epoch of their producer is over: it is fenced.",
     source="org.apache.kafka.storage.internals.log.ProducerAppendInfo.checkProducerEpoch; KIP-98, KIP-360, KIP-890",
     signatures=(_PRODUCER_ABORTED,),
-    causes=("transactions_timed_out",),
+    causes=("transactions_timed_out", *ABSENT),
 )
 def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Produces that were refused for their epoch, by episode; and producers that say that they gave up."""
@@ -211,7 +214,7 @@ def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
         "Look for a second instance with the same transactional.id, and for transactions that were open for longer "
         "than transaction.timeout.ms."
     )
-    for error, rows in _failed(facts):
+    for error, rows in failed_produces(facts):
         if error in _FENCED:
             yield _refused(error, rows, advice)
     for episode in episodes(facts.remarked(_PRODUCER_ABORTED)):
@@ -229,7 +232,7 @@ def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="A coordinator aborted transactions that were open for longer than transaction.timeout.ms.",
     source="kafka.coordinator.transaction.TransactionCoordinator.abortTimedOutTransactions",
     signatures=(_TRANSACTION_ABORTED,),
-    causes=("broker_stalled", "broker_died"),
+    causes=(*ABSENT, "partitions_without_leader", "partitions_under_min_isr"),
 )
 def transactions_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by cluster."""

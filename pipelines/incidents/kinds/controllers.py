@@ -13,7 +13,7 @@ from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place, Remedy, Severity
-from pipelines.incidents.kind import ABSENT, Signature, kind
+from pipelines.incidents.kind import ABSENT, UNDECIDED, Effect, Signature, kind, preceding
 from pipelines.incidents.processes import Death, deaths, is_steady, shutdown_times
 from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, Loss, losses
 from pipelines.incidents.words import (
@@ -165,7 +165,8 @@ def _is_another(last: ControllerTerm, row: Row) -> bool:
     "more within ten minutes of each other are one incident, except changes as controllers stop or die.",
     source="kafka.controller.KafkaController.elect; org.apache.kafka.controller.QuorumController.claim and renounce",
     signatures=(_MAJORITY_LOST,),
-    causes=(*ABSENT, "controller_renounced"),
+    causes=(*ABSENT, *preceding("controller_changed", UNDECIDED)),
+    effect=Effect.LATENCY,
 )
 def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield each change from one controller to another, and each time in which there was none."""
@@ -411,7 +412,7 @@ def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:
     meaning="The active controller of KRaft renounced its leadership more than once within minutes.",
     source="org.apache.kafka.controller.QuorumController.renounce",
     signatures=(_RENOUNCED, _WAITED),
-    causes=("broker_stalled",),
+    causes=(*ABSENT, *preceding("controller_renounced", UNDECIDED)),
 )
 def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield two or more within ten minutes of each other, except at a shutdown and in a series of changes."""
@@ -499,7 +500,7 @@ def _unreachable(facts: Facts, episode: Episode) -> LoggedIncident:
     meaning="A broker could not hand its leaderships over before it stopped.",
     source="kafka.server.KafkaServer.controlledShutdown, KafkaController.doControlledShutdown; BrokerServer.shutdown",
     signatures=(_RETRY, _GIVEN_UP, _REMAINING),
-    causes=("broker_stopped",),
+    causes=(*ABSENT, *UNDECIDED),
 )
 def controlled_shutdown_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Shutdowns that were asked for again, or done without the controller."""

@@ -9,7 +9,7 @@ from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import ABSENT, Signature, kind
+from pipelines.incidents.kind import ABSENT, FAILED, UNDECIDED, Effect, Signature, kind
 from pipelines.incidents.reasons import Reason, reason_of
 from pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
 from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, shortened, span, times
@@ -75,7 +75,8 @@ _OUT_OF_RANGE = re.compile(
     meaning="A replica fetcher thread ended with an error.",
     source="kafka.utils.ShutdownableThread.run, kafka.server.AbstractFetcherThread",
     signatures=(_DIED,),
-    causes=("log_directory_failed", "broker_out_of_memory"),
+    causes=FAILED,
+    effect=Effect.REDUNDANCY_LOST,
 )
 def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     """Threads that logged the error with which they end; the broker's next start brings them back."""
@@ -146,7 +147,7 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     meaning="A leader answered followers' fetches of some partitions with errors.",
     source="kafka.server.AbstractFetcherThread.processFetchRequest",
     signatures=(_ERROR,),
-    causes=(*ABSENT, "high_watermark_below_start", "zombie_leader"),
+    causes=(*ABSENT, *UNDECIDED, "high_watermark_below_start", "zombie_leader", "partitions_without_leader"),
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together; none of a cluster that is shut down."""
@@ -184,7 +185,7 @@ def _errors(rows: list[Row]) -> set[str]:
     meaning="A fetcher marked partitions as failed, and its broker did not join their ISR again.",
     source="kafka.server.AbstractFetcherThread.markPartitionFailed, FailedPartitions (KIP-461)",
     signatures=(_GIVEN_UP,),
-    causes=("log_directory_failed", "fetch_errors", "controller_changed", "partitions_without_leader"),
+    causes=(*ABSENT, *UNDECIDED, "fetcher_died", "fetch_errors", "partitions_without_leader"),
 )
 def partitions_not_fetched(facts: Facts) -> Iterable[LoggedIncident]:
     """Partitions that a fetcher gave up, whose broker left their ISR and did not come back.
@@ -262,6 +263,8 @@ def _is_out(facts: Facts, row: Row, name: str) -> bool:
     meaning="A leader's high watermark lies below its log start offset, and its own log refuses to read there.",
     source="kafka.log.Log.convertToOffsetMetadataOrThrow; KAFKA-9491, KAFKA-16452",
     signatures=(_FAILED_AT_LEADER,),
+    causes=("unclean_election", *ABSENT),
+    effect=Effect.WRITES_REFUSED,
 )
 def high_watermark_below_start(facts: Facts) -> Iterable[LoggedIncident]:
     """Errors of a leader that asks its own log for an offset below its start: it answers no fetch, commits nothing."""

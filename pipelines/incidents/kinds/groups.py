@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kind import ABSENT, Effect, Signature, kind
 from pipelines.incidents.kinds.logged import incidents_of_messages
 from pipelines.incidents.words import listed, number, span, times
 
@@ -55,7 +55,8 @@ _FAILURES_MIN, _REBALANCES_MIN = 3, 10
     "than five minutes in between; or a coordinator logged that a rebalance failed.",
     source=_SOURCE,
     signatures=(_EXPIRED, _NOT_STORED, _POLL_EXPIRED, _OTHER),
-    causes=("partitions_under_min_isr", "isr_shrunk", "log_directory_failed", "broker_stalled", "broker_died"),
+    causes=("partitions_without_leader", "partitions_under_min_isr", "isr_shrunk", *ABSENT),
+    effect=Effect.LATENCY,
 )
 def group_rebalances(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield series of rebalances by group, then what coordinators log at WARN or above."""

@@ -9,7 +9,7 @@ from pipelines.incidents.advice import is_any_not_restarted, is_open
 from pipelines.incidents.episodes import Window, before_shutdown, episodes, grouped, windows_together
 from pipelines.incidents.facts import Facts, Node, Row, partition_name
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import ABSENT, Signature, kind
+from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
 
 #: Leaders take a replica out, or in again, within this of each other for one reason, microseconds: up to 2.4 they check
@@ -40,7 +40,7 @@ _REFUSED = Signature(
 @kind(
     meaning="A replica was taken out of in-sync sets, and came back or did not.",
     source="kafka.cluster.Partition.maybeShrinkIsr: replica.lag.time.max.ms; the controller when a broker is fenced",
-    causes=(*ABSENT, "slow_replica"),
+    causes=LAGGING,
 )
 def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield absences of each replica, those that begin and end together as one."""
@@ -115,7 +115,7 @@ def _shrunk(replica: Node, group: list[Row], waits: list[Row]) -> LoggedIncident
 @kind(
     meaning="A leader took one replica out of the ISR of a partition four times or more, ten minutes apart at most.",
     source="kafka.cluster.Partition.maybeShrinkIsr and maybeExpandIsr; IsrShrinksPerSec",
-    causes=("slow_replica", "zombie_leader"),
+    causes=LAGGING,
 )
 def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
     """Replicas that leaders took out of one partition's ISR four times or more, each within ten minutes of the last."""
@@ -156,7 +156,7 @@ def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="A broker took itself for the leader of partitions, and its ISR changes were refused as out of date.",
     source="kafka.cluster.Partition.updateIsr and submitAlterPartition; KAFKA-2729",
     signatures=(_REFUSED,),
-    causes=("broker_stalled", "session_expired", "controller_changed"),
+    causes=(*ABSENT, *UNDECIDED),
 )
 def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
     """Leaders whose ISR changes were refused, each with how long there were two leaders where logs show it.

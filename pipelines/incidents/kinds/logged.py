@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from pipelines.incidents.candidates import is_reported
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, place
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
@@ -21,8 +22,6 @@ from schemas.incidents import SEVERITIES
 
 #: Texts of one kind further apart are of two incidents, microseconds.
 _GAP_US = 600_000_000
-#: A text belongs to an incident that begins at most so long after it, or ended so long before it, microseconds.
-_SLACK_US = 30_000_000
 #: Severity of a text without an entry, by its level.
 _UNKNOWN: dict[str, Severity] = {"FATAL": MAJOR, "ERROR": MINOR, "WARN": INFO}
 _ORDER: tuple[Severity, ...] = (CRITICAL, MAJOR, MINOR, INFO)
@@ -87,17 +86,11 @@ def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Itera
         by_kind[incident.cluster_id, incident.kind].append(incident)
     texts: dict[tuple[str, str], list[LoudText]] = defaultdict(list)
     for text in facts.loud_texts:
-        related = [incident for name in text.kinds for incident in by_kind[text.cluster_id, name]]
-        is_part = any(_overlaps(text, incident) for incident in related)
+        is_part = is_reported(text, by_kind)
         if not is_part and (text.found is None or text.found.message.part != HOUSEKEEPING):
             texts[text.cluster_id, text.key].append(text)
     for same in texts.values():
         yield _incident(facts, same)
-
-
-def _overlaps(text: LoudText, incident: LoggedIncident) -> bool:
-    begins_before = incident.start_us <= text.last_us + _SLACK_US
-    return begins_before and (incident.end_us is None or text.first_us <= incident.end_us + _SLACK_US)
 
 
 def _severity(text: LoudText) -> Severity:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from pipelines.incidents.advice import is_any_offline, is_open
 from pipelines.incidents.episodes import Window, before_shutdown, episodes, windows_together
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
-from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
-from pipelines.incidents.kind import ABSENT, Signature, kind
-from pipelines.incidents.kinds.clients import APPEND_FAILED
+from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Place, Remedy
+from pipelines.incidents.kind import ABSENT, LAGGING, NOT_FETCHED, UNDECIDED, Effect, Signature, kind
+from pipelines.incidents.kinds.clients import TOO_FEW, failed_produces
 from pipelines.incidents.processes import Death, deaths, shutdown_times
-from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span
+from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span, when
+from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 #: Windows whose starts and ends follow each other within this are of one episode, microseconds: a controller elects for
 #: one event in one pass, and notices the next broker after broker.heartbeat.interval.ms (2 s) at the earliest.
@@ -133,7 +133,8 @@ def _dead_at(died: Iterable[Death], broker: tuple[str, int | None], time_us: int
 @kind(
     meaning="Partitions had no leader that lives: nobody could write to them or read from them.",
     source="OfflinePartitionsCount; kafka.controller.PartitionStateMachine, ReplicationControlManager in KRaft",
-    causes=ABSENT,
+    causes=(*ABSENT, *UNDECIDED),
+    effect=Effect.UNAVAILABLE,
 )
 def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield outages from the death of the leader to the next leader that lives.
@@ -170,13 +171,36 @@ def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
         )
 
 
+def _merge_windows(incidents: Sequence[LoggedIncident]) -> LoggedIncident:
+    """Return one incident of windows of one cause that follow each other."""
+    ends = [incident.end_us for incident in incidents if incident.end_us is not None]
+    lengths = [end - incident.start_us for end, incident in zip(ends, incidents, strict=True)]
+    names = frozenset(name for incident in incidents for name in incident.partitions)
+    shortest, longest = lasting(min(lengths)), lasting(max(lengths))
+    start, end = min(incident.start_us for incident in incidents), max(ends)
+    each = longest if shortest == longest else f"{shortest} to {longest}"
+    return _under_min_isr(
+        incidents[0].cluster_id,
+        names,
+        (start, end),
+        {int(incident.figures.get("min_insync_replicas", 0)) for incident in incidents},
+        sum(int(incident.figures["produces_refused"]) for incident in incidents),
+        sum(int(incident.figures.get("produces_written", 0)) for incident in incidents),
+        how_long=f"between {clock(start)} and {clock(end)}, for {each} at a time",
+        places=tuple(place for incident in incidents for place in incident.places),
+    )
+
+
 @kind(
-    meaning="Partitions had a leader, and fewer in-sync replicas than min.insync.replicas: acks=all is refused.",
+    meaning="Partitions had a leader, and fewer in-sync replicas than min.insync.replicas: acks=all is refused. "
+    "Windows of one cause that follow each other are one incident, with the produces that were refused.",
     source="kafka.cluster.Partition.appendRecordsToLeader: NotEnoughReplicasException; UnderMinIsrPartitionCount",
-    causes=(*ABSENT, "isr_shrunk"),
+    causes=(*LAGGING, "isr_shrunk"),
+    effect=Effect.WRITES_REFUSED,
+    merge=_merge_windows,
 )
 def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield windows under min.insync.replicas, then refused appends elsewhere.
+    """Yield windows under min.insync.replicas with the produces refused meanwhile, then produces refused elsewhere.
 
     Windows that begin and end together are one.
     """
@@ -184,71 +208,99 @@ def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
     def window(row: Row) -> Window:
         return Window(row["cluster_id"], row["started_time"], row["ended_time"])
 
-    windows = _windows(facts, "under_min_isr")
-    for rows in windows_together(windows, window, _TOGETHER_US, is_chain=True):
-        names = frozenset(map(partition_name, rows))
-        start = rows[0]["started_time"]
-        end = max((row["ended_time"] for row in rows if row["ended_time"] is not None), default=None)
-        refused = sum(row["produces_refused"] or 0 for row in rows)
-        minimum = sorted({row["min_insync_replicas"] for row in rows if row["min_insync_replicas"] is not None})
-        clients = (
-            f" {number(refused, 'acks=all produce')} {'was' if refused == 1 else 'were'} refused." if refused else ""
+    groups = windows_together(_windows(facts, "under_min_isr"), window, _TOGETHER_US, is_chain=True)
+    of_group: dict[int, list[Row]] = defaultdict(list)
+    elsewhere: list[Row] = []
+    too_few = [row for error, rows in failed_produces(facts) if error in TOO_FEW for row in rows]
+    for row in before_shutdown(facts, too_few):
+        shared = [_shared(row, group) for group in groups]
+        if any(shared):
+            of_group[shared.index(max(shared))].append(row)
+        else:
+            elsewhere.append(row)
+    for number_of, group in enumerate(groups):
+        rows = of_group[number_of]
+        counted = sum(row["produces_refused"] or 0 for row in group)
+        start, end = group[0]["started_time"], max(row["ended_time"] or 0 for row in group)
+        yield _under_min_isr(
+            group[0]["cluster_id"],
+            frozenset(map(partition_name, group)),
+            (start, end or None),
+            {row["min_insync_replicas"] for row in group if row["min_insync_replicas"] is not None},
+            sum(row["answers"] for row in rows) or counted,
+            _written(rows),
+            places=tuple(map(place, rows)),
         )
-        yield _under_min_isr(rows[0]["cluster_id"], names, (start, end), minimum, refused, clients)
-    yield from _refused_appends(facts, windows)
+    for episode in episodes(elsewhere, within_s=_REFUSED_GAP_S):
+        yield _under_min_isr(
+            episode.cluster_id,
+            episode.partitions,
+            (episode.start_us, episode.end_us),
+            {int(match[1]) for row in episode.rows for match in _MINIMUM.finditer(row.get("message") or "")},
+            sum(row["answers"] for row in episode.rows),
+            _written(episode.rows),
+            how_long=f"at least {when(episode.start_us, episode.end_us)}",
+            places=episode.places,
+        )
 
 
-def _refused_appends(facts: Facts, windows: Sequence[Row]) -> Iterable[LoggedIncident]:
-    """Yield errors of leaders that refused appends, of partitions without a window of `gold.availability`."""
-    known = {(row["cluster_id"], partition_name(row)) for row in windows}
-    rows = [row for row in facts.remarked(APPEND_FAILED) if row["key"] == "NotEnoughReplicas"]
-    for episode in episodes(before_shutdown(facts, rows), within_s=_REFUSED_GAP_S):
-        if any((episode.cluster_id, name) in known for name in episode.partitions):
-            continue
-        absences = [
-            row
-            for row in facts.absences
-            if row["cluster_id"] == episode.cluster_id
-            and partition_name(row) in episode.partitions
-            and row["left_time"] <= episode.end_us
-            and (row["back_time"] is None or row["back_time"] >= episode.start_us)
-        ]
-        start = min([episode.start_us, *(row["left_time"] for row in absences)])
-        backs = [row["back_time"] for row in absences]
-        end = None if None in backs else max([episode.end_us, *backs])
-        minimum = sorted({int(match[1]) for row in episode.rows for match in _MINIMUM.finditer(row["message"])})
-        were = "was" if episode.lines == 1 else "were"
-        leaders = brokers(episode.broker_ids)
-        appends = f" {number(episode.lines, 'append')} with acks=all {were} refused by {leaders}."
-        window = (start, end)
-        incident = _under_min_isr(episode.cluster_id, episode.partitions, window, minimum, episode.lines, appends)
-        yield replace(incident, places=episode.places)
+def _shared(refused: Row, group: Sequence[Row]) -> int:
+    """Return how many partitions of a group of windows refused produces meanwhile."""
+    first = group[0]
+    ends = [row["ended_time"] for row in group]
+    is_meanwhile = refused["last_time"] >= first["started_time"] - _TOGETHER_US and (
+        None in ends or refused["first_time"] <= max(ends) + _TOGETHER_US
+    )
+    is_of_cluster = refused["cluster_id"] == first["cluster_id"]
+    return len({*refused["partitions"]} & {*map(partition_name, group)}) if is_meanwhile and is_of_cluster else 0
+
+
+def _written(rows: Iterable[Row]) -> int:
+    """Return how many produces were refused after they were written."""
+    return sum(row["answers"] for row in rows if row.get("error_code") == NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
 def _under_min_isr(
     cluster_id: str,
     names: frozenset[str],
     window: tuple[int, int | None],
-    minimum: Sequence[int],
+    minimum: Collection[int],
     refused: int,
-    clients: str,
+    written: int,
+    how_long: str = "",
+    places: tuple[Place, ...] = (),
 ) -> LoggedIncident:
+    """Return one incident.
+
+    Args:
+        minimum: values of min.insync.replicas; 0 for an unknown one.
+        written: how many of the refused produces were written before.
+        how_long: words for the window, if it is not that of each partition.
+    """
     start, end = window
     lasted_s = 60.0 if end is None else (end - start) / 1e6
-    wanted = f" ({' or '.join(map(str, minimum))})" if minimum else ""
+    known = sorted(value for value in minimum if value)
+    wanted = f" ({' or '.join(map(str, known))})" if known and 0 not in minimum else ""
     few = "fewer in-sync replicas than min.insync.replicas"
+    after = f", {written} of them after they were written" if written else ""
+    were = "was" if refused == 1 else "were"
+    clients = f" {number(refused, 'acks=all produce')} {were} refused{after}." if refused else ""
+    figures: dict[str, float] = {"partitions": len(names), "produces_refused": refused}
     return LoggedIncident(
         severity=CRITICAL if refused else MAJOR,
         cluster_id=cluster_id,
         start_us=start,
         end_us=end,
         partitions=names,
-        sentence=sentence(f"{partitions(names)} had {few}{wanted} {span(start, end)}.{clients}"),
+        sentence=sentence(f"{partitions(names)} had {few}{wanted} {how_long or span(start, end)}.{clients}"),
         advice=Remedy(
             "Bring the replicas back that are out of sync; do not lower min.insync.replicas to let writes through.",
             is_open,
         ),
-        figures={"partitions": len(names), "produces_refused": refused},
+        figures=figures
+        | ({"produces_written": written} if written else {})
+        | ({"min_insync_replicas": known[0]} if wanted and len(known) == 1 else {}),
+        places=places,
         weight=refused + len(names) * lasted_s,
     )
 
@@ -257,7 +309,9 @@ def _under_min_isr(
     meaning="A dead broker was still the leader long after its session had run out: partitions were unavailable.",
     source="org.apache.kafka.controller.ReplicationControlManager.maybeFenceOneStaleBroker, which a quorum has to "
     "commit; KafkaController.onBrokerFailure with ZooKeeper",
-    causes=("broker_died", "broker_halted", "controller_changed", "quorum_unreachable"),
+    causes=(*ABSENT, *UNDECIDED),
+    effect=Effect.UNAVAILABLE,
+    yields_to=("partitions_without_leader",),
 )
 def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield leaderships of dead brokers that another one took over later than a session and some seconds.
@@ -322,7 +376,7 @@ def _session_ms(facts: Facts, broker: Node) -> int:
     source="KIP-455; kafka.controller.KafkaController, org.apache.kafka.controller.ReplicationControlManager: "
     "addingReplicas and removingReplicas of a partition's state",
     signatures=(_BEGUN, _ENDED),
-    causes=("broker_died", "broker_halted", "log_directory_failed", "fetcher_died"),
+    causes=(*ABSENT, *NOT_FETCHED),
 )
 def reassignment_unfinished(facts: Facts) -> Iterable[LoggedIncident]:
     """Partitions whose last state within the logs adds or removes replicas, each by itself."""
@@ -376,7 +430,7 @@ def _begun_by_controller(facts: Facts) -> Iterable[Row]:
     meaning="A ZooKeeper controller found no eligible replica, or another controller had elected before it.",
     source="kafka.controller.PartitionStateMachine.doElectLeaderForPartitions",
     signatures=(_NOT_ELECTED,),
-    causes=("partitions_without_leader", "controlled_shutdown_failed", *ABSENT, "controller_changed"),
+    causes=("partitions_without_leader", "controlled_shutdown_failed", *ABSENT, *UNDECIDED),
 )
 def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by cluster, but for those in which the whole cluster is shut down."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from graphlib import TopologicalSorter
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, boots_apart
 from pipelines.incidents.incident import LoggedIncident, Place
-from pipelines.incidents.kind import ABSENT, Kind
+from pipelines.incidents.kind import ABSENT, FAILED, Kind, preceding
 from pipelines.incidents.kinds import BY_NAME, KINDS
-from pipelines.incidents.story import linked
+from pipelines.incidents.story import incidents_of, linked
 from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example, steady
 from tests.bench.incident_kinds import DOCUMENT, document
 from tests.bench.incident_severities import SEVERITIES_OF
@@ -262,16 +263,63 @@ def test_a_partition_whose_leader_moves_is_fetched_again() -> None:
     assert not said("partitions_not_fetched", example.lines, absences=[{**absence, "left_time": 95}])
 
 
+_TOO_FEW = (
+    "[ReplicaManager broker=3] Error processing append operation on partition LWON8hjYRVed54JCMofXCQ:clicks-3\n"
+    "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the current ISR Set(3) is insufficient "
+    "to satisfy the min.isr requirement of 2 for partition clicks-3"
+)
+_APPENDS = [(second, 3, "ERROR", "kafka.server.ReplicaManager", _TOO_FEW) for second in (5, 6)]
+_WINDOW = {"topic": "clicks", "partition": 3, "state": "under_min_isr", "started_time": 4, "ended_time": 9}
+_WINDOW |= {"produces_refused": 0, "min_insync_replicas": 2}
+
+
 def test_appends_that_fail_are_refused_produces_where_no_request_is_logged() -> None:
-    text = (
-        "[ReplicaManager broker=3] Error processing append operation on partition LWON8hjYRVed54JCMofXCQ:clicks-3\n"
-        "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the current ISR Set(3) is insufficient "
-        "to satisfy the min.isr requirement of 2 for partition clicks-3"
-    )
-    lines = [(second, 3, "ERROR", "kafka.server.ReplicaManager", text) for second in (5, 6)]
-    assert said("produces_refused", lines) == [
-        "2 produces to partition clicks-3 at broker 3 were refused with NOT_ENOUGH_REPLICAS from 12:00:05 to 12:00:06 "
-        "(1.0 s): too few replicas were in sync; nothing was written."
+    assert not said("produces_refused", _APPENDS)
+    assert said("partitions_under_min_isr", _APPENDS) == [
+        "Partition clicks-3 had fewer in-sync replicas than min.insync.replicas (2) at least from 12:00:05 to 12:00:06 "
+        "(1.0 s). 2 acks=all produces were refused."
+    ]
+
+
+@pytest.mark.parametrize("partition", [3, 4])
+@pytest.mark.parametrize("in_log", [True, False])
+def test_each_refused_produce_counts_in_one_incident(partition: int, in_log: bool) -> None:
+    """Produces are refused in the window of their partition; without one, their answers show the window."""
+    answers = {"broker_id": 3, "error_code": 20, "first_time": 5, "last_time": 6, "answers": 2, "client_ids": []}
+    answered = [answers | {"partitions": ["clicks-3"]}] if in_log else []
+    rows: dict[str, Any] = {"availability": [_WINDOW | {"partition": partition}], "errors": answered}
+    facts = facts_of(Example("", [] if in_log else _APPENDS, rows))
+    incidents = [*BY_NAME["partitions_under_min_isr"].detect(facts), *BY_NAME["produces_refused"].detect(facts)]
+    assert len(incidents) == 1 if partition == 3 else 2
+    assert sum(incident.figures["produces_refused"] for incident in incidents) == 2
+    assert sum(incident.figures.get("produces_written", 0) for incident in incidents) == (2 if in_log else 0)
+
+
+def test_no_kind_causes_what_can_cause_it() -> None:
+    order = [*TopologicalSorter({kind.name: kind.causes for kind in KINDS}).static_order()]
+    assert set(order) == BY_NAME.keys()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_kind_that_one_absence_can_cause_lists_all_of_them(kind: Kind) -> None:
+    """Failures may be listed alone. Among absences, their order decides."""
+    possible = preceding(kind.name) if kind.name in ABSENT else ABSENT
+    groups = (set(), {*possible} & {*FAILED}, {*possible})
+    assert {*kind.causes} & {*ABSENT} in groups
+
+
+def test_windows_under_the_minimum_of_one_cause_are_one_incident() -> None:
+    died = LoggedIncident("major", "c", START_US, START_US + 20_000_000, "It died.", broker_ids=(2,))
+    shrunk = {"replica_id": 2, "leader": 1, "made_by": "leader", "isr": [1], "left_time": 4, "back_time": 30}
+    windows = [_WINDOW, _WINDOW | {"partition": 4, "started_time": 7, "ended_time": 20}]
+    absences = [{"topic": "clicks", "partition": number, "ended": "joined"} | shrunk for number in (3, 4)]
+    facts = facts_of(Example("", rows={"availability": windows, "absences": absences}))
+    cause = replace(BY_NAME["broker_died"], episodes=lambda facts: [died])
+    found = incidents_of(facts, [cause, BY_NAME["partitions_under_min_isr"]])
+    assert [incident.sentence for incident in found] == [
+        "It died.",
+        "Partitions clicks-3 and clicks-4 had fewer in-sync replicas than min.insync.replicas (2) between 12:00:04 and "
+        "12:00:20, for 5.0 s to 13.0 s at a time.",
     ]
 
 

@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.incidents.candidates import Candidates
+from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.story import by_harm, can_cause, linked, roots
+from pipelines.incidents.kind import Effect
+from pipelines.incidents.story import by_harm, can_cause, linked, roots, without_excluded
 
 S = 1_000_000
 
@@ -69,3 +73,68 @@ def test_chains_end(rows: list[tuple[str, int, int]]) -> None:
     chained = linked(incidents, dict.fromkeys("abc", "abc"))
     assert set(roots(chained)) == {each.incident_id for each in incidents}
     assert sorted(each.incident_id for each in by_harm(chained)) == sorted(each.incident_id for each in incidents)
+
+
+def test_what_is_under_way_precedes_what_is_over_and_the_shutdown_comes_last() -> None:
+    effects = {"lost": Effect.DATA_LOST, "refused": Effect.WRITES_REFUSED, "stopped": Effect.REMARK}
+    lost = incident("lost", 10, 11, weight=1.0)
+    open_death, death = incident("died", 50, None, weight=1.0), incident("died", 20, 30, weight=500.0)
+    refused = incident("refused", 20, 30, weight=2.0)
+    stopped = incident("stopped", 60, None, severity=INFO)
+    after = incident("failed", 61, 62, caused_by=stopped.incident_id, weight=9_000.0)
+    remark = incident("remark", 5, None, severity=INFO)
+    ordered = by_harm([stopped, after, remark, death, refused, open_death, lost], effects, {"c": 60 * S})
+    assert ordered == [lost, open_death, refused, death, remark, stopped, after]
+
+
+@pytest.mark.parametrize("severity", [CRITICAL, MAJOR, MINOR, INFO])
+def test_an_incident_that_passed_has_no_effect_beyond_latency(severity: str) -> None:
+    made = incident("refused", 1, 2, severity=severity)
+    remark = incident("slow", 1, 2, severity=MAJOR)
+    first = by_harm([remark, made], {"refused": Effect.WRITES_REFUSED, "slow": Effect.LATENCY})[0]
+    assert (first is made) is (severity in (CRITICAL, MAJOR))
+
+
+def test_a_kind_yields_to_what_shows_more_of_the_same_episode() -> None:
+    yields_to = {"fenced": ("died",), "led": ("leaderless",)}
+    died = incident("died", 10, 30, broker_ids=(2,))
+    fenced, other = incident("fenced", 15, 30, broker_ids=(2,)), incident("fenced", 15, 30, broker_ids=(3,))
+    later = incident("fenced", 31, 40, broker_ids=(2,))
+    assert without_excluded([fenced, died, other, later], yields_to) == [died, other, later]
+    leaderless = incident("leaderless", 10, 30, partitions=frozenset({"t-0", "t-1"}))
+    led = incident("led", 9, 20, broker_ids=(2,), partitions=frozenset({"t-1"}))
+    wider = replace(led, partitions=frozenset({"t-1", "t-2"}))
+    assert without_excluded([leaderless, led, wider], yields_to) == [leaderless, wider]
+
+
+def loud(second: int, line: str, broker_id: int | None = 2) -> dict[str, object]:
+    at = {"first_time": second * S, "last_time": second * S, "broker_ids": [broker_id], "line_count": 1}
+    moment = {"second": second, "broker_id": broker_id, "line": line}
+    of = {"cluster_id": "c", "level": "WARN", "logger": "kafka.A", "template": line, "message": line}
+    return of | at | {"moments": [moment]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], ""),
+        ([loud(70, "the disk is slow")], "30.0 s before it, broker 2 logged: the disk is slow."),
+        ([loud(70, "slow"), loud(95, "gone", 3)], "30.0 s before it, broker 2 logged: slow."),
+        ([loud(95, "gone", 3)], "5.0 s before it, broker 3 logged: gone."),
+        ([loud(100, "now", None)], "Just before it, a node logged: now."),
+        ([loud(20, "long ago"), loud(101, "after it"), loud(80, "a peer", 3)], ""),
+        ([loud(99, "x") | {"moments": [{"second": s, "broker_id": 2, "line": "x"} for s in range(50, 101)]}], ""),
+    ],
+)
+def test_the_nearest_line_before_an_incident_is_quoted(rows: list[dict[str, object]], said: str) -> None:
+    """A line of the node itself precedes those of its peers. A text with many lines explains nothing."""
+    assert Candidates(Facts(loud=rows), []).nearest(incident("died", 100, broker_ids=(2,))) == said
+
+
+def test_the_remark_of_a_container_is_quoted() -> None:
+    row = {"cluster_id": "c", "broker_id": 2, "time": 99 * S, "text": "kafka2 exited with code 137"}
+    candidates = Candidates(Facts(exits=[row]), [])
+    assert candidates.nearest(incident("died", 100, broker_ids=(2,))) == (
+        "1.0 s before it, the host or container of broker 2 logged: kafka2 exited with code 137."
+    )
+    assert not candidates.nearest(incident("died", 100, broker_ids=(3,)))

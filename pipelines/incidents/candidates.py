@@ -1,0 +1,98 @@
+"""Lines at WARN or above before an incident without a cause: its nearest candidates. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pipelines.incidents.facts import Facts
+from pipelines.incidents.incident import INFO, LoggedIncident
+from pipelines.incidents.loud_text import LoudText
+from pipelines.incidents.questions import MOMENTS_MAX
+from pipelines.incidents.words import lasting, shortened
+from pipelines.messages.atlas import HOUSEKEEPING
+
+#: Lines of the node itself, of its container, or of no known node count this long before an incident, microseconds.
+_OWN_US = 60_000_000
+#: Characters of a line that a sentence shows.
+_SHOWN_MAX = 160
+#: Lines of its peers count this long before it, microseconds.
+_PEERS_US = 15_000_000
+#: A line belongs to an incident that begins at most this long after it, or ended this long before it, microseconds.
+SLACK_US = 30_000_000
+#: A line that precedes an incident by less has no distance worth a number, microseconds.
+_AT_ONCE_US = 1_000_000
+
+
+class _Candidate(NamedTuple):
+    is_own: bool
+    time_us: int
+    who: str
+    line: str
+
+
+class Candidates:
+    """Lines that no incident reports and that may explain one."""
+
+    def __init__(self, facts: Facts, incidents: Iterable[LoggedIncident]) -> None:
+        self._facts = facts
+        self._reported: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
+        for incident in incidents:
+            self._reported[incident.cluster_id, incident.kind].append(incident)
+        self._texts = [
+            text
+            for text in facts.loud_texts
+            if text.found is None or (text.found.message.part != HOUSEKEEPING and text.found.message.severity != INFO)
+            # A text with more lines precedes everything.
+            if len(text.row.get("moments") or ()) <= MOMENTS_MAX
+        ]
+
+    def nearest(self, incident: LoggedIncident) -> str:
+        """Return a sentence that quotes the nearest line before an incident. Empty if there is none."""
+        lines = [*self._of_logs(incident), *self._of_containers(incident)]
+        nearest = max(lines, key=lambda line: (line.is_own, line.time_us), default=None)
+        if nearest is None:
+            return ""
+        before_us = incident.start_us - nearest.time_us
+        distance = "Just before it" if before_us < _AT_ONCE_US else f"{lasting(before_us)} before it"
+        return f"{distance}, {nearest.who} logged: {shortened(nearest.line, _SHOWN_MAX).rstrip('. ')}."
+
+    def _of_logs(self, incident: LoggedIncident) -> Iterable[_Candidate]:
+        own = {*incident.by, *incident.broker_ids}
+        for text in self._texts:
+            if text.cluster_id != incident.cluster_id or is_reported(text, self._reported, of_kind=incident.kind):
+                continue
+            for moment in text.row.get("moments") or ():
+                broker_id, time_us = moment["broker_id"], moment["second"] * 1_000_000
+                is_own = broker_id is None or broker_id in own
+                before_us = incident.start_us - time_us
+                if 0 <= before_us <= (_OWN_US if is_own else _PEERS_US):
+                    who = "a node" if broker_id is None else self._facts.named(text.cluster_id, [broker_id])
+                    yield _Candidate(is_own, time_us, who, moment["line"])
+
+    def _of_containers(self, incident: LoggedIncident) -> Iterable[_Candidate]:
+        own = {*incident.by, *incident.broker_ids}
+        for row in self._facts.exits:
+            is_own = row["cluster_id"] == incident.cluster_id and row["broker_id"] in own
+            if is_own and 0 <= incident.start_us - row["time"] <= _OWN_US:
+                name = self._facts.named(row["cluster_id"], [row["broker_id"]])
+                yield _Candidate(True, row["time"], f"the host or container of {name}", row["text"])
+
+
+def is_reported(
+    text: LoudText, reported: Mapping[tuple[str, str], Sequence[LoggedIncident]], of_kind: str = ""
+) -> bool:
+    """Return True if a text is part of an incident.
+
+    Args:
+        reported: incidents by cluster and kind.
+        of_kind: incidents of this kind do not count.
+    """
+    return any(
+        incident.start_us <= text.last_us + SLACK_US
+        and (incident.end_us is None or text.first_us <= incident.end_us + SLACK_US)
+        for name in text.kinds
+        if name != of_kind
+        for incident in reported.get((text.cluster_id, name), ())
+    )
