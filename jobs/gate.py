@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from jobs.exit_codes import OF_VERDICT, ExitCode
 from pipelines.base.plain import plain
+from pipelines.report.classes import WORDS
 from pipelines.report.correctness import place_of
-from pipelines.report.happened import ALSO_LOGGED, account_of, window, worst
+from pipelines.report.happened import ALSO_LOGGED, first_sentence, verdict_words, window, worst
+from pipelines.report.headline import with_headline
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Incident, Report, Verdict
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.small_tables import FINDINGS_MAX
@@ -34,7 +36,7 @@ def doubted(report: Report, reason: str) -> Report:
     """The same report, inconclusive for one reason more."""
     changes = {"verdict": _never_clean(report.verdict), "inconclusive": (reason, *report.inconclusive)}
     clusters = [part.model_copy(update={"verdict": _never_clean(part.verdict)}) for part in report.clusters]
-    return report.model_copy(update=changes | {"clusters": tuple(clusters)})
+    return with_headline(report.model_copy(update=changes | {"clusters": tuple(clusters)}))
 
 
 def _never_clean(verdict: Verdict) -> Verdict:
@@ -73,9 +75,11 @@ def gate_lines(
         cluster_id: the one that was asked for.
         stale: why the logs are not fresh.
     """
-    since, until = report.window.since or "the first line", report.window.until or "the last"
+    since, until = report.window.since or "the first line", report.window.until or "the last line"
+    is_whole = report.window.since is None and report.window.until is None
     of_cluster = "" if cluster_id is None else f"cluster {cluster_id}, "
-    yield plain(f"gate: {report.verdict}, {of_cluster}from {since} until {until}")
+    span = "whole log" if is_whole else f"from {since} until {until}"
+    yield plain(f"gate: {verdict_words(report)}, {of_cluster}{span}")
     silent = sorted(silent_clusters(report))
     if len(report.clusters) + len(silent) > 1:
         for part in report.clusters:
@@ -105,8 +109,7 @@ def _happened(report: Report) -> Iterator[str]:
     """The most harmful incidents of the window, but what was done on purpose: a line each."""
     chains = worst(report)
     for chain in chains[:INCIDENTS_MAX]:
-        said = f"{chain.severity}, {window(chain.cause)}: {account_of(chain.cause)}"
-        yield f"happened: {plain(said)}"
+        yield f"happened: {plain(f'{WORDS[chain.harm]}, {window(chain)}: {first_sentence(chain.head.sentence)}')}"
     more = len(chains) - INCIDENTS_MAX
     if more > 0:
         yield f"happened: {more} more, see highwater incidents"

@@ -60,6 +60,19 @@ def number(value: int, noun: str, plural: str = "") -> str:
     return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
 
 
+def offsets(start: int | None, end: int | None) -> str:
+    """Return ``offset 118``, ``offsets 848-897``, or ``offset 848 and later``. Empty if no offset is known.
+
+    Args:
+        end: exclusive. None if unknown.
+    """
+    if start is None:
+        return ""
+    if end is None:
+        return f"offset {start} and later"
+    return f"offset {start}" if end <= start + 1 else f"offsets {start}-{end - 1}"
+
+
 def ms(value: float | None) -> str:
     """Milliseconds: two decimals below 10, one below 1000, none above."""
     if value is None:

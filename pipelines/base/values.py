@@ -55,7 +55,8 @@ Count = Annotated[int, Field(ge=0)]
 class Part(BaseModel):
     """A part of the report: read-only, and nothing but what it declares."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # A field whose name is a word of Python has it as its alias, in files too.
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, serialize_by_alias=True)
 
     @classmethod
     def of(cls, row: Mapping[str, Any], **others: Any) -> Self:

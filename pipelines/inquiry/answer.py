@@ -81,8 +81,3 @@ def listed(values: Iterable[object], none: str = "none") -> str:
 def plural(number: int, what: str) -> str:
     """So many of something: ``1 record``, ``12,345 records``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def offsets(start: int, end: int) -> str:
-    """Offsets in words, the last one included: ``offset 7``, ``offsets 7 to 9``."""
-    return f"offset {start}" if end - start <= 1 else f"offsets {start} to {end - 1}"

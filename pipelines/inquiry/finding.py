@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.base.plain import offsets
 from pipelines.base.values import iso_utc
 from pipelines.incidents.incident import releases_of
 from pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
@@ -59,23 +60,23 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
     if finding["leader_epoch"] is not None:
         subjects.append(f"leader epoch {finding['leader_epoch']}")
     if finding["offset_start"] is not None:
-        end = "" if finding["offset_end"] is None else f" to {finding['offset_end']} (exclusive)"
-        subjects.append(f"offsets from {finding['offset_start']}{end}")
+        subjects.append(offsets(finding["offset_start"], finding["offset_end"]))
     if finding["records"] is not None:
         subjects.append(plural(finding["records"], "request or record"))
     if subjects:
-        yield f"It is about {'; '.join(subjects)}."
+        about = ", ".join(subjects)
+        yield f"{about[:1].upper()}{about[1:]}."
     if finding["cause"]:
         yield f"Cause: {finding['cause'].replace('_', ' ')}."
     if finding["known_bug"]:
         fixed = releases_of(finding["known_bug"])
         fix = f", fixed in {fixed}" if fixed else ""
-        yield f"Known bug of the running version with this signature: {finding['known_bug']}{fix}."
+        yield f"Known bug of this release with this signature: {finding['known_bug']}{fix}."
     if rows.implied_by is not None:
         other = rows.implied_by
-        yield f"It follows from {other['rule_id']} ({other['finding_id']}): {other['message']}"
+        yield f"Follows from {other['rule_id']} ({other['finding_id']}): {other['message']}"
     if not rows.evidence:
-        yield "No line of evidence is in the lake."
+        yield "The lake holds no evidence lines of this finding."
 
 
 def _step(line: Row) -> Step:

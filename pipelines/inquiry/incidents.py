@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import orjson
 
 from pipelines.base.plain import PROSE_WIDTH, WIDTH_MAX, plain
-from pipelines.report.happened import Chain, account_of, chains, commands, window
+from pipelines.report.classes import WORDS
+from pipelines.report.happened import Chain, account_of, chains, kafka_command, window
 from pipelines.report.lines import indented
 from pipelines.report.model import Incident
 
@@ -39,25 +40,27 @@ def as_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) -> s
         is_whole: lines of evidence are not cut.
     """
     if not selection:
-        return "No incident: nothing that these logs show happened there and then."
+        return "No incident in this selection."
     return "\n".join(line for chain in selection for line in _chain(chain, has_requests, is_whole)).rstrip()
 
 
 def _chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
-    cause = chain.cause
-    yield plain(f"{chain.severity}, {window(cause)} UTC   {cause.kind} {cause.incident_id}", WIDTH_MAX)
-    yield from indented(account_of(cause), "  ", "  ")
-    if cause.advice:
-        yield from indented(cause.advice, "  > ", "    ")
-    for effect in chain.effects:
-        yield from indented(f"{effect.start_time[11:19]}  {account_of(effect)}", "  - ", " " * 14)
-    for line in cause.evidence:
+    head = chain.head
+    yield plain(f"{WORDS[chain.harm]}  {window(chain)} UTC   {head.kind} {head.incident_id}", WIDTH_MAX)
+    yield from indented(account_of(head), "  ", "  ")
+    for cause in chain.because:
+        yield from indented(account_of(cause), "  because  ", " " * 11)
+    for effect in chain.also:
+        yield from indented(account_of(effect), "  also     ", " " * 11)
+    if chain.advice:
+        yield from indented(chain.advice, "  do       ", " " * 11)
+    for line in head.evidence:
         yield plain(f"    {line.file}:{line.line_no}", WIDTH_MAX)
         text = plain(line.text, TEXT_MAX)
         if is_whole:
             yield from textwrap.wrap(text, PROSE_WIDTH, initial_indent="    | ", subsequent_indent="    | ")
         else:
             yield plain(f"    | {text}", WIDTH_MAX)
-    for command in commands(cause, has_requests):
+    for command in (*filter(None, [kafka_command(head)]), *chain.commands(has_requests)):
         yield f"    $ {command}"
     yield ""

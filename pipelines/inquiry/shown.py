@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipelines.inquiry.answer import Row, listed, offsets, plural
+from pipelines.base.plain import offsets
+from pipelines.inquiry.answer import Row, listed, plural
 from pipelines.kafka.errors import error_name
 
 _ROLES = {

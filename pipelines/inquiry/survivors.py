@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pipelines.base.plain import offsets
 from pipelines.base.values import iso_utc
-from pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, offsets, place_of, plural, steps_of
+from pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, place_of, plural, steps_of
 from pipelines.inquiry.replica_logs import WATERMARK, Interval, KnownReplicaLog, LeaderTenure, LogMark, replica_logs
 
 ALL, ONE = "all", "1"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.base.plain import offsets
 from pipelines.base.values import instant, iso_utc
 from pipelines.inquiry.answer import (
     Answer,
@@ -18,7 +19,6 @@ from pipelines.inquiry.answer import (
     Rows,
     Table,
     listed,
-    offsets,
     place_of,
     plural,
     steps_of,

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pipelines.redact import pseudonyms as kinds
 from pipelines.redact.text import Redactor
 from pipelines.report.detail import Detail
+from pipelines.report.headline import with_headline
 from pipelines.report.model import Report
 
 #: Where names of a kind stand. Other fields of such names as text: a connection, a partition, a path.
@@ -33,7 +34,20 @@ _HASHED = frozenset({"run_id", "run_before", "sha256", "file_id", "config_hash",
 #: Values of the audit's own, few of them.
 _VOCABULARY = frozenset(
     {
-        *("verdict", "tier", "rule_id", "severity", "cause", "known_bug", "kind", "api", "class", "operation"),
+        *(
+            "verdict",
+            "verdict_class",
+            "class_",
+            "tier",
+            "rule_id",
+            "severity",
+            "cause",
+            "known_bug",
+            "kind",
+            "api",
+            "class",
+            "operation",
+        ),
         *(
             "operation_class",
             "class_reason",
@@ -75,7 +89,7 @@ def redacted(report: Report, redactor: Redactor) -> Report:
     fields = _fields(report, redactor)
     detail: Detail | None = fields.pop("detail")
     # A part that was not changed is validated as it is; the detail is not, since it has millions of numbers.
-    return Report.model_validate(fields).model_copy(update={"detail": detail})
+    return with_headline(Report.model_validate(fields).model_copy(update={"detail": detail}))
 
 
 def _fields(part: BaseModel, redactor: Redactor) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, 
 from pipelines.kafka.releases import shown
 from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.report.blame import blame
+from pipelines.report.classes import class_of
 from pipelines.report.correctness import Correctness, correctness
 from pipelines.report.figures import (
     APIS,
@@ -27,6 +28,7 @@ from pipelines.report.figures import (
     share_of,
     to_ms,
 )
+from pipelines.report.headline import with_headline
 from pipelines.report.measures import (
     Latency,
     OperationsByKind,
@@ -95,7 +97,7 @@ def assemble(
         parts = {name: _judge(of_cluster(rows, name), config, _run_of(run, rows, name), in_window) for name in clusters}
         judged = _together(_judge(rows, config, run, in_window, several=True), parts)
     of_rules, coverage, operations = judged.of_rules, judged.coverage, judged.operations
-    return Report(
+    report = Report(
         verdict=judged.verdict,
         inconclusive=judged.reasons,
         tier=judged.tier,
@@ -140,6 +142,7 @@ def assemble(
         notes=(*of_rules.notes, *_NOTES, *_further_notes(rows, config)),
         problems=tuple(f"{file}: {problem}" for file, problem in judged.problems),
     )
+    return with_headline(report)
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,7 @@ def _run_of(run: RunInfo, rows: Collected, cluster_id: str) -> RunInfo:
 
 def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Incident:
     """A row of `pipelines.report.small_tables.incidents` as the report has it."""
+    figures = {figure["name"]: figure["value"] for figure in row["figures"]}
     bug = None if row["known_bug"] is None else IncidentBug(id=row["known_bug"], fixed_in=row["fixed_in"])
     return Incident.of(
         row,
@@ -209,9 +213,10 @@ def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Inci
         broker_ids=tuple(row["broker_ids"]),
         topic_partitions=tuple(row["topic_partitions"]),
         known_bug=bug,
-        figures={figure["name"]: figure["value"] for figure in row["figures"]},
+        figures=figures,
         evidence=tuple(Evidence.of(line, time=iso_or_none(line["time"])) for line in row["evidence"]),
         is_new=None if before is None else row["incident_id"] not in before.incident_ids,
+        class_=class_of(row["kind"], row["severity"], figures),
     )
 
 
@@ -220,7 +225,7 @@ def _outside(rows: Collected, several: bool) -> Iterable[str]:
     for row in rows.outside:
         of_cluster = f" of cluster {row['cluster_id']}" if several else ""
         place = f" {row['topic']}-{row['partition']}" if row["topic"] is not None else ""
-        what = "violated" if row["severity"] == VIOLATION else "left open"
+        what = "violated" if row["severity"] == VIOLATION else "undecided"
         yield f"{what}: {row['rule_id']}{place}{of_cluster} at {iso_utc(row['time'])}"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pipelines.base.plain import offsets
 from pipelines.base.recurrence import RunBefore, fingerprint
 from pipelines.base.values import iso_or_none
 from pipelines.report.figures import Collected, Rows
@@ -27,9 +28,9 @@ from pipelines.rules.registry import BY_ID
 from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
 from pipelines.timing.clocks.order import in_order
 
-_PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "cases left open"}
+_PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "undecided cases"}
 #: Why a rule is not applicable: its evidence is there, and has nothing in it that the rule is about.
-NOTHING_JUDGED = "nothing to judge: the logs that were read show nothing that it is about"
+NOTHING_JUDGED = "not applicable: nothing in these logs triggers this rule"
 NOT_CHECKABLE = "not checkable"
 NOT_APPLICABLE = "not applicable"
 _NOT_RUN = (
@@ -140,7 +141,7 @@ def rule_states(report: Report) -> dict[str, int]:
 
 
 def place_of(finding: Finding) -> str:
-    """Where it is: ``orders-3, offsets 12 to 14, leader epoch 5``; empty if nothing says it.
+    """Where it is: ``orders-3, offsets 12-14, leader epoch 5``; empty if nothing says it.
 
     Of several clusters: ``cluster east, orders-3, ...``.
     """
@@ -148,12 +149,7 @@ def place_of(finding: Finding) -> str:
     if finding.topic is not None:
         parts.append(finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}")
     if finding.offset_start is not None:
-        if finding.offset_end is None:
-            parts.append(f"from offset {finding.offset_start}")
-        elif finding.offset_end <= finding.offset_start + 1:
-            parts.append(f"offset {finding.offset_start}")
-        else:
-            parts.append(f"offsets {finding.offset_start} to {finding.offset_end - 1}")
+        parts.append(offsets(finding.offset_start, finding.offset_end))
     if finding.leader_epoch is not None:
         parts.append(f"leader epoch {finding.leader_epoch}")
     return ", ".join(parts)

@@ -1,19 +1,24 @@
-"""What happened, as every format tells it: chains of incidents, each with its cause first. Pure."""
+"""What happened: chains of incidents, each headed by its worst effect. Pure."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from shlex import quote
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from pipelines.base.plain import count
+from pipelines.base.plain import count, number
+from pipelines.report.classes import INCIDENT_CLASSES, IncidentClass
 from pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, rule_states
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Incident, Report
 
-#: Sentences of the first screen.
-SENTENCES_MAX = 10
-#: Of a chain, so many effects are told with it.
+#: Chains on the first screen.
+CHAINS_MAX = 10
+#: Chains that are shown with causes, effects and advice. Of the others the worst effect is shown.
+WHOLE_MAX = 3
+#: Effects shown per chain.
 EFFECTS_MAX = 3
 #: Texts that are only named.
 ALSO_MAX = 5
@@ -24,30 +29,93 @@ _OF_WAITS = ("slow_replica", "broker_stalled", "broker_died", "isr_shrunk", "log
 #: Kinds of partitions that nobody leads.
 _WITHOUT_LEADER = ("partitions_without_leader",)
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
-#: A window to compare with is at least so long.
+#: Minimum length of a window to compare with.
 _COMPARED = timedelta(seconds=10)
 _WEIGHT = ("critical", "major", "minor", "info")
+#: Names end in one of these, or in a digit, before the blank that ends a sentence.
+_SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s+(?=[A-Z(])|$)", re.DOTALL)
+_DESCRIBE: Final = "kafka-topics.sh --bootstrap-server HOST:PORT --describe"
+#: Kafka's command for what is still under way when the logs end, by kind.
+_KAFKA_COMMANDS: Final = {
+    "partitions_without_leader": f"{_DESCRIBE} --unavailable-partitions",
+    "leader_not_fenced": f"{_DESCRIBE} --unavailable-partitions",
+    "partitions_under_min_isr": f"{_DESCRIBE} --under-min-isr-partitions",
+    "produces_refused": f"{_DESCRIBE} --under-min-isr-partitions",
+    "isr_shrunk": f"{_DESCRIBE} --under-replicated-partitions",
+    "partitions_not_fetched": f"{_DESCRIBE} --under-replicated-partitions",
+    "reassignment_unfinished": "kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --list",
+    "group_rebalances": "kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --all-groups --state",
+    "quorum_unreachable": "kafka-metadata-quorum.sh --bootstrap-server HOST:PORT describe --status",
+    "controller_renounced": "kafka-metadata-quorum.sh --bootstrap-server HOST:PORT describe --replication",
+}
 
 
 class Chain(NamedTuple):
     """An incident that no other one caused, and what it brought about."""
 
     cause: Incident
-    effects: tuple[Incident, ...]  #: directly or by others, the most harmful first
+    effects: tuple[Incident, ...]  #: direct and indirect effects, by rank
+
+    @property
+    def parts(self) -> tuple[Incident, ...]:
+        """Return all incidents of the chain."""
+        return self.cause, *self.effects
+
+    @property
+    def head(self) -> Incident:
+        """Return the worst effect: by class of harm, then severity, then rank."""
+        return min(self.parts, key=lambda part: (INCIDENT_CLASSES.index(part.class_), _WEIGHT.index(part.severity)))
+
+    @property
+    def harm(self) -> IncidentClass:
+        """Return the class of the head."""
+        return self.head.class_
+
+    @property
+    def because(self) -> tuple[Incident, ...]:
+        """Return the causes of the head, the nearest first."""
+        by_id = {part.incident_id: part for part in self.parts}
+        causes: dict[str, Incident] = {}
+        part = self.head
+        while (cause := by_id.get(part.caused_by or "")) is not None and cause.incident_id not in causes:
+            causes[cause.incident_id] = part = cause
+        return tuple(causes.values())
+
+    @property
+    def also(self) -> tuple[Incident, ...]:
+        """Return the other effects, by rank."""
+        told = {self.head.incident_id, *(cause.incident_id for cause in self.because)}
+        return tuple(part for part in self.parts if part.incident_id not in told)
 
     @property
     def severity(self) -> str:
-        """That of its worst part."""
-        return min((self.cause.severity, *(effect.severity for effect in self.effects)), key=_WEIGHT.index)
+        """Return the worst severity of its parts."""
+        return min((part.severity for part in self.parts), key=_WEIGHT.index)
 
     @property
     def advice(self) -> str:
-        """What to do of the cause, or, where it has nothing, of the most harmful effect that has."""
-        return next((incident.advice for incident in (self.cause, *self.effects) if incident.advice), "")
+        """Return the advice of the head, else of the first part that has one."""
+        return next((part.advice for part in (self.head, *self.parts) if part.advice), "")
+
+    @property
+    def start_time(self) -> str:
+        """Return the earliest start of its parts."""
+        return min(part.start_time for part in self.parts)
+
+    @property
+    def end_time(self) -> str | None:
+        """Return the latest end of its parts. None if a part lasts to the end of the logs."""
+        ends = [part.end_time for part in self.parts if part.end_time is not None]
+        return max(ends) if len(ends) == len(self.parts) else None
+
+    def commands(self, has_requests: bool) -> list[str]:
+        """Return the next commands: those of the head, then those of the cause."""
+        asked = [*commands(self.head, has_requests), *commands(self.cause, has_requests)]
+        return list(dict.fromkeys(asked))
 
 
 def chains(incidents: Sequence[Incident]) -> list[Chain]:
-    """Incidents by the first cause of each, in their order; one whose cause is not among them stands by itself."""
+    """Return incidents by their first cause, in their order. An incident without a known cause is its own chain."""
     by_id = {incident.incident_id: incident for incident in incidents}
 
     def root(incident: Incident) -> Incident:
@@ -66,27 +134,36 @@ def chains(incidents: Sequence[Incident]) -> list[Chain]:
     return [Chain(by_id[incident_id], tuple(those)) for incident_id, those in effects.items()]
 
 
-class IncidentSummary(NamedTuple):
-    """What the first screen tells."""
+def chains_by_harm(incidents: Sequence[Incident]) -> list[Chain]:
+    """Return chains by rank, those with lost data first. Texts that are only named are left out."""
+    ranked = chains([incident for incident in incidents if not _is_remark(incident)])
+    return sorted(ranked, key=lambda chain: chain.harm != "data_lost")
 
-    chains: tuple[Chain, ...]  #: chains, the most harmful first, each with as many effects as fit
-    left_out: int  #: incidents that are not among them
+
+class IncidentSummary(NamedTuple):
+    """What the first screen shows."""
+
+    chains: tuple[Chain, ...]  #: worst chains, at most `CHAINS_MAX`
+    left_out: tuple[Chain, ...]  #: chains that are not among them
     also_logged: tuple[Incident, ...]  #: texts at WARN or above that no other incident has
+
+    @property
+    def chain_count(self) -> int:
+        """Return the number of all chains."""
+        return len(self.chains) + len(self.left_out)
+
+    @property
+    def left_out_text(self) -> str:
+        """Return the chains that are left out, by the kind of their head: ``isr shrunk (3), broker died``."""
+        kinds = Counter(chain.head.kind.replace("_", " ") for chain in self.left_out)
+        return ", ".join(f"{kind} ({count(many)})" if many > 1 else kind for kind, many in kinds.most_common())
 
 
 def story(report: Report) -> IncidentSummary:
-    """At most `SENTENCES_MAX` sentences, the most harmful first."""
-    of_kinds = [incident for incident in report.incidents if not _is_remark(incident)]
-    shown: list[Chain] = []
-    sentences = 0
-    for chain in chains(of_kinds):
-        if sentences >= SENTENCES_MAX:
-            break
-        effects = chain.effects[: min(EFFECTS_MAX, SENTENCES_MAX - sentences - 1)]
-        shown.append(Chain(chain.cause, effects))
-        sentences += 1 + len(effects)
+    """Return the worst chains, at most `CHAINS_MAX`, and the others."""
+    ranked = chains_by_harm(report.incidents)
     also = tuple(filter(_is_remark, report.incidents))[:ALSO_MAX]
-    return IncidentSummary(tuple(shown), len(of_kinds) - sentences, also)
+    return IncidentSummary(tuple(ranked[:CHAINS_MAX]), tuple(ranked[CHAINS_MAX:]), also)
 
 
 def _is_remark(incident: Incident) -> bool:
@@ -94,13 +171,33 @@ def _is_remark(incident: Incident) -> bool:
 
 
 def worst(report: Report) -> list[Chain]:
-    """Chains in the order of harm, but what was done on purpose, or only logged."""
-    of_kinds = [incident for incident in report.incidents if not _is_remark(incident)]
-    return [chain for chain in chains(of_kinds) if chain.severity != "info"]
+    """Return chains by harm, except what was done on purpose or only logged."""
+    return [chain for chain in chains_by_harm(report.incidents) if chain.severity != "info"]
 
 
-def window(incident: Incident) -> str:
-    """``2026-11-20 15:27:39 to 15:27:53``, ``2026-11-20 15:27:39 to the end of the logs``; UTC."""
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text."""
+    found = _SENTENCE.match(text.strip())
+    return found[1] if found else text.strip()
+
+
+def rest_of(text: str) -> str:
+    """Return a text without its first sentence."""
+    return text.strip()[len(first_sentence(text)) :].strip()
+
+
+def sentence_case(text: str) -> str:
+    """Return the text with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def kafka_command(incident: Incident) -> str:
+    """Return Kafka's command for what is still under way when the logs end. Empty if it is over, or has none."""
+    return _KAFKA_COMMANDS.get(incident.kind, "") if incident.end_time is None else ""
+
+
+def window(incident: Incident | Chain) -> str:
+    """Return ``2026-11-20 15:27:39 to 15:27:53``, or ``2026-11-20 15:27:39 to the end of the logs``; UTC."""
     start, end = span(incident.start_time, incident.end_time)
     if incident.end_time is None:
         return f"{start} to the end of the logs"
@@ -127,7 +224,7 @@ def account_of(incident: Incident) -> str:
 
 
 def commands(incident: Incident, has_requests: bool) -> list[str]:
-    """What to ask next, each with window and subject filled in.
+    """Return the next commands, each with window and subject filled in.
 
     Args:
         has_requests: request logs were read, so that waits are known.
@@ -146,32 +243,37 @@ def commands(incident: Incident, has_requests: bool) -> list[str]:
         asked.append(f"highwater survivors {names[0]} --at {start:{_TIME}}")
     if names:
         asked.append(f"highwater trace partition {names[0]} --from {start - timedelta(seconds=5):{_TIME}}{until}")
-    return asked
+    brokers = f" --broker {incident.broker_ids[0]}" if len(incident.broker_ids) == 1 else ""
+    return asked or [f"highwater incidents --from {start:{_TIME}}{until}{brokers}"]
+
+
+def verdict_words(report: Report) -> str:
+    """Return the verdict and its class: ``violated (data lost)``, ``clean``."""
+    of_verdict = report.verdict_class.replace("_", " ")
+    return report.verdict if report.verdict == CLEAN else f"{report.verdict} ({of_verdict})"
 
 
 def verdict_sentence(report: Report) -> str:
-    """What the verdict says, and what it does not."""
+    """Return what the verdict rests on: broken rules, and how many guarantees were kept, open or not checkable."""
     states = rule_states(report)
-    not_checkable = f", {count(states[NOT_CHECKABLE])} cannot be checked" if NOT_CHECKABLE in states else ""
-    idle = f", {count(states[NOT_APPLICABLE])} have nothing to apply to" if NOT_APPLICABLE in states else ""
-    if report.verdict == VIOLATED:
-        broken = len({finding.rule_id for finding in report.violations}) or states.get(VIOLATED, 0) or 1
-        of_all = f" of {count(len(report.rules))}" if report.rules else ""
-        guarantees = f"guarantee{'' if broken == 1 and not of_all else 's'} of Kafka {'was' if broken == 1 else 'were'}"
-        times = f", {count(len(report.violations))} times" if len(report.violations) > broken else ""
-        return f"{count(broken)}{of_all} {guarantees} broken{times}: see below."
-    checked = states.get(CLEAN, 0)
-    checked_text = f"{count(checked)} guarantee{' was' if checked == 1 else 's were'} checked and kept"
     if not states:
-        checked_text = "No rule of correctness was run"
+        return "No rule was run."
+    kept = states.get(CLEAN, 0)
+    idle = f", {count(states[NOT_APPLICABLE])} not applicable" if NOT_APPLICABLE in states else ""
+    unchecked = f", {count(states[NOT_CHECKABLE])} not checkable" if NOT_CHECKABLE in states else ""
+    opened = f", {count(states[INCONCLUSIVE])} undecided" if INCONCLUSIVE in states else ""
+    if report.verdict == VIOLATED:
+        times = Counter(finding.rule_id for finding in report.violations)
+        rules = times or Counter({rule.rule_id: rule.cases for rule in report.rules if rule.cases})
+        broken = ", ".join(f"{rule_id} ({count(many)}x)" if many > 1 else rule_id for rule_id, many in rules.items())
+        return f"Broken: {broken or 'a guarantee of Kafka'}. {number(kept, 'guarantee')} kept{opened}{unchecked}{idle}."
     if report.verdict == INCONCLUSIVE:
-        opened = f", {count(states[INCONCLUSIVE])} stay open" if INCONCLUSIVE in states else ""
-        return f"These logs do not show whether every guarantee was kept: {checked_text}{opened}{not_checkable}{idle}."
-    return f"{checked_text}{not_checkable}{idle}. Clean does not mean that nothing happened: see below."
+        return f"Not enough evidence: {number(kept, 'guarantee')} kept{opened}{unchecked}{idle}."
+    return f"All {number(kept, 'guarantee')} that apply were kept{unchecked}{idle}."
 
 
-def headline(report: Report) -> Iterator[str]:
-    """Cluster, releases, period: what the report is about, in one line."""
+def about(report: Report) -> Iterator[str]:
+    """Yield cluster, releases, brokers and period of the report."""
     clusters = sorted({broker.cluster_id for broker in report.brokers})
     versions = sorted({broker.kafka_version for broker in report.brokers if broker.kafka_version})
     first = min((broker.first_time for broker in report.brokers if broker.first_time), default=None)

@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.base.values import Count, Instant, Part, Share, Text
+from pipelines.report.classes import IncidentClass, VerdictClass
 from pipelines.report.detail import Detail
 from pipelines.report.measures import Blame, Interval, Latency, OperationsByKind, ShareMember, ThrottledClient
 
@@ -180,6 +181,26 @@ class Incident(Part):
     evidence: tuple[Evidence, ...]  #: lines that show it, in order of time
     cluster_id: Text  #: *(extra)* its cluster
     is_new: bool | None = None  #: *(extra)* the run before did not have it; null: there is no run before
+    #: harm to records and clients, the worst first: data_lost, guarantee_broken, unavailable (no reads or writes),
+    #: writes_rejected, redundancy_lost, slow, remark
+    class_: IncidentClass = Field(default="remark", alias="class")
+
+
+class Headline(Part):
+    """The worst effect, and what to do now."""
+
+    #: class of an incident if the headline is about one, else of the verdict
+    class_: IncidentClass | VerdictClass = Field(alias="class")
+    text: tuple[Text, ...]  #: three lines: what and how much, why, what to do now
+    amount: Text  #: how much, in words
+    subject: Text  #: partitions with offsets, or brokers; empty if there is no single one
+    cause: Text  #: why, in words
+    known_bug: Text | None  #: JIRA of a known bug of the running version with this signature
+    action: Text  #: what to do now, with a command
+
+
+#: Headline of a report before `pipelines.report.headline` fills it.
+NO_HEADLINE = Headline.of({}, class_="clean", text=(), amount="", subject="", cause="", known_bug=None, action="")
 
 
 class Topic(Part):
@@ -224,6 +245,10 @@ class Report(Part):
     #: violated: a guarantee was broken, proven by lines; inconclusive: something points to it, or the logs lack too
     #: much; clean. Of several clusters the worst
     verdict: Verdict
+    #: class of the verdict, the worst first: data_lost and guarantee_broken (violated), undecided (a case is open) and
+    #: not_enough_evidence (inconclusive), clean
+    verdict_class: VerdictClass = "clean"
+    headline: Headline = NO_HEADLINE  #: the answer in three lines
     #: *(extra)* why nothing firm can be said; may hold reasons beside a violated verdict too
     inconclusive: tuple[Text, ...]
     #: the lowest of the brokers that have any log; controllers, and files of no broker, count if all are such

@@ -13,11 +13,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipelines.base import plain
 from pipelines.base.values import UNKNOWN_BROKER
+from pipelines.report.classes import WORDS
 from pipelines.report.correctness import place_of, rule_state
 from pipelines.report.figures import PHASES, SPLIT
-from pipelines.report.happened import bug, headline, story, verdict_sentence, window
+from pipelines.report.happened import about, bug, story, verdict_sentence, verdict_words, window
 from pipelines.report.model import Report
-from pipelines.report.summary import costs
+from pipelines.report.summary import costs, most_useful
 
 #: Input files listed; report.json has all.
 INPUTS_MAX = 100
@@ -44,12 +45,12 @@ KIND_LABELS = {
     "fetch_consumer": "Fetch of consumers",
 }
 SPLIT_LABELS = {
-    "wait_for_fetch": "(1) No fetch of the replica was there: until it came",
-    "carry": "(2) The fetch that carried the records out",
-    "follower": "(3) The follower's append and way back",
-    "closing_fetch": "(4) Its next fetch in the leader's request queue, and handled",
-    "completion": "(5) From satisfied to answered",
-    "isr_change": "Instead of (1) to (4): until the ISR changed",
+    "wait_for_fetch": "(1) Waiting for the follower's next fetch",
+    "carry": "(2) The fetch that carried the records to the follower",
+    "follower": "(3) The follower's append, until its next fetch",
+    "closing_fetch": "(4) Follower's next fetch queued and handled",
+    "completion": "(5) Response sent",
+    "isr_change": "Instead of (1) to (4): waiting for the ISR change",
 }
 
 
@@ -80,12 +81,15 @@ def render_markdown(report: Report) -> str:
         header_phases=[(name, HEADER_LABELS[name]) for name in PHASES],
         split_phases=[(name, SPLIT_LABELS[name]) for name in SPLIT],
         sections=(
-            ("Violations", "What Kafka guarantees, and did not keep.", report.violations),
-            ("Cases left open", "What these logs do not decide: each may be a violation.", report.open_cases),
-            ("Observations", "Legal, but good to know.", report.observations),
+            ("Violations", "Broken Kafka guarantees.", report.violations),
+            ("Undecided cases", "These logs do not decide them: each may be a violation.", report.open_cases),
+            ("Observations", "Allowed by Kafka, worth knowing.", report.observations),
         ),
         verdict=verdict_sentence(report),
-        headline=", ".join(headline(report)),
+        about=", ".join(about(report)),
+        verdict_words=verdict_words(report),
+        words=WORDS,
+        best=most_useful(report.coverage),
         story=story(report),
         window=window,
         rule_state=rule_state,

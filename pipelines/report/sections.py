@@ -62,10 +62,10 @@ def _coverage(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """Violations, cases left open, observations: each that there is."""
+    """Violations, undecided cases and observations, as far as there are any."""
     if not (report.violations or report.open_cases or report.observations):
         yield "findings: none"
-    for title, findings in (("violations", report.violations), ("cases left open", report.open_cases)):
+    for title, findings in (("violations", report.violations), ("undecided cases", report.open_cases)):
         if findings:
             yield ""
             yield f"{title}: {count(len(findings))}"

@@ -6,37 +6,54 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from pipelines.base.plain import TEXT_MAX, WIDTH_MAX, count, number, plain, share
+from pipelines.report.classes import WORDS
 from pipelines.report.correctness import rule_states
-from pipelines.report.happened import Chain, account_of, headline, story, verdict_sentence, window
+from pipelines.report.happened import (
+    EFFECTS_MAX,
+    WHOLE_MAX,
+    Chain,
+    about,
+    account_of,
+    bug,
+    first_sentence,
+    story,
+    verdict_sentence,
+    verdict_words,
+    window,
+)
 from pipelines.report.lines import SHOWN_MAX, indented, listed, wrapped
-from pipelines.report.model import Coverage, Report, Window
+from pipelines.report.model import Coverage, NotCheckable, Report, Window
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
 
 
 def summary_text(report: Report) -> str:
-    """What one wants to know first: the verdict, what happened, and a line each for findings, accuracy and coverage."""
+    """Return headline, verdict, what happened, a line each for findings, accuracy and coverage, and what is open."""
     return "\n".join(_lines(report))
 
 
 def _lines(report: Report) -> Iterator[str]:
+    for line in report.headline.text:
+        lead = line.partition(":")[0] + ": "
+        yield from indented(line, "", " " * min(len(lead), 5), 3 * TEXT_MAX)
+    yield ""
     yield from _verdict(report)
-    yield from wrapped(f"  {plain(', '.join(headline(report)), 2 * TEXT_MAX)}")
     yield ""
     yield from _story(report)
     yield ""
     yield from _in_short(report)
+    yield from _open(report)
 
 
 def _verdict(report: Report) -> Iterator[str]:
-    yield f"verdict: {report.verdict}   evidence: {report.tier}"
-    yield from wrapped(f"  {verdict_sentence(report)}")
+    yield f"verdict: {verdict_words(report)}"
+    yield from wrapped(f"  {plain(verdict_sentence(report), 2 * TEXT_MAX)}")
     if has_several(report):
         for part in report.clusters:
-            yield plain(f"  cluster {part.cluster_id}: {part.verdict}   evidence: {part.tier}", WIDTH_MAX)
+            yield plain(f"  cluster {part.cluster_id}: {part.verdict}", WIDTH_MAX)
         for name in sorted(silent_clusters(report)):
             yield plain(f"  cluster {name}: no logs of that time", WIDTH_MAX)
-    yield from listed("", report.inconclusive)
+    yield from wrapped(f"  {plain(', '.join(about(report)), 2 * TEXT_MAX)}")
     if report.window.since or report.window.until:
         yield f"  window: {window_text(report.window)}"
         yield from listed("outside the window: ", report.window.outside)
@@ -48,41 +65,54 @@ def _verdict(report: Report) -> Iterator[str]:
 def _story(report: Report) -> Iterator[str]:
     summary = story(report)
     if not summary.chains:
-        yield "what happened: nothing that these logs show."
+        yield "What happened: no incident in these logs."
     else:
-        incidents = number(len(report.incidents) - len(summary.also_logged), "incident")
-        yield f"what happened: {incidents}, the most harmful first (UTC)"
+        yield f"What happened: {number(summary.chain_count, 'incident')}, worst first (times in UTC)"
     for place, chain in enumerate(summary.chains, 1):
-        yield ""
-        yield from _chain(f"{place}. ", chain)
-        for effect in chain.effects:
-            yield from indented(f"{effect.start_time[11:19]}  {account_of(effect)}", "   - ", " " * 15, 2 * TEXT_MAX)
+        if place <= WHOLE_MAX:
+            yield ""
+            yield from _chain(f"{place}. ", chain)
+        else:
+            yield from _one_line(f"{place}. ", chain)
+        if place == WHOLE_MAX and len(summary.chains) > WHOLE_MAX:
+            yield ""
     if summary.left_out:
-        yield ""
-        yield f"and {number(summary.left_out, 'incident')} more: highwater incidents"
+        more = number(len(summary.left_out), "more incident")
+        yield from wrapped(plain(f"{more}, see highwater incidents: {summary.left_out_text}", TEXT_MAX))
     if summary.also_logged:
         yield ""
-        yield "also logged at WARN or above:"
+        yield "Also logged at WARN or above:"
         for incident in summary.also_logged:
             yield from indented(incident.sentence, "  ", "    ", 2 * WIDTH_MAX)
 
 
 def _chain(mark: str, chain: Chain) -> Iterator[str]:
-    """The cause, and what to do."""
-    yield plain(f"{mark}{chain.severity}, {window(chain.cause)}", WIDTH_MAX)
+    """Yield the worst effect, why, what else it did, and what to do."""
+    yield plain(f"{mark}{WORDS[chain.harm]}  {window(chain)}", WIDTH_MAX)
     indent = " " * len(mark)
-    yield from indented(account_of(chain.cause), indent, indent)
+    yield from indented(account_of(chain.head), indent, indent)
+    for cause in chain.because:
+        yield from indented(account_of(cause), f"{indent}because  ", " " * (len(indent) + 9), 2 * TEXT_MAX)
+    for effect in chain.also[:EFFECTS_MAX]:
+        yield from indented(account_of(effect), f"{indent}also     ", " " * (len(indent) + 9), 2 * TEXT_MAX)
+    if len(chain.also) > EFFECTS_MAX:
+        yield f"{indent}         and {number(len(chain.also) - EFFECTS_MAX, 'more effect')}"
     if chain.advice:
-        yield from indented(chain.advice, f"{indent}> ", f"{indent}  ", 2 * TEXT_MAX)
+        yield from indented(chain.advice, f"{indent}do       ", " " * (len(indent) + 9), 2 * TEXT_MAX)
+
+
+def _one_line(mark: str, chain: Chain) -> Iterator[str]:
+    text = f"{WORDS[chain.harm]}  {window(chain)[11:19]}  {first_sentence(chain.head.sentence)} {bug(chain.head)}"
+    yield from indented(text.rstrip(), mark, " " * len(mark))
 
 
 def _in_short(report: Report) -> Iterator[str]:
-    """Findings, accuracy and coverage, a line each, and where the rest is."""
+    """Yield findings, accuracy and coverage, a line each, and where the rest is."""
     counts = [
         f"{number(len(findings), noun)}"
         for findings, noun in (
             (report.violations, "violation"),
-            (report.open_cases, "open case"),
+            (report.open_cases, "undecided case"),
             (report.observations, "observation"),
         )
         if findings
@@ -92,16 +122,41 @@ def _in_short(report: Report) -> Iterator[str]:
     produce, parked = report.operations.produce, report.operations.fetch.parked
     near = []
     if produce.succeeded and produce.within_ms.get("5") is not None:
-        near.append(f"{share(produce.within_ms['5'])} of {count(produce.succeeded)} acks=all produces")
+        near.append(f"{share(produce.within_ms['5'])} of {number(produce.succeeded, 'acks=all produce')}")
     if parked.within_ms.get("5") is not None:
-        near.append(f"{share(parked.within_ms['5'])} of {count(parked.observed)} waiting fetches")
+        near.append(f"{share(parked.within_ms['5'])} of {number(parked.observed, 'waiting fetch', 'waiting fetches')}")
     if near:
-        yield from wrapped(f"accuracy: {' and '.join(near)} were answered within 5 ms of when Kafka's rules say.")
+        yield from wrapped(f"replay accuracy: {' and '.join(near)} within 5 ms of the predicted time.")
     if any(gap.needs == FINER_TIMES for gap in report.coverage.not_checkable):
-        yield from wrapped(f"accuracy: cannot be shown, times have whole seconds: {FINER_TIMES}")
+        yield from wrapped(f"replay accuracy: cannot be shown, times have whole seconds: {FINER_TIMES}")
     yield covered(report.coverage)
     yield from listed("input: ", report.problems)
     yield "more: highwater report --verbose (or --section NAME), highwater incidents, and report.html"
+
+
+def _open(report: Report) -> Iterator[str]:
+    """Yield why the verdict is not firm, and the single most useful thing to switch on, its cost and how to undo it."""
+    yield from listed("undecided: ", report.inconclusive)
+    best = most_useful(report.coverage)
+    if best is not None:
+        rules, gap = best
+        cost = f" {gap.cost}" if gap.cost else ""
+        yield from wrapped(plain(f"not checked: {rules}. To check next time: {gap.needs}.{cost}", 3 * TEXT_MAX))
+
+
+def most_useful(coverage: Coverage) -> tuple[str, NotCheckable] | None:
+    """Return the remedy that opens most, with what it opens in words. None if nothing is closed."""
+    by_remedy: dict[str, list[NotCheckable]] = defaultdict(list)
+    for gap in coverage.not_checkable:
+        by_remedy[gap.needs].append(gap)
+    if not by_remedy:
+        return None
+    waits = [gaps for gaps in by_remedy.values() if any(gap.rule_id == DELAYED_OPERATIONS for gap in gaps)]
+    gaps = max(waits or by_remedy.values(), key=len)
+    rules = {gap.rule_id for gap in coverage.not_checkable} - {DELAYED_OPERATIONS}
+    parts = [number(len(rules), "rule")] if rules else []
+    parts += ["what requests waited for"] if waits else []
+    return " and ".join(parts), gaps[0]
 
 
 def _sentence(text: str) -> str:

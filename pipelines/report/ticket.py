@@ -4,36 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.base.plain import count, plain
-from pipelines.report.happened import Chain, account_of, headline, story, verdict_sentence, window
+from pipelines.base.plain import number as counted
+from pipelines.base.plain import plain
+from pipelines.report.classes import WORDS
+from pipelines.report.happened import (
+    EFFECTS_MAX,
+    WHOLE_MAX,
+    Chain,
+    about,
+    account_of,
+    first_sentence,
+    story,
+    verdict_sentence,
+    verdict_words,
+    window,
+)
 from pipelines.report.model import Report
 
-#: Of a sentence; a ticket takes long lines.
+#: Characters of a line. A ticket takes long lines.
 _LINE_MAX = 1200
 
 
 def ticket_text(report: Report) -> str:
-    """Verdict, what it is about, and the chains of the first screen with what to do: lines that are pasted anywhere."""
+    """Return headline, verdict, and the worst chains with what to do, as lines that can be pasted anywhere."""
     return "\n".join(plain(line, _LINE_MAX) for line in _lines(report))
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"Kafka replication audit: {report.verdict}"
-    yield ", ".join(headline(report))
+    yield from report.headline.text
+    yield ""
+    yield f"Kafka replication audit: {verdict_words(report)}"
+    yield ", ".join(about(report))
     yield verdict_sentence(report)
     summary = story(report)
     for number, chain in enumerate(summary.chains, 1):
-        yield ""
-        yield from _of_chain(number, chain)
+        if number <= WHOLE_MAX:
+            yield ""
+            yield from _of_chain(number, chain)
+        else:
+            yield f"{number}. {WORDS[chain.harm]}, {window(chain)} UTC: {first_sentence(chain.head.sentence)}"
     if summary.left_out:
         yield ""
-        yield f"And {count(summary.left_out)} more: report.html, or `highwater incidents`."
+        yield f"{counted(len(summary.left_out), 'more incident')}: report.html, or `highwater incidents`."
 
 
 def _of_chain(number: int, chain: Chain) -> Iterator[str]:
-    cause = chain.cause
-    yield f"{number}. {chain.severity}, {window(cause)} UTC: {account_of(cause)}"
-    for effect in chain.effects:
-        yield f"   - {window(effect)}: {account_of(effect)}"
+    yield f"{number}. {WORDS[chain.harm]}, {window(chain)} UTC: {account_of(chain.head)}"
+    for cause in chain.because:
+        yield f"   because: {account_of(cause)}"
+    for effect in chain.also[:EFFECTS_MAX]:
+        yield f"   also: {account_of(effect)}"
     if chain.advice:
         yield f"   What to do: {chain.advice}"

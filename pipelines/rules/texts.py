@@ -30,6 +30,7 @@ class RuleTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     act: str  #: what to do now: the first that a person on call asks
     #: by legal way that makes what it looks at, why it is silent; a way not listed does not touch it
     silent: dict[str, str]
+    broken: str = ""  #: headline of a violation; of a rule of loss, what is lost. Empty if the rule has no violations
 
 
 class _Texts(msgspec.Struct, forbid_unknown_fields=True):

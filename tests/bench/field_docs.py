@@ -78,7 +78,8 @@ def _section(model: type[Part]) -> str:
     summary = (inspect.getdoc(model) or "").split("\n\n")[0].replace("\n", " ")
     texts, hints = descriptions(model), _hints(model)
     rows = "\n".join(
-        f"| `{name}` | {_type(hints[name])} | {_plain(texts.get(name, ''))} |" for name in shown_fields(model)
+        f"| `{name.rstrip('_')}` | {_type(hints[name])} | {_plain(texts.get(name, ''))} |"
+        for name in shown_fields(model)
     )
     return f"## {model.__name__}\n{_plain(summary)}\n\n| field | type | what |\n|---|---|---|\n{rows}"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What the demo prints of the record that is lost.
-FINDING = "Partition ledger-0: Committed offsets 118 to 119 (exclusive) are lost"
+FINDING = "LOST: 1 acknowledged record of ledger-0 (offset 118)."
 
 
 def timed(*command: object, folder: Path, **environment: str) -> tuple[float, subprocess.CompletedProcess[str]]:

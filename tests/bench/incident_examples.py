@@ -69,8 +69,8 @@ _FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] "
 
 EXAMPLES: dict[str, Example] = {
     "data_lost": Example(
-        "Partition ledger-0: Committed offsets 118 to 119 (exclusive) are lost.",
-        rows={"findings": [_finding("committed-data-lost", "Committed offsets 118 to 119 (exclusive) are lost.")]},
+        "Partition ledger-0: 1 acknowledged record is lost: offset 118.",
+        rows={"findings": [_finding("committed-data-lost", "1 acknowledged record is lost: offset 118.")]},
     ),
     "guarantee_broken": Example(
         "Partition ledger-0: Replicas 1 and 2 differ at offset 118.",

@@ -15,7 +15,7 @@ from pipelines.incidents.words import number, partitions
 from pipelines.kafka.context import UNCLEAN_ELECTION
 
 #: Rules that say that acknowledged records are gone.
-_LOSS = ("committed-data-lost", "tier-segment-lost", "acked-as-duplicate-of-another-batch")
+LOSS_RULES = ("committed-data-lost", "tier-segment-lost", "acked-as-duplicate-of-another-batch")
 #: Findings of one election, or of one failure, follow each other within this, microseconds: a controller elects for one
 #: event in one pass, and notices the next broker after broker.heartbeat.interval.ms (2 s) at the earliest.
 _TOGETHER_US = 2_000_000
@@ -29,7 +29,7 @@ _TOGETHER_US = 2_000_000
 )
 def data_lost(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield violations of the rules of loss, those of one event as one incident."""
-    for rows in _events(row for row in _violations(facts) if row["rule_id"] in _LOSS):
+    for rows in _events(row for row in _violations(facts) if row["rule_id"] in LOSS_RULES):
         records = sum(row["records"] or 0 for row in rows)
         yield _broken(facts, rows, CRITICAL, 1_000_000.0 + records)
 
@@ -62,7 +62,7 @@ def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:
     """Violations of rules that speak of no loss, those of one rule together."""
     of_rule: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in _violations(facts):
-        if row["rule_id"] not in _LOSS:
+        if row["rule_id"] not in LOSS_RULES:
             of_rule[row["cluster_id"], row["rule_id"]].append(row)
     for rows in of_rule.values():
         yield _broken(facts, rows, MAJOR, 500.0 + len(rows))

@@ -16,7 +16,7 @@ const GLYPHS = {
 
 // Incidents in which a broker wrote nothing, though no line says that it was down.
 const SILENT = ["broker_stalled", "broker_died"];
-const FOUND = [["violation", "\u2716", "violation"], ["open", "?", "left open"], ["observation", "!", "observation"]];
+const FOUND = [["violation", "\u2716", "violation"], ["open", "?", "undecided"], ["observation", "!", "observation"]];
 
 class Picture {
   constructor(place, state, changed) {

@@ -12,7 +12,7 @@ from pipelines.base.plain import count
 from pipelines.base.recurrence import BY_WEIGHT
 from pipelines.incidents.incident import releases_of
 from pipelines.report.correctness import rule_states
-from pipelines.report.happened import IncidentSummary, commands, headline, story, verdict_sentence, window
+from pipelines.report.happened import IncidentSummary, about, story, verdict_sentence, verdict_words, window
 from pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
 from pipelines.report.summary import gaps
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
@@ -39,6 +39,7 @@ class Item:
 class FirstScreen:
     """All of it, as text."""
 
+    verdict: str
     headline: str
     about: str
     when: str
@@ -58,8 +59,9 @@ def first_screen(report: Report) -> FirstScreen:
     made = report.detail.cost.made if report.detail else None
     tiers = Counter(report.tier_by_broker.values())
     return FirstScreen(
+        verdict=verdict_words(report),
         headline=verdict_sentence(report),
-        about=", ".join(headline(report)),
+        about=", ".join(about(report)),
         when=first[:16].replace("T", " ") if first else "",
         made=made[:16].replace("T", " ") if made else "",
         clusters=tuple(_clusters(report)),
@@ -127,17 +129,15 @@ def _next(report: Report) -> Iterator[Item]:
         fixed = releases_of(bug)
         yield Item(f"{bug} is a known bug of the running version{f', fixed in {fixed}' if fixed else ''}.")
     for chain in story(report).chains[:1]:
-        for command in commands(chain.cause, bool(report.operations.produce.observed))[:2]:
-            yield Item(f"{window(chain.cause)} UTC, in figures:", command)
+        for command in chain.commands(bool(report.operations.produce.observed))[:2]:
+            yield Item(f"{window(chain)} UTC, in figures:", command)
     gaps = [gap for gap in report.coverage.not_checkable if gap.needs != FINER_TIMES]
     if len(gaps) < len(report.coverage.not_checkable):
         yield Item(f"For waits and what was late, {FINER_TIMES}.")
     if any(gap.rule_id == DELAYED_OPERATIONS for gap in gaps):
-        yield Item(
-            "Log requests on every broker (see what cannot be shown), so that waits and lost writes can be told."
-        )
+        yield Item("Log requests on every broker (see what cannot be shown): waits and lost writes need them.")
     elif gaps:
-        yield Item("Raise the log levels named beside this, for what cannot be shown.")
+        yield Item("Raise the log levels named above, for what cannot be shown.")
     if report.verdict == INCONCLUSIVE and not report.coverage.not_checkable:
         yield Item("Add the logs that are missing (see the reasons above), and audit again.")
     for rule_id in list(_by_rule(report.observations))[:1]:

@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipelines.base import plain
+from pipelines.report.classes import WORDS
 from pipelines.report.correctness import rule_state
 from pipelines.report.detail import NO_DETAIL
 from pipelines.report.happened import bug, commands, window
@@ -53,6 +54,7 @@ def render_html(report: Report) -> str:
             report=report,
             first=first_screen(report),
             ticket=ticket_text(report),
+            words=WORDS,
             window=window,
             bug=bug,
             anchor=anchor,
@@ -94,6 +96,7 @@ def page_data(report: Report) -> dict[str, Any]:
     for rule, shown in zip(report.rules, data["rules"], strict=True):
         shown["state"] = rule_state(rule, report.coverage.not_checkable)
     for incident, shown in zip(report.incidents, data["incidents"], strict=True):
+        shown["word"] = WORDS[incident.class_]
         shown["commands"] = commands(incident, bool(report.operations.produce.observed))
     data["page"] = {"findings_left_out": left_out, "inputs_left_out": max(0, len(inputs) - INPUTS_MAX)}
     data["detail"] = (report.detail or NO_DETAIL).model_dump(mode="json")

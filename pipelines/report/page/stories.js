@@ -16,27 +16,27 @@ function lineBlock(line, evidence) {
   return h("div", { class: "line" }, h("div", { class: "source" }, said, h("span", { class: "path" }, line.file || "line"), line.line_no === null ? "" : (line.line_no ? ` line ${count(line.line_no)},` : "") + ` byte ${count(line.byte_offset)}`), line.text === null ? null : h("pre", null, line.text));
 }
 function findingBlock(finding, severity, nested) {
-  const words = severity === "violation" ? "violation" : severity === "open" ? "left open" : "observation";
+  const words = severity === "violation" ? "violation" : severity === "open" ? "undecided" : "observation";
   return h("details", { class: "finding " + (nested ? "nested" : severity), id: nested ? null : anchor("finding", finding.finding_id), open: nested || null },
     h("summary", null, h("span", { class: "tag " + (nested ? "" : severity) }, nested ? "follows" : words), " ", h("b", null, finding.rule_id), " ", placeOf(finding), finding.known_bug ? [", ", h("b", null, finding.known_bug)] : "", finding.time ? h("span", { class: "time" }, " " + when(finding.time)) : "", h("div", { class: "message" }, finding.message)),
     h("div", { class: "inside" }, finding.topic === null ? null : h("p", null, "Partition: ", topicChip(finding.topic, finding.partition)), finding.known_bug ? h("p", null, "Known bug: ", linked(finding.known_bug)) : null,
       finding.cause ? h("p", null, "Cause: ", finding.cause) : null, finding.records !== null ? h("p", null, "Requests or records: ", count(finding.records)) : null, finding.brokers.length ? h("p", null, "Brokers: ", chips(finding.brokers)) : null,
       finding.implied.length ? h("div", { class: "implied" }, h("p", null, `From it ${finding.implied.length === 1 ? "follows" : "follow"}:`), finding.implied.map((other) => findingBlock(other, severity, true))) : null,
-      finding.evidence.length ? [finding.evidence_order ? h("p", { class: "note" }, finding.evidence_order) : null, finding.evidence.map((line) => lineBlock(line, true))] : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "It has no lines of evidence."),
+      finding.evidence.length ? [finding.evidence_order ? h("p", { class: "note" }, finding.evidence_order) : null, finding.evidence.map((line) => lineBlock(line, true))] : h("p", { class: "note" }, finding.evidence_left_out ? "Its lines are left out here for their size: report.json and gold.evidence have them." : "No evidence lines."),
       nested ? null : asks([["Its story, line by line:", asked("trace finding", finding.finding_id.slice(0, 8))], ...(finding.topic !== null && finding.partition !== null ? ofPartition(finding.topic + "-" + finding.partition, null, WHOLE) : [])]),
       nested ? null : h("p", null, h("a", { href: "#" + anchor("finding", finding.finding_id) }, "Link to this finding"), " \u00b7 ", h("a", { href: "#" + anchor("rule", finding.rule_id) }, "The rule"))));
 }
 function drawIncidents(place, state) {
-  const order = ["critical", "major", "minor", "info"];
+  const order = ["LOST", "BROKEN", "UNAVAILABLE", "REJECTED", "AT RISK", "SLOW", "NOTE"];
   put(place, table([
-    column("Severity", (row) => order.indexOf(row.severity), (value, row) => h("span", { class: "tag" }, row.severity)), column("from", (row) => row.start_time, when), column("to", (row) => row.end_time || "\uffff", (value, row) => (row.end_time ? when(value) : "the end of the logs")),
+    column("Harm", (row) => order.indexOf(row.word), (value, row) => h("span", { class: "tag" }, row.word)), column("from", (row) => row.start_time, when), column("to", (row) => row.end_time || "\uffff", (value, row) => (row.end_time ? when(value) : "the end of the logs")),
     column("brokers", (row) => row.broker_ids.join(" "), (value, row) => chips(row.broker_ids, row.cluster_id)), column("what happened", (row) => row.sentence, (value, row) => [value, row.known_bug ? [" Known bug ", linked(row.known_bug.id), "."] : ""], { long: true, plain: true }),
-  ], { rows: DATA.incidents.filter((row) => inRange(state.range, row.start_time, row.end_time)), wide: true, anchor: (row) => anchor("incident", row.incident_id), empty: DATA.incidents.length ? "None in this range." : "Nothing that these logs show.",
-    open: (row) => [row.advice ? h("p", null, row.advice) : null, asks(row.commands.map((text) => ["", text])), row.evidence.length ? row.evidence.map((line) => lineBlock(line, true)) : h("p", { class: "note" }, "It has no lines of evidence.")] }));
+  ], { rows: DATA.incidents.filter((row) => inRange(state.range, row.start_time, row.end_time)), wide: true, anchor: (row) => anchor("incident", row.incident_id), empty: DATA.incidents.length ? "None in this range." : "No incident in these logs.",
+    open: (row) => [row.advice ? h("p", null, row.advice) : null, asks(row.commands.map((text) => ["", text])), row.evidence.length ? row.evidence.map((line) => lineBlock(line, true)) : h("p", { class: "note" }, "No evidence lines.")] }));
 }
 const words = (value) => (value !== null && typeof value === "object" ? Object.values(value).map(words).join(" ") : String(value));
 function drawFindings(place, state) {
-  const sections = [["violation", "Violations", "What Kafka guarantees, and did not keep.", DATA.violations], ["open", "Cases left open", "What these logs do not decide: each may be a violation.", DATA.open_cases], ["observation", "Observations", "Legal, but good to know.", DATA.observations]].filter(([, , , all]) => all.length);
+  const sections = [["violation", "Violations", "Broken Kafka guarantees.", DATA.violations], ["open", "Undecided cases", "These logs do not decide them: each may be a violation.", DATA.open_cases], ["observation", "Observations", "Allowed by Kafka, worth knowing.", DATA.observations]].filter(([, , , all]) => all.length);
   put(place, sections.map(([severity, title, meaning, all]) => {
     const box = h("div", { class: "filterable" }), ranged = all.filter((finding) => inRange(state.range, finding.time));
     box.redraw = (most = SHOWN_FINDINGS) => {

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from pipelines.base.plain import offsets
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.fetch_chain import written_before
 from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, short_logs
@@ -23,6 +24,8 @@ from schemas.audit_facts import Fact
 
 #: Lines of acknowledgements that a case shows: the first and the last ones.
 ACKS_SHOWN = 4
+#: Words of a message before its cause.
+CAUSE = "Cause: "
 
 
 @dataclass
@@ -295,16 +298,18 @@ class CommittedDataLost(Checker):
 
 def _case(loss: _Loss, cause: Cause) -> Case:
     start, end = loss.offset_start, loss.offset_end
-    clauses = []
+    proofs = []
     if loss.answered:
-        clauses.append(f"{_produces(loss.answered)} acknowledged in {_epochs(loss)} wrote there")
+        proofs.append(f"{_produces(loss.answered)} wrote there in {_epochs(loss)} and got an acknowledgement.")
     if loss.committed is not None:
-        clauses.append(f"an earlier leader's high watermark had reached {loss.committed.high_watermark}")
-    clauses += dict.fromkeys(mark.how for mark in loss.marks)
-    what = "starts" if loss.start_fact.name == "leader_start" else "has its own records"
+        proofs.append(f"The high watermark of an earlier leader had reached {loss.committed.high_watermark}.")
+    proofs += [f"{how[:1].upper()}{how[1:]}." for how in dict.fromkeys(mark.how for mark in loss.marks)]
+    what = "starts" if loss.start_fact.name == "leader_start" else "has other records"
+    records = f"{end - start:,} {'acknowledged' if loss.answered else 'committed'} record"
+    lost = f"s are lost: {offsets(start, end)}" if end - start > 1 else f" is lost: {offsets(start, end)}"
     message = (
-        f"Committed offsets {start} to {end} (exclusive) are lost: leader epoch {loss.lost_by.number} {what} at "
-        f"{loss.start_fact.offset}; {'; '.join(clauses)}. {cause.text}{_held(loss)}"
+        f"{records}{lost}. Leader epoch {loss.lost_by.number} {what} from offset {loss.start_fact.offset}. "
+        f"{' '.join(proofs)} {CAUSE}{cause.text}{_held(loss)}"
     )
     committed = [loss.committed] if loss.committed is not None else []
     committed += loss.shown
@@ -341,8 +346,8 @@ def _undecided(loss: _Loss) -> Case:
         what = f"where {_produces(loss.answered)} wrote" if loss.answered else "which a high watermark had passed"
     when = f"in {_epochs(loss)}" if loss.epochs else f"before leader epoch {loss.lost_by.number}"
     message = (
-        f"Offsets {loss.offset_start} to {loss.offset_end} (exclusive), {what}, are lost if that was {when} of the "
-        "same topic; lines that would tell it are missing."
+        f"{offsets(loss.offset_start, loss.offset_end).capitalize()}, {what}, may be lost: they are if that was "
+        f"{when} of the same topic. The lines that would show it are missing."
     )
     return Case(
         OPEN,

@@ -165,8 +165,7 @@ def _unclean_case(settings: Settings, epoch: Epoch, elected: Unclean) -> Case:
     at = "" if start is None else f" Its log ended at offset {start[0]}."
     return Case(
         OBSERVATION,
-        f"Broker {elected.leader} was elected leader of epoch {epoch.number} {elected.instead_of}, "
-        f"{elected.why(settings.unclean_allowed(elected.leader))}.{at}",
+        f"{elected.told(epoch.number, settings.unclean_allowed(elected.leader))}{at}",
         (*elected.facts, *([start[1]] if start is not None else [])),
         leader_epoch=epoch.number,
         offset_start=None if start is None else start[0],

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from pipelines.base.plain import offsets
 from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity, brokers_of
 from schemas import audit_facts as a
 from schemas.audit_facts import Fact
@@ -111,15 +112,14 @@ def _message(
 ) -> str:
     reason = (failed[0].detail or "").rstrip(". ")
     reads = f"{len(failed)} reads of it failed ({reason})" if len(failed) > 1 else f"a read of it failed ({reason})"
-    offsets = f"offsets {base} to {end} (exclusive)" if end is not None else f"the offsets from {base} on"
-    parts = [f"The segment with {offsets} is not found in the remote tier: {reads}"]
+    parts = [f"The segment with {offsets(base, end)} is not found in the remote tier: {reads}"]
     parts.append(
-        "no line tells that it was copied there" if not copied else "it was copied there, and not deleted by Kafka"
+        "no line shows that it was copied there" if not copied else "it was copied there, and not deleted by Kafka"
     )
     if holders:
         parts.append(f"the local log of {', '.join(map(str, holders))} may still hold it")
     else:
-        parts.append("no local log that lines tell of reaches back to it")
+        parts.append("no known local log reaches back to it")
     if between:
         parts.append(f"between {between} of these failures the store answered other reads of the same broker")
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from pipelines.base.values import instant
 from pipelines.kafka.versions import rules_for
 from pipelines.rules.history import FactHistory
 from pipelines.rules.known_bugs import bugs_of
@@ -64,22 +65,21 @@ def cause_of(
         return crash
     unclean = unclean_election(history, lost_by)
     if unclean is not None:
-        why = unclean.why(settings.unclean_allowed(unclean.leader))
-        text = f"Broker {unclean.leader} was elected in epoch {lost_by.number} {unclean.instead_of}: an unclean "
-        return Cause(UNCLEAN_ELECTION, f"{text}election, {why}.", unclean.facts)
+        text = unclean.told(lost_by.number, settings.unclean_allowed(unclean.leader))
+        return Cause(UNCLEAN_ELECTION, text, unclean.facts)
     leader = lost_by.leader
     if leader is None:
-        return Cause(SHORTER_LOG, "Why the new leader's log was shorter cannot be shown from these logs.", ())
+        return Cause(SHORTER_LOG, "The logs do not show why the new leader's log was shorter.", ())
     truncation = _truncation(history, lost_by, leader, offset_start, offset_end)
     named = lost_by.named.get(leader)
     elected_by = (named,) if named is not None else ()
-    elected_text = f"; it was elected in epoch {lost_by.number}, at {offset_start}."
+    elected_text = f", and was later elected leader (epoch {lost_by.number})."
     if truncation is None:
         before = in_sync_before(history, lost_by, leader)
-        how = ", though it was elected from the ISR" if before is not None else "; how it was elected cannot be shown"
-        return Cause(SHORTER_LOG, f"Broker {leader}'s log ended at {offset_start}{how}.", elected_by)
-    epoch = "" if truncation.leader_epoch is None else f" in epoch {truncation.leader_epoch}"
-    followed = "" if truncation.leader is None else f", on becoming follower of broker {truncation.leader}{epoch}"
+        how = ", though it was elected from the ISR" if before is not None else "; the logs do not show its election"
+        return Cause(SHORTER_LOG, f"The log of broker {leader} ended at {offset_start}{how}.", elected_by)
+    followed = "" if truncation.leader is None else f" when it started to follow broker {truncation.leader}"
+    dropped = f"Broker {leader} dropped the records at {instant(truncation.time_us):%H:%M:%S}{followed}"
     # The lines of the truncation itself, which the replayed one only explains.
     lines = tuple(
         fact
@@ -87,12 +87,12 @@ def cause_of(
         if fact.name != "replayed" and fact.broker_id == leader and fact.offset == truncation.offset
     )[:2]
     if truncation.detail == "to_high_watermark":
-        text = f"Broker {leader} truncated to its own high watermark {truncation.offset}{followed}{elected_text}"
+        text = f"{dropped} (truncated to its high watermark {truncation.offset}){elected_text}"
         # Later ones do so only where they know no epoch to ask for.
         bugs = {bug.jira for bug in bugs_of(LOSS, settings.version(leader, truncation.time_us))}
         known_bug = KAFKA_1211 if KAFKA_1211 in bugs else None
         return Cause(TRUNCATED_TO_HIGH_WATERMARK, text, (*lines, *elected_by), known_bug)
-    text = f"Broker {leader} truncated to {truncation.offset}{followed}{elected_text}"
+    text = f"{dropped} (truncated to {truncation.offset}){elected_text}"
     return Cause(TRUNCATED, text, (*lines, *elected_by))
 
 
@@ -176,7 +176,7 @@ def _truncation(history: FactHistory, lost_by: Epoch, leader: int, offset_start:
 
 
 _NOT_ALLOWED = "not_allowed"
-_OPEN = "whether records beyond were committed, and are lost, no line tells."
+_OPEN = "the logs do not show whether records after that were committed."
 
 
 class ShortLog(NamedTuple):
@@ -210,7 +210,7 @@ def _refused(history: FactHistory) -> Iterator[ShortLog]:
         if fact.detail == _NOT_ALLOWED and None not in place and place not in places:
             places.add(place)
             what = (
-                f"Broker {fact.broker_id}'s log ended at {fact.end_offset} and its leader's at {fact.offset}: {_OPEN}"
+                f"The log of broker {fact.broker_id} ended at {fact.end_offset}, its leader's at {fact.offset}: {_OPEN}"
             )
             incarnation = history.incarnation(fact.time_us)
             known = (epoch for life, epoch in history.epochs() if life == incarnation and epoch.start is not None)
@@ -233,7 +233,7 @@ def _elected_uncleanly(history: FactHistory, incarnation: int, epoch: Epoch) -> 
     if start is not None and any(end is not None and 0 < end <= start[0] for end in ends):
         return
     at = "" if start is None else f", with a log that ended at {start[0]}"
-    what = f"Broker {elected.leader} was elected in epoch {epoch.number} {elected.instead_of}{at}: {_OPEN}"
+    what = f"Unclean election: {elected.elected} in epoch {epoch.number}{at}: {_OPEN}"
     line = () if start is None else (start[1],)
     yield ShortLog(incarnation, epoch, None if start is None else start[0], None, what, (*elected.facts, *line))
 
@@ -263,7 +263,7 @@ def _loaded(
         what = (
             f"Broker {leader}'s log ended at {load.offset} as it was loaded, before it led in epoch {epoch.number}; "
             f"followers of it then cut their logs to their high watermarks, {said}. What they had committed beyond "
-            f"{load.offset} is lost, unless broker {leader} copied it in between: no line tells."
+            f"{load.offset} is lost, unless broker {leader} copied it in between. The logs do not show that."
         )
         lines = [line for _, pair in sorted(followers.items()) for line in pair]
         yield ShortLog(incarnation, epoch, load.offset, max(ends.values()), what, (load, leads, *lines))

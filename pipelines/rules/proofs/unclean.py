@@ -21,25 +21,27 @@ class Unclean(NamedTuple):
     facts: tuple[Fact, ...]  #: lines and records that show it
 
     @property
-    def instead_of(self) -> str:
-        """Whom it was not elected from."""
-        if self.isr is None:
-            return "though it was not in sync, as the controller says"
-        return f"though the ISR was {sorted(self.isr)}"
+    def elected(self) -> str:
+        """Return who became leader, and that it was out of sync."""
+        known = "" if self.isr is None else f" (ISR {sorted(self.isr)})"
+        return f"out-of-sync broker {self.leader} became leader{known}"
 
-    def why(self, allowed: bool | None) -> str:
-        """Who wanted it.
+    def told(self, epoch: int, allowed: bool | None) -> str:
+        """Return the election in a sentence, and in another one who or what made it unclean.
 
         Args:
-            allowed: unclean.leader.election.enable of the partition, None if no line tells.
+            epoch: leader epoch of the elected broker.
+            allowed: unclean.leader.election.enable of the partition. None if no line shows it.
         """
         if self.asked_for:
-            return "which a tool asked for (ELECT_LEADERS)"
+            asked = "A person or tool ran an unclean election (ELECT_LEADERS, kafka-leader-election.sh)"
+            return f"{asked}: {self.elected} in epoch {epoch}."
+        unclean = f"Unclean election: {self.elected} in epoch {epoch}."
         if allowed is None:
-            return "by unclean.leader.election.enable or by a tool: no line tells"
+            return f"{unclean} The logs do not show if unclean.leader.election.enable, a person or a tool caused it."
         if allowed:
-            return "which the configuration allowed (unclean.leader.election.enable)"
-        return "by a tool or as the last known leader: unclean.leader.election.enable does not allow it"
+            return f"{unclean} unclean.leader.election.enable=true allowed it."
+        return f"{unclean} A person or tool ran it, or it was the last known leader: the setting does not allow it."
 
 
 def unclean_election(history: FactHistory, epoch: Epoch) -> Unclean | None:

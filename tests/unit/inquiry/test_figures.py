@@ -85,7 +85,7 @@ def test_at_default_levels_high_watermarks_tell_what_is_lost() -> None:
     marks = [LogMark(0, 1, LEADS, 1, 0, ROW), LogMark(0, 2, FOLLOWS, 2, 20, ROW), watermark]
     told = answer(survivors(facts(marks, [], committed=watermark)), Lines()).sentences
     assert any("What was acknowledged cannot be shown" in sentence for sentence in told)
-    assert any("what a high watermark had passed is lost: offsets 20 to 49" in sentence for sentence in told)
+    assert any("what a high watermark had passed is lost: offsets 20-49" in sentence for sentence in told)
 
 
 def test_a_replica_of_which_nothing_is_told_cannot_be_shown() -> None:

@@ -252,7 +252,7 @@ def test_a_finding_has_its_lines_and_what_follows(capsys: pytest.CaptureFixture[
     assert {row["rule_id"] for row in answer["tables"][0]["rows"]} >= {"acked-by-leader-only-lost", "hw-regression"}
     assert len(answer["steps"]) == 10
     code, answer = ask(capsys, "trace", "finding", answer["tables"][0]["rows"][0]["finding_id"])
-    assert any("It follows from committed-data-lost" in sentence for sentence in answer["sentences"])
+    assert any("Follows from committed-data-lost" in sentence for sentence in answer["sentences"])
     assert ask(capsys, "trace", "finding", "no-such-rule")[0] == ExitCode.INCONCLUSIVE
 
 

@@ -38,9 +38,9 @@ def test_a_line_per_violation_says_rule_place_offsets_and_time() -> None:
         window=Window(since=sample.TIME, until=None),
     )
     assert list(gate_lines(report, "violated")) == [
-        f"gate: violated, from {sample.TIME} until the last",
+        f"gate: violated (data lost), from {sample.TIME} until the last line",
         "new since the run before: no earlier run to compare with",
-        f"violated: committed-data-lost  orders-3, offsets 12 to 14, leader epoch 5  {sample.TIME}, implies 1 more",
+        f"violated: committed-data-lost  orders-3, offsets 12-14, leader epoch 5  {sample.TIME}, implies 1 more",
         "violated: committed-data-lost  leader epoch 5  at no known time",
         "inconclusive: a reason",
     ]
@@ -50,7 +50,7 @@ def test_the_worst_that_happened_stands_below_the_verdict() -> None:
     rows = [sample.incident(incident_id=f"i{number}") for number in range(INCIDENTS_MAX + 1)]
     on_purpose = sample.incident("broker_stopped", severity="info")
     lines = list(gate_lines(sample.report(verdict="clean", incidents=(*rows, on_purpose)), "violated"))
-    line = "happened: major, 2026-11-20 14:05:00 to 14:05:16: Broker 3 died without shutting down."
+    line = "happened: AT RISK, 2026-11-20 14:05:00 to 14:05:16: Broker 3 died without shutting down."
     assert lines[1:-1] == [*[line] * INCIDENTS_MAX, "happened: 1 more, see highwater incidents"]
 
 

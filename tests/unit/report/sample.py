@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from pipelines.report.classes import class_of
 from pipelines.report.figures import PHASES, SPLIT
+from pipelines.report.headline import with_headline
 from pipelines.report.measures import (
     ApiOperations,
     Blame,
@@ -218,7 +220,8 @@ def incident(kind: str = "broker_died", **changes: Any) -> Incident:
         ),
         "cluster_id": "c",
     }
-    return Incident(**values | changes)
+    values |= changes
+    return Incident(**{"class_": class_of(values["kind"], values["severity"], values["figures"])} | values)
 
 
 def audited(**changes: Any) -> Report:
@@ -316,7 +319,7 @@ def report(**changes: Any) -> Report:
         "notes": ("Nothing else is checked.",),
         "problems": (),
     }
-    return Report(**values | changes)
+    return with_headline(Report(**values | changes))
 
 
 def hostile(text: str) -> Report:

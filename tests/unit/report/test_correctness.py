@@ -132,9 +132,9 @@ def test_a_finding_has_its_lines_in_order() -> None:
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
-        ({}, "orders-3, offsets 12 to 14, leader epoch 5"),
+        ({}, "orders-3, offsets 12-14, leader epoch 5"),
         ({"offset_end": 13, "leader_epoch": None}, "orders-3, offset 12"),
-        ({"offset_end": None, "partition": None}, "orders, from offset 12, leader epoch 5"),
+        ({"offset_end": None, "partition": None}, "orders, offset 12 and later, leader epoch 5"),
         ({"topic": None, "offset_start": None, "leader_epoch": None}, ""),
     ],
 )

@@ -190,7 +190,8 @@ def test_lines_are_left_out_once_there_are_too_many(monkeypatch: pytest.MonkeyPa
 
 def test_the_first_screen_says_what_happened_and_what_to_do() -> None:
     first = first_screen(sample_detail.detailed(sample.audited()))
-    assert first.headline == "1 of 4 guarantees of Kafka was broken: see below."
+    assert first.verdict == "violated (data lost)"
+    assert first.headline == "Broken: committed-data-lost. 1 guarantee kept, 1 undecided, 1 not checkable."
     assert first.about.startswith("cluster c, Kafka 2.8.2, 1 broker, 2026-11-20 14:05:00 to ")
     assert [(chain.cause.kind, len(chain.effects)) for chain in first.story.chains] == [("broker_died", 1)]
     assert first.made == "2026-11-20 14:05"

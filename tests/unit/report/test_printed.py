@@ -69,18 +69,20 @@ def test_a_pager_gets_verdict_worst_since_and_next() -> None:
     worst = sample.finding(known_bug="KAFKA-1211")
     report = sample.report(verdict="violated", violations=(worst, later))
     assert pager_text(report).split("\n") == [
-        f"highwater: violated, cluster c, {WINDOW}: 2 violations (1 new)",
-        "worst: committed-data-lost orders-3, offsets 12 to 14, leader epoch 5, KAFKA-1211",
-        f"since: {sample.TIME}",
-        "next: highwater explain committed-data-lost",
+        f"highwater: violated (data lost), cluster c, {WINDOW}: 2 violations (1 new)",
+        "LOST: 3 committed records of orders-3 (offsets 12-14).",
+        "Why: Known bug KAFKA-1211, fixed in 0.11.0.",
+        "Now: See which replica still has them: highwater survivors orders-3. Send them again; clients, times and "
+        "offsets: highwater trace finding f1",
     ]
 
 
 def test_a_pager_is_told_why_where_there_is_no_finding() -> None:
     report = sample.report(verdict="inconclusive", inconclusive=("a gap",))
     lines = pager_text(report).split("\n")
-    assert lines[:2] == [f"highwater: inconclusive, cluster c, {WINDOW}", "why: a gap"]
-    assert pager_text(sample.report(verdict="clean")) == f"highwater: clean, cluster c, {WINDOW}"
+    assert lines[0] == f"highwater: inconclusive (not enough evidence), cluster c, {WINDOW}"
+    assert lines[2] == "Why: a gap."
+    assert pager_text(sample.report(verdict="clean")).startswith(f"highwater: clean, cluster c, {WINDOW}\nCLEAN: ")
 
 
 @pytest.mark.parametrize("name", [*PRINTED, "html"])
@@ -95,14 +97,13 @@ def test_every_format_tells_the_window_and_what_is_outside(name: str) -> None:
 def test_a_pager_is_told_what_happened_where_no_guarantee_broke() -> None:
     assert pager_text(sample.report(verdict="clean", incidents=(sample.incident(),))).split("\n") == [
         f"highwater: clean, cluster c, {WINDOW}",
-        "worst: major: Broker 3 died without shutting down.",
-        "since: 2026-11-20 14:05:00 to 14:05:16",
-        "next: Look at the kernel's log.",
+        "AT RISK: Broker 3 died without shutting down.",
+        "Why: Nothing in the logs explains it.",
+        "Now: Look at the kernel's log. highwater compare 2026-11-20T14:04:43Z..2026-11-20T14:05:00Z "
+        "2026-11-20T14:05:00Z..2026-11-20T14:05:17Z",
     ]
     on_purpose = sample.incident("broker_stopped", severity="info")
-    assert (
-        pager_text(sample.report(verdict="clean", incidents=(on_purpose,))) == f"highwater: clean, cluster c, {WINDOW}"
-    )
+    assert "\nCLEAN: " in pager_text(sample.report(verdict="clean", incidents=(on_purpose,)))
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -116,9 +117,10 @@ def test_a_ticket_has_what_happened_and_what_to_do() -> None:
     died = sample.incident("broker_died", incident_id="a", sentence="Broker 2 died.", advice="Look at its disk.")
     out = sample.incident("isr_shrunk", incident_id="b", sentence="Broker 2 left the ISR.", caused_by="a")
     lines = ticket_text(sample.report(incidents=(died, out))).splitlines()
-    assert lines[0] == f"Kafka replication audit: {sample.report().verdict}"
+    assert lines[0] == "AT RISK: Broker 2 died."
+    assert f"Kafka replication audit: {sample.report().verdict}" in lines
     assert any(line.startswith("1. ") and "Broker 2 died." in line for line in lines)
-    assert any(line.startswith("   - ") and "Broker 2 left the ISR." in line for line in lines)
+    assert any(line.startswith("   also: ") and "Broker 2 left the ISR." in line for line in lines)
     assert "   What to do: Look at its disk." in lines
 
 

@@ -38,7 +38,18 @@ def keys(value: Any) -> list[str]:
 def test_json_has_the_contracts_names_in_order() -> None:
     document = orjson.loads(render_json(sample.report()))
     assert keys(document) == [
-        *("schema_version", "verdict", "inconclusive", "tier", "tier_by_broker", "window", "brokers", "coverage"),
+        *(
+            "schema_version",
+            "verdict",
+            "verdict_class",
+            "headline",
+            "inconclusive",
+            "tier",
+            "tier_by_broker",
+            "window",
+            "brokers",
+            "coverage",
+        ),
         *("rules", "incidents", "violations", "observations", "open_cases", "topics", "operations", "latency"),
         *("slow_ms", "blame", "blame_coordinator", "timeline", "provenance", "notes", "problems", "clusters"),
         "share_members",
@@ -165,25 +176,25 @@ def test_markdown_of_findings() -> None:
     text = render_markdown(sample.audited())
     parts = [
         "## Violations",
-        "### committed-data-lost: orders-3, offsets 12 to 14, leader epoch 5",
+        "### committed-data-lost: orders-3, offsets 12-14, leader epoch 5",
         "- Cause: unclean",
         "- Known bug: KAFKA-1",
         "- From it follows: hw-regression, orders-3",
         "| 1/server.log:7 | Truncating to 12 |",
-        "## Cases left open",
+        "## Undecided cases",
         "## Observations",
         "## Rules",
         "| committed-data-lost | violated | 1,234 | 1 |",
     ]
     places = [text.index(part) for part in (*parts, "## Coverage")]
     assert places == sorted(places)
-    assert "1 of 4 guarantees of Kafka was broken: see below." in text
+    assert text.startswith("# Replication audit: violated (data lost)\n\nLOST: 3 acknowledged records of orders-3")
     assert "### hw-regression" not in text
     assert not re.search(r"[^|\n]\n\|", text), "a table needs an empty line before it"
     assert not re.search(r"[^\n]\n#", text)
     assert "\n\n\n" not in text
     many = render_markdown(sample.audited(violations=(sample.finding(),) * (FINDINGS_MAX + 2)))
-    assert "\nAnd 2 more, listed in report.json.\n\n## Cases left open" in many
+    assert "\nAnd 2 more, listed in report.json.\n\n## Undecided cases" in many
 
 
 def test_parts_without_anything_are_left_out() -> None:
@@ -204,8 +215,8 @@ def test_parts_without_anything_are_left_out() -> None:
     assert "fetches" not in everything(empty)
     assert "coordinators" not in everything(empty)
     assert "## Worst operations" not in text
-    assert not any(f"## {part}" in text for part in ("Violations", "Cases left open", "Observations", "Rules"))
-    assert not any(part in everything(empty) for part in ("violations:", "left open:", "observations:"))
+    assert not any(f"## {part}" in text for part in ("Violations", "Undecided cases", "Observations", "Rules"))
+    assert not any(part in everything(empty) for part in ("violations:", "undecided cases:", "observations:"))
     assert not re.search(r"[^\n]\n## ", text)
     assert "Configuration that brokers logged" not in text
     assert "Signature of a known bug" not in text
@@ -217,7 +228,7 @@ def test_every_verdict_renders(verdict: str) -> None:
     document = sample.report(verdict=verdict, inconclusive=("too little was logged",))
     assert f"# Replication audit: {verdict}" in render_markdown(document)
     assert "- too little was logged" in render_markdown(document)
-    assert summary_text(document).startswith(f"verdict: {verdict}")
+    assert f"\nverdict: {verdict}" in summary_text(document)
 
 
 NASTY = (
@@ -311,29 +322,35 @@ def test_summary() -> None:
     assert re.search(r"^ +\? +700", text, re.MULTILINE)
 
 
-def test_the_summary_leads_with_what_happened() -> None:
+def test_the_summary_answers_what_how_much_why_and_what_now_in_its_first_lines() -> None:
     assert summary_text(sample.audited()).split("\n") == [
-        "verdict: violated   evidence: T1",
-        "  1 of 4 guarantees of Kafka was broken: see below.",
-        "  window: from 2026-11-20T14:05:00.000Z until the last line",
+        "LOST: 3 acknowledged records of orders-3 (offsets 12-14).",
+        "Why: Known bug KAFKA-1.",
+        "Now: See which replica still has them: highwater survivors orders-3. Send them again; clients, times",
+        "     and offsets: highwater trace finding f1",
+        "",
+        "verdict: violated (data lost)",
+        "  Broken: committed-data-lost. 1 guarantee kept, 1 undecided, 1 not checkable.",
         "  cluster c, Kafka 2.8.2, 1 broker, 2026-11-20 14:05:00 to 14:06:00 UTC",
+        "  window: from 2026-11-20T14:05:00.000Z until the last line",
         "",
-        "what happened: 2 incidents, the most harmful first (UTC)",
+        "What happened: 1 incident, worst first (times in UTC)",
         "",
-        "1. critical, 2026-11-20 14:05:00 to 14:05:16",
-        "   Broker 3 died without shutting down.",
-        "   > Look at the kernel's log.",
-        "   - 14:05:00  Partition orders-3 had fewer in-sync replicas than min.insync.replicas.",
+        "1. REJECTED  2026-11-20 14:05:00 to 14:05:16",
+        "   Partition orders-3 had fewer in-sync replicas than min.insync.replicas.",
+        "   because  Broker 3 died without shutting down.",
+        "   do       Look at the kernel's log.",
         "",
-        "also logged at WARN or above:",
+        "Also logged at WARN or above:",
         "  Broker 1 also logged at WARN twice: x",
         "",
-        "findings: 1 violation, 1 open case, 3 observations. Rules, of all logs read: 1 violated, 1",
+        "findings: 1 violation, 1 undecided case, 3 observations. Rules, of all logs read: 1 violated, 1",
         "  inconclusive, 1 clean, 1 not checkable.",
-        "accuracy: 98.00% of 999 acks=all produces and 98.00% of 1,000 waiting fetches were answered within 5",
-        "  ms of when Kafka's rules say.",
+        "replay accuracy: 98.00% of 999 acks=all produces and 98.00% of 1,000 waiting fetches within 5 ms of",
+        "  the predicted time.",
         "coverage: 990 of 1,000 log records (99.00%)",
         "more: highwater report --verbose (or --section NAME), highwater incidents, and report.html",
+        "not checked: 1 rule. To check next time: cmd.",
     ]
 
 
@@ -348,16 +365,17 @@ def test_the_summary_says_that_whole_seconds_show_no_accuracy_and_what_to_set() 
     }
     coverage = plain_report.coverage.model_copy(update={"not_checkable": (times_too_coarse(DELAYED_OPERATIONS, [1]),)})
     coarse = {"operations": operations.model_copy(update=kinds), "coverage": coverage}
-    (line,) = [line for line in summary_text(sample.report(**coarse)).split("\n") if line.startswith("accuracy")]
-    assert line.startswith("accuracy: cannot be shown, times have whole seconds: write times with milliseconds")
+    (line,) = [line for line in summary_text(sample.report(**coarse)).split("\n") if line.startswith("replay accuracy")]
+    assert line.startswith("replay accuracy: cannot be shown, times have whole seconds: write times with milliseconds")
 
 
-def test_at_most_ten_sentences_are_told() -> None:
+def test_ten_chains_are_shown_and_the_others_are_grouped_by_kind() -> None:
     many = tuple(sample.incident(f"kind-{number}") for number in range(14))
     text = summary_text(sample.report(incidents=many))
-    assert "10. major" in text
-    assert "11. " not in text
-    assert "and 4 incidents more: highwater incidents" in text
+    assert "What happened: 14 incidents, worst first" in text
+    assert "\n10. AT RISK" in text
+    assert "\n11. " not in text
+    assert "4 more incidents, see highwater incidents: kind-10, kind-11, kind-12, kind-13" in text
 
 
 def test_summary_of_findings() -> None:
@@ -365,9 +383,9 @@ def test_summary_of_findings() -> None:
     parts = [
         "coverage:",
         "  cannot be shown: hw-above-isr: cmd",
-        "violations: 1\n  committed-data-lost orders-3, offsets 12 to 14, leader epoch 5, KAFKA-1: Offsets below",
+        "violations: 1\n  committed-data-lost orders-3, offsets 12-14, leader epoch 5, KAFKA-1: Offsets below",
         "(2 lines of evidence, implies 1 finding more)\n  with all lines: highwater trace finding f1\n",
-        "cases left open: 1\n  two-leaders-one-epoch orders-3, from offset 12, leader epoch 5: Offsets",
+        "undecided cases: 1\n  two-leaders-one-epoch orders-3, offset 12 and later, leader epoch 5: Offsets",
         "observations: 3\n  late-completion: 3\n    orders-3, leader epoch 5: Offsets",
         "    and 1 more, see the report",
         "rules, of all logs read: 1 violated, 1 inconclusive, 1 clean, 1 not checkable\nrule ",

@@ -1,0 +1,217 @@
+"""The headline of a report: the worst effect, its amount, its cause, its known bug, and what to do now. Pure.
+
+A proven loss comes first, then another broken guarantee, then the first chain of incidents. Without any of these the
+headline is about the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pipelines.base.plain import count, number, offsets
+from pipelines.incidents.incident import UNEXPLAINED, releases_of
+from pipelines.incidents.kinds.findings import LOSS_RULES
+from pipelines.report.classes import WORDS, IncidentClass, VerdictClass, verdict_class
+from pipelines.report.correctness import rule_states
+from pipelines.report.happened import Chain, chains_by_harm, first_sentence, kafka_command, rest_of, sentence_case
+from pipelines.report.model import CLEAN, VIOLATED, Finding, Headline, Report
+from pipelines.rules.guarantees.committed_data_lost import CAUSE
+from pipelines.rules.texts import TEXTS
+
+#: Partitions that a headline names.
+NAMED_MAX: Final = 3
+NO_CAUSE: Final = "nothing in the logs explains it."
+
+
+def with_headline(report: Report) -> Report:
+    """Return the report with the class of its verdict and its headline."""
+    violated = [finding.rule_id for finding in report.violations]
+    if not report.window.since and not report.window.until:
+        violated += [rule.rule_id for rule in report.rules if rule.cases]
+    of_verdict = verdict_class(report.verdict, violated, bool(report.open_cases))
+    return report.model_copy(update={"verdict_class": of_verdict, "headline": _headline(report, of_verdict)})
+
+
+def _headline(report: Report, of_verdict: VerdictClass) -> Headline:
+    chains = chains_by_harm(report.incidents)
+    findings = [finding for finding in report.violations if finding.rule_id in LOSS_RULES] or list(report.violations)
+    if findings:
+        return _of_findings(report, findings, chains)
+    told = next((chain for chain in chains if chain.harm != "remark"), None)
+    if told is not None and of_verdict != "guarantee_broken":
+        return _of_chain(report, told)
+    return _of_verdict(report, of_verdict)
+
+
+# ------------------------------------------------------------------ findings
+
+
+def _of_findings(report: Report, findings: Sequence[Finding], chains: Sequence[Chain]) -> Headline:
+    rule_id = findings[0].rule_id
+    findings = [finding for finding in findings if finding.rule_id == rule_id]
+    is_loss = rule_id in LOSS_RULES
+    harm: IncidentClass = "data_lost" if is_loss else "guarantee_broken"
+    chain = next((chain for chain in chains if chain.harm == harm), None)
+    amount = _lost(findings) if is_loss else _broken(report, findings)
+    subject = _places(findings)
+    what = f"{amount} of {subject}." if is_loss and subject else f"{amount}."
+    cause = _cause(findings[0], chain)
+    known_bug = next((finding.known_bug for finding in findings if finding.known_bug), None)
+    action = _keep_and_resend(report, findings) if is_loss else _act(findings[0], known_bug)
+    return _headed(harm, what, amount, subject, cause, known_bug, action)
+
+
+def _lost(findings: Sequence[Finding]) -> str:
+    """Return the number of lost records in words, as far as offsets show it."""
+    texts = TEXTS[findings[0].rule_id]
+    offsets = [(finding.offset_start, finding.offset_end) for finding in findings]
+    sizes = [end - start for start, end in offsets if start is not None and end is not None]
+    what = texts.broken
+    if all(finding.records is None for finding in findings):
+        what = what.replace("acknowledged", "committed")
+    if len(sizes) < len(findings) or not sizes:
+        return sentence_case(what)
+    records = sum(sizes)
+    return f"{count(records)} {what if records > 1 else what.replace('records', 'record')}"
+
+
+def _broken(report: Report, findings: Sequence[Finding]) -> str:
+    rule_id = findings[0].rule_id
+    texts = TEXTS.get(rule_id)
+    what = sentence_case(texts.broken if texts and texts.broken else "a guarantee of Kafka was broken")
+    cases = max(len(findings), sum(rule.cases for rule in report.rules if rule.rule_id == rule_id))
+    often = f", {number(cases, 'time')}" if cases > 1 else ""
+    return f"{what}{often}{_lateness(report, rule_id)} ({rule_id})"
+
+
+def _lateness(report: Report, rule_id: str) -> str:
+    """Return by how much the worst answer was late, for the rule that judges it."""
+    worst = report.operations.produce.worst if rule_id == "late-completion" else ()
+    late = [operation.residual_ms for operation in worst if operation.operation_class == "late"]
+    longest_ms = max((residual for residual in late if residual is not None), default=None)
+    if longest_ms is None:
+        return ""
+    return f", up to {longest_ms / 1000:,.1f} s" if longest_ms >= 1000 else f", up to {longest_ms:,.0f} ms"
+
+
+def _places(findings: Sequence[Finding]) -> str:
+    """Return ``events-0 (offsets 848-897)``; of more than `NAMED_MAX` partitions how many there are."""
+    named = list(dict.fromkeys(filter(None, map(_place, findings))))
+    if len(named) <= NAMED_MAX:
+        return ", ".join(named)
+    partitions = {(finding.topic, finding.partition) for finding in findings}
+    topics = sorted({finding.topic for finding in findings if finding.topic})
+    more = f" and {len(topics) - NAMED_MAX} more topics" if len(topics) > NAMED_MAX else ""
+    return f"{number(len(partitions), 'partition')} of {', '.join(topics[:NAMED_MAX])}{more}"
+
+
+def _place(finding: Finding) -> str:
+    if finding.topic is None:
+        return ""
+    name = finding.topic if finding.partition is None else f"{finding.topic}-{finding.partition}"
+    shown = offsets(finding.offset_start, finding.offset_end)
+    return f"{name} ({shown})" if shown else name
+
+
+def _cause(finding: Finding, chain: Chain | None) -> str:
+    own = first_sentence(finding.message.partition(CAUSE)[2])
+    behind = [first_sentence(incident.sentence) for incident in (chain.because if chain else ())]
+    # The cause that the finding names and the incident behind it, each one sentence.
+    return " ".join(list(dict.fromkeys(filter(None, (own, *behind[-1:])))) or [sentence_case(NO_CAUSE)])
+
+
+def _keep_and_resend(report: Report, findings: Sequence[Finding]) -> str:
+    """Return how to keep what replicas still hold, and how to find what to send again."""
+    first = findings[0]
+    down = sorted(
+        {
+            broker_id
+            for incident in report.incidents
+            if incident.end_time is None and incident.kind in _DOWN
+            for broker_id in incident.broker_ids
+        }
+    )
+    keep = ""
+    if down:
+        brokers = f"broker{'s' if len(down) > 1 else ''} {', '.join(map(str, down))}"
+        keep = f"Do not start {brokers}: a restart deletes what only {'they hold' if len(down) > 1 else 'it holds'}. "
+    survivors = ""
+    if first.topic is not None and first.partition is not None:
+        survivors = f"See which replica still has them: highwater survivors {first.topic}-{first.partition}. "
+    again = f"Send them again; clients, times and offsets: highwater trace finding {first.finding_id[:8]}"
+    return f"{keep}{survivors}{again}"
+
+
+#: Kinds of incident in which a broker is away.
+_DOWN: Final = ("broker_died", "broker_halted", "broker_stopped", "log_directory_failed", "logs_end_early")
+
+
+def _act(finding: Finding, known_bug: str | None) -> str:
+    fixed = releases_of(known_bug) if known_bug else ""
+    texts = TEXTS.get(finding.rule_id)
+    act = first_sentence(texts.act) if texts else ""
+    what = f"Upgrade to {fixed} or later." if fixed else "" if "known bug" in act else act
+    return f"{what} The proof, line by line: highwater trace finding {finding.finding_id[:8]}".strip()
+
+
+# ------------------------------------------------------------------ chains and verdicts
+
+
+def _of_chain(report: Report, chain: Chain) -> Headline:
+    head = chain.head
+    what = first_sentence(head.sentence)
+    because = [first_sentence(incident.sentence) for incident in chain.because]
+    causes = because[-1:] or [rest_of(head.sentence.removesuffix(UNEXPLAINED).strip())]
+    cause = causes[0] or sentence_case(NO_CAUSE)
+    command = kafka_command(head) or next(iter(chain.commands(bool(report.operations.produce.observed))), "")
+    action = f"{first_sentence(chain.advice)} {command}".strip() if chain.advice else command
+    bug = head.known_bug.id if head.known_bug else None
+    subject = ", ".join(head.topic_partitions[:NAMED_MAX]) or ", ".join(f"broker {it}" for it in head.broker_ids)
+    return _headed(chain.harm, what, what, subject, cause, bug, action)
+
+
+def _of_verdict(report: Report, of_verdict: VerdictClass) -> Headline:
+    states = rule_states(report)
+    kept = number(states.get(CLEAN, 0), "guarantee")
+    if report.verdict == VIOLATED:
+        broken = [rule.rule_id for rule in report.rules if rule.cases] or ["a guarantee of Kafka"]
+        what, cause, action = f"{', '.join(broken)}.", NO_CAUSE, "highwater report --section rules"
+    elif of_verdict == CLEAN:
+        what = f"{kept} checked, all kept; no incident." if states else "no rule was run; no incident."
+        cause, action = "nothing in these logs points to a fault.", "nothing."
+    else:
+        opened = report.open_cases
+        what = f"{place_and_rule(opened[0])}." if opened else f"{kept} checked and kept; no incident is shown."
+        cause = f"{report.inconclusive[0].rstrip('.')}." if report.inconclusive else "these logs lack the evidence."
+        needs = next((gap.needs for gap in report.coverage.not_checkable if gap.needs), "")
+        finding = f"highwater trace finding {opened[0].finding_id[:8]}" if opened else ""
+        action = finding or needs or "add the missing logs and audit again."
+    return _headed(of_verdict, what, what, "", cause, None, action)
+
+
+def place_and_rule(finding: Finding) -> str:
+    """Return which rule cannot be decided, and where."""
+    where = _place(finding)
+    return f"{finding.rule_id}{f' of {where}' if where else ''} cannot be decided from these logs"
+
+
+def _headed(
+    harm: str, what: str, amount: str, subject: str, cause: str, known_bug: str | None, action: str
+) -> Headline:
+    fixed = releases_of(known_bug) if known_bug else ""
+    bug = f" Known bug {known_bug}{f', fixed in {fixed}' if fixed else ''}." if known_bug else ""
+    return Headline.of(
+        {},
+        class_=harm,
+        text=(
+            f"{WORDS[harm]}: {what}",
+            f"Why: {'' if known_bug and cause.lower() == NO_CAUSE else cause}{bug}".replace("Why:  ", "Why: "),
+            f"Now: {action}",
+        ),
+        amount=amount,
+        subject=subject,
+        cause=cause,
+        known_bug=known_bug,
+        action=action,
+    )
