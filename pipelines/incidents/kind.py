@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from pipelines.incidents.grounds import GROUNDS, OF_TEXTS, Ground
 from pipelines.incidents.incident import LoggedIncident
 
 #: Lines of one kind further apart than this are of two episodes, seconds.
@@ -88,6 +89,11 @@ class Kind:
     #: kinds that show more of the same episode: an incident of this kind is left out if one of them covers it
     yields_to: tuple[str, ...] = ()
     merge: Merge | None = None  #: None: incidents of one cause are never merged
+
+    @property
+    def ground(self) -> Ground:
+        """Return what it is concluded from."""
+        return GROUNDS.get(self.name, OF_TEXTS)
 
     def detect(self, *facts: object) -> list[LoggedIncident]:
         """All episodes, in any order."""

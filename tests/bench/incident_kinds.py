@@ -60,6 +60,9 @@ def _sections() -> Iterator[str]:
         yield f"## {kind.name}\n"
         yield f"{kind.meaning}\n"
         yield f"> {EXAMPLES[kind.name].sentence}\n"
+        yield f"- Least evidence: {kind.ground.least}"
+        yield f"- More shows: {kind.ground.more}"
+        yield f"- Never concluded from: {kind.ground.never}"
         yield f"- Source: {kind.source}."
         for signature in kind.signatures:
             yield f"- Lines `{signature.name}`, {'/'.join(signature.levels)}: {signature.source}."

@@ -11,9 +11,11 @@ import pytest
 
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, boots_apart
+from pipelines.incidents.grounds import GROUNDS
 from pipelines.incidents.incident import LoggedIncident, Place
 from pipelines.incidents.kind import ABSENT, FAILED, Kind, preceding
 from pipelines.incidents.kinds import BY_NAME, KINDS
+from pipelines.incidents.kinds.logged import OF_MESSAGES
 from pipelines.incidents.story import incidents_of, linked
 from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example, steady
 from tests.bench.incident_kinds import DOCUMENT, document
@@ -51,8 +53,9 @@ def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_each_kind_has_an_example_and_severities() -> None:
+def test_each_kind_has_an_example_severities_and_a_ground() -> None:
     assert EXAMPLES.keys() == BY_NAME.keys() == SEVERITIES_OF.keys()
+    assert GROUNDS.keys() == BY_NAME.keys() - OF_MESSAGES.keys()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
