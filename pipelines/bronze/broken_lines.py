@@ -25,7 +25,9 @@ def cut_lines(lines: Sequence[bytes]) -> str | None:
     """What is wrong with lines that a tool cut, and how to have them whole."""
     marked = [line for line in lines if len(line) > _WIDTHS.start and line.rstrip().endswith(_MARKS)]
     whole = [line for line in lines if line.strip()]
-    if len(marked) < _LINES_MIN or len(marked) < _SHARE_MIN * len(whole):
+    widths = Counter(len(line.decode(errors="replace").rstrip()) for line in marked)
+    is_cut = 2 * max(widths.values(), default=0) > len(marked)
+    if not is_cut or len(marked) < _LINES_MIN or len(marked) < _SHARE_MIN * len(whole):
         return None
     mark = next(mark for mark in _MARKS if marked[0].rstrip().endswith(mark)).decode()
     return (

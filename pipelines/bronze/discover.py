@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
+from itertools import islice
 
 from pipelines.base.errors import InputError
 from pipelines.bronze.bundles import is_bundle
@@ -26,6 +27,7 @@ from pipelines.bronze.file_types import (
     type_of,
 )
 from pipelines.bronze.inventory import Stat, stat
+from pipelines.bronze.source import Source
 from pipelines.data_dir.discover import recognise
 from pipelines.storage.place import absolute, place_of
 from pipelines.storage.store import open_file, store_of
@@ -41,6 +43,8 @@ _OF_DATA_DIR = re.compile(
 )
 _GC = re.compile(r"(?:.*[-_.])?gc\.log.*|hs_err_.*", re.IGNORECASE)
 ANYTHING = "*"
+#: Blocks of a compressed or converted file that are looked at.
+_BLOCKS_SEEN = 8
 
 EXPECTED = (
     "expected files such as server.log, state-change.log, controller.log or kafka-request.log, also rotated or "
@@ -164,11 +168,14 @@ def _type_of(path: str, stats: Stat | None) -> str | None:
             return None
         parts = [beginning(stored)]
         size_bytes = stats.size_bytes if stats is not None else 0
-        # Only plain text has text in its middle.
-        for offset in (size_bytes // 2, size_bytes - PART_BYTES) if parts[0] == stored else ():
-            if offset > len(stored):
-                file.seek(offset)
-                parts.append(file.read(PART_BYTES))
+        if parts[0] == stored:
+            for offset in (size_bytes // 2, size_bytes - PART_BYTES):
+                if offset > len(stored):
+                    file.seek(offset)
+                    parts.append(file.read(PART_BYTES))
+        elif size_bytes > len(stored):
+            file.seek(0)
+            parts += [block[-PART_BYTES:] for block in islice(Source(file).blocks(), _BLOCKS_SEEN)]
     return None if is_log_content(parts) else type_of(parts[0])
 
 

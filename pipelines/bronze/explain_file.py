@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -14,9 +15,9 @@ from pipelines.bronze.layout import Layout, RecordHead
 from pipelines.bronze.profile import profile
 from pipelines.bronze.source import Source
 from pipelines.bronze.streams import label
-from pipelines.bronze.wrapped import log_records, sourced_records
+from pipelines.bronze.wrapped import sourced_records
 from pipelines.bronze.wrappers.order import IN_WORDS, ORDERS
-from pipelines.bronze.wrappers.recognise import layout_named
+from pipelines.bronze.wrappers.recognise import CHANGED_AT, layout_named
 from pipelines.bronze.wrappers.remarks import looked_into
 from pipelines.bronze.wrappers.step import WITHIN
 from pipelines.grammars.facts import parse_record
@@ -45,6 +46,9 @@ def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = 
     """
     with open_file(path) as file:
         found = profile(path, file, zone, record_bytes_max, log_format=log_format)
+        if changed := found[0].changed_layout:
+            file.seek(0)
+            found = profile(path, file, zone, record_bytes_max, layout_name=changed)
     yield "file", path
     first = found[0]
     if problem := next((item.problem for item in found if item.problem), None):
@@ -59,6 +63,12 @@ def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = 
 
 def described(name: str) -> Iterator[tuple[str, str]]:
     """Yield the parts of a layout's name: order, containers, frames, layout."""
+    if f"{WITHIN}{CHANGED_AT}" in name:
+        for part in re.split(rf"{WITHIN}(?={CHANGED_AT}\d+{WITHIN})", name):
+            place, _, rest = part.partition(WITHIN) if part.startswith(CHANGED_AT) else (f"{CHANGED_AT}0", "", part)
+            yield "from byte", place.removeprefix(CHANGED_AT)
+            yield from described(rest)
+        return
     *steps, layout = name.split(WITHIN)
     order = steps.pop(0) if steps and steps[0] in ORDERS else ""
     for step in steps:
@@ -69,9 +79,7 @@ def described(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _sourced(source: Source, layout: Layout, record_bytes_max: int) -> Iterator[tuple[bytes | None, RawRecord]]:
-    if layout.unwrap is not None:
-        return sourced_records(source.blocks(), layout, record_bytes_max)
-    return ((b"", record) for record in log_records(source.blocks(), layout, record_bytes_max))
+    return sourced_records(source.blocks(), layout, record_bytes_max)
 
 
 def _of_records(

@@ -56,10 +56,18 @@ class Layout:
     is_broken: bool = False
     is_entry: bool = False  #: each item is an entry of a container, which may be in another order than its neighbours
     order: str = ""  #: order of the records in the file (`pipelines.bronze.wrappers.order`); empty: by time
+    parts: tuple[Part, ...] = ()  #: layouts of parts of a file that changed its layout; empty: all of it is in this one
 
     def parser(self, zone: tzinfo) -> Parser:
         """A parser of this layout's records: whole text in, `RecordHead` or None if it does not fit."""
         return self.make(Clock(zone))
+
+
+class Part(NamedTuple):
+    """A part of a file that is in one layout."""
+
+    offset: int  #: of its first byte
+    layout: Layout
 
 
 class Clock:

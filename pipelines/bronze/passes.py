@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipelines.base.errors import InputError
 from pipelines.base.freeze import Freezer
-from pipelines.bronze.bundles import is_bundle, members
+from pipelines.bronze.bundles import Member, is_bundle, members
 from pipelines.bronze.decompress import CORRUPT
 from pipelines.bronze.discover import is_asked, is_log
 from pipelines.bronze.file_types import CLIENT, HEAD_BYTES, TEXT, beginning, bundle_form, is_log_content, type_of
@@ -100,8 +100,11 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
                 return
             before = marks.get(_folder(path), ())
             zone, size_max = how.zone_of(path), how.record_bytes_max
-            for item in profile(path, file, zone, size_max, before, how.range_bytes, how.log_format):
-                yield _with_type(item, head)
+            found = profile(path, file, zone, size_max, before, how.range_bytes, how.log_format)
+            if (changed := found[0].changed_layout) is not None:
+                file.seek(0)
+                found = profile(path, file, zone, size_max, before, how.range_bytes, layout_name=changed)
+            yield from (_with_type(item, head) for item in found)
     except OSError as error:
         yield Unread(path, None, f"cannot be read ({error.strerror or error}): copy the file again")
 
@@ -181,20 +184,33 @@ def require_kafka(
 
 def _bundled(path: str, file: BinaryIO, marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
     is_empty = True
+    changed: dict[str, str] = {}
     for member in members(path, file, how.is_log, how.is_asked):
         if member.stream is None:
             is_empty &= member.foreign is not None
             yield Unread(member.path, None, member.problem, member.foreign)
             continue
         is_empty = False
-        before = marks.get(_folder(member.path), ())
-        zone = how.zone_of(member.path)
-        head = member.head
-        size_max, form = how.record_bytes_max, how.log_format
-        for profiled in profile(member.path, member.stream, zone, size_max, before, log_format=form):
-            yield _with_type(replace(profiled, bundle=path), head)
+        found = _of_member(path, member, marks, how)
+        if (layout := found[0].changed_layout) is not None:
+            changed[member.path] = layout
+        else:
+            yield from found
     if is_empty:
         yield Unread(path, None, "no log files in it: leave it out, or name its logs in ingest.include")
+    if changed:
+        file.seek(0)
+        for member in members(path, file, how.is_log, how.is_asked):
+            if member.stream is not None and (layout := changed.get(member.path)) is not None:
+                yield from _of_member(path, member, marks, how, layout)
+
+
+def _of_member(path: str, member: Member, marks: Marks, how: HowRead, layout: str = "") -> list[Profile]:
+    assert member.stream is not None
+    before, zone, head = marks.get(_folder(member.path), ()), how.zone_of(member.path), member.head
+    form, size_max = how.log_format, how.record_bytes_max
+    found = profile(member.path, member.stream, zone, size_max, before, log_format=form, layout_name=layout)
+    return [_with_type(replace(item, bundle=path), head) for item in found]
 
 
 def _with_type(item: Profile, head: bytes) -> Profile:

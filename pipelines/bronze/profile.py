@@ -10,6 +10,7 @@ from itertools import chain
 from zoneinfo import ZoneInfo
 
 from pipelines.bronze.broken_lines import cut_lines, wrapped_lines
+from pipelines.bronze.changes import Changes
 from pipelines.bronze.identity import OTHER, Hints, kind_of
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.infer import sees_kafka
@@ -21,7 +22,7 @@ from pipelines.bronze.repeated_hour import Passage
 from pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.streams import OTHER_LINES, id_of, path_of
 from pipelines.bronze.wrapped import sourced_records
-from pipelines.bronze.wrappers.recognise import recognise
+from pipelines.bronze.wrappers.recognise import Recognised, layout_named, recognise
 from pipelines.storage.store import open_file
 
 _SHOWN_CHARS = 100
@@ -69,6 +70,7 @@ class Profile:
     lives: tuple[FileLife, ...] = ()  #: brokers that wrote it one after the other, if several did
     strays: tuple[int, ...] = ()  #: bytes at which records begin whose times are far from those around them
     foreign: str | None = None  #: what it is, if it is no broker's log (`pipelines.bronze.file_types`)
+    changed_layout: str | None = None  #: layout by which the file has to be read again; None if all of it is read
     source: str = ""  #: whose lines these are of a file in which those of several are mixed; empty: all of them
 
 
@@ -96,6 +98,7 @@ def profile(
     marks: Sequence[tuple[int, str]] = (),
     range_bytes: int | None = None,
     log_format: str = "",
+    layout_name: str = "",
 ) -> list[Profile]:
     """Profile a file: one profile, or several if lines of several sources are mixed in it (`pipelines.bronze.streams`).
 
@@ -106,6 +109,7 @@ def profile(
         marks: lengths in bytes and content ids of known files that this one may be a longer version of.
         range_bytes: length of the ranges that the file is cut into, if it can be; None: it is not.
         log_format: the layout that a user names; empty: it is inferred.
+        layout_name: layout of the file, `Profile.changed_layout` of an earlier pass; empty: it is inferred.
 
     Raises:
         OSError: the file cannot be read.
@@ -122,30 +126,39 @@ def profile(
             break
     lines = sample.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
     # The sample's last line is cut, unless it is the file's last.
-    layout, missing = recognise(lines[:-1] if len(lines) > 2 else lines, log_format)
+    layout, missing = (
+        Recognised(layout_named(layout_name))
+        if layout_name
+        else recognise(lines[:-1] if len(lines) > 2 else lines, log_format)
+    )
     why = not_text(sample) if layout is None else None
+    changes = Changes(layout)
     sources = Sources(layout, ZoneInfo(zone))
     cutter = None
     if range_bytes is not None and source.is_as_stored:
         is_wrapped = layout is not None and layout.unwrap is not None
         cutter = RangeCutter(range_bytes) if is_wrapped else StartCutter(layout, range_bytes)
-    if layout is not None and layout.order:
+    if layout is not None and (layout.order or layout.parts):
         cutter = None
     if why is None:
-        content = chain(first, blocks)
+        content = changes.tap(chain(first, blocks))
         tapped = sources.tap(content if cutter is None else cutter.tap(content))
-        if layout is not None and layout.unwrap is not None:
+        if layout is not None and (layout.unwrap is not None or layout.parts):
             for named, record in sourced_records(tapped, layout, record_bytes_max, cutter=cutter):
                 sources.of(named).count(record)
+                changes.see(record)
         else:
             plain = sources.of(b"")
             for record in records(tapped, layout, record_bytes_max):
                 plain.count(record)
+                if record.line_count > 1 or record.problem is not None:
+                    changes.see(record)
     else:
         for _ in blocks:
             pass
     is_whole = why is not None or (layout is not None and layout.order != "")
     offset, line = (0, 1) if is_whole else source.grown_line
+    changed = None if layout_name or why is not None else changes.layout(log_format)
     parts = sources.parts()
     made = []
     for name, part in parts.items():
@@ -178,6 +191,7 @@ def profile(
             lives=part.lives.lives(),
             strays=tuple(part.strays),
             source=name,
+            changed_layout=None if changed is None else changed.name,
         )
         if part.hints.is_clients:
             profiled = replace(

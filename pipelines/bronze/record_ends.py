@@ -32,7 +32,8 @@ from pipelines.kafka.raw_record import BINARY, DOUBTFUL, OF_CLIENTS, RawRecord
 FAR_BYTES: Final = 1 << 17
 #: A single line that ends with one of these is taken to end with its logger: as well as these, a client can write one.
 LAST_BYTES: Final = b")]"
-_HEAD_BYTES: Final = 300
+#: Bytes of a record in which a word of `OF_CLIENTS` is.
+HEAD_BYTES: Final = 300
 #: Settings as Kafka prints them: one of them may look like a logger, and is none.
 _SETTINGS: Final = re.compile(rb"[^\n]*(?<!\))(?:\n\t[^\n]*)+\n \([^()\n]*\)")
 
@@ -153,7 +154,7 @@ class RecordEnds:
             self._doubt(first, end + 1)
 
     def _is_of_clients(self, record: RawRecord) -> bool:
-        return OF_CLIENTS.search(record.text, 0, _HEAD_BYTES) is not None
+        return OF_CLIENTS.search(record.text, 0, HEAD_BYTES) is not None
 
     def _can_hold_value(self, record: RawRecord) -> bool:
         """Return True if a value that a client chose may begin in a record."""

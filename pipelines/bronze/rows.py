@@ -135,7 +135,7 @@ def _rows(
     batches = {reading.log.source: _Batch(reading, layout, Clock(ZoneInfo(zone))) for reading in readings}
     place = first.start
     stored = _from(blocks, place[0] - begun)
-    if layout is not None and layout.unwrap is not None and first.log.source:
+    if layout is not None and first.log.source:
         labels: dict[bytes | None, str] = {}
         for source, record in sourced_records(stored, layout, record_bytes_max, *place):
             name = labels.get(source)

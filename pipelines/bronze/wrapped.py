@@ -13,20 +13,22 @@ Memory is bounded by the limit of a record, times the streams that are written a
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
+from itertools import chain
 from typing import NamedTuple
 
-from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
+from pipelines.bronze.layout import START_BYTES_MAX, Layout, Part, Unwrap
 from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_foreign, time_shape
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.reader import records
-from pipelines.bronze.record_ends import RecordEnds
+from pipelines.bronze.record_ends import HEAD_BYTES, RecordEnds
 from pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
 from pipelines.bronze.wrappers.pieces import split
 from pipelines.bronze.wrappers.step import source_of
-from pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
+from pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OF_CLIENTS, OVERSIZED, RawRecord
 from pipelines.kafka.raw_record import CONTINUATION as CONTINUED
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
@@ -51,11 +53,49 @@ def sourced_records(
     """Records of a wrapped file, each with the source that its wrapper names; None without the wrapper.
 
     Args:
-        blocks, layout, record_bytes_max, byte_offset, line_no, cutter: as in `log_records`.
+        blocks, layout, record_bytes_max, byte_offset, line_no, cutter: as in `log_records`; the layout is known.
     """
-    assert layout.unwrap is not None
+    if layout.parts:
+        yield from _in_parts(blocks, layout.parts, record_bytes_max, byte_offset, line_no)
+        return
+    if layout.unwrap is None:
+        yield from ((b"", record) for record in records(blocks, layout, record_bytes_max, byte_offset, line_no))
+        return
     reader = _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX), cutter)
-    return reader.read(blocks, byte_offset, line_no)
+    yield from reader.read(blocks, byte_offset, line_no)
+
+
+def _in_parts(
+    blocks: Iterable[bytes], parts: Sequence[Part], record_bytes_max: int, byte_offset: int, line_no: int
+) -> Iterator[tuple[bytes | None, RawRecord]]:
+    """Yield records of the parts of a file, each in its layout."""
+    content = _Blocks(blocks, byte_offset, line_no)
+    for part, end in zip(parts, [*(part.offset for part in parts[1:]), sys.maxsize], strict=True):
+        if content.offset < end:
+            start, number = content.offset, content.line_no
+            yield from sourced_records(content.up_to(end), part.layout, record_bytes_max, start, number)
+
+
+class _Blocks:
+    """Blocks of a content that are read up to some place, and then on from there."""
+
+    def __init__(self, blocks: Iterable[bytes], offset: int, line_no: int) -> None:
+        self._blocks = iter(blocks)
+        self.offset = offset  #: of the next byte
+        self.line_no = line_no  #: number of the line that the next byte is in
+
+    def up_to(self, end: int) -> Iterator[bytes]:
+        """Yield the blocks before a byte."""
+        for block in self._blocks:
+            mine = block[: end - self.offset]
+            self.offset += len(mine)
+            self.line_no += mine.count(b"\n")
+            if len(mine) < len(block):
+                self._blocks = chain((block[len(mine) :],), self._blocks)
+            if mine:
+                yield mine
+            if self.offset == end:
+                return
 
 
 def log_records(
@@ -72,7 +112,7 @@ def log_records(
         blocks, layout, record_bytes_max, byte_offset, line_no: as in `pipelines.bronze.reader.records`.
         cutter: is told where a wrapped file, which is read from its beginning, can be cut.
     """
-    if layout is None or layout.unwrap is None:
+    if layout is None or (layout.unwrap is None and not layout.parts):
         return records(blocks, layout, record_bytes_max, byte_offset, line_no)
     sourced = sourced_records(blocks, layout, record_bytes_max, byte_offset, line_no, cutter)
     return (record for _, record in sourced)
@@ -321,10 +361,19 @@ class _Wrapped:
         if self._start.match(line.text):
             self._own_shape = self._own_shape or time_shape(line.text)
             return False
-        return self._own_shape is not None and is_foreign(line.text, self._own_shape)
+        is_open = stream is not None and stream.record is not None and self._is_open(stream.record)
+        return self._own_shape is not None and not is_open and is_foreign(line.text, self._own_shape)
+
+    def _is_open(self, record: _Piece) -> bool:
+        """Return True if a record has no logger yet, and may hold a value of a client: it may have any lines."""
+        tail, texts = self._layout.tail, record.texts
+        if tail is None or OF_CLIENTS.search(texts[0], 0, HEAD_BYTES) is None:
+            return False
+        return not any(tail.search(text) for text in (texts[0], texts[-1]))
 
     def _foreign(self, line: Logged) -> RawRecord:
-        problem = OVERSIZED if line.size > len(line.text) + 1 else NO_LAYOUT if line.ended else HALF_LINE
+        is_cut = line.name is None and line.size > len(line.text) + 1
+        problem = OVERSIZED if is_cut else NO_LAYOUT if line.ended else HALF_LINE
         if line.name is None and line.goes_on:
             problem = f"{FOREIGN}frame"
         elif line.name is not None and not has_anchor(line.text):

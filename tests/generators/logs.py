@@ -6,6 +6,7 @@ Nothing here is a list of what people use: tokens are put together at random. A 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -33,8 +34,15 @@ _FOREIGN = (
     "2026/11/20 15:33:{s} [notice] 1#1: signal {n} received",
     'time="2026-11-20T15:33:{s}Z" level=info msg="probe {n}"',
 )
-_NAMES = ("server.log", "Server ({n}).log", "broker-{n}.log", "out.log.{n}")
-_ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le")
+_STEMS = ("server", "Server ({n})", "broker-{n}", "out", "kafka_{n}", "paste", "all brokers", "export-2026-11-20", "x")
+_SUFFIXES = (".log", ".log.{n}", ".txt", ".log.txt", ".json", ".csv", ".out", "", ".log.2026-11-20-15", ".LOG", ".bak")
+_ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1")
+_PROSE = ("Hi all, since this morning we see this:", "$ kubectl logs kafka-0", "```", "--- begin ---", "<pre>")
+_BANNER = "Step {n}/40 : RUN apt-get install -y package-{n} (layer {n} of the image, from cache)"
+
+
+#: A writer, what it writes, and True if it writes lines that others may follow.
+_Container = tuple[Callable[[Sequence["Line"]], str], str, bool]
 
 
 class Line(NamedTuple):
@@ -70,30 +78,98 @@ def make_case(seed: int, brokers: Sequence[Sequence[Written]]) -> Case:
     several = random.sample(range(len(brokers)), random.randint(1, len(brokers)) if is_named else 1)
     records = [(f"{_stem(seed)}-{number}", one) for number in several for one in _window(random, brokers[number])]
     records.sort(key=lambda item: item[1].time_us)
-    write, layout = _layout(random)
-    parts.append(layout)
     order = random.choices((ASCENDING, DESCENDING, SHUFFLED), (6, 2, 1))[0]
-    is_whole = bool(containers) and (order == SHUFFLED or random.random() < 0.5)
+    # The layout changes where a broker starts with other settings of its logging.
+    is_changed = random.random() < 0.1 and order == ASCENDING and all(is_by_line for _, _, is_by_line in containers)
+    cut = random.randint(20, len(records) - 20) if is_changed else len(records)
+    texts = [
+        _rendered(random, some, order, containers, is_named and len(several) > 1, parts)
+        for some in (records[:cut], records[cut:])
+        if some
+    ]
+    text = "\n".join(texts) + "\n"
+    if not containers:
+        text = _surrounded(random, text, parts)
+    end = random.choices(("\n", "\r\n", "\r"), (16, 3, 1))[0]
+    text = text.replace("\n", end)
+    encoding = random.choices(_ENCODINGS, (16, 2, 2, 2, 1, 1, 1))[0]
+    if encoding == "latin-1" and not _is_encodable(text, encoding):
+        encoding = "utf-8"
+    name = (random.choice(_STEMS) + random.choice(_SUFFIXES)).format(n=random.randint(0, 99))
+    parts += [repr(end), encoding, name]
+    return Case(seed, name, text.encode(encoding), tuple(one for _, one in records), tuple(parts))
+
+
+def _is_encodable(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _rendered(
+    random: Random,
+    records: Sequence[tuple[str, Written]],
+    order: str,
+    containers: Sequence[_Container],
+    is_named: bool,
+    parts: list[str],
+) -> str:
+    """Return records in a random layout and frame, and in containers."""
+    is_parted = random.random() < 0.2
+    write, layout = _parted(random) if is_parted else _layout(random)
+    is_whole = is_parted or (bool(containers) and (order == SHUFFLED or random.random() < 0.5))
     entries = [[Line(source, text, one.time_us) for text in _pieces(write(one), is_whole)] for source, one in records]
-    entries = _with_foreign(random, entries, parts)
+    described = [layout]
+    entries = _with_foreign(random, entries, described)
     entries = _in_order(random, entries, order, bool(containers) and not is_whole)
     lines = [line for entry in entries for line in entry]
-    parts.append(order)
-    frame, described = _frame(random, is_named and not containers and len(several) > 1)
+    described.append(order)
+    frame, of_frame = _frame(random, is_named and not containers)
     if frame is not None and not (containers and is_whole):
         lines = [line._replace(text=frame(line, number)) for number, line in enumerate(lines)]
-        parts.insert(0, f"frame {described}")
-    for container, described in containers:
+        described.insert(0, f"frame {of_frame}")
+    if not containers:
+        lines = _dressed(random, lines, described)
+    for container, of_container, _ in containers:
         lines = [Line("", container(lines), 0)]
-        parts.insert(0, described)
-    text = "\n".join(line.text for line in lines) + "\n"
-    if random.random() < 0.2:
-        text = text.replace("\n", "\r\n")
-        parts.append("CRLF")
-    encoding = random.choices(_ENCODINGS, (8, 1, 1, 1))[0]
-    parts.append(encoding)
-    name = random.choice(_NAMES).format(n=random.randint(0, 99))
-    return Case(seed, name, text.encode(encoding), tuple(one for _, one in records), tuple(parts))
+        described.insert(0, of_container)
+    parts += described
+    return "\n".join(line.text for line in lines)
+
+
+def _dressed(random: Random, lines: list[Line], parts: list[str]) -> list[Line]:
+    """Return lines as a mail, a page, a search or a narrow terminal has them."""
+    kind = random.choices(("", "quoted", "html", "numbered", "wrapped"), (20, 1, 1, 1, 1))[0]
+    if kind == "quoted":
+        lines = [line._replace(text=f"> {line.text}") for line in lines]
+    elif kind == "html":
+        lines = [line._replace(text=html.escape(line.text)) for line in lines]
+    elif kind == "numbered":
+        sign = random.choice((":", ": ", "\t", " | "))
+        lines = [line._replace(text=f"{number}{sign}{line.text}") for number, line in enumerate(lines, 1)]
+    elif kind == "wrapped":
+        width = random.choice((80, 100, 120, 132))
+        lines = [
+            line._replace(text=line.text[start : start + width])
+            for line in lines
+            for start in range(0, max(1, len(line.text)), width)
+        ]
+    parts += [kind] if kind else []
+    return lines
+
+
+def _surrounded(random: Random, text: str, parts: list[str]) -> str:
+    """Return a text with what people write around a log, and with what a job printed before it."""
+    if random.random() < 0.1:
+        prose = random.choice(_PROSE)
+        text = f"{prose}\n{text}{prose if prose == '```' else ''}\n"
+        parts.append(prose)
+    if random.random() < 0.03:
+        text = "".join(_BANNER.format(n=number % 40) + "\n" for number in range(2200)) + text
+        parts.append("banner")
+    return text
 
 
 def _stem(seed: int) -> str:
@@ -135,6 +211,34 @@ def _layout(random: Random) -> tuple[Callable[[Written], str], str]:
     )
     end = random.choice(("", "", "", "|", ";")) if tail or sign == "|" else ""
     return by_pattern(f"{head}%m{tail}{end}"), f"{head}%m{tail}{end}"
+
+
+def _parted(random: Random) -> tuple[Callable[[Written], str], str]:
+    """Return a writer of records as named fields, in any order and under any names."""
+    form = random.choice([form for form in _TIME_FORMS if form != "dd.MM.yyyy HH:mm:ss,SSS"])
+    keys = {
+        "time": random.choice(("ts", "time", "@timestamp", "t", "when")),
+        "level": random.choice(("level", "lvl", "severity", "log.level")),
+        "logger": random.choice(("logger", "logger_name", "c", "class")),
+        "message": random.choice(("msg", "message", "m", "text", "body")),
+        "thread": random.choice(("thread", "thread_name", "tid")),
+    }
+    names = random.sample(list(keys), len(keys))
+    kind = random.choice(("json", "json", "logfmt"))
+
+    def write(one: Written) -> str:
+        values = {"time": stamp(one.time_us, form), "level": one.level, "logger": one.logger, "thread": one.thread}
+        values["message"] = one.message + one.trace
+        if kind == "json":
+            return json.dumps({keys[name]: values[name] for name in names})
+        return " ".join(f"{keys[name]}={_quoted(values[name])}" for name in names)
+
+    return write, f"{kind} {[keys[name] for name in names]} {form}"
+
+
+def _quoted(text: str) -> str:
+    """Return a value of logfmt, in quotes if it needs them."""
+    return text if text and not set(text) & set(' "=\\\n\t') else json.dumps(text, ensure_ascii=False)
 
 
 def _frame(random: Random, is_named: bool) -> tuple[Callable[[Line, int], str] | None, str]:
@@ -194,7 +298,7 @@ def _in_order(random: Random, entries: list[list[Line]], order: str, is_line_eac
     return entries
 
 
-def _containers(random: Random) -> list[tuple[Callable[[Sequence[Line]], str], str]]:
+def _containers(random: Random) -> list[_Container]:
     """Return up to three containers, the innermost first; the outer ones hold the text of the inner one."""
     depth = random.choices((0, 1, 2, 3), (4, 4, 2, 1))[0]
     made = []
@@ -210,7 +314,7 @@ def _extras(random: Random) -> Callable[[Line], dict[str, object]]:
     return lambda line: {key: f"{key}-{len(line.text) % 7}" for key in keys}
 
 
-def _json_lines(random: Random) -> tuple[Callable[[Sequence[Line]], str], str]:
+def _json_lines(random: Random) -> _Container:
     key, label, extras = random.choice(_KEYS), random.choice(("pod", "Computer", "k8s_pod", "who")), _extras(random)
     is_deep = random.random() < 0.5
 
@@ -221,7 +325,7 @@ def _json_lines(random: Random) -> tuple[Callable[[Sequence[Line]], str], str]:
             json.dumps(made | extras(one) | {key: one.text}) for made, one in zip(objects, texts, strict=True)
         )
 
-    return write, f"json lines .{key}"
+    return write, f"json lines .{key}", True
 
 
 def _entries(lines: Sequence[Line]) -> list[Line]:
@@ -233,7 +337,7 @@ def _entries(lines: Sequence[Line]) -> list[Line]:
     ]
 
 
-def _document(random: Random) -> tuple[Callable[[Sequence[Line]], str], str]:
+def _document(random: Random) -> _Container:
     key, extras, indent = random.choice(_KEYS), _extras(random), random.choice((None, 2, 4))
     path = [random.choice(("hits", "events", "result", "logs", "items")) for _ in range(random.randint(0, 2))]
 
@@ -244,10 +348,10 @@ def _document(random: Random) -> tuple[Callable[[Sequence[Line]], str], str]:
             made = {"took": 3, outer: made}
         return json.dumps(made, indent=indent)
 
-    return write, f"document {'.'.join(path)}[].{key} indent {indent}"
+    return write, f"document {'.'.join(path)}[].{key} indent {indent}", False
 
 
-def _nested(random: Random) -> tuple[Callable[[Sequence[Line]], str], str]:
+def _nested(random: Random) -> _Container:
     key, size = random.choice(_KEYS), random.randint(1, 12)
 
     def write(lines: Sequence[Line]) -> str:
@@ -263,10 +367,10 @@ def _nested(random: Random) -> tuple[Callable[[Sequence[Line]], str], str]:
                 group.append(line)
         return "\n".join(made)
 
-    return write, f"arrays in lines .{key}"
+    return write, f"arrays in lines .{key}", True
 
 
-def _table(random: Random) -> tuple[Callable[[Sequence[Line]], str], str]:
+def _table(random: Random) -> _Container:
     delimiter = random.choice((",", ",", "\t", ";"))
     names = random.sample(("PodName", "Computer", "When", "Seq", "Region"), random.randint(1, 4))
     place = random.randint(0, len(names))
@@ -283,4 +387,4 @@ def _table(random: Random) -> tuple[Callable[[Sequence[Line]], str], str]:
             )
         return out.getvalue().removesuffix("\n")
 
-    return write, f"table {delimiter!r} {names}"
+    return write, f"table {delimiter!r} {names}", False

@@ -23,6 +23,7 @@ CONTINUATION = re.compile(
     rb"(?:[ \t]|#011)+at [\w.$/<>@-]+\(|\s*(?:Caused by|Suppressed): |\s*\.\.\. \d+ (?:more|common)"
     rb"|(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:Exception|Error|Throwable)\b|(?:\t|#011)[\w.]+ = "
 )
+_TIMED = re.compile(rb"\d:\d\d:\d\d|\b1\d{9}")
 _CONTINUED = re.compile(rb"(?:^|[\s|<>(\]:\"'])(?:" + CONTINUATION.pattern + rb")")
 
 
@@ -60,6 +61,11 @@ def time_shape(text: bytes) -> str | None:
     return signs + time.shape.partition("ss")[0]
 
 
+def is_timed(text: bytes, within: int) -> bool:
+    """Return True if a line that has a time may begin a record."""
+    return not text.startswith(b"\t") and _TIMED.search(text, 0, within) is not None and not is_continued(text)
+
+
 def is_foreign(text: bytes, own: str | None) -> bool:
     """Return True if a line that begins no record begins as one of another program does: with a time in another form.
 
@@ -68,5 +74,7 @@ def is_foreign(text: bytes, own: str | None) -> bool:
     """
     if text[:1] in (b"\t", b" ", b"") or CONTINUATION.match(text):
         return False
+    if text.startswith(b"{"):
+        return (own is None or own[:1] != "{") and _TIMED.search(text) is not None and has_anchor(text)
     shape = time_shape(text)
     return shape is not None and shape != own

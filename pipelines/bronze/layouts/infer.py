@@ -222,7 +222,7 @@ def _groups(lines: Iterable[bytes]) -> list[_Group]:
     """Up to three groups of lines that may start records, the largest first."""
     members: dict[tuple[str, str], tuple[list[bytes], list[Spelled]]] = defaultdict(lambda: ([], []))
     for line in lines:
-        time = spelled(line, _TIME_WITHIN)
+        time = spelled(line, _TIME_WITHIN, epoch_within=_TIME_WITHIN)
         if time is None:
             continue
         signature = _signature(line[: time.start])

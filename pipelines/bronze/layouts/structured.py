@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC
 from functools import lru_cache
@@ -18,7 +19,7 @@ from typing import Any
 
 from pipelines.base.json_text import loads
 from pipelines.bronze.layout import Clock, Layout, Parser, RecordHead
-from pipelines.bronze.layouts.anchors import has_anchor, share_of_anchors
+from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, share_of_anchors
 from pipelines.bronze.layouts.loggers import Loggers, is_kafka, is_trait
 from pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
 from pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
@@ -32,6 +33,13 @@ _SAMPLE = 40
 _ITEMS_MAX = 4
 _FRAME = re.compile(r"\n[^\S\n]*at |(?:Exception|Error)\b(?:(?!(?:Exception|Error)\b)[^\n])*\n")
 _DIGITS = re.compile(r"\d{10,19}(?:\.\d{1,9})?")
+_KEY = rb"[A-Za-z_@][\w.@/-]*="
+_PAIR = re.compile(rb"(" + _KEY + rb")(\"(?:[^\"\\]|\\.)*\"|[^\s\"]*)")
+#: A line of pairs, as in logfmt, with what a frame may have behind it.
+_PAIRS = re.compile(rb"(?:" + _PAIR.pattern + rb"[ \t]+){2,}" + _PAIR.pattern + rb"(?=\W{0,3}\Z)")
+_BEGINS = re.compile(rb'\{"|(?<![\w.@/-])(?=' + _KEY + rb")")
+#: Rows that lack a path which this share of the others has are of other programs.
+_COMMON = 0.7
 #: Fields that are tried as the message, at most.
 _MESSAGES_MAX = 3
 
@@ -43,6 +51,36 @@ def parsed(text: bytes) -> dict[str, Any]:
     except JSONDecodeError:
         return {}
     return fields if isinstance(fields, dict) else {}
+
+
+def pairs(text: bytes) -> dict[str, Any]:
+    """Return the pairs of a line; none if it has anything else."""
+    found = _PAIRS.match(text)
+    if found is None or text[found.end() :].strip():
+        return {}
+    return {name[:-1].decode(errors="replace"): _unquoted(said) for name, said in _PAIR.findall(text)}
+
+
+def _unquoted(text: bytes) -> str:
+    if text.startswith(b'"'):
+        try:
+            return str(loads(text))
+        except JSONDecodeError:
+            text = text[1:-1]
+    return text.decode(errors="replace")
+
+
+def object_at(line: bytes, within: int) -> int:
+    """Return the byte at which an object or pairs begin that fill the rest of a line. -1 if none do."""
+    for begins in _BEGINS.finditer(line, 0, within):
+        start = begins.start()
+        if begins[0]:
+            end = line.rfind(b"}") + 1
+            if len(line) - end < 4 and parsed(line[start:end]):
+                return start
+        elif _PAIRS.match(line, start):
+            return start
+    return -1
 
 
 def value(fields: Mapping[str, Any], path: str) -> Any:
@@ -153,7 +191,7 @@ def text_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
 def layouts(table: Sequence[Row]) -> Iterator[Layout]:
     """Yield layouts that rows may be of."""
-    columns = columns_of(table[:: max(1, len(table) // _SAMPLE)])
+    columns = columns_of(_of_one_program(table[:: max(1, len(table) // _SAMPLE)]))
     whole = {path: items for path, items in columns.items() if None not in items}
     levels = [path for path, items in whole.items() if all(map(_is_level, items))]
     loggers = [path for path, items in columns.items() if 2 * sum(map(_is_logger, items)) >= len(items)]
@@ -175,6 +213,13 @@ def layouts(table: Sequence[Row]) -> Iterator[Layout]:
         ordered = {path: roles[path] for path in columns if path in roles}
         if {"%m", "%p"} & set(roles.values()) and len(ordered) > 1:
             yield structured_layout(json.dumps(ordered, separators=(",", ":")))
+
+
+def _of_one_program(table: Sequence[Row]) -> list[Row]:
+    """Return the rows that have all paths which most rows have."""
+    counts = Counter(path for row in table for path in row)
+    common = [path for path, count in counts.items() if count >= _COMMON * len(table)]
+    return [row for row in table if all(path in row for path in common)] or list(table)
 
 
 def _longest(columns: Mapping[str, Sequence[Any]]) -> list[str]:
@@ -289,7 +334,11 @@ def _maker(key_of: Mapping[str, str]) -> Callable[[Clock], Parser]:
         read, loggers = reader(form, clock), Loggers()
 
         def parse(text: bytes) -> RecordHead | None:
-            fields = parsed(text)
+            # A line of another program may follow the record's own.
+            fields, rest = parsed(text), b""
+            if not fields:
+                first, _, rest = text.partition(b"\n")
+                fields = parsed(first)
             try:
                 time_us = _instant(value(fields, time), read)
             except (ValueError, TypeError, KeyError, OverflowError):
@@ -300,6 +349,8 @@ def _maker(key_of: Mapping[str, str]) -> Callable[[Clock], Parser]:
             if follows := _trace(fields, said):
                 said = follows if follows.startswith(said) else f"{said}\n{follows}"
             body = said.encode(errors="replace")
+            if CONTINUATION.match(rest):
+                body += b"\n" + rest
             name = value(fields, logger) if logger else ""
             if isinstance(name, str) and logger_role != "%c":
                 name = loggers.resolve(name.encode(errors="replace"), body)

@@ -18,7 +18,7 @@ from pipelines.bronze.layout import Item
 from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_continued
 from pipelines.bronze.layouts.loggers import is_kafka
 from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
-from pipelines.bronze.layouts.structured import parsed
+from pipelines.bronze.layouts.structured import object_at
 from pipelines.bronze.layouts.times import MOMENT, spelled
 from pipelines.bronze.wrappers.labels import label_column
 from pipelines.bronze.wrappers.step import OF_SOURCE, Step
@@ -92,13 +92,14 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
     for piece in (_PIECE, _COARSE):
         heads = {line: _head(line, piece) for line in dict.fromkeys(some)}
         records = [line for line in some if heads[line].times and line not in continued and has_anchor(line)]
-        objects = [line for line in some if b" {" in line[:_WITHIN] and parsed(line[line.index(b" {") + 1 :])]
+        places = {line: at for line in heads if (at := object_at(line, _WITHIN)) > 0}
+        objects = [line for line in some if line in places]
         cut_of = _time_of if continued else _cut
         cuts = [[cut_of(heads[line], number) for line in records] for number in range(_TIMES_MAX - 1, -1, -1)]
         options = [(records, cut) for cut in cuts]
         if 2 * len(objects) > len(some):
-            options.insert(0, (objects, [_object_cut(line, piece) for line in objects]))
-            heads |= {line: _head(line[: line.index(b" {") + 1], piece) for line in objects}
+            heads |= {line: _head(line[:at], piece) for line, at in places.items()}
+            options.insert(0, (objects, [len(heads[line].tokens) for line in objects]))
         for of_lines, cut in options:
             for step in _learned([(heads[line], at) for line, at in zip(of_lines, cut, strict=True)], continued, some):
                 if step.name not in seen:
@@ -126,10 +127,6 @@ def _cut(head: _Head, number: int) -> int:
         elif bare.strip() and not bare.isdigit():
             break
     return cut
-
-
-def _object_cut(line: bytes, piece: re.Pattern[bytes]) -> int:
-    return len(_head(line[: line.index(b" {") + 1], piece).tokens)
 
 
 def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC
@@ -9,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pipelines.bronze.broken_lines import width_of
-from pipelines.bronze.layout import Item, Layout, Unwrap
+from pipelines.bronze.layout import Item, Layout, Part, Unwrap
 from pipelines.bronze.layouts.anchors import is_foreign, time_shape
 from pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
 from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
@@ -18,7 +19,7 @@ from pipelines.bronze.wrappers import frames, rows, separators
 from pipelines.bronze.wrappers.order import ORDERS, order_of
 from pipelines.bronze.wrappers.pieces import split
 from pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
-from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, columns, has_colours
+from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, ENTITIES, columns, has_colours, has_entities
 
 #: Steps within steps, colours not counted.
 DEPTH_MAX = 4
@@ -26,6 +27,8 @@ DEPTH_MAX = 4
 _SHARE_MIN = 0.2
 #: A line of a sample is not longer than the sample.
 _SAMPLE_MAX = 1 << 24
+#: Before the byte at which a file changes its layout, in the name of the layout.
+CHANGED_AT = "@"
 #: Where templates read this share of the records, no other reading is tried.
 _READ = 0.85
 
@@ -79,6 +82,12 @@ def layout_named(name: str) -> Layout:
     Raises:
         ValueError: it gave no such name.
     """
+    first, *changed = re.split(rf"{WITHIN}{CHANGED_AT}(\d+){WITHIN}", name)
+    if changed:
+        from pipelines.bronze.changes import in_parts
+
+        of_parts = zip([0, *map(int, changed[::2])], [first, *changed[1::2]], strict=True)
+        return in_parts([Part(offset, layout_named(of_part)) for offset, of_part in of_parts])
     *names, layout = name.split(WITHIN)
     order = names.pop(0) if names and names[0] in ORDERS else ""
     inner = regex_layout(layout) if layout.startswith(REGEX) else layout_of_name(layout)
@@ -91,8 +100,8 @@ def step_named(name: str) -> Step:
     Raises:
         ValueError: no step has the name.
     """
-    if name == COLOURS.name:
-        return COLOURS
+    if name in (COLOURS.name, ENTITIES.name):
+        return COLOURS if name == COLOURS.name else ENTITIES
     kind = name.partition(" ")[0] + " "
     if kind == COLUMNS:
         return columns(int(name.removeprefix(COLUMNS)))
@@ -120,6 +129,9 @@ def _within(
     if any(map(has_colours, lines)) and not rows.is_json(lines):
         chain, inferred = _within(_unwrapped(COLOURS, lines), depth, judge)
         return (COLOURS, *chain), inferred
+    if has_entities(lines):
+        chain, inferred = _within(_unwrapped(ENTITIES, lines), depth, judge)
+        return (ENTITIES, *chain), inferred
     best_chain: tuple[Step, ...] = ()
     is_json = depth > 0 and rows.is_json(lines)
     is_container = is_json and rows.is_document(lines)

@@ -19,7 +19,17 @@ import msgspec
 import orjson
 
 from pipelines.bronze.layout import Item
-from pipelines.bronze.layouts.structured import Row, arrays, columns_of, layouts, parsed, rows, text_columns, value
+from pipelines.bronze.layouts.structured import (
+    Row,
+    arrays,
+    columns_of,
+    layouts,
+    pairs,
+    parsed,
+    rows,
+    text_columns,
+    value,
+)
 from pipelines.bronze.wrappers.labels import label_column
 from pipelines.bronze.wrappers.pieces import DOCUMENT, ROWS, STANZA, split
 from pipelines.bronze.wrappers.step import OF_SOURCE, Step
@@ -51,6 +61,7 @@ class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     is_ended: bool = False  #: texts end with a line end, unless they go on
     delimiter: str = ""  #: of a table
     head: tuple[str, ...] = ()  #: names of a table's columns
+    pairs: bool = False  #: lines are pairs of names and values
     begins: str = ""  #: pattern of the line that begins a stanza
 
 
@@ -80,7 +91,7 @@ def _steps(shapes: Iterator[Rows], lines: Sequence[bytes]) -> Iterator[Step]:
             yield step_of(told)
             if any(isinstance(item, str) and item.endswith("\n") for item in columns[text]):
                 yield step_of(msgspec.structs.replace(told, is_ended=not told.is_ended))
-        is_plain = not shape.array and shape.document is None and not shape.head and not shape.begins
+        is_plain = not shape.array and shape.document is None and not (shape.head or shape.begins or shape.pairs)
         if (not is_plain or any("[" in path for path in table[0])) and any(True for _ in layouts(table)):
             texts = [" ".join(item for item in row.values() if isinstance(item, str)) for row in table]
             yield step_of(msgspec.structs.replace(shape, by=label_column(columns, texts) or ""))
@@ -134,6 +145,9 @@ def is_document(lines: Sequence[bytes]) -> bool:
 
 def _json_shapes(lines: Sequence[bytes]) -> Iterator[Rows]:
     texts = [line for line in lines if line.strip()][:_SAMPLE]
+    if 2 * sum(map(bool, map(pairs, texts))) > len(texts):
+        yield Rows(pairs=True)
+        return
     whole = [item for line in texts if _JSON_BEGINS.match(line) and (item := _json(line)) is not None]
     if 2 * len(whole) > len(texts):
         yield from (Rows(array=array) for array in dict.fromkeys(found for item in whole[:5] for found in arrays(item)))
@@ -279,8 +293,8 @@ def _rows_of(shape: Rows, piece: bytes) -> Iterator[Row]:
         cells = _cells(piece, shape.delimiter)
         if len(cells) == len(shape.head):
             yield dict(zip(shape.head, cells, strict=True))
-    elif shape.begins:
-        if row := _fields(piece):
+    elif shape.begins or shape.pairs:
+        if row := _fields(piece) if shape.begins else pairs(piece):
             yield row
     elif (item := _json(piece.strip().removesuffix(b","))) is not None and isinstance(item, dict | list):
         yield from rows(item, shape.array)
@@ -296,7 +310,7 @@ def _pieces(shape: Rows) -> str:
 
 def step_of(shape: Rows) -> Step:
     """Return the step that takes records out of a container."""
-    kind = "table" if shape.head else "stanza" if shape.begins else "json"
+    kind = "table" if shape.head else "stanza" if shape.begins else "logfmt" if shape.pairs else "json"
     is_flat = kind == "json" and not shape.array and "[" not in shape.text + shape.by
     unwrap = partial(_flat, shape) if is_flat and shape.text else partial(_items, shape)
     name = f"{kind} {msgspec.json.encode(shape).decode()}".replace("=>", "=\\u003e")

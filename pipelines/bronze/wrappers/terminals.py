@@ -1,8 +1,10 @@
-"""What terminals do to lines: colours, and lines that are broken where the width ends. Pure."""
+"""What terminals and web pages do to lines: colours, escaped signs, lines that are broken at a width. Pure."""
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Sequence
 
 from pipelines.bronze.layout import Item
 from pipelines.bronze.wrappers.step import Step
@@ -21,6 +23,24 @@ COLOURS = Step("colours", _plain)
 def has_colours(line: bytes) -> bool:
     """Return True if a line has colours, in any spelling of the escape sign."""
     return _COLOURS.search(line) is not None
+
+
+_ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
+
+
+def _unescaped(line: bytes) -> list[Item] | None:
+    if b"&" in line:
+        line = html.unescape(line.decode(errors="replace")).replace("\xa0", " ").encode()
+    return [(b"", line, False, 0)]
+
+
+ENTITIES = Step("entities", _unescaped)
+
+
+def has_entities(lines: Sequence[bytes]) -> bool:
+    """Return True if signs are escaped as in HTML: more lines have such ones than have the bare signs."""
+    escaped = sum(_ENTITY.search(line) is not None for line in lines)
+    return escaped > 1 and escaped > sum(b"<" in line or b">" in line for line in lines)
 
 
 def columns(width: int) -> Step:
