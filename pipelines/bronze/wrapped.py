@@ -198,7 +198,7 @@ class _Wrapped:
                 self._streams.move_to_end(name)
             stream.last = line.offset
             piece = stream.line
-            if piece is not None and self._is_broken and self._start.match(text):
+            if piece is not None and self._is_broken and self._is_begun(text):
                 yield from self._line(stream)
                 piece = None
             if piece is None:
@@ -363,6 +363,12 @@ class _Wrapped:
             return False
         is_open = stream is not None and stream.record is not None and self._is_open(stream.record)
         return self._own_shape is not None and not is_open and is_foreign(line.text, self._own_shape)
+
+    def _is_begun(self, text: bytes) -> bool:
+        """Return True if a line begins a record, or is of another program."""
+        return self._start.match(text) is not None or (
+            self._own_shape is not None and is_foreign(text, self._own_shape)
+        )
 
     def _is_open(self, record: _Piece) -> bool:
         """Return True if a record has no logger yet, and may hold a value of a client: it may have any lines."""

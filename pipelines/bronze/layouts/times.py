@@ -37,7 +37,7 @@ DEFAULT_FORM = "yyyy-MM-dd HH:mm:ss,SSS"
 _WORD = rb"[A-Za-z\x80-\xff]{3,12}\.?"
 _CLOCK = (
     rb"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?P<fraction>[.,:]\d{1,9})?(?P<half> ?[AaPp][Mm]\b)?"
-    rb"(?P<zone> ?(?:Z\b|[+-]\d\d:?\d\d\b|UTC\b|GMT\b))?(?P<year> \d{4}\b)?"
+    rb"(?P<zone> ?(?:Z\b|[+-]\d\d:?\d\d\b|UTC\b|GMT\b))?(?P<year> \d{4}\b(?![-/.]))?"
 )
 _DATE = (
     rb"(?:(?P<a>\d{4}|\d{1,2})(?P<sign>[-/.])(?P<b>\d{1,2})(?P=sign)(?P<c>\d{4}|\d{1,2})"
