@@ -353,13 +353,13 @@ class _Wrapped:
 
     def _is_foreign(self, line: Logged) -> bool:
         """Return True for a whole line of another program; a part of a line tells nothing."""
-        if line.goes_on or line.name is None or not line.ended:
+        if line.name is None:
             return False
-        stream = self._streams.get(line.name)
-        if stream is not None and stream.line is not None:
-            return False
-        if self._start.match(line.text):
+        is_begun = self._start.match(line.text) is not None
+        if is_begun:
             self._own_shape = self._own_shape or time_shape(line.text)
+        stream = self._streams.get(line.name)
+        if is_begun or line.goes_on or not line.ended or (stream is not None and stream.line is not None):
             return False
         is_open = stream is not None and stream.record is not None and self._is_open(stream.record)
         return self._own_shape is not None and not is_open and is_foreign(line.text, self._own_shape)
