@@ -11,16 +11,17 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC
 
 from pipelines.bronze.layout import Clock, Layout, Parser, Part, RecordHead
 from pipelines.bronze.layouts.anchors import has_anchor, is_timed
 from pipelines.bronze.layouts.loggers import could_log
-from pipelines.bronze.record_ends import HEAD_BYTES
+from pipelines.bronze.record_ends import can_hold_value
 from pipelines.bronze.wrapped import sourced_records
 from pipelines.bronze.wrappers.frames import NO_FRAME
 from pipelines.bronze.wrappers.recognise import CHANGED_AT, around, recognise
 from pipelines.bronze.wrappers.step import WITHIN
-from pipelines.kafka.raw_record import DOUBTFUL, OF_CLIENTS, RawRecord
+from pipelines.kafka.raw_record import DOUBTFUL, RawRecord
 
 #: Fewer missed lines are what people quote in a message.
 _LINES_MIN = 3
@@ -41,6 +42,7 @@ class Changes:
 
     def __init__(self, layout: Layout | None) -> None:
         self._layout = layout
+        self._parse = None if layout is None else layout.parser(UTC)
         self._blocks: list[bytes] = []
         self._held = b""
         self._held_from = 0
@@ -105,7 +107,7 @@ class Changes:
             return 1
         ends = (number for number, line in enumerate(lines, 1) if (name := tail.search(line)) and could_log(name[1]))
         own = next(ends, len(lines))
-        return max(ends, default=own) if OF_CLIENTS.search(lines[0], 0, HEAD_BYTES) else own
+        return max(ends, default=own) if can_hold_value(self._parse, lines[0]) else own
 
     def _sample(self, offset: int) -> None:
         last = next(reversed(self._samples), -_SAMPLE_BYTES)

@@ -15,7 +15,6 @@ from pathlib import PurePath
 
 from pipelines.bronze.layout import RecordHead
 from pipelines.bronze.streams import source_of
-from pipelines.kafka.raw_record import OF_CLIENTS
 from pipelines.kafka.releases import is_named_at_start
 
 #: Votes beyond this share make a decision; a file whose lines disagree more was put together from several.
@@ -54,13 +53,13 @@ _OWN = re.compile(
 )
 _OWN_STATE_CHANGE = re.compile(rb"(?:Broker|Controller) (\d+) ")
 _VERSION = re.compile(rb"Kafka version ?: (\S+)")
+#: The texts of Kafka that name the cluster of their writer, from their component to the id: no value precedes it.
 _CLUSTER = re.compile(
-    rb"(?:[Cc]luster ID(?: =|:) |[Cc]luster ?Id(?:=| |\":|: ) ?['\"]?)([A-Za-z0-9_-]{20,36})(?![\w-])"
+    rb"(?:\[[^\]\n]*\] )?(?:(?:Kafka c|C)luster ID(?: =|:) |Creating new QuorumController with clusterId "
+    rb"|\w+ request \w+RequestData\(clusterId=')([A-Za-z0-9_-]{20,36})(?![\w-])"
 )
 #: A field of a request or its answer in JSON; a client's text has its quotes escaped there.
 _CLUSTER_FIELD = re.compile(rb"\"clusterId\":\"([A-Za-z0-9_-]{20,36})\"")
-#: All that a line has before the cluster, if the broker itself wrote it: a request of the quorum, a client of its own.
-_ITS_OWN = re.compile(rb"\[RaftManager (?:id|nodeId)=\d+\] \w+ request \w+\(|\[\w+ clientId=[^\]\n]*\] ")
 _KRAFT = re.compile(
     rb"\[(?:KafkaRaftServer|RaftManager|BrokerServer|ControllerServer|QuorumController|MetadataLoader)\b"
 )
@@ -122,17 +121,9 @@ _LOGGER_KINDS = (
 
 
 def cluster_in(message: bytes) -> str | None:
-    """Return the id of a cluster that a line names where no value of a client can be.
-
-    Requests as text have values of clients before all else, and are taken as logged.
-    """
-    if message.startswith(b"Completed request:{"):
-        named = _CLUSTER_FIELD.search(message)
-    elif named := _CLUSTER.search(message):
-        before = message[: named.start()]
-        is_request = before.startswith(b"Completed request:")
-        if not is_request and OF_CLIENTS.search(before) and not _ITS_OWN.fullmatch(before):
-            return None
+    """Return the id of a cluster that a line names where no value of a client can be. None if it names none."""
+    is_request = message.startswith(b"Completed request:")
+    named = _CLUSTER_FIELD.search(message) if is_request else _CLUSTER.match(message)
     return None if named is None else named.group(1).decode()
 
 

@@ -22,18 +22,16 @@ from bisect import bisect_left, bisect_right
 from datetime import UTC
 from typing import Final
 
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.layouts.loggers import could_log, own_template
-from pipelines.grammars.facts import REQUEST_LOGGER
-from pipelines.kafka.raw_record import BINARY, DOUBTFUL, OF_CLIENTS, RawRecord
+from pipelines.bronze.layout import Layout, Parser
+from pipelines.bronze.layouts.loggers import could_log
+from pipelines.grammars.client_values import can_hold_client_value
+from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 
 #: A record that prints values of clients is no longer: strings of Kafka's protocol have at most 32,767 bytes each, and
 #: a line prints up to three.
 FAR_BYTES: Final = 1 << 17
 #: A single line that ends with one of these is taken to end with its logger: as well as these, a client can write one.
 LAST_BYTES: Final = b")]"
-#: Bytes of a record in which a word of `OF_CLIENTS` is.
-HEAD_BYTES: Final = 300
 #: Settings as Kafka prints them: one of them may look like a logger, and is none.
 _SETTINGS: Final = re.compile(rb"[^\n]*(?<!\))(?:\n\t[^\n]*)+\n \([^()\n]*\)")
 
@@ -129,10 +127,10 @@ class RecordEnds:
             count -= 1
             first = self._index(opened[count])
         parts = self.records[first : last + 1]
-        if len(parts) > 1 and self._is_of_clients(parts[0]):
+        if len(parts) > 1 and self._can_hold_value(parts[0]):
             del opened[count:]
             is_one = {part.problem for part in parts} <= {None, BINARY, DOUBTFUL} and not any(
-                self._is_read(part) is False for part in parts[1:-1]
+                self._has_logger(part) and self._can_hold_value(part) for part in parts[1:-1]
             )
             if is_one and sum(len(part.text) + 1 for part in parts) <= self._text_bytes_max:
                 self.records[first : last + 1] = [_joined(parts)]
@@ -153,24 +151,17 @@ class RecordEnds:
         if first is not None:
             self._doubt(first, end + 1)
 
-    def _is_of_clients(self, record: RawRecord) -> bool:
-        return OF_CLIENTS.search(record.text, 0, HEAD_BYTES) is not None
-
     def _can_hold_value(self, record: RawRecord) -> bool:
-        """Return True if a value that a client chose may begin in a record."""
-        return self._is_of_clients(record) and self._is_read(record) is not True
+        return can_hold_value(self._parse, record.text)
 
-    def _is_read(self, record: RawRecord) -> bool | None:
-        """Return True if a template without values of clients reads a record. None if the record has no logger."""
+    def _has_logger(self, record: RawRecord) -> bool:
         head = self._parse(record.text) if self._parse is not None else None
-        if head is None or head.logger is None:
-            return None
-        return head.logger != REQUEST_LOGGER and own_template(head.logger, head.message) is not None
+        return head is not None and head.logger is not None
 
     def _leave_open(self, offset: int) -> None:
         """A record without a logger that no other closes."""
         at = self._index(offset)
-        of_clients = self._is_of_clients(self.records[at])
+        of_clients = self._can_hold_value(self.records[at])
         of_clients |= self._run == (offset, True)
         if at + 1 == len(self.records):
             return  # the file may go on
@@ -187,6 +178,12 @@ class RecordEnds:
         for index in range(first, end):
             if self.records[index].problem is None:
                 self.records[index] = self.records[index]._replace(problem=DOUBTFUL)
+
+
+def can_hold_value(parse: Parser | None, text: bytes) -> bool:
+    """Return True if a value that a client chose may begin in a record, which may lack its end."""
+    head = parse(text) if parse is not None else None
+    return head is None or can_hold_client_value(head.message.decode(errors="replace"))
 
 
 def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.Pattern[bytes]) -> bool:

@@ -24,11 +24,11 @@ from pipelines.bronze.layout import START_BYTES_MAX, Layout, Part, Unwrap
 from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_foreign, time_shape
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.reader import records
-from pipelines.bronze.record_ends import HEAD_BYTES, RecordEnds
+from pipelines.bronze.record_ends import RecordEnds, can_hold_value
 from pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
 from pipelines.bronze.wrappers.pieces import split
 from pipelines.bronze.wrappers.step import source_of
-from pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OF_CLIENTS, OVERSIZED, RawRecord
+from pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 from pipelines.kafka.raw_record import CONTINUATION as CONTINUED
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
@@ -167,6 +167,7 @@ class _Stream:
 class _Wrapped:
     def __init__(self, layout: Layout, unwrap: Unwrap, record_bytes_max: int, cutter: RangeCutter | None) -> None:
         self._layout = layout
+        self._parse = layout.parser(UTC)
         self._start = layout.start
         self._is_broken = layout.is_broken
         self._unwrap = unwrap
@@ -373,9 +374,9 @@ class _Wrapped:
     def _is_open(self, record: _Piece) -> bool:
         """Return True if a record has no logger yet, and may hold a value of a client: it may have any lines."""
         tail, texts = self._layout.tail, record.texts
-        if tail is None or OF_CLIENTS.search(texts[0], 0, HEAD_BYTES) is None:
+        if tail is None or any(tail.search(text) for text in (texts[0], texts[-1])):
             return False
-        return not any(tail.search(text) for text in (texts[0], texts[-1]))
+        return can_hold_value(self._parse, texts[0])
 
     def _foreign(self, line: Logged) -> RawRecord:
         is_cut = line.name is None and line.size > len(line.text) + 1

@@ -11,7 +11,9 @@ Pure: no Spark, no I/O.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
+from operator import itemgetter
 from typing import NamedTuple
 
 from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
@@ -81,24 +83,37 @@ def simple_name(logger: str) -> str:
     return last.rstrip("$")
 
 
-def literal_prefix(pattern: str) -> str:
-    """The constant characters with which every match of a pattern starts."""
-    prefix: list[str] = []
+#: One element of a pattern: an escape, a class, or a character; a group is found by its brackets.
+_ELEMENT = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+_REPEATED = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[?+]?")
+
+
+def atoms(pattern: str) -> Iterator[tuple[str, bool]]:
+    """Yield the elements of a pattern at its top level, with their repetition, and whether each is one character."""
     index = 0
     while index < len(pattern):
-        char = pattern[index]
-        if char == "\\":
-            char = pattern[index + 1]
-            if char.isalnum():
+        end, depth = index, 0
+        while True:
+            element = _ELEMENT.match(pattern, end)
+            assert element is not None
+            end = element.end()
+            depth += (element[0] == "(") - (element[0] == ")")
+            if depth <= 0:
                 break
-            index += 1
-        elif char in ".^$*+?{[(|":
-            if char in "*?{" and prefix:
-                prefix.pop()
-            break
-        prefix.append(char)
-        index += 1
-    return "".join(prefix)
+        repeated = _REPEATED.match(pattern, end)
+        end = repeated.end() if repeated else end
+        atom = pattern[index:end]
+        is_character = not atom[1].isalnum() if len(atom) == 2 and atom[0] == "\\" else len(atom) == 1
+        yield atom, is_character and atom not in _SPECIAL
+        index = end
+
+
+_SPECIAL = frozenset(".^$|")
+
+
+def literal_prefix(pattern: str) -> str:
+    """Return the constant characters with which every match of a pattern starts."""
+    return "".join(atom[-1] for atom, _ in takewhile(itemgetter(1), atoms(pattern)))
 
 
 #: What a prefix has that names anything, or lacks what it named.

@@ -36,6 +36,9 @@ _NEXT_LINE: Final = re.compile(r"\n *")
 
 _NUMBER: Final = r"-?\d+"
 
+#: A value that a client chose. The comment marks it in the pattern.
+CLIENT: Final = "(?#client)"
+
 #: Columns by table, or by a row of `rows`.
 _Row = dict[str, dict[str, Any]]
 
@@ -64,6 +67,7 @@ _TYPED: Final = msgspec.toml.decode(files(__package__).joinpath("templates.toml"
 _KNOWN: Final = msgspec.toml.decode(files(__package__).joinpath("known.toml").read_bytes(), type=_Known)
 
 _PARTS: Final = {
+    "CLIENT": f"(?:{CLIENT}.*)",
     "PARTITION": PARTITION,
     "ID_PARTITION": ID_PARTITION,
     "TP": typed.TP,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 CONTINUATION = "continuation"
 OVERSIZED = "oversized"
@@ -13,13 +12,6 @@ NO_LAYOUT = "layout"
 DOUBTFUL = "doubtful"
 #: With the program's name behind it: a line of another program, which is no record of Kafka's.
 FOREIGN = "foreign."
-#: One of these comes before any value of a client; lines of partitions, replicas, logs and controllers have none.
-OF_CLIENTS: Final = re.compile(
-    rb"group|member|transaction|client|consumer|producer|user|principal|request|session|connection|authenti|authoriz"
-    rb"|quota|acl|token|credential|config|override|KafkaApi|ControllerApi|admin|share|txn|key id"
-    rb"|callback|initialize state|expiration",
-    re.IGNORECASE,
-)
 
 
 class RawRecord(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
+from pipelines.grammars.templates import TEMPLATES
 from pipelines.messages.atlas import atlas
 
 TIME = "[2026-11-20 15:39:28,132] "
@@ -88,13 +89,18 @@ _VALUE = re.compile(r"\{[^{}]*\}")
 _CHOSEN_VALUES = ("{group}", "{member}", "{transaction}")
 
 
+#: Classes whose texts are typed: their templates declare which values are a client's.
+_TYPED_CLASSES = frozenset(name for template in TEMPLATES for name in template.loggers)
+
+
 def _carriers_of_atlas() -> Iterator[Carrier]:
-    """Yield a carrier for each value that clients choose, or that is printed behind the name of one."""
+    """Yield a carrier for each value that clients choose. Untyped classes print one behind any name of such a value."""
     for message in atlas().messages.values():
         logger = f"org.apache.kafka.{sorted(message.classes)[0]}"
         for _, text in message.texts:
             for value in _VALUE.finditer(text):
-                if value[0] in _CHOSEN_VALUES or _CHOSEN.search(_VALUE.sub("", text[: value.start()])):
+                is_named = _CHOSEN.search(_VALUE.sub("", text[: value.start()])) is not None
+                if value[0] in _CHOSEN_VALUES or (is_named and not message.classes & _TYPED_CLASSES):
                     before, after = (
                         _VALUE.sub("1", part).replace("{", "{{").replace("}", "}}")
                         for part in (text[: value.start()], text[value.end() :])

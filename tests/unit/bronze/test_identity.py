@@ -153,6 +153,10 @@ def test_cluster(message: str) -> None:
         "[SocketServer listenerType=BROKER, nodeId=1] Failed authentication of user {} (kafka.network.Selector)",
         "[ClientQuotaManager] Changing quota of clientId {} (kafka.server.ClientQuotaManager)",
         'Completed request:{{"requestHeader":{{"clientId":"{}"}}}} (kafka.request.logger)',
+        "Completed request:RequestHeader(apiKey=FETCH, apiVersion=11, clientId={}, correlationId=5) -- {{}} from "
+        "connection 1.2.3.4:9092-1.2.3.5:5000-1;totalTime:1.0 (kafka.request.logger)",
+        "[GroupCoordinator 1]: Group {} is dead (kafka.G)",
+        "Creating new {} (kafka.G)",
     ],
 )
 @pytest.mark.parametrize("value", ["Cluster ID = {}", "clusterId={}", "Cluster ID: {}", "clusterId '{}"])

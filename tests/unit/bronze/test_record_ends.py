@@ -98,7 +98,8 @@ def test_a_stack_trace_may_end_with_any_name_in_brackets(ends: list[str], frames
 
 
 def test_a_rest_behind_lines_that_hold_no_value_is_a_stack_trace() -> None:
-    rest = f"{TIME}ERROR Failed (kafka.log.LogManager)\njava.io.IOException: x (kafka.server.KafkaApis)\n"
+    head = f"{TIME}ERROR Shutdown broker because all log dirs in /d have failed (kafka.log.LogManager)"
+    rest = f"{head}\njava.io.IOException: x (kafka.server.KafkaApis)\n"
     assert len(lines_of(LINE + rest + LINE)) == 3
 
 

@@ -1,0 +1,143 @@
+"""Which messages can hold a value that a client chose: an id of a group, a member or a transaction, a user's name.
+
+A message begins with constant text, and the text decides which values follow. Templates declare the values: numbers,
+partitions and words have types that no client's text fits. The rest of a template, from its first value of any text,
+is written by Kafka itself if enough constant text precedes that value, and the value is no ``{CLIENT}``. All other
+messages, also those that no template reads, can hold a client's value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from pipelines.grammars.grammar import atoms, bare_context
+from pipelines.grammars.templates import CLIENT, TEMPLATES
+
+#: Constant words before the first value of any text, without which a client's value may imitate them.
+_WORDS_MIN = 2
+#: Characters of a text that select heads.
+_KEY = 6
+_WORD = re.compile(r"[A-Za-z]{2,}")
+#: A value of any text.
+_ANY_TEXT = re.compile(r"(?<!\\)\.[*+)]|\[\^|\\S")
+_COMPONENT = re.compile(r"[A-Za-z]*")
+#: What follows a message in its line: nothing, or the logger.
+_ENDS = re.compile(r"\s*(?:\(|\Z)")
+
+
+class _Head(NamedTuple):
+    """The beginning of a template, up to its first value of any text."""
+
+    #: Constant text, and the pattern of what precedes it, in the order of the template.
+    parts: tuple[tuple[str, str], ...]
+    is_whole: bool  #: True if the template has no such value.
+    is_client: bool  #: True if the template has a value of a client.
+    is_client_next: bool  #: True if such a value follows the first constant text.
+
+    @property
+    def prefix(self) -> str:
+        """Constant text at the beginning."""
+        return self.parts[0][0]
+
+
+def can_hold_client_value(message: str) -> bool:
+    """Return True unless a message begins as one whose values Kafka itself writes. Its first line may be cut."""
+    line = message.partition("\n")[0]
+    if not line:
+        return False
+    start = bare_context(line)[1]
+    if line.startswith("["):
+        component = _COMPONENT.match(line, 1)
+        assert component is not None
+        if not any(name.startswith(component[0]) for name in _classes()):
+            return True
+        if "]" not in line:
+            return False
+        start = line.index("]") + 1
+    text = line[start:].lstrip(":, ")
+    return not any(_is_beginning(head, text) for key in {text[:_KEY], ""} for head in _heads().get(key, ()))
+
+
+def _is_beginning(head: _Head, text: str) -> bool:
+    """Return True if a text is a beginning of a head, or has the whole head."""
+    if not text.startswith(head.prefix[: len(text)]):
+        return False
+    end = 0
+    for constant, before in head.parts:
+        match = _compiled(before).match(text)
+        if match is None:
+            return False
+        end = match.end()
+        if not text.startswith(constant, end):
+            return constant.startswith(text[end:])
+        end += len(constant)
+    return not head.is_whole or _ENDS.match(text, end) is not None
+
+
+@cache
+def _classes() -> frozenset[str]:
+    """Return the classes with templates. The component that a line names begins such a name, or logs other texts."""
+    return frozenset(name for template in TEMPLATES for name in template.loggers)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
+@cache
+def _heads() -> dict[str, list[_Head]]:
+    """Return the heads of templates whose values Kafka itself writes, by the beginnings of a text."""
+    heads = [_head(branch) for template in TEMPLATES for branch in _branches(template.pattern)]
+    others = tuple({head.prefix for head in heads if head.is_client_next})
+    by_key: dict[str, list[_Head]] = defaultdict(list)
+    for head in heads:
+        if _is_certain(head) and not head.prefix.startswith(others):
+            is_long = len(head.prefix) >= _KEY
+            for key in {head.prefix[:end] for end in range(1, _KEY + 1)} if is_long else {""}:
+                by_key[key].append(head)
+    return dict(by_key)
+
+
+def _is_certain(head: _Head) -> bool:
+    words = sum(len(_WORD.findall(constant)) for constant, _ in head.parts)
+    return not head.is_client and words >= (1 if head.is_whole else _WORDS_MIN)
+
+
+def _branches(pattern: str) -> Iterator[str]:
+    """Yield the alternatives of a pattern."""
+    if len(list(atoms(pattern))) != 1 or not (pattern.startswith("(?:") and pattern.endswith(")")):
+        yield pattern
+        return
+    branch = ""
+    for atom, _ in atoms(pattern[3:-1]):
+        if atom == "|":
+            yield from _branches(branch)
+            branch = ""
+        else:
+            branch += atom
+    yield from _branches(branch)
+
+
+def _head(pattern: str) -> _Head:
+    parts: list[tuple[str, str]] = []
+    constant = before = ""
+    is_whole, is_next = True, False
+    for atom, is_character in atoms(pattern):
+        if is_character:
+            constant += atom[-1]
+            continue
+        parts.append((constant, before))
+        before += re.escape(constant)
+        constant = ""
+        if _ANY_TEXT.search(atom):
+            is_whole, is_next = False, CLIENT in atom and len(parts) == 1
+            break
+        before += atom
+    if is_whole:
+        parts.append((constant, before))
+    return _Head(tuple(parts), is_whole, CLIENT in pattern, is_next)
