@@ -49,18 +49,19 @@ LOG_FILES = TableSpec(
             LONG,
             "How fine its times are, microseconds: 1000000 (whole seconds), 1000 or 1; null counts as 1000",
         ),
+        column("encoding", STRING, "Encoding that the file was converted from; null if it is UTF-8"),
         column(
             "excerpt",
             STRING,
-            "Why lines were left out of the file: levels (none below WARN), logger or partition (of one only); null if "
-            "nothing shows it",
+            "Why lines were left out of the file: levels (none below WARN), logger or partition (of one only), numbers "
+            "(of lines, with gaps); null if nothing shows it",
         ),
         column("problem", STRING, "What is wrong with the file and what to do, if anything: truncated gzip, ..."),
         required("run_id", STRING, "Run that read it"),
     ),
     keys=("file_id",),
     checks={"size_not_negative": "size_bytes >= 0"},
-    words={"kind": LOG_KINDS, "mode": ("zookeeper", "kraft"), "excerpt": ("levels", "logger", "partition")},
+    words={"kind": LOG_KINDS, "mode": ("zookeeper", "kraft"), "excerpt": ("levels", "logger", "partition", "numbers")},
 )
 
 LOG_LINES = TableSpec(

@@ -11,6 +11,8 @@ from io import BytesIO
 from typing import Final
 
 from pipelines.bronze.encodings import is_binary
+from pipelines.bronze.layout import Layout
+from pipelines.bronze.layouts.anchors import is_continued
 from pipelines.bronze.layouts.infer import sees_kafka
 from pipelines.bronze.source import TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
 from pipelines.bronze.wrappers.recognise import recognise
@@ -56,6 +58,8 @@ _TEXTS: Final = (
     ("thread dump", re.compile(rb"^Full thread dump ", re.M)),
     ("markup", re.compile(rb"\A\s*<(?:!|\?xml|html|\w+>)", re.I)),
 )
+#: Share of the lines of a text that are records, or continue one, if it is a log.
+_LOG_SHARE_MIN: Final = 0.2
 #: A line of a settings file, and how many lines are looked at.
 _SETTING: Final = re.compile(rb"\s*(?:[#;!]|\[[\w.-]{1,200}\]\s*$|---|- |[\w.-]{1,200}\s?[=:])")
 _SETTINGS_MIN, _SETTINGS_SEEN = 3, 20
@@ -100,9 +104,17 @@ def is_log_content(parts: Iterable[bytes]) -> bool:
             continue
         lines = part.replace(b"\r\n", b"\n").split(b"\n")
         lines = lines[:-1] if len(lines) > 2 else lines
-        if recognise(lines).layout is not None or looks_like_log(lines):
+        layout = recognise(lines).layout
+        if looks_like_log(lines) if layout is None else _is_mostly(layout, lines):
             return True
     return False
+
+
+def _is_mostly(layout: Layout, lines: list[bytes]) -> bool:
+    """Return True if lines are a log, and not a text that quotes a few lines of one."""
+    written = [line for line in lines if line.strip()]
+    own = sum(layout.start.match(line) is not None or line.startswith(b"\t") or is_continued(line) for line in written)
+    return layout.unwrap is not None or own >= _LOG_SHARE_MIN * len(written)
 
 
 def looks_like_log(lines: list[bytes]) -> bool:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from pipelines.bronze.broken_lines import cut_lines, wrapped_lines
 from pipelines.bronze.changes import Changes
+from pipelines.bronze.excerpts import has_gaps
 from pipelines.bronze.identity import OTHER, Hints, kind_of
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.infer import sees_kafka
@@ -70,6 +71,8 @@ class Profile:
     lives: tuple[FileLife, ...] = ()  #: brokers that wrote it one after the other, if several did
     strays: tuple[int, ...] = ()  #: bytes at which records begin whose times are far from those around them
     foreign: str | None = None  #: what it is, if it is no broker's log (`pipelines.bronze.file_types`)
+    encoding: str | None = None  #: what its content was converted from; None if it is UTF-8
+    is_numbered: bool = False  #: its lines have the numbers of lines of another file, with gaps
     changed_layout: str | None = None  #: layout by which the file has to be read again; None if all of it is read
     source: str = ""  #: whose lines these are of a file in which those of several are mixed; empty: all of them
 
@@ -191,6 +194,8 @@ def profile(
             lives=part.lives.lives(),
             strays=tuple(part.strays),
             source=name,
+            encoding=source.encoding,
+            is_numbered=has_gaps(lines),
             changed_layout=None if changed is None else changed.name,
         )
         if part.hints.is_clients:

@@ -226,7 +226,8 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
         "first_time": item.first_us,
         "last_time": item.last_us,
         "resolution_us": item.resolution_us,
-        "excerpt": excerpt_of(item.kind, item.hints),
+        "encoding": item.encoding,
+        "excerpt": excerpt_of(item.kind, item.hints, item.is_numbered),
         "problem": "; ".join(problem for problem in problems if problem) or None,
         "run_id": run_id,
     }

@@ -59,6 +59,7 @@ from pipelines.report.model import (
 from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
 from pipelines.report.operations import operations_by_kind, timeline
 from pipelines.report.small_tables import WindowBounds
+from pipelines.report.sources import sources_of
 from pipelines.report.tiers import (
     DELAYED_OPERATIONS,
     TIERS,
@@ -349,6 +350,7 @@ def _coverage(rows: Collected, brokers: Sequence[Broker], further: Sequence[NotC
         not_checkable=(*gaps, *further),
         top_unparsed=tuple(UnparsedTemplate.model_validate(row) for row in rows.unparsed),
         missing=missing,
+        sources=sources_of(rows.files),
     )
 
 

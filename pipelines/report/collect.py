@@ -36,7 +36,7 @@ from schemas.table import TableSpec
 
 _OF_FILES = (
     *("path", "sha256", "kind", "cluster_id", "broker_id", "broker_ids", "kafka_version", "mode", "line_count"),
-    *("problem", "first_time", "last_time", "resolution_us"),
+    *("problem", "first_time", "last_time", "resolution_us", "layout", "encoding", "excerpt"),
 )
 #: What statements of `pipelines.report.small_tables` add up.
 _ADDED_UP = (LOG_FILES, VIOLATIONS, HOLES, COVERAGE, BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR, ISR_TIMELINE)

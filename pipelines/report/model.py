@@ -73,6 +73,17 @@ class UnparsedTemplate(Part):
     count: Count  #: how many there are
 
 
+class SourceRead(Part):
+    """A file, or a source whose lines are in a file with others, and how it was read."""
+
+    path: Text  #: as it was found
+    layout: Text | None  #: conversion pattern of its records; null if it is not known
+    around: tuple[Text, ...]  #: containers and frames around its records, the outermost first
+    order: Text | None  #: in words, if its records were put in another order than the file's
+    encoding: Text | None  #: that it was converted from; null if it is UTF-8
+    excerpt: Text | None  #: why it is an excerpt, in words; null if nothing shows that lines were left out
+
+
 class Coverage(Part):
     """How much of the logs was understood. Of the whole lake, whatever the time window."""
 
@@ -83,6 +94,8 @@ class Coverage(Part):
     not_checkable: tuple[NotCheckable, ...]  #: what these logs cannot show
     top_unparsed: tuple[UnparsedTemplate, ...]  #: *(extra)* the most frequent shapes of unparsed records
     missing: Count = 0  #: *(extra)* records that must have been logged and were not read, at least so many: gold.holes
+    #: *(extra)* files and what they are, by path, the first 1,000
+    sources: tuple[SourceRead, ...] = ()
 
 
 class RuleResult(Part):

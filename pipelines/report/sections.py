@@ -13,6 +13,7 @@ from pipelines.report.lines import SHOWN_MAX, left_out, listed, table, wrapped
 from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
 from pipelines.report.model import CLEAN, Broker, Finding, Report
 from pipelines.report.render_markdown import KIND_LABELS
+from pipelines.report.sources import source_in_words, sources_in_short
 from pipelines.report.summary import costs, covered, gaps, has_several, rules_text
 
 #: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
@@ -56,6 +57,9 @@ def _brokers(report: Report) -> Iterator[str]:
 
 def _coverage(report: Report) -> Iterator[str]:
     yield covered(report.coverage)
+    if report.coverage.sources:
+        yield from wrapped(sources_in_short(report.coverage.sources))
+    yield from listed("source: ", [text for source in report.coverage.sources if (text := source_in_words(source))])
     yield from listed("cannot be shown: ", [f"{what}: {needs}" for what, needs in gaps(report.coverage)])
     yield from listed("cost: ", costs(report.coverage))
     yield from listed("input: ", report.problems)

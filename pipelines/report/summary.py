@@ -24,6 +24,7 @@ from pipelines.report.happened import (
 from pipelines.report.lines import SHOWN_MAX, indented, listed, wrapped
 from pipelines.report.model import Coverage, NotCheckable, Report, Window
 from pipelines.report.of_clusters import silent_clusters
+from pipelines.report.sources import sources_in_short
 from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
 
 
@@ -130,6 +131,8 @@ def _in_short(report: Report) -> Iterator[str]:
     if any(gap.needs == FINER_TIMES for gap in report.coverage.not_checkable):
         yield from wrapped(f"replay accuracy: cannot be shown, times have whole seconds: {FINER_TIMES}")
     yield covered(report.coverage)
+    if report.coverage.sources:
+        yield from wrapped(sources_in_short(report.coverage.sources))
     yield from listed("input: ", report.problems)
     yield "more: highwater report --verbose (or --section NAME), highwater incidents, and report.html"
 

@@ -29,6 +29,7 @@ _SHARE_MIN = 0.2
 _SAMPLE_MAX = 1 << 24
 #: Before the byte at which a file changes its layout, in the name of the layout.
 CHANGED_AT = "@"
+CHANGE = re.compile(rf"{WITHIN}{CHANGED_AT}(\d+){WITHIN}")
 #: Where templates read this share of the records, no other reading is tried.
 _READ = 0.85
 
@@ -82,7 +83,7 @@ def layout_named(name: str) -> Layout:
     Raises:
         ValueError: it gave no such name.
     """
-    first, *changed = re.split(rf"{WITHIN}{CHANGED_AT}(\d+){WITHIN}", name)
+    first, *changed = CHANGE.split(name)
     if changed:
         from pipelines.bronze.changes import in_parts
 

@@ -132,6 +132,11 @@ CONTENTS = {
 OTHERS = {
     "app.txt": (b"[2026-11-20 15:33:21,101] INFO hello (com.example.App)\n" * 90, "other text"),
     "README.md": (b"# Apache Kafka\nSee the ReplicaManager of kafka.server.\n" * 40, "other text"),
+    "notes": (
+        b"The broker restarted, see below.\n" * 9
+        + b"[2026-11-20 15:33:21,101] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\nand so on\n",
+        "other text",
+    ),
     "server.properties": (b"# kafka.server\nbroker.id=1\nlog.dirs=/kafka\nzookeeper.connect=a\n", "settings file"),
     "start": (b"#!/bin/bash\nexec kafka-server-start.sh\n", "script"),
     "logo.png": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, "image"),
@@ -157,7 +162,7 @@ def test_content_decides_where_a_name_does_not(tmp_path: Path) -> None:
     assert found.others == Counter(label for _, label in OTHERS.values())
     assert found.unreadable == ()
     assert listed(found.others) == (
-        "13 files are not broker logs: 2 gc.log, 2 images, 2 other texts, 1 archive, 1 binary file, 1 empty file, "
+        "14 files are not broker logs: 3 other texts, 2 gc.log, 2 images, 1 archive, 1 binary file, 1 empty file, "
         "1 heap dump, 1 hs_err, 1 script, 1 settings file"
     )
     assert listed({"image": 1}) == "1 file is not a broker log: image"

@@ -1,0 +1,66 @@
+"""Sources of a report: what each file is, in which order and encoding, and what was around its records. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from pipelines.bronze.explain_file import parts_of
+from pipelines.bronze.wrappers.order import BY_TIME, IN_WORDS
+from pipelines.report.model import SourceRead
+
+_SOURCES_MAX: Final = 1000
+_EXCERPTS: Final = {
+    "levels": "no line below WARN",
+    "logger": "lines of one logger only",
+    "partition": "lines about one partition only",
+    "numbers": "its line numbers have gaps",
+}
+
+
+def sources_of(files: Iterable[Mapping[str, Any]]) -> tuple[SourceRead, ...]:
+    """Return the sources of a report.
+
+    Args:
+        files: rows of ``bronze.log_files``.
+    """
+    return tuple(sorted(map(_source, files), key=attrgetter("path"))[:_SOURCES_MAX])
+
+
+def _source(row: Mapping[str, Any]) -> SourceRead:
+    parts = parts_of(row["layout"]) if row.get("layout") else []
+    orders = [order for part in parts if (order := part.order)]
+    return SourceRead(
+        path=row["path"],
+        layout="; ".join(dict.fromkeys(part.layout for part in parts)) or None,
+        around=tuple(dict.fromkeys(step for part in parts for step in part.steps)),
+        order=IN_WORDS[orders[0]] if orders else None,
+        encoding=row.get("encoding"),
+        excerpt=_EXCERPTS.get(row.get("excerpt") or ""),
+    )
+
+
+def sources_in_short(sources: Sequence[SourceRead]) -> str:
+    """Return one line about all sources: how many are whole, and what is unusual of the others."""
+    excerpts = Counter(source.excerpt for source in sources if source.excerpt is not None)
+    orders = Counter(
+        "sorted by time" if source.order == IN_WORDS[BY_TIME] else "newest first" for source in sources if source.order
+    )
+    encodings = Counter(f"in {source.encoding}" for source in sources if source.encoding is not None)
+    unusual = [f"{count} {what}" for counts in (orders, encodings) for what, count in counts.most_common()]
+    reasons = "; ".join(f"{count}: {reason}" for reason, count in excerpts.most_common())
+    number = excerpts.total()
+    said = [f"{len(sources) - number} whole as far as their lines show"]
+    said += [f"{number} {'excerpt' if number == 1 else 'excerpts'} ({reasons})"] if number else []
+    return f"sources: {', '.join([*said, *unusual])}"
+
+
+def source_in_words(source: SourceRead) -> str | None:
+    """Return what is unusual of a source. None if nothing is."""
+    said = [source.order, f"converted from {source.encoding}" if source.encoding else None]
+    said += [f"an excerpt: {source.excerpt}" if source.excerpt else None]
+    said += [f"around its records: {' within '.join(reversed(source.around))}" if source.around else None]
+    known = [text for text in said if text is not None]
+    return f"{source.path}: {'; '.join(known)}" if known else None
