@@ -68,6 +68,7 @@ def test_json_has_the_contracts_names_in_order() -> None:
         "not_checkable",
         "top_unparsed",
         "missing",
+        "sources",
     ]
     assert keys(document["coverage"]["not_checkable"][0]) == ["rule_id", "reason", "needs", "cost"]
     assert keys(document["coverage"]["top_unparsed"][0]) == ["template", "logger", "count"]
