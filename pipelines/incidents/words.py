@@ -39,6 +39,12 @@ def when(start_us: int, end_us: int | None) -> str:
     return span(start_us, end_us)
 
 
+def within(first_us: int, last_us: int) -> str:
+    """Return ``at 15:27:39``, or ``between 15:27:39 and 15:27:43``: when several things happened."""
+    first, last = clock(first_us), clock(last_us)
+    return f"at {first}" if first == last else f"between {first} and {last}"
+
+
 def lasting(duration_us: float) -> str:
     """A duration: ``340 ms``, ``14.0 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 days 4 h``."""
     seconds = duration_us / 1_000_000

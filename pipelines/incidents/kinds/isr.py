@@ -10,11 +10,14 @@ from pipelines.incidents.episodes import Window, before_shutdown, episodes, grou
 from pipelines.incidents.facts import Facts, Node, Row, partition_name
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
-from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times
+from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times, within
 
-#: Leaders take a replica out, or in again, within this of each other for one reason, microseconds: up to 2.4 they check
-#: for lag every 5 s (replica.lag.time.max.ms / 2), and a replica that was there then may be late at the next check.
-_TOGETHER_US = 10_000_000
+#: Absences that begin within this, and end within this, are one incident, microseconds: up to 2.4 leaders check for
+#: lag every 5 s (replica.lag.time.max.ms / 2).
+_TOGETHER_US = 5_000_000
+#: One window is true of absences that begin within this, and end within this, microseconds.
+_SPREAD_US = 2_000_000
+_NOT_BACK = "was not back at the end of the logs"
 #: A produce that waited for a replica is answered so shortly after it left at most, microseconds.
 _ANSWERED_US = 2_000_000
 #: Role of a replica that closed a wait by leaving the in-sync set.
@@ -70,18 +73,26 @@ def _shrunk(replica: Node, group: list[Row], waits: list[Row]) -> LoggedIncident
         waits: produces that were answered as the replica left.
     """
     names = frozenset(map(partition_name, group))
-    start = group[0]["left_time"]
+    lefts = [row["left_time"] for row in group]
     backs = [row["back_time"] for row in group if row["back_time"] is not None]
-    away = len(group) - len(backs)
-    end = max(backs, default=None)
+    start, end = min(lefts), max(backs, default=None)
+    by_length = sorted(
+        (row for row in group if row["back_time"] is not None), key=lambda row: row["back_time"] - row["left_time"]
+    )
     repeated = len(group) - len(names)
     again = f" It left {times(repeated)} more." if repeated else ""
-    is_spread = bool(backs) and clock(min(backs)) != clock(max(backs))
-    first = f" It was back in the first of them at {clock(min(backs))}." if is_spread else ""
     removed = {partition_name(row) for row in group if row["ended"] in ("removed", "deleted")}
     gone = f" It holds {partitions(removed)} no longer." if removed else ""
     leaders = {row["leader"] for row in group} - {replica[1], -1}
-    by = f" (leader: {brokers(leaders)})" if len(leaders) == 1 else ""
+    is_by_leader = len(leaders) == 1 and all(row["made_by"] == "leader" and row["leader"] in leaders for row in group)
+    by = f" (leader: {brokers(leaders)})" if is_by_leader else ""
+    what = f"the ISR of {partitions(names)}{by}"
+    if repeated or any(max(each) - min(each) > _SPREAD_US for each in (lefts, backs) if each):
+        lasted = {lasting(row["back_time"] - row["left_time"]): None for row in (*by_length[:1], *by_length[-1:])}
+        back = f"was back {within(min(backs), max(backs))}, after {' to '.join(lasted)}" if backs else _NOT_BACK
+        outside = f"left {what} {within(start, max(lefts))} and {back}."
+    else:
+        outside = f"was out of {what} {span(start, end)}."
     operations = sum(row["operations"] for row in waits)
     longest_ms = max((row["wait_ms_max"] for row in waits), default=0.0)
     produces = number(operations, "acks=all produce")
@@ -90,22 +101,24 @@ def _shrunk(replica: Node, group: list[Row], waits: list[Row]) -> LoggedIncident
     )
     lasted_s = 60.0 if end is None else (end - start) / 1e6
     return LoggedIncident(
-        severity=MAJOR if away else MINOR,
+        severity=MAJOR if not backs else MINOR,
         cluster_id=replica[0],
         start_us=start,
         end_us=end,
         broker_ids=(replica[1],),
         partitions=names,
-        sentence=(
-            f"Broker {replica[1]} was out of the ISR of {partitions(names)}{by} {span(start, end)}."
-            f"{first}{again}{gone}{waited}"
-        ),
+        sentence=f"Broker {replica[1]} {outside}{again}{gone}{waited}",
         advice=Remedy(f"Find out why broker {replica[1]} did not keep up or is not there.", is_open),
         unexplained=(
             f"Look outside Kafka at broker {replica[1]} at {clock(start)}: garbage collection (gc.log), its disk, its "
             "network to the leader."
         ),
-        figures={"partitions": len(names), "not_back": away, "produces": operations, "longest_ms": longest_ms},
+        figures={
+            "partitions": len(names),
+            "not_back": len(group) - len(backs),
+            "produces": operations,
+            "longest_ms": longest_ms,
+        },
         weight=len(names) * lasted_s,
         # A leader that stood still takes out, as it goes on, all who could not fetch from it.
         by=(replica[1], *sorted(leaders)),

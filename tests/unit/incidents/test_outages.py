@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -173,7 +174,11 @@ def test_absences_that_end_at_different_times_are_different_incidents_and_a_wait
     ]
     assert [each.figures["produces"] for each in shrunk if each.figures["produces"]] == [3]
     (two,) = (each for each in shrunk if len(each.partitions) == 2)
-    assert "It was back in the first of them at 00:01:10." in two.sentence
+    assert "at 00:01:00 and was back between 00:01:10 and 00:01:13, after 10.0 s to 13.0 s." in two.sentence
+    assert "(leader: broker 1)" in two.sentence
+    of_controller = replace(of, absences=[absences[0] | {"made_by": "controller"}, absences[1]])
+    (mixed,) = BY_NAME["isr_shrunk"].detect(of_controller)
+    assert "leader" not in mixed.sentence
 
 
 def test_a_dead_leader_that_is_followed_by_none_is_one_incident() -> None:
