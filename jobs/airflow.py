@@ -20,7 +20,7 @@ def install(console: Console, folder: Path) -> ExitCode:
     """
     if not folder.is_dir():
         raise InputError(
-            folder, "is no folder", "name Airflow's folder of DAGs: `airflow config get-value core dags_folder`"
+            folder, "is not a folder", "name Airflow's folder of DAGs: `airflow config get-value core dags_folder`"
         )
     for file in dag_files():
         try:

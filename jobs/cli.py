@@ -32,7 +32,7 @@ DEBUG_VARIABLE = "HIGHWATER_DEBUG"
 
 def _days(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     if text is not None and not DAYS.fullmatch(text):
-        raise click.BadParameter(f"{text!r} is no number of days; write it like 90d")
+        raise click.BadParameter(f"invalid number of days {text!r}; expected for example 90d")
     return text
 
 
@@ -84,7 +84,7 @@ def demo(folder: Path, opens: bool | None, master: str | None, conf: Path | None
     metavar="SECONDS",
     help="From the beginning of a round to that of the next.",
 )
-@click.option("--webhook", metavar="URL", help="Tell this address of each incident that begins or ends.")
+@click.option("--webhook", metavar="URL", help="Send each incident that begins or ends to this address.")
 @click.option(
     "--webhook-format",
     "webhook_form",
@@ -99,10 +99,10 @@ def demo(folder: Path, opens: bool | None, master: str | None, conf: Path | None
     type=click.Choice(SEVERITIES),
     default="major",
     show_default=True,
-    help="The least that webhook and command are told of.",
+    help="Minimum severity to send.",
 )
 @click.option("--openmetrics", type=PLACE, metavar="FILE", help="File for Prometheus, written anew each round.")
-@click.option("--rounds", type=click.IntRange(min=1), help="So many, then end; for ever unless given.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Stop after this many rounds (default: never).")
 def watch(
     logs: tuple[Place, ...],
     every_s: float,
@@ -114,7 +114,7 @@ def watch(
     rounds: int | None,
     **given: Any,
 ) -> ExitCode:
-    """Audit LOGS as they grow, print incidents as they begin and end, and tell others of them."""
+    """Audit LOGS as they grow, print incidents as they begin and end, and send alerts."""
     from jobs import watch as verb
 
     if click.get_current_context().get_parameter_source("webhook_form") is ParameterSource.COMMANDLINE and not webhook:
@@ -179,7 +179,7 @@ def bundle(**given: Any) -> ExitCode:
     type=click.Choice(["violated", "inconclusive"]),
     default="inconclusive",
     show_default=True,
-    help="The least verdict that does not end with 0.",
+    help="Lowest verdict that fails (exit code other than 0).",
 )
 @click.option("--only-new", is_flag=True, help="Ignore violations that the previous run already reported.")
 @click.option(
@@ -240,7 +240,7 @@ def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> Exit
     type=click.Choice(["text", "csv", "json", "parquet"]),
     default="text",
     show_default=True,
-    help="Of the rows; text rounds figures.",
+    help="Output format (text rounds numbers).",
 )
 @click.option("--out", type=PLACE, help="File for the rows, instead of printing them.")
 @click.option("--spark", "by_spark", is_flag=True, help="Have Spark answer, rather than DuckDB.")
@@ -372,9 +372,7 @@ def explain(
 
 @highwater.command()
 @options("lake", "conf")
-@click.option(
-    "--fetch", "fetches", is_flag=True, help="Fetch now what the first audit would fetch: Spark's further jars."
-)
+@click.option("--fetch", "fetches", is_flag=True, help="Download Delta's jars now, for offline use.")
 def doctor(lake: Place, conf: Path | None, fetches: bool) -> ExitCode:
     """Check this machine: Java, packages, jars, disk, memory. Prints everything that is wrong."""
     from jobs.doctor import doctor as examine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -129,10 +128,10 @@ def split_place(place: str) -> tuple[str, int]:
     """Topic and number of a partition.
 
     Raises:
-        InputError: it is no partition's name.
+        InputError: the text is not the name of a partition.
     """
     if not _is_partition(place):
-        raise InputError(place, "is no partition", "name one like orders-0")
+        raise InputError(place, "is not a partition", "expected TOPIC-NUMBER, for example orders-0")
     topic, _, number = place.rpartition("-")
     return topic, int(number)
 
@@ -192,19 +191,19 @@ def tell_survivors(question: Question, place: str | None, at: datetime | None) -
         places = without_leader(reader, question.cluster_id, at_us)
     if not places:
         when = "at the end of the logs" if at_us is None else f"at {iso_utc(at_us)}"
-        say = (
-            f"No partition was without a leader {when}, as gold.availability tells; name one to ask of it all the same."
-        )
+        say = f"Every partition had a leader {when}. To check one anyway, name it: highwater survivors TOPIC-PARTITION."
         return tell(question, Answer(title="partitions without a leader", sentences=(say,)))
     if len(places) > PARTITIONS_MAX:
         question.console.note(f"{len(places)} partitions have no leader; these are the first {PARTITIONS_MAX}")
-    return tell(question, *_survivors(reader, places[:PARTITIONS_MAX], at_us))
-
-
-def _survivors(reader: LakeReader, places: Iterable[tuple[str, str, int]], at_us: int | None) -> Iterable[Answer]:
-    for cluster_id, topic, number in places:
-        result = survivors.survivors(partition_facts(reader, cluster_id, topic, number, at_us))
-        yield survivors.answer(result, lines_of(reader, survivors.rows_shown(result)))
+    results = [
+        survivors.survivors(partition_facts(reader, cluster_id, topic, number, at_us))
+        for cluster_id, topic, number in places[:PARTITIONS_MAX]
+    ]
+    if place is None and question.form != "json":
+        question.console.prose(f"{survivors.summary(results)}\n")
+    return tell(
+        question, *(survivors.answer(result, lines_of(reader, survivors.rows_shown(result))) for result in results)
+    )
 
 
 # --------------------------------------------------------------- figures of a time

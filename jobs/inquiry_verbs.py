@@ -18,7 +18,7 @@ from pipelines.storage.place import Place, place_of
 
 @click.group(cls=Verbs)
 def trace() -> None:
-    """Tell the story of one request, write, partition or finding, with its lines. Without Spark."""
+    """Show the history of one request, write, partition or finding, with its lines. Without Spark."""
 
 
 @trace.command("request")
@@ -88,7 +88,7 @@ def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
 @click.argument("second", metavar="B")
 @options("lake", "cluster", "conf", "answer format")
 def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCode:
-    """What changed from A to B: each FROM..UNTIL or run:ID in --lake, another LAKE, LAKE@FROM..UNTIL or LAKE@run:ID."""
+    """Compare time ranges, runs or lakes. A and B are FROM..UNTIL, run:ID, LAKE, LAKE@FROM..UNTIL or LAKE@run:ID."""
     from jobs import inquiries
 
     question = _question(**given)

@@ -33,7 +33,7 @@ def tables_in(root: Place) -> dict[str, Place]:
 
 def no_lake(root: Place) -> InputError:
     """There is no lake in a folder."""
-    return InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
+    return InputError(root, "is not a lake", "ingest logs first, or name the lake with --lake")
 
 
 def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) -> Iterator[tuple[str, str]]:

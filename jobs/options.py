@@ -25,7 +25,11 @@ class TimeParam(click.ParamType[datetime]):
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
-            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:05 or 2026-11-20T14:05:00+01:00", param, ctx)
+            self.fail(
+                f"invalid time {value!r}; expected for example 2026-11-20T14:05 or 2026-11-20T14:05:00+01:00",
+                param,
+                ctx,
+            )
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -64,7 +68,7 @@ def _log_format(context: click.Context, option: click.Parameter, text: str | Non
 
 def _schema(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     if name is not None and not _SCHEMA.fullmatch(name):
-        raise click.BadParameter(f"{name!r} is no catalog.schema; write it like spark_catalog.highwater")
+        raise click.BadParameter(f"invalid catalog.schema {name!r}; expected for example spark_catalog.highwater")
     return name
 
 
@@ -143,7 +147,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="Of the answer.",
+        help="Output format.",
     ),
     "open": click.option("--open", "opens", is_flag=True, help="Open the page in a browser."),
     "cluster": click.option("--cluster", help="Only this cluster, by its name or id, where the lake has several."),
@@ -151,7 +155,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--cluster",
         "cluster_name",
         metavar="NAME",
-        help="Cluster of logs that do not say theirs, as before 0.10.1.",
+        help="Name for logs without a cluster id (Kafka before 0.10.1).",
     ),
     "log format": click.option(
         "--log-format",

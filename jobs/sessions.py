@@ -60,7 +60,7 @@ def by_spark(config: Config, console: Console, root: Place, statement: str) -> p
     """Rows of one query by Spark: for its own functions, and for tables whose rows only Delta knows.
 
     Raises:
-        InputError: the statement is no query that Spark can answer.
+        InputError: the statement is not a query that Spark can answer.
     """
     with spark_session(config, console, "sql", root) as spark, console.stage("query"), step(spark, "query"):
         register(spark, root, statement)

@@ -23,6 +23,7 @@ from jobs.exit_codes import ExitCode
 from jobs.options import SEVERITIES
 from pipelines.base.console import Console
 from pipelines.base.errors import HighwaterError, InputError
+from pipelines.base.plain import number
 from pipelines.bronze.discover import discover
 from pipelines.bronze.text_sizes import new_bytes
 from pipelines.metrics.live import exposition
@@ -139,7 +140,7 @@ def _at_first(report: Report, console: Console) -> dict[str, str]:
     """What lies behind when a watch begins is told by its number; what still lasts is news."""
     over = {incident.incident_id: ENDED for incident in _worth_telling(report) if incident.end_time is not None}
     if over:
-        console.result(f"{len(over)} incidents were over before: highwater incidents")
+        console.result(f"{number(len(over), 'incident')} ended before the watch began: highwater incidents")
     return over
 
 

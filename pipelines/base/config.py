@@ -45,21 +45,21 @@ def _flat_text(value: object) -> object:
 def _name(value: object) -> object:
     """A name that people give: it becomes one of folders and of other tools' keys."""
     if isinstance(value, str) and not _NAME.fullmatch(value):
-        raise ValueError(f"{value!r} is no name; one has letters, digits, _, . and -")
+        raise ValueError(f"{value!r} is not a name; expected letters, digits, _, . and -")
     return value
 
 
 def _memory(value: object) -> object:
     """A size as Java's -Xmx takes it."""
     if isinstance(value, str) and not re.fullmatch(r"[1-9][0-9]*[mg]", value):
-        raise ValueError(f"{value!r} is no size of memory; write it like 512m or 4g")
+        raise ValueError(f"invalid size of memory {value!r}; expected for example 512m or 4g")
     return value
 
 
 def _days(value: object) -> object:
     """A number of days."""
     if isinstance(value, str) and not re.fullmatch(r"[1-9][0-9]{0,4}d", value):
-        raise ValueError(f"{value!r} is no number of days; write it like 90d")
+        raise ValueError(f"invalid number of days {value!r}; expected for example 90d")
     return value
 
 
@@ -68,7 +68,7 @@ def _zone(value: object) -> object:
     try:
         ZoneInfo(str(value))
     except (KeyError, ValueError, OSError):
-        raise ValueError(f"{value!r} is no time zone; give an IANA name such as UTC or Europe/Berlin") from None
+        raise ValueError(f"invalid time zone {value!r}; expected an IANA name such as UTC or Europe/Berlin") from None
     return value
 
 

@@ -144,7 +144,7 @@ def nothing_readable(paths: Sequence[str | os.PathLike[str]], items: Sequence[Pr
     """The error of an input without any text."""
     where = paths[0]
     if len(items) == 1:
-        return InputError(items[0].path, "is no broker's log", items[0].problem or "name a log file")
+        return InputError(items[0].path, "is not a broker's log", items[0].problem or "name a log file")
     example = f", such as {PurePath(items[0].path).name} ({items[0].problem})" if items else ""
     what = f"none of {len(items)} files is a broker's log{example}"
     return InputError(where, what, "name the folder of a broker's logs")
@@ -214,7 +214,7 @@ def _of_member(path: str, member: Member, marks: Marks, how: HowRead, layout: st
 
 
 def _with_type(item: Profile, head: bytes) -> Profile:
-    """Return the profile, with what the file is if it is no broker's log. A file with a log's name is one.
+    """Return the profile, with what the file is if it is not a broker's log. A file with a log's name is one.
 
     Args:
         head: beginning of the file, as stored.

@@ -129,7 +129,7 @@ def release(lake: Lake, which: Sequence[str], batch_id: str) -> tuple[str, ...]:
     unknown = [file_id for file_id in chosen if file_id not in in_quarantine]
     if unknown:
         held = ", ".join(sorted(in_quarantine)) or "none is"
-        raise InputError(unknown[0], "is no file in quarantine", f"choose {ALL}, or one of those that are: {held}")
+        raise InputError(unknown[0], "is not a file in quarantine", f"choose {ALL}, or one of those that are: {held}")
     if not chosen:
         return ()
     remove_rows(lake, chosen)  # the run that quarantined them may have been killed

@@ -18,7 +18,7 @@ MINOR: Severity = "minor"
 INFO: Severity = "info"
 
 #: Said of an episode that needs a cause and has none.
-UNEXPLAINED = "No line before it explains it."
+UNEXPLAINED = "Nothing in the logs explains why."
 #: Partitions that are listed by name.
 NAMED_MAX = 20
 #: Lines that are shown of an incident.

@@ -82,7 +82,8 @@ def _verdicts(before: Side, after: Side) -> Iterator[str]:
             sum(number for (of, _), number in side.findings.items() if of == severity) for side in (before, after)
         ]
         if any(counts):
-            yield f"{counts[0]} in A, {plural(counts[1], severity)} in B."
+            sides = [plural(many, severity) if many else "none" for many in counts]
+            yield f"Findings: {sides[0]} in A, {sides[1]} in B."
 
 
 def _kind(kind: Kind) -> str:
@@ -95,9 +96,9 @@ def _ratio(first: float | None, second: float | None) -> float | None:
 
 
 def _latency(before: Side, after: Side) -> Iterator[str]:
-    rows = [row for row in _latency_rows(before, after) if row["change_p99"] is not None]
-    if rows and _is_change(rows[0]["change_p99"]):
-        row = rows[0]
+    rows = [(ratio, row) for ratio, row in _latency_rows(before, after) if ratio is not None]
+    if rows and _is_change(rows[0][0]):
+        row = rows[0][1]
         yield f"Most changed: p99 of {row['request']}, {ms(row['p99_a'])} ms in A, {ms(row['p99_b'])} ms in B."
     elif rows:
         yield f"No p99 changed by {RATIO_MIN - 1:.0%} or more."
@@ -113,18 +114,18 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
     if p99[0] is None or p99[1] is None or not _is_change(p99[1] / p99[0]):
         return
     slower, faster = (after, before) if p99[1] > p99[0] else (before, after)
-    name = "B" if slower is after else "A"
+    name, other = ("B", "A") if slower is after else ("A", "B")
     per_minute = {
         broker: (slow / (slower.seconds or 1) - faster.waits.get(broker, (0, 0.0))[1] / (faster.seconds or 1)) * 60
         for broker, (_, slow) in slower.waits.items()
     }
     worst = max(per_minute, key=lambda broker: per_minute[broker], default=None)
     if worst is None or per_minute[worst] <= 0:
-        yield f"Produces with acks=all took longer in {name}; no replica accounts for it."
+        yield f"acks=all produces took longer in {name}; no replica accounts for it."
         return
     yield (
-        f"Produces with acks=all took longer in {name}: {share(slower.slow_share(worst))} of the waiting beyond "
-        f"{slow_ms} ms was for broker {worst} (on the other side {share(faster.slow_share(worst))})."
+        f"acks=all produces took longer in {name}: {share(slower.slow_share(worst))} of the waiting beyond "
+        f"{slow_ms} ms was for broker {worst} ({share(faster.slow_share(worst))} in {other})."
     )
     happened = {
         what: number
@@ -132,8 +133,8 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
         if number > faster.of_broker.get(worst, {}).get(what, 0)
     }
     if happened:
-        times = listed(f"{what} {number} times" if number > 1 else what for what, number in happened.items())
-        yield f"Broker {worst} in {name}, and not or less on the other side: {times}."
+        times = listed(f"{what} ({number} times)" if number > 1 else what for what, number in happened.items())
+        yield f"New or more frequent in {name}: broker {worst} {times}."
     else:
         yield f"The logs hold no restart, election or ISR change of broker {worst} that explains it: only the waiting."
 
@@ -142,7 +143,7 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
 
 
 def _tables(before: Side, after: Side) -> Iterator[Table]:
-    yield Table(title="latency, milliseconds", rows=tuple(_latency_rows(before, after)[:ROWS_MAX]))
+    yield Table(title="latency, milliseconds", rows=tuple(row for _, row in _latency_rows(before, after)[:ROWS_MAX]))
     yield Table(title="phases, mean milliseconds", rows=tuple(_phase_rows(before, after)[:ROWS_MAX]))
     yield Table(title="last replica to acknowledge acks=all produces", rows=tuple(_wait_rows(before, after)))
     yield Table(title="events", rows=tuple(_count_rows(before.events, after.events, "event")[:ROWS_MAX]))
@@ -154,7 +155,8 @@ def _by_change(ratio: float | None) -> float:
     return abs(math.log(ratio)) if ratio else 0.0
 
 
-def _latency_rows(before: Side, after: Side) -> list[dict[str, Any]]:
+def _latency_rows(before: Side, after: Side) -> list[tuple[float | None, dict[str, Any]]]:
+    """Return a row per kind of request with the ratio of its p99, most changed first."""
     rows = []
     for kind in sorted({*before.latency, *after.latency}, key=_kind):
         first, second = (side.latency.get(kind, NO_REQUESTS) for side in (before, after))
@@ -162,9 +164,14 @@ def _latency_rows(before: Side, after: Side) -> list[dict[str, Any]]:
         for name in ("requests", *q.QUANTILES):
             row |= {f"{name}_a": first[name], f"{name}_b": second[name]}
         enough = min(first["requests"], second["requests"]) >= REQUESTS_MIN
-        row["change_p99"] = _ratio(first["p99"], second["p99"]) if enough else None
-        rows.append(row)
-    return sorted(rows, key=lambda row: -_by_change(row["change_p99"]))
+        ratio = _ratio(first["p99"], second["p99"]) if enough else None
+        rows.append((ratio, row | {"change_p99": _times(ratio)}))
+    return sorted(rows, key=lambda row: -_by_change(row[0]))
+
+
+def _times(ratio: float | None) -> str | None:
+    """Return a ratio as ``3.5x``. None if there is no ratio."""
+    return None if ratio is None else f"{ratio:,.1f}x" if ratio >= 1 else f"{ratio:.2f}x"
 
 
 def _phase_rows(before: Side, after: Side) -> list[dict[str, Any]]:

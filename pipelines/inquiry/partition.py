@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.base.errors import InputError
+from pipelines.base.plain import number
 from pipelines.base.values import instant, iso_utc
 from pipelines.inquiry import read_marks as of
 from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, place_of, plural, steps_of
@@ -41,7 +42,7 @@ _REASONS = {
     "found_by_new_controller": "a new controller found it dead",
     "preferred": "the preferred replica takes over",
     "reassignment": "its replicas are reassigned",
-    "unknown": "no line tells why",
+    "unknown": "unknown reason",
 }
 _STRATEGIES = {
     "offline": "from the ISR",
@@ -99,7 +100,7 @@ def answer(rows: PartitionRows, lines: Lines) -> Answer:
 
 def _sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
     if not rows.tenures:
-        yield "No line tells who led it."
+        yield "The logs do not show who led it."
     else:
         leaders = listed(dict.fromkeys(tenure.leader for tenure in rows.tenures))
         yield f"{plural(len(rows.tenures), 'leader epoch')} in the logs, led by broker {leaders}."
@@ -114,13 +115,20 @@ def _sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
         windows = [row for row in rows.availability if row["state"] == state]
         if windows:
             seconds = sum(row["duration_ms"] or 0 for row in windows) / 1000
-            open_ended = "" if all(row["ended_time"] for row in windows) else ", and to the end of the logs"
-            named = "without leader" if state == "offline" else "under min.insync.replicas"
-            yield f"{named} {len(windows)} times, {seconds:,.1f} s in all{open_ended}.".capitalize()
+            open_since = [iso_utc(row["started_time"])[11:19] for row in windows if not row["ended_time"]]
+            open_ended = f", and from {open_since[0]} until the logs end" if open_since else ""
+            named = "No leader" if state == "offline" else "Under min.insync.replicas"
+            yield f"{named} {number(len(windows), 'time')}: {seconds:,.1f} s in total{open_ended}."
     violations = [row for row in rows.findings if row["severity"] == "violation"]
     yield f"{plural(len(violations), 'violation')}, {plural(len(rows.findings) - len(violations), 'other finding')}."
     if steps > STEPS_MAX:
         yield f"{steps - STEPS_MAX} later steps are left out; narrow the question with --from and --until."
+
+
+def _expected(row: Row) -> str:
+    """Return what the rule of the release expected, and whether the truncation agrees."""
+    rule = f"expected: {str(row['rule']).replace('_', ' ')}"
+    return "as expected" if row["class"] in ("agrees", "predicted") else f"{rule}; {row['class']}"
 
 
 def _asked_for(rows: PartitionRows) -> list[Point]:
@@ -143,13 +151,13 @@ def _steps(rows: PartitionRows) -> Iterator[Point]:
         time_us = next((row[name] for name in ("detected_time", "elected_time", "taken_up_time") if row[name]), None)
         if time_us is not None:
             why = _REASONS.get(row["reason"], row["reason"])
-            yield Point(time_us, f"Broker {row['old_leader']} leads no more: {why}; {_elected(row, time_us)}.")
+            yield Point(time_us, f"Broker {row['old_leader']} lost leadership ({why}); {_elected(row, time_us)}.")
     for row in rows.truncations:
         if row["logged_offset"] is not None and row["records_removed"]:
             below = ", below its high watermark" if row["below_high_watermark"] else ""
             what = (
                 f"Broker {row['broker_id']} truncated its log from {row['log_end_offset']} to {row['logged_offset']}"
-                f"{below} (rule {row['rule']}, {row['class']})."
+                f"{below} ({_expected(row)})."
             )
             yield Point(row["logged_time"] or row["started_time"], what)
     for row in rows.availability:
@@ -212,7 +220,7 @@ def cluster_of(reader: LakeReader, topic: str, partition: int, cluster_id: str |
     ]
     if not clusters:
         where = f" in cluster {cluster_id}" if cluster_id else ""
-        raise InputError(reader.root, f"tells nothing of {topic}-{partition}{where}", "look at `highwater tables`")
+        raise InputError(reader.root, f"has no partition {topic}-{partition}{where}", "name one that the logs contain")
     if len(clusters) > 1:
         raise InputError(reader.root, f"has {topic}-{partition} in clusters {', '.join(clusters)}", "give --cluster")
     return str(clusters[0])

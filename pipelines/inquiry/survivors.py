@@ -82,6 +82,16 @@ class Candidate:
     of_one: Loss
     committed_lost: Interval | None
 
+    @property
+    def is_known_safe(self) -> bool:
+        """Return True if its log is known, and its election loses no record that the logs show."""
+        losses = (self.of_all, self.of_one)
+        return (
+            self.log.end_max is not None
+            and self.committed_lost is None
+            and not any(loss.surely or loss.perhaps or loss.beyond for loss in losses)
+        )
+
 
 @dataclass(frozen=True)
 class Survivors:
@@ -200,23 +210,24 @@ def answer(result: Survivors, lines: Lines) -> Answer:
 def _sentences(result: Survivors) -> Iterable[str]:
     facts = result.facts
     if not facts.tenures and not result.candidates:
-        yield "No line of this time tells of this partition: nothing can be shown."
+        yield "The logs of this time do not mention this partition."
         return
+    yield _in_one_sentence(result)
     if facts.tenures:
         last = facts.tenures[-1]
         if facts.leader == -1:
-            yield f"As lines tell, nobody leads; the last leader was broker {last.leader}, in epoch {last.epoch}."
+            yield f"No leader. Last known leader: broker {last.leader} (epoch {last.epoch})."
         else:
-            yield f"The last leader that lines tell of is broker {last.leader}, in epoch {last.epoch}."
+            yield f"Last known leader: broker {last.leader} (epoch {last.epoch})."
     if not facts.has_answers:
         yield (
             "What was acknowledged cannot be shown: no answers to produces are in these logs (kafka.request.logger at "
-            "DEBUG has them). Losses are told of what high watermarks show to have been committed."
+            "DEBUG has them). Losses are those of records that high watermarks show as committed."
         )
     if facts.unplaced:
         yield (
-            f"{plural(facts.unplaced, 'produce')} with acks=1 went to it whose offsets no line tells, for this release "
-            "logs no answers: which of their records are lost cannot be shown."
+            f"{plural(facts.unplaced, 'produce')} with acks=1 have no known offsets, as this release logs no "
+            "answers: which of their records are lost cannot be shown."
         )
     for candidate in result.candidates:
         yield f"If broker {candidate.log.replica_id} is elected: {_fate(candidate, facts)}."
@@ -229,10 +240,36 @@ def _sentences(result: Survivors) -> Iterable[str]:
         yield f"Only acknowledged records from offset {facts.acked[-1].start} on were looked at."
 
 
+def _in_one_sentence(result: Survivors) -> str:
+    """Return which replicas can be elected without a loss."""
+    known = [candidate for candidate in result.candidates if candidate.log.end_max is not None]
+    safe = [str(candidate.log.replica_id) for candidate in known if candidate.is_known_safe]
+    if len(safe) == len(result.candidates) and safe:
+        return "Any replica can be elected: no known loss."
+    if safe:
+        return f"Elect broker {' or '.join(safe)}: no known loss. Others lose records, or their log is unknown."
+    least = min(known, key=lambda candidate: candidate.of_all.surely_count, default=None)
+    if least is None:
+        return "The logs do not show what any replica holds."
+    if not least.of_all.surely_count:
+        return "The logs do not show that any replica can be elected without a loss."
+    return f"Every election loses records; broker {least.log.replica_id} loses fewest: {least.of_all.surely_count:,}."
+
+
+def summary(results: Sequence[Survivors]) -> str:
+    """Return how many partitions can be led again without a known loss, and the names of the others."""
+    safe = [result for result in results if any(candidate.is_known_safe for candidate in result.candidates)]
+    others = [place_of(result.facts.topic, result.facts.partition) for result in results if result not in safe]
+    partitions = plural(len(results), "partition")
+    if not others:
+        return f"{partitions} without a leader: each has a replica that can be elected without a known loss."
+    return f"{partitions} without a leader. No replica is known to be safe for: {', '.join(others)}."
+
+
 def _fate(candidate: Candidate, facts: PartitionFacts) -> str:
     log = candidate.log
     if log.end_min is None and log.end_max is None:
-        return "cannot be shown: no line tells how far its log goes"
+        return "cannot be shown: the logs do not show how far its log goes"
     parts = []
     for acks, lost in ((ALL, candidate.of_all), (ONE, candidate.of_one)):
         if lost.surely:
@@ -242,7 +279,7 @@ def _fate(candidate: Candidate, facts: PartitionFacts) -> str:
             records = plural(lost.perhaps_count, f"{'further ' if lost.surely else ''}record")
             parts.append(f"of {records} of acks={acks} ({_ranges(lost.perhaps)}) it cannot be shown")
         if lost.beyond is not None:
-            parts.append(f"the batch before offset {lost.beyond} may hold more records, which no line tells")
+            parts.append(f"the batch before offset {lost.beyond} may hold more records; the logs do not show that")
     if candidate.committed_lost is not None and not candidate.of_all.surely:
         parts.append(f"what a high watermark had passed is lost: {offsets(*candidate.committed_lost)}")
     if parts:
@@ -254,7 +291,7 @@ def _ranges(intervals: Sequence[Interval]) -> str:
     if len(intervals) == 1:
         return offsets(*intervals[0])
     shown = ", ".join(offsets(*interval).split(" ", 1)[1] for interval in intervals[:RANGES_MAX])
-    more = f" and {len(intervals) - RANGES_MAX} ranges more" if len(intervals) > RANGES_MAX else ""
+    more = f" and {len(intervals) - RANGES_MAX} more ranges" if len(intervals) > RANGES_MAX else ""
     return f"offsets {shown}{more}"
 
 
@@ -283,8 +320,8 @@ def _steps(result: Survivors) -> Iterable[Point]:
     for candidate in result.candidates:
         log = candidate.log
         if log.row is not None:
-            beyond = "" if log.end_max == log.end_min else ", and may go further"
-            what = f"The log of broker {log.replica_id} goes to {log.end_min}{beyond}"
+            beyond = "" if log.end_max == log.end_min else " or later"
+            what = f"The log of broker {log.replica_id} ends at offset {log.end_min}{beyond}"
             if log.row["file_id"] is None:
                 yield Point(log.row["time"], f"{what}: the segments of its data directory.", log.row)
             else:

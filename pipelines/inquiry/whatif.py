@@ -1,4 +1,4 @@
-"""What acks=all would have cost otherwise: without a replica, with another min.insync.replicas, with one leader.
+"""acks=all latency with and without each broker: without a replica, with another min.insync.replicas, with one leader.
 
 Each variant is a choice of the operations that were answered without error, and of how long each took. They are what
 the same requests would have had, each for itself: clients that wait less send more, which no log shows.
@@ -129,7 +129,7 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
     brokers = [row["broker"] for row in waited]
     largest = max((row["isr_size"] for row in sizes), default=0)
     return Variants(
-        asked=f"What acks=all would have cost otherwise{window(since_us, until_us)}",
+        asked=f"acks=all latency with and without each broker{window(since_us, until_us)}",
         actual=figures(),
         without={broker: figures(duration=_WITHOUT.format(broker=broker)) for broker in brokers},
         away={broker: figures(f"broker_id <> {broker}", _WITHOUT.format(broker=broker)) for broker in brokers},

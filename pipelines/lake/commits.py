@@ -68,7 +68,7 @@ def _action(line: bytes, file: Place) -> tuple[str, dict[str, Any]]:
         ((kind, action),) = orjson.loads(line).items()
         return kind, dict(action)
     except (AttributeError, TypeError, ValueError):
-        raise InputError(file, "is no commit of Delta", "restore it, or remove the table") from None
+        raise InputError(file, "is not a commit of Delta", "restore it, or remove the table") from None
 
 
 def _content(file: Place) -> bytes:

@@ -183,7 +183,7 @@ def require_own(root: Place) -> None:
     tables = find_tables(root)
     if not tables or any(_is_made_here(folder) for folder in tables.values()):
         return
-    problem = f"is no lake of highwater: others made its tables ({', '.join(list(tables)[:_NAMED_MAX])})"
+    problem = f"is not a lake of highwater: others made its tables ({', '.join(list(tables)[:_NAMED_MAX])})"
     raise InputError(root, problem, "choose another folder with --lake")
 
 

@@ -103,7 +103,7 @@ def opened(path: Place, version: int | None = None) -> DeltaTable:
         ForeignTable: a link, a FIFO or a device is among the files of its log.
     """
     if table_version(path) is None:
-        raise InputError(path, "is no Delta table", "name a table of the lake")
+        raise InputError(path, "is not a Delta table", "name a table of the lake")
     _require_regular(path, (path / "_delta_log", path / "_delta_log" / "_sidecars"))
     try:
         return DeltaTable(table_uri(path), version, storage_options=storage_options(path))

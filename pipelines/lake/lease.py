@@ -136,7 +136,7 @@ def newest_term(lake: Place) -> LeaseTerm | None:
     try:
         return LeaseTerm(numbers[-1], **orjson.loads(store_of(lake).read(file)))
     except (ValueError, TypeError):
-        raise InputError(file, "is no term of a lease", "remove it, if no run writes the lake") from None
+        raise InputError(file, "is not a term of a lease", "remove it, if no run writes the lake") from None
 
 
 def _numbers(lake: Place) -> list[int]:

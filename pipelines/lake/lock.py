@@ -102,7 +102,7 @@ def _opened_file(lake: Path, name: str, flags: int) -> Iterator[int]:
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not _is_lock(os.pread(file, _HOLDER_BYTES, 0)):
-            raise InputError(lake / name, "is no lock of a lake: something else has its name", "move it away")
+            raise InputError(lake / name, "is not a lock of a lake: something else has its name", "move it away")
         yield file
     finally:
         os.close(file)

@@ -30,8 +30,8 @@ Rows = list[dict[str, Any]]
 _TABLE = re.compile(r"\b(bronze|silver|quality|gold|state)_(\w+)")
 _WORD = re.compile(r"\w+")
 _REMEDY = (
-    "only queries are; see `highwater sql` for the names, `highwater tables NAME` for the columns of one, and --spark "
-    "for functions of Spark"
+    "only SELECT is allowed; `highwater sql` lists the names, `highwater tables NAME` the columns, --spark allows "
+    "functions of Spark"
 )
 _RESTORE: Final = "restore them, or audit into a new lake"
 _ONLY_NULLS: Final = "null"
@@ -42,6 +42,14 @@ _NO_EXTENSIONS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "python_enable_replacements": False,
 }
 _WILDCARD: Final = re.compile(r"[*?\[]")
+
+
+def _said(error: duckdb.Error) -> str:
+    """Return DuckDB's message with its candidates, in one line, without the statement."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    # DuckDB also suggests tables of its own catalog.
+    named = [line for line in lines[1:] if line.startswith(("Candidate", "Did you mean")) and '"pg_' not in line]
+    return " ".join([lines[0], *named]).removesuffix("!")
 
 
 class LakeReader:
@@ -106,8 +114,7 @@ class LakeReader:
             with self._readable_files():
                 return self.connection.sql(statements[0].query).to_arrow_table()
         except duckdb.Error as error:
-            said = str(error).splitlines()[0]
-            raise InputError("SQL", f"cannot be answered: {said}", _REMEDY) from None
+            raise InputError("SQL", _said(error), _REMEDY) from None
 
     def _lock(self) -> None:
         """Allow DuckDB the files of the views, and nothing else, for as long as the connection is open."""

@@ -32,7 +32,7 @@ def register(spark: SparkSession, root: Place, statement: str | None = None) -> 
     """
     tables = find_tables(root)
     if not tables:
-        raise InputError(root, "is no lake", "ingest logs first, or name the lake with --lake")
+        raise InputError(root, "is not a lake", "ingest logs first, or name the lake with --lake")
     views = views_over(tables)
     if statement is not None:
         words = {word.lower() for word in _WORD.findall(statement)}
@@ -65,7 +65,7 @@ def query(spark: SparkSession, statement: str) -> pa.Table:
     except ParseException as error:
         # The position that the message names is one in the text above.
         near = (error.getMessageParameters() or {}).get("error", "it")
-        raise InputError("SQL", f"is no query that Spark understands, near {near}", _REMEDY) from None
+        raise InputError("SQL", f"is not a query that Spark understands, near {near}", _REMEDY) from None
     except PySparkException as error:
         if error.getCondition() is None:
             raise

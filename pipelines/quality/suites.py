@@ -167,7 +167,7 @@ def require_expectations(severity: Mapping[str, str], file: PathLike[str] | str)
     unknown = next((key for key in severity if key not in EXPECTATIONS), None)
     if unknown is not None:
         key = f'quality.severity."{unknown}"'
-        raise ConfigError(file, key, f"{unknown!r} is no expectation; docs/quality.md lists them")
+        raise ConfigError(file, key, f"{unknown!r} is not an expectation; docs/quality.md lists them")
 
 
 def chosen(suite: Sequence[Expectation], severity: Mapping[str, str]) -> tuple[tuple[Expectation, Severity], ...]:

@@ -108,7 +108,7 @@ class BatchLog:
         )
 
     def ends(self, event: Event) -> Iterator[Wake]:
-        """The broker leads no more: what was not committed never will be here."""
+        """The broker lost leadership: what was not committed never will be here."""
         yield from self.settle(None)
         for batch in self.uncommitted:
             if batch.rolled_at is not None:

@@ -135,9 +135,13 @@ def chains(incidents: Sequence[Incident]) -> list[Chain]:
 
 
 def chains_by_harm(incidents: Sequence[Incident]) -> list[Chain]:
-    """Return chains by rank, those with lost data first. Texts that are only named are left out."""
+    """Return chains by rank, those with lost data first, then other broken guarantees.
+
+    Texts that are only named are left out.
+    """
     ranked = chains([incident for incident in incidents if not _is_remark(incident)])
-    return sorted(ranked, key=lambda chain: chain.harm != "data_lost")
+    first = {"data_lost": 0, "guarantee_broken": 1}
+    return sorted(ranked, key=lambda chain: first.get(chain.harm, len(first)))
 
 
 class IncidentSummary(NamedTuple):
@@ -198,8 +202,13 @@ def kafka_command(incident: Incident) -> str:
 
 def window(incident: Incident | Chain) -> str:
     """Return ``2026-11-20 15:27:39 to 15:27:53``, or ``2026-11-20 15:27:39 to the end of the logs``; UTC."""
-    start, end = span(incident.start_time, incident.end_time)
-    if incident.end_time is None:
+    return window_words(incident.start_time, incident.end_time)
+
+
+def window_words(start_time: str, end_time: str | None) -> str:
+    """Return a window in words. None as its end means the end of the logs."""
+    start, end = span(start_time, end_time)
+    if end_time is None:
         return f"{start} to the end of the logs"
     return start if end == start[11:] else f"{start} to {end}"
 

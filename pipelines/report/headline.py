@@ -14,7 +14,15 @@ from pipelines.incidents.incident import UNEXPLAINED, releases_of
 from pipelines.incidents.kinds.findings import LOSS_RULES
 from pipelines.report.classes import WORDS, IncidentClass, VerdictClass, verdict_class
 from pipelines.report.correctness import rule_states
-from pipelines.report.happened import Chain, chains_by_harm, first_sentence, kafka_command, rest_of, sentence_case
+from pipelines.report.happened import (
+    Chain,
+    chains_by_harm,
+    first_sentence,
+    kafka_command,
+    rest_of,
+    sentence_case,
+    window_words,
+)
 from pipelines.report.model import CLEAN, VIOLATED, Finding, Headline, Report
 from pipelines.rules.guarantees.committed_data_lost import CAUSE
 from pipelines.rules.texts import TEXTS
@@ -55,7 +63,10 @@ def _of_findings(report: Report, findings: Sequence[Finding], chains: Sequence[C
     chain = next((chain for chain in chains if chain.harm == harm), None)
     amount = _lost(findings) if is_loss else _broken(report, findings)
     subject = _places(findings)
-    what = f"{amount} of {subject}." if is_loss and subject else f"{amount}."
+    where = f" of {subject}" if is_loss and subject else ""
+    times = sorted(finding.time for finding in findings if finding.time)
+    when = f", {window_words(times[0], times[-1])} UTC" if is_loss and times else ""
+    what = f"{amount}{where}{when}."
     cause = _cause(findings[0], chain)
     known_bug = next((finding.known_bug for finding in findings if finding.known_bug), None)
     action = _keep_and_resend(report, findings) if is_loss else _act(findings[0], known_bug)
@@ -79,7 +90,7 @@ def _lost(findings: Sequence[Finding]) -> str:
 def _broken(report: Report, findings: Sequence[Finding]) -> str:
     rule_id = findings[0].rule_id
     texts = TEXTS.get(rule_id)
-    what = sentence_case(texts.broken if texts and texts.broken else "a guarantee of Kafka was broken")
+    what = texts.broken if texts and texts.broken else "a guarantee of Kafka was broken"
     cases = max(len(findings), sum(rule.cases for rule in report.rules if rule.rule_id == rule_id))
     often = f", {number(cases, 'time')}" if cases > 1 else ""
     return f"{what}{often}{_lateness(report, rule_id)} ({rule_id})"
@@ -128,7 +139,7 @@ def _keep_and_resend(report: Report, findings: Sequence[Finding]) -> str:
         {
             broker_id
             for incident in report.incidents
-            if incident.end_time is None and incident.kind in _DOWN
+            if incident.end_time is None and incident.kind in _DOWN and incident.start_time <= (first.time or "")
             for broker_id in incident.broker_ids
         }
     )
@@ -143,7 +154,7 @@ def _keep_and_resend(report: Report, findings: Sequence[Finding]) -> str:
     return f"{keep}{survivors}{again}"
 
 
-#: Kinds of incident in which a broker is away.
+#: Kinds of incident in which a broker is away: it may hold what a restart as follower would delete.
 _DOWN: Final = ("broker_died", "broker_halted", "broker_stopped", "log_directory_failed", "logs_end_early")
 
 
@@ -200,13 +211,16 @@ def _headed(
     harm: str, what: str, amount: str, subject: str, cause: str, known_bug: str | None, action: str
 ) -> Headline:
     fixed = releases_of(known_bug) if known_bug else ""
-    bug = f" Known bug {known_bug}{f', fixed in {fixed}' if fixed else ''}." if known_bug else ""
+    bug = f"Known bug {known_bug}{f', fixed in {fixed}' if fixed else ''}." if known_bug else ""
+    causes = [] if known_bug and cause.lower() == NO_CAUSE else [cause]
+    # A bug explains a broken guarantee by itself. Of a loss it explains how the cause was possible.
+    why = [bug, *causes] if harm == "guarantee_broken" else [*causes, bug]
     return Headline.of(
         {},
         class_=harm,
         text=(
             f"{WORDS[harm]}: {what}",
-            f"Why: {'' if known_bug and cause.lower() == NO_CAUSE else cause}{bug}".replace("Why:  ", "Why: "),
+            f"Why: {' '.join(filter(None, why))}",
             f"Now: {action}",
         ),
         amount=amount,

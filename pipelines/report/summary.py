@@ -25,7 +25,7 @@ from pipelines.report.lines import SHOWN_MAX, indented, listed, wrapped
 from pipelines.report.model import Coverage, NotCheckable, Report, Window
 from pipelines.report.of_clusters import silent_clusters
 from pipelines.report.sources import sources_in_short
-from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
+from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES, TIER_WORDS
 
 
 def summary_text(report: Report) -> str:
@@ -72,7 +72,8 @@ def _story(report: Report) -> Iterator[str]:
     for place, chain in enumerate(summary.chains, 1):
         if place <= WHOLE_MAX:
             yield ""
-            yield from _chain(f"{place}. ", chain)
+            is_headline = place == 1 and chain.harm == report.headline.class_
+            yield from _chain(f"{place}. ", chain, report.headline.action if is_headline else chain.advice)
         else:
             yield from _one_line(f"{place}. ", chain)
         if place == WHOLE_MAX and len(summary.chains) > WHOLE_MAX:
@@ -87,7 +88,7 @@ def _story(report: Report) -> Iterator[str]:
             yield from indented(incident.sentence, "  ", "    ", 2 * WIDTH_MAX)
 
 
-def _chain(mark: str, chain: Chain) -> Iterator[str]:
+def _chain(mark: str, chain: Chain, advice: str) -> Iterator[str]:
     """Yield the worst effect, why, what else it did, and what to do."""
     yield plain(f"{mark}{WORDS[chain.harm]}  {window(chain)}", WIDTH_MAX)
     indent = " " * len(mark)
@@ -98,8 +99,8 @@ def _chain(mark: str, chain: Chain) -> Iterator[str]:
         yield from indented(account_of(effect), f"{indent}also     ", " " * (len(indent) + 9), 2 * TEXT_MAX)
     if len(chain.also) > EFFECTS_MAX:
         yield f"{indent}         and {number(len(chain.also) - EFFECTS_MAX, 'more effect')}"
-    if chain.advice:
-        yield from indented(chain.advice, f"{indent}do       ", " " * (len(indent) + 9), 2 * TEXT_MAX)
+    if advice:
+        yield from indented(advice, f"{indent}do       ", " " * (len(indent) + 9), 2 * TEXT_MAX)
 
 
 def _one_line(mark: str, chain: Chain) -> Iterator[str]:
@@ -130,7 +131,7 @@ def _in_short(report: Report) -> Iterator[str]:
         yield from wrapped(f"replay accuracy: {' and '.join(near)} within 5 ms of the predicted time.")
     if any(gap.needs == FINER_TIMES for gap in report.coverage.not_checkable):
         yield from wrapped(f"replay accuracy: cannot be shown, times have whole seconds: {FINER_TIMES}")
-    yield covered(report.coverage)
+    yield from wrapped(f"{covered(report.coverage)}. Evidence {report.tier}: {TIER_WORDS[report.tier]}.")
     if report.coverage.sources:
         yield from wrapped(sources_in_short(report.coverage.sources))
     yield from listed("input: ", report.problems)

@@ -14,6 +14,13 @@ from pipelines.rules.rule import Rule
 
 TIERS: tuple[Tier, ...] = ("T0", "T1", "T2", "T3")
 
+#: What each tier shows.
+TIER_WORDS: Mapping[Tier, str] = {
+    "T0": "default log levels: elections, ISRs, truncations, but no single request",
+    "T1": "with the request log: which writes were lost, and what every request waited for",
+    "T2": "with the request log and every high watermark",
+    "T3": "with the brokers' own account of what operations waited for",
+}
 #: Cluster and broker id.
 Node = tuple[str, int]
 

@@ -35,7 +35,7 @@ def decide(
     elif share_parsed is not None and share_parsed < SHARE_PARSED_MIN:
         reasons.append(f"only {share_parsed:.1%} of the log records were understood, less than {SHARE_PARSED_MIN:.0%}")
     if produce.observed == 0:
-        reasons.append("no acks=all produce was observed: is there a request log, and of the time in question?")
+        reasons.append("no acks=all produce in these logs: was kafka.request.logger on at the time?")
     elif produce.replayed == 0:
         why = ", ".join(f"{reason} {count}" for reason, count in produce.unobservable_reasons.items())
         reasons.append(

@@ -68,4 +68,4 @@ def require_rules(rule_ids: Iterable[str], file: str | PathLike[str]) -> None:
     """
     for rule_id in rule_ids:
         if rule_id not in BY_ID:
-            raise ConfigError(file, f"audit.severity.{rule_id}", "is no rule", BY_ID)
+            raise ConfigError(file, f"audit.severity.{rule_id}", "is not a rule", BY_ID)

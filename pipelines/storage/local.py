@@ -69,7 +69,7 @@ class LocalStore:
 
     def why_unreadable(self, file: Place) -> str | None:
         if not os.path.isfile(file):
-            return "is no regular file: leave it out" if os.path.exists(file) else "is a link to nothing: remove it"
+            return "is not a regular file: leave it out" if os.path.exists(file) else "is a link to nothing: remove it"
         if not os.access(file, os.R_OK):
             return "cannot be read (permission denied): make it readable"
         return None

@@ -214,7 +214,7 @@ EXAMPLES: dict[str, Example] = {
         lines=[*steady(1, (0, 90)), *steady(2, (0, 40))],
     ),
     "broker_stopped": Example(
-        "Broker 2 began an orderly shutdown at 12:00:05; it was up again at 12:00:15, after 10.7 s.",
+        "Broker 2 was shut down at 12:00:05; it was up again at 12:00:15, after 10.7 s.",
         rows={
             "lifecycle": [
                 *(_life(5, 2, "shutting_down"), _life(7, 2, "shut_down")),

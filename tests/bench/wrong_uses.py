@@ -192,7 +192,7 @@ COMMAND_LINE = (
     Case("a page in a store", "highwater report --open --out s3a://bucket/report", lake),
     Case("PagerDuty without a key", "highwater watch logs --webhook-format pagerduty --webhook https://events.invalid"),
     Case("a format for no webhook", "highwater watch logs --webhook-format slack"),
-    Case("a webhook that is no address", "highwater watch logs --webhook hooks.slack.com/T0"),
+    Case("a webhook that is not an address", "highwater watch logs --webhook hooks.slack.com/T0"),
     Case("a command that is not there", "highwater watch logs --command ./call-me"),
     Case("a command that is no line of a shell", 'highwater watch logs --command "call \'me"'),
     Case("Airflow's folder is not there", "highwater airflow install dags"),

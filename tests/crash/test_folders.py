@@ -69,7 +69,7 @@ def test_no_lake_is_made_by_verbs_that_need_one(tmp_path: Path) -> None:
     for verb in ("parse", "replay"):
         ended = highwater(tmp_path, verb)
         assert (ended.code, len(ended.complaints)) == (2, 1)
-        assert f"{tmp_path / 'lake'}: is no lake" in ended.complaints[0]
+        assert f"{tmp_path / 'lake'}: is not a lake" in ended.complaints[0]
         assert not (tmp_path / "lake").exists()
 
 

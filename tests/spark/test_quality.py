@@ -188,7 +188,7 @@ def test_a_run_without_a_file_that_was_read_well_ends(lake: Lake) -> None:
 
 
 def test_a_file_that_is_not_in_quarantine_cannot_be_released(lake: Lake) -> None:
-    with pytest.raises(InputError, match="is no file in quarantine"):
+    with pytest.raises(InputError, match="is not a file in quarantine"):
         release(lake, ["ffff"], RELEASE)
     assert release(lake, ["all"], RELEASE) == ()
     assert not lake.has_rows(QUARANTINED_FILES)

@@ -82,7 +82,7 @@ def test_rows_keep_their_order_and_times_are_utc(spark: SparkSession, runs: Lake
 def test_nothing_but_a_query_is_run(spark: SparkSession, runs: Lake, statement: str) -> None:
     register(spark, runs.root, "gold_runs")
     # Some of them read as the name of a table with an alias.
-    with pytest.raises(InputError, match=r"is no query that Spark understands|TABLE_OR_VIEW_NOT_FOUND"):
+    with pytest.raises(InputError, match=r"is not a query that Spark understands|TABLE_OR_VIEW_NOT_FOUND"):
         query(spark, statement)
     assert runs.read(RUNS).count() == 2
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_answered_is_told_in_one_line(
 
 
 def test_a_folder_without_tables_is_no_lake(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no lake"):
+    with pytest.raises(InputError, match="is not a lake"):
         register(spark, tmp_path)
 
 

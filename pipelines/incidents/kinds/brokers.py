@@ -597,9 +597,7 @@ def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
             start_us=start,
             end_us=up,
             broker_ids=(broker_id,),
-            sentence=(
-                f"{sentence(facts.named(cluster_id, [broker_id]))} began an orderly shutdown at {clock(start)}; {back}."
-            ),
+            sentence=(f"{sentence(facts.named(cluster_id, [broker_id]))} was shut down at {clock(start)}; {back}."),
             figures={} if up is None else {"away_s": (up - start) / 1e6},
             places=tuple([places[stop.node, start]] if (stop.node, start) in places else []),
             weight=0.0 if up is None else (up - start) / 1e6,

@@ -23,7 +23,7 @@ _FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_COORDINATOR
 _WORDS = {
     _TIMED_OUT: (
         "timed out",
-        "the in-sync replicas did not have the records in time, and they may be written all the same",
+        "replication took too long, and the records may still be written",
     ),
     "MESSAGE_TOO_LARGE": ("were refused", "a batch is larger than max.message.bytes"),
     "RECORD_LIST_TOO_LARGE": ("were refused", "a batch is larger than a segment"),

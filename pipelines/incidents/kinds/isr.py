@@ -203,7 +203,7 @@ def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
         if two_ms >= _LONG_MS:
             yield episode.incident(
                 MAJOR,
-                f"Broker {broker_id} went on as leader after another one was elected: {changes}. There were two "
+                f"Broker {broker_id} kept acting as leader after it had been replaced: {changes}. There were two "
                 f"leaders for {two_ms / 1000:.1f} s.",
                 advice=(
                     f"Look at what acks=1 producers sent broker {broker_id} meanwhile: it is cut off as the broker "

@@ -15,16 +15,10 @@ from pipelines.report.correctness import rule_states
 from pipelines.report.happened import IncidentSummary, about, story, verdict_sentence, verdict_words, window
 from pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
 from pipelines.report.summary import gaps
-from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES
+from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES, TIER_WORDS
 
 #: Entries of each list.
 SHOWN_MAX = 6
-_TIERS = {
-    "T0": "default log levels: elections, ISRs, truncations, but no single request",
-    "T1": "with the request log: which writes were lost, and what every request waited for",
-    "T2": "with the request log and every high watermark",
-    "T3": "with the brokers' own account of what operations waited for",
-}
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ def first_screen(report: Report) -> FirstScreen:
         when=first[:16].replace("T", " ") if first else "",
         made=made[:16].replace("T", " ") if made else "",
         clusters=tuple(_clusters(report)),
-        tier=_TIERS[report.tier],
+        tier=TIER_WORDS[report.tier],
         tiers=", ".join(f"{number} at {tier}" for tier, number in sorted(tiers.items())) if len(tiers) > 1 else "",
         rules=_rules(report),
         gaps=tuple(Item(what, needs) for what, needs in gaps(report.coverage))[:SHOWN_MAX],

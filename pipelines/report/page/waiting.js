@@ -10,7 +10,7 @@ const PARTS = [
 ];
 const PHASES = ["request queue", "local", "remote", "throttle", "response queue", "send", "unaccounted"];
 const REQUESTS = { produce_acks_all: "Produce, acks=all", produce_acks_1: "Produce, other acks", fetch_follower: "Fetch of followers", fetch_consumer: "Fetch of consumers", other: "all other requests" };
-const about = () => (CUBES ? `Counts and sums of a range are exact. Its quantiles are read off histograms: within ${(CUBES.accuracy * 100).toFixed(0)}% of the exact ones; so are medians and p99.9 of all of it, whose other quantiles are exact.` : "");
+const about = () => (CUBES ? `Percentiles of a selection are approximate (\u00b1${(CUBES.accuracy * 100).toFixed(0)}%).` : "");
 
 function drawOperations(place, state) {
   const rows = (range) => ["produce", "coordinator"].map((kind) => { const { whole } = operationsOf(range, kind); return { key: kind, kind, ...whole, p99: p99Of(range, kind, whole) }; }).filter((row) => row.operations);
@@ -32,7 +32,7 @@ function drawBlame(place, state) {
     number("share", (row) => row.share, share, { hint: "Of all waiting beyond " + SLOW_MS + " ms; of all waiting where none was slow" }),
     number("waited, s", (row) => row.waited_ms, (value) => (value === null ? "-" : (value / 1000).toFixed(1)), { rate: true }), duration("wait p99, ms", (row) => row.wait_p99),
     less("p50", "p50_without"), less("p99", "p99_without"), less("p99.9", "p999_without"),
-  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "share", wide: true, note: `As it was: p50 ${ms(whole.total.quantile(0.5))}, p99 ${ms(p99Of(state.range, state.kind, whole))}, p99.9 ${ms(whole.total.quantile(0.999))} ms from arrival to completion of all these operations; without it: had this broker not been waited for (counterfactual). A broker waits for itself where nobody else was waited for; ? is where nothing tells. ` + about() }),
+  ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "share", wide: true, note: `As it was: p50 ${ms(whole.total.quantile(0.5))}, p99 ${ms(p99Of(state.range, state.kind, whole))}, p99.9 ${ms(whole.total.quantile(0.999))} ms from arrival to completion of all these operations; "without it": estimated latency if this broker had not been needed. ?: unknown. ` + about() }),
   CUBES && state.kind === "produce" ? asks([["By leader, without a broker that also leads, and with another min.insync.replicas:", "highwater whatif" + ofRange(state.range)]]) : null);
 }
 function drawMatrix(place, state) {

@@ -84,9 +84,9 @@ class AckUnderMinIsr(Checker):
         for _, (state, first, last) in sorted(self._advanced.items()):
             yield Case(
                 OBSERVATION,
-                f"The high watermark went on from {first.previous if first.previous is not None else '?'} to "
+                f"The high watermark advanced from {first.previous if first.previous is not None else '?'} to "
                 f"{last.high_watermark} while the ISR was {list(state.isr or ())}, smaller than min.insync.replicas: "
-                "this version lets the last replicas standing commit.",
+                "in this version a shrunken ISR can still commit (KAFKA-15583, fixed in 3.7.0).",
                 (state, first, last),
                 offset_start=first.previous,
                 offset_end=last.high_watermark,

@@ -63,9 +63,9 @@ def _note(places: Sequence[_Written], windows: Sequence[Row]) -> str | None:
     sentences = [_sentence(broker, reference, apart) for broker, apart in clocks.items() if apart is not None]
     untold = [str(broker) for broker, apart in clocks.items() if apart is None]
     if untold:
-        theirs = f"those of brokers {' and '.join(untold)}" if len(untold) > 1 else f"that of broker {untold[0]}"
-        sentences.append(f"nothing tells how far {theirs} and that of broker {reference} were apart")
-    return f"Lines are in the order of brokers' clocks: {'; '.join(sentences)}." if sentences else None
+        others = f"broker{'s' if len(untold) > 1 else ''} {' and '.join(untold)}"
+        sentences.append(f"the clock offset between {others} and broker {reference} is unknown")
+    return f"Sorted by each broker's own clock: {'; '.join(sentences)}." if sentences else None
 
 
 def _sentence(broker: int, reference: int | None, apart: _Apart) -> str:

@@ -53,7 +53,7 @@ def test_clocks_that_may_agree_move_nothing() -> None:
     assert ordered(windows) == [(1, 0), (2, 50), (1, 100), (2, 130)]
     note = said_of(windows)
     assert note is not None
-    assert note.endswith("clocks: broker 2's was ahead of broker 1's by between -3.0 and 80.0 ms.")
+    assert note.endswith("clock: broker 2's was ahead of broker 1's by between -3.0 and 80.0 ms.")
 
 
 def test_clocks_that_surely_differ_move_lines_by_what_is_proven() -> None:
@@ -86,7 +86,7 @@ def test_bounds_of_another_time_or_pair_and_contradicting_ones_tell_nothing(wind
     assert ordered(windows) == [(1, 0), (2, 50), (1, 100), (2, 130)]
     note = said_of(windows)
     assert note is not None
-    assert note.endswith("nothing tells how far that of broker 2 and that of broker 1 were apart.")
+    assert note.endswith("the clock offset between broker 2 and broker 1 is unknown.")
 
 
 def test_of_several_windows_the_narrowest_counts() -> None:

@@ -421,7 +421,7 @@ def test_an_episode_without_cause_says_so() -> None:
         MAJOR, "c", 0, S, "It was fenced.", unexplained="Look at it.", by=(2,), kind="broker_fenced"
     )
     (alone,) = linked([fenced], {"broker_fenced": ("broker_stalled",)})
-    assert (alone.sentence, alone.advice) == ("It was fenced. No line before it explains it.", "Look at it.")
+    assert (alone.sentence, alone.advice) == ("It was fenced. Nothing in the logs explains why.", "Look at it.")
     stalled = LoggedIncident(MAJOR, "c", 0, S, "", broker_ids=(2,), kind="broker_stalled")
     explained = linked([stalled, fenced], {"broker_fenced": ("broker_stalled",)})[1]
     assert (explained.sentence, explained.caused_by) == ("It was fenced.", stalled.incident_id)

@@ -99,7 +99,7 @@ def test_partitions_without_a_leader_are_told_unasked(capsys: pytest.CaptureFixt
 def test_a_time_without_lines_cannot_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code, answer = ask(capsys, "survivors", "sessions-1", "--at", "2026-11-20T15:00")
     assert code == ExitCode.INCONCLUSIVE
-    assert "nothing can be shown" in answer["sentences"][0]
+    assert "do not mention this partition" in answer["sentences"][0]
 
 
 @pytest.fixture
@@ -208,10 +208,10 @@ def test_what_a_file_holds_has_no_time(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_an_election_says_how_and_when(capsys: pytest.CaptureFixture[str]) -> None:
     _, answer = ask(capsys, "trace", "partition", "ledger-0")
-    told = [step["what"] for step in answer["steps"] if "leads no more" in step["what"]]
+    told = [step["what"] for step in answer["steps"] if "lost leadership" in step["what"]]
     assert told[:2] == [
-        "Broker 1 leads no more: it failed; broker 2 is elected from the ISR.",
-        "Broker 2 leads no more: it failed; broker 3 is elected from the ISR, at 15:40:30.053.",
+        "Broker 1 lost leadership (it failed); broker 2 is elected from the ISR.",
+        "Broker 2 lost leadership (it failed); broker 3 is elected from the ISR, at 15:40:30.053.",
     ]
 
 
@@ -272,9 +272,9 @@ def test_the_side_on_which_a_replica_left_is_explained(capsys: pytest.CaptureFix
     spans = ("2026-11-20T15:54:16..2026-11-20T15:54:23", "2026-11-20T15:54:23..2026-11-20T15:54:37")
     code, answer = ask(capsys, "compare", *spans)
     assert code == ExitCode.CLEAN
-    assert any("Broker 2 in B" in text and "left an ISR" in text for text in answer["sentences"])
+    assert any("in B: broker 2" in text and "left an ISR" in text for text in answer["sentences"])
     _, backwards = ask(capsys, "compare", *reversed(spans))
-    assert any("Broker 2 in A" in text for text in backwards["sentences"])
+    assert any("in A: broker 2" in text for text in backwards["sentences"])
     _, same = ask(capsys, "compare", str(LAKE), f"{LAKE}@2026-11-20T15:00..", *OF_UNCLEAN)
     assert not any("took longer" in text for text in same["sentences"])
 
@@ -328,7 +328,7 @@ def test_a_run_is_compared_with_one_before(lake_of_two_runs: Path, capsys: pytes
     assert cli.run(arguments) == ExitCode.CLEAN
     answer = json.loads(capsys.readouterr().out)
     assert answer["title"].startswith("A: run:aaa (")
-    assert "1 in A, 0 violations in B." in answer["sentences"]
+    assert "Findings: 1 violation in A, none in B." in answer["sentences"]
     elsewhere = ["compare", f"{lake_of_two_runs}@run:bbb", str(lake_of_two_runs), *OF_UNCLEAN, "--format", "json"]
     assert cli.run(elsewhere) == ExitCode.CLEAN
     assert not any("violation" in sentence for sentence in json.loads(capsys.readouterr().out)["sentences"])
@@ -351,15 +351,15 @@ def test_a_run_whose_files_were_removed_says_so(lake_of_two_runs: Path, capsys: 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("survivors", "sessions"), "sessions: is no partition; name one like orders-0"),
-        (("survivors", "absent-0"), "tells nothing of absent-0; look at `highwater tables`"),
-        (("trace", "partition", "ledger-0", *OF_UNCLEAN), f"tells nothing of ledger-0 in cluster {OF_UNCLEAN[1]}"),
+        (("survivors", "sessions"), "sessions: is not a partition; expected TOPIC-NUMBER, for example orders-0"),
+        (("survivors", "absent-0"), "has no partition absent-0; name one that the logs contain"),
+        (("trace", "partition", "ledger-0", *OF_UNCLEAN), f"has no partition ledger-0 in cluster {OF_UNCLEAN[1]}"),
         (("trace", "partition", "sessions-1", "--cluster", "x"), "has no cluster x; give --cluster with one of ASBF"),
         (("whatif", "--cluster", "x"), "has no cluster x; give --cluster with one of ASBF"),
         (("whatif",), "tells of 2 clusters then; give --cluster with one of ASBF"),
         (("compare", str(LAKE), str(LAKE)), "tells of 2 clusters then; give --cluster with one of ASBF"),
         (("compare", "2026-11-21..2026-11-20", str(LAKE)), "the end must come after the beginning"),
-        (("compare", "soon..later", str(LAKE)), "'soon' is no time"),
+        (("compare", "soon..later", str(LAKE)), "invalid time 'soon'"),
         (("trace", "write"), "give a topic, a partition, or --client"),
         (("trace", "request", "--broker", "1"), "give the id of a request, or --broker and --correlation-id"),
     ],

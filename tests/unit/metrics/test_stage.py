@@ -203,7 +203,7 @@ def test_the_verb_names_what_is_missing(lake: Lake, tmp_path: Path, capsys: pyte
     assert _verb("--lake", str(lake.root)) == ExitCode.USAGE
     assert "holds no table gold.broker_metrics; run `highwater audit`" in capsys.readouterr().err
     assert _verb("--lake", str(tmp_path / "nowhere")) == ExitCode.USAGE
-    assert "is no lake" in capsys.readouterr().err
+    assert "is not a lake" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     row = {"interval_start": BEGIN, "interval_s": 60, "mbean": UNDER_REPLICATED.mbean(), "name": UNDER_REPLICATED.name}
     _put(lake, BROKER_METRICS, [{**row, "kind": "gauge", "measured": "exact", "value": 2.0}])

@@ -21,4 +21,4 @@ def test_every_module_of_the_dags_is_put_into_the_folder(tmp_path: Path, capsys:
 
 def test_a_folder_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["airflow", "install", str(tmp_path / "absent")]) == ExitCode.USAGE
-    assert "is no folder; name Airflow's folder of DAGs" in capsys.readouterr().err
+    assert "is not a folder; name Airflow's folder of DAGs" in capsys.readouterr().err

@@ -245,7 +245,7 @@ def test_tables_of_others_are_not_looked_after(outside: Path, capsys: pytest.Cap
     with untouched(outside):
         for verb in (("maintain", "--dry-run"), *WRITING, *WITH_SPARK, ("expire", "--keep", "1d", "--dry-run")):
             assert run(warehouse, *verb) == ExitCode.USAGE, verb
-            assert "is no lake of highwater: others made its tables (gold.runs)" in capsys.readouterr().err, verb
+            assert "is not a lake of highwater: others made its tables (gold.runs)" in capsys.readouterr().err, verb
 
 
 @pytest.mark.parametrize("kind", ["text", "hard link", "pipe"])
@@ -259,7 +259,7 @@ def test_a_lock_is_a_lock(kind: str, lake: Path, outside: Path, capsys: pytest.C
     make[kind]()
     with untouched(outside):
         assert run(lake, "parse") == ExitCode.USAGE
-    assert f"{LOCK_NAME}: is no lock of a lake" in capsys.readouterr().err
+    assert f"{LOCK_NAME}: is not a lock of a lake" in capsys.readouterr().err
     if kind == "text":
         assert lock.read_text(encoding="utf-8") == "notes of somebody"
 

@@ -80,8 +80,8 @@ def test_rows_in_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["delete from gold_violations"], "only queries are"),
-        (["select 1); drop view gold_violations; select (1"], "only queries are"),
+        (["delete from gold_violations"], "only SELECT is"),
+        (["select 1); drop view gold_violations; select (1"], "only SELECT is"),
         (["select * from nosuch"], "nosuch does not exist"),
         (["select 1", "--format", "parquet"], "name a file with --out"),
         (["select 1", "--master", "local[2]"], "--master is for --spark"),

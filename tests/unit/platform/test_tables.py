@@ -118,7 +118,7 @@ def test_what_is_no_table_is_told(lake: Path, tmp_path: Path) -> None:
     (lake / "gold" / "empty" / "_delta_log").mkdir(parents=True)
     assert list(find_tables(lake)) == ["bronze.log_files", "gold.runs"]
     assert table_version(tmp_path) is None
-    with pytest.raises(InputError, match="is no Delta table"):
+    with pytest.raises(InputError, match="is not a Delta table"):
         read_log(tmp_path)
     with pytest.raises(InputError, match="holds no table or view absent; see `highwater tables`"):
         show_tables(CaptureConsole(), lake, "absent", as_json=False)

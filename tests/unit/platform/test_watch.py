@@ -86,7 +86,7 @@ def test_what_begins_and_ends_is_told_once(monkeypatch: pytest.MonkeyPatch, run:
     reports = [_report(OVER, OPEN), _report(OVER, OPEN), _report(OVER, ended), _report(OVER, ended)]
     said = _rounds(monkeypatch, run, Recipients(), *reports)
     assert said == [
-        "1 incidents were over before: highwater incidents",
+        "1 incident ended before the watch began: highwater incidents",
         "2026-11-20T15:00:00.000Z  major  Broker 2 died <without> shutting down. [a]",
         "2026-11-20T15:01:00.000Z  ended  Broker 2 died <without> shutting down. [a]",
     ]

@@ -69,7 +69,7 @@ def test_the_configuration_changes_what_an_expectation_counts_as() -> None:
 def test_a_setting_of_an_expectation_that_there_is_not_is_an_error(tmp_path: Path) -> None:
     conf = tmp_path / "conf.toml"
     conf.write_text('[quality.severity]\n"silver.isr_changes.change:know_value" = "off"\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match="is no expectation"):
+    with pytest.raises(ConfigError, match="is not an expectation"):
         require_expectations(load_config(conf).quality.severity, conf)
 
 

@@ -325,7 +325,7 @@ def test_summary() -> None:
 
 def test_the_summary_answers_what_how_much_why_and_what_now_in_its_first_lines() -> None:
     assert summary_text(sample.audited()).split("\n") == [
-        "LOST: 3 acknowledged records of orders-3 (offsets 12-14).",
+        "LOST: 3 acknowledged records of orders-3 (offsets 12-14), 2026-11-20 14:05:00 UTC.",
         "Why: Known bug KAFKA-1.",
         "Now: See which replica still has them: highwater survivors orders-3. Send them again; clients, times",
         "     and offsets: highwater trace finding f1",
@@ -349,7 +349,8 @@ def test_the_summary_answers_what_how_much_why_and_what_now_in_its_first_lines()
         "  inconclusive, 1 clean, 1 not checkable.",
         "replay accuracy: 98.00% of 999 acks=all produces and 98.00% of 1,000 waiting fetches within 5 ms of",
         "  the predicted time.",
-        "coverage: 990 of 1,000 log records (99.00%)",
+        "coverage: 990 of 1,000 log records (99.00%). Evidence T1: with the request log: which writes were",
+        "  lost, and what every request waited for.",
         "more: highwater report --verbose (or --section NAME), highwater incidents, and report.html",
         "not checked: 1 rule. To check next time: cmd.",
     ]

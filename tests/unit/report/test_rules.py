@@ -22,7 +22,7 @@ def test_clean_needs_operations_and_whole_files() -> None:
     [
         ({}, 0, None, [], "no log record was read"),
         ({}, 10, 0.9499, [], r"only 95.0% of the log records were understood, less than 95%"),
-        ({"observed": 0, "replayed": 0}, 10, 1.0, [], "no acks=all produce was observed"),
+        ({"observed": 0, "replayed": 0}, 10, 1.0, [], "no acks=all produce in these logs"),
         ({"observed": 10, "replayed": 0, "unobservable": 10}, 10, 1.0, [], "none of the 10 acks=all produces"),
         ({}, 10, 1.0, ["a.gz was not read: truncated gzip: copy it again"], "a.gz was not read"),
     ],
