@@ -277,7 +277,8 @@ def verdict_sentence(report: Report) -> str:
         broken = ", ".join(f"{rule_id} ({count(many)}x)" if many > 1 else rule_id for rule_id, many in rules.items())
         return f"Broken: {broken or 'a guarantee of Kafka'}. {number(kept, 'guarantee')} kept{opened}{unchecked}{idle}."
     if report.verdict == INCONCLUSIVE:
-        return f"Not enough evidence: {number(kept, 'guarantee')} kept{opened}{unchecked}{idle}."
+        lead = report.verdict_class.replace("_", " ").capitalize()
+        return f"{lead}: {number(kept, 'guarantee')} kept{opened}{unchecked}{idle}."
     return f"All {number(kept, 'guarantee')} that apply were kept{unchecked}{idle}."
 
 

@@ -150,7 +150,10 @@ def _keep_and_resend(report: Report, findings: Sequence[Finding]) -> str:
     survivors = ""
     if first.topic is not None and first.partition is not None:
         survivors = f"See which replica still has them: highwater survivors {first.topic}-{first.partition}. "
-    again = f"Send them again; clients, times and offsets: highwater trace finding {first.finding_id[:8]}"
+    if survivors and first.records is not None:
+        again = f"Send them again; clients and offsets: highwater trace write {first.topic}-{first.partition}"
+    else:
+        again = f"Send them again; offsets: highwater trace finding {first.finding_id[:8]}"
     return f"{keep}{survivors}{again}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -11,16 +12,39 @@ from pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, plain
 SHOWN_MAX = 5
 
 
+#: A command in a text: highwater's with a verb, or a script of Kafka, with its arguments.
+_COMMAND = re.compile(
+    r"(?:\bhighwater (?:trace|survivors|compare|whatif|incidents|explain|report|sql)|\bkafka-[a-z-]+\.sh)"
+    r"(?: (?=\S*[\d.:=/_-]|partition |write |finding |request )\S+)+"
+)
+#: A blank that `textwrap` does not break at.
+_GLUE = "\N{NO-BREAK SPACE}"
+
+
+def _glued(text: str, room: int) -> str:
+    """Return the text with commands that fit on a line kept whole: they are copied."""
+
+    def glue(match: re.Match[str]) -> str:
+        return match[0].replace(" ", _GLUE) if len(match[0]) <= room else match[0]
+
+    return _COMMAND.sub(glue, text)
+
+
+def _wrap(text: str, first: str, rest: str) -> list[str]:
+    glued = _glued(text, PROSE_WIDTH - max(len(first), len(rest)))
+    lines = textwrap.wrap(glued, PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return [line.replace(_GLUE, " ") for line in lines]
+
+
 def wrapped(line: str) -> Iterator[str]:
-    """A line over as many as it needs, those behind the first indented."""
+    """Yield a line over as many as it needs, those behind the first indented."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
-    yield from textwrap.wrap(line, PROSE_WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    yield from _wrap(line, "", indent) or [""]
 
 
 def indented(text: str, first: str, rest: str, limit: int = 3 * TEXT_MAX) -> list[str]:
-    """A text over as many lines as it needs, behind the first indentation, then behind the other."""
-    shown = plain(text, limit)
-    return textwrap.wrap(shown, PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    """Return a text over as many lines as it needs, behind the first indentation, then behind the other."""
+    return _wrap(plain(text, limit), first, rest)
 
 
 def listed(prefix: str, texts: Sequence[str]) -> Iterator[str]:

@@ -327,8 +327,8 @@ def test_the_summary_answers_what_how_much_why_and_what_now_in_its_first_lines()
     assert summary_text(sample.audited()).split("\n") == [
         "LOST: 3 acknowledged records of orders-3 (offsets 12-14), 2026-11-20 14:05:00 UTC.",
         "Why: Known bug KAFKA-1.",
-        "Now: See which replica still has them: highwater survivors orders-3. Send them again; clients, times",
-        "     and offsets: highwater trace finding f1",
+        "Now: See which replica still has them: highwater survivors orders-3. Send them again; clients and",
+        "     offsets: highwater trace write orders-3",
         "",
         "verdict: violated (data lost)",
         "  Broken: committed-data-lost. 1 guarantee kept, 1 undecided, 1 not checkable.",
