@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from pipelines.lake.delta_log import commits_of, read_log, table_version
 
@@ -247,9 +248,41 @@ def _fifo(way: str) -> Callable[[Path, Path], None]:
     return make
 
 
+def _checkpoint_elsewhere(way: str) -> Callable[[Path, Path], None]:
+    """Return a change that moves the live files of a checkpoint into a part outside of the lake."""
+
+    def make(lake: Path, outside: Path) -> None:
+        table = lake / "gold" / "runs"
+        DeltaTable(table).create_checkpoint()
+        (file,) = (table / "_delta_log").glob("*.checkpoint.parquet")
+        rows = [row | {"sidecar": None} for row in pq.read_table(file).to_pylist()]
+        added = [{"add": row["add"]} for row in rows if row["add"]]
+        part = outside / "old" / "part.parquet"
+        schema = pq.read_schema(file)
+        at = schema.get_field_index("sidecar")
+        kind = pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64())])
+        schema = schema.remove(at) if at >= 0 else schema
+        pq.write_table(pa.Table.from_pylist(added, pa.schema([schema.field("add")])), part)
+        sidecar = {"path": way.format(outside=outside), "sizeInBytes": part.stat().st_size, "modificationTime": 1}
+        kept = [row for row in rows if not row["add"]] + [{"sidecar": sidecar}]
+        pq.write_table(pa.Table.from_pylist(kept, schema.append(pa.field("sidecar", kind))), file)
+
+    return make
+
+
+def _checkpoint_of_json(lake: Path, outside: Path) -> None:
+    log = lake / "gold" / "runs" / "_delta_log"
+    sidecar = {"path": f"file://{outside}/old/part.parquet", "sizeInBytes": 1, "modificationTime": 1}
+    name = f"{1:020}.checkpoint.80e8cdb7-97c7-454e-a0ae-0ef4682bcf5e.json"
+    (log / name).write_text(json.dumps({"sidecar": sidecar}), encoding="utf-8")
+
+
 #: Logs of ``gold.runs`` that never answer, or that no table of a lake has.
 TABLE_LOGS: dict[str, Callable[[Path, Path], None]] = {
     "partitioned": _partitioned,
+    "part of a checkpoint by dots": _checkpoint_elsewhere("../../../../outside/old/part.parquet"),
+    "part of a checkpoint by URI": _checkpoint_elsewhere("file://{outside}/old/part.parquet"),
+    "part of a checkpoint in JSON": _checkpoint_of_json,
     "FIFO as commit": _fifo(f"gold/runs/_delta_log/{9:020}.json"),
     "FIFO as first commit": _fifo(f"gold/runs/_delta_log/{0:020}.json"),
     "FIFO as last checkpoint": _fifo("gold/runs/_delta_log/_last_checkpoint"),

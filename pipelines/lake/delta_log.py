@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipelines.base.errors import ForeignTable, InputError
+from pipelines.lake.parquet import has_values
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 
@@ -39,6 +40,7 @@ CLUSTERING = "clustering"
 _HOURS = re.compile(r"interval (\d+) hours")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:.+\.)?(?P<form>parquet|json)")
 #: Errors of the library about a log that is not as Delta writes it.
 _LOG_ERRORS = (DeltaError, ValueError)
 _SHOWN_CHARS = 80
@@ -100,11 +102,12 @@ def opened(path: Place, version: int | None = None) -> DeltaTable:
 
     Raises:
         InputError: the table is missing, or its log is incomplete or damaged.
-        ForeignTable: a link, a FIFO or a device is among the files of its log.
+        ForeignTable: a link, a FIFO or a device is among the files of its log, or its checkpoint names other files.
     """
     if table_version(path) is None:
         raise InputError(path, "is not a Delta table", "name a table of the lake")
     _require_regular(path, (path / "_delta_log", path / "_delta_log" / "_sidecars"))
+    _require_whole_checkpoint(path, version)
     try:
         return DeltaTable(table_uri(path), version, storage_options=storage_options(path))
     except _LOG_ERRORS as error:
@@ -125,6 +128,22 @@ def _require_regular(table: Place, folders: Iterable[Place], names: Collection[s
         for name in sorted(odd if names is None else odd.keys() & names):
             remedy = "put the file itself there, or remove the table"
             raise ForeignTable(folder / name, f"is {odd[name]}, and a lake has none", remedy)
+
+
+def _require_whole_checkpoint(table: Place, version: int | None) -> None:
+    """Refuse a table whose checkpoint has parts in other files: the library would open them wherever they are.
+
+    Raises:
+        ForeignTable: names the checkpoint.
+        InputError: the checkpoint cannot be read.
+    """
+    log = table / "_delta_log"
+    matches = [match for name in store_of(log).names(log) if (match := _CHECKPOINT.fullmatch(name))]
+    newest = max((int(match[1]) for match in matches if version is None or int(match[1]) <= version), default=None)
+    for match in matches:
+        if int(match[1]) == newest and (match["form"] == "json" or has_values(log / match[0], "sidecar")):
+            problem = "is a checkpoint with parts in other files, and a lake has none"
+            raise ForeignTable(log / match[0], problem, "remove the table, or use another --lake")
 
 
 def _damaged(path: Place, error: Exception) -> InputError:

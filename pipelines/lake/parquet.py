@@ -94,6 +94,22 @@ def rows_of_file(place: Place) -> int:
         return int(pq.read_metadata(store_of(place).arrow_source(place)).num_rows)
 
 
+def has_values(file: Place, column: str) -> bool:
+    """Return True if a column, named in any case, has a value that is not null.
+
+    Raises:
+        InputError: as `readable`.
+    """
+    import pyarrow.parquet as pq
+
+    with readable(file), pq.ParquetFile(store_of(file).arrow_source(file)) as opened:
+        names = [name for name in opened.schema_arrow.names if name.lower() == column]
+        if not names:
+            return False
+        columns = opened.read(columns=names).columns
+        return any(values.null_count < len(values) for values in columns)
+
+
 def require_whole(file: Place) -> None:
     """Read a file to its end.
 
