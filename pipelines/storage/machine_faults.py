@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.base import limits
-from pipelines.base.errors import EnvironmentProblem, HighwaterError
+from pipelines.base.errors import EnvironmentProblem, HighwaterError, InputError
 from pipelines.storage.place import Place, resolved
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Not enough space|\[Errno (?:28|122)\]")
@@ -31,6 +31,10 @@ _JVM_GONE = re.compile(
     r"Py4JNetworkError|Answer from Java side is empty|Error while sending or receiving"
     r"|ConnectionRefusedError|ConnectionResetError|Py4J.*is closed"
 )
+#: The last line of a traceback that ends with an error of ours.
+_RAISED = re.compile(rf"^{re.escape(HighwaterError.__module__)}\.(\w+): (.+)$", re.MULTILINE)
+#: Spark's own words of a data file.
+_UNREAD = re.compile(r"FAILED_READ_FILE\S* Encountered error while reading file (\S+?)\.?(?:\s|$)")
 _EXECUTOR_LOST = re.compile(r"ExecutorLostFailure")
 _AGAIN = "run again: the tables are as their last commits left them"
 _CHAIN_MAX = 20
@@ -40,7 +44,7 @@ _ROOM_BYTES = 1 << 30
 
 @contextmanager
 def machine_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
-    """Tell faults of the machine as such.
+    """Raise faults of the machine as such, and errors that tasks raised for the user as what they were.
 
     Args:
         lake: the folder that the block writes.
@@ -48,16 +52,43 @@ def machine_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
 
     Raises:
         EnvironmentProblem: names the folder, or the setting, and what to do.
+        HighwaterError: a task raised it.
     """
     try:
         yield
     except HighwaterError:
         raise
     except Exception as error:
-        problem = machine_fault(error, lake, scratch)
+        problem = task_error(error) or machine_fault(error, lake, scratch)
         if problem is None:
             raise
         raise problem from error
+
+
+def task_error(error: BaseException) -> HighwaterError | None:
+    """Return the error that a task raised for the user, with its exit code. None if a task raised none.
+
+    A file of a table that Spark itself cannot read is one, too.
+    Spark passes the traceback of a task on as text. The last exception in it is the one that ended the task.
+    """
+    said = "\n".join(_texts(error))
+    if unread := _UNREAD.search(said):
+        place = unread[1].removeprefix("file://")
+        return InputError(place, "cannot be read as a file of its table", "restore it, or audit into a new lake")
+    raised = _RAISED.findall(said)
+    kinds = {kind.__name__: kind for kind in _kinds(HighwaterError)}
+    name, text = raised[-1] if raised else ("", "")
+    if name not in kinds:
+        return None
+    problem = HighwaterError(text)
+    problem.exit_code = kinds[name].exit_code
+    return problem
+
+
+def _kinds(kind: type[HighwaterError]) -> Iterator[type[HighwaterError]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from _kinds(narrower)
 
 
 def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) -> EnvironmentProblem | None:

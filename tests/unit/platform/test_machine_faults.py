@@ -6,13 +6,14 @@ import errno
 import os
 import re
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pipelines.base import limits
-from pipelines.base.errors import EnvironmentProblem, InputError
-from pipelines.storage.machine_faults import limit_fault, machine_fault, machine_faults
+from pipelines.base.errors import EnvironmentProblem, HighwaterError, InputError
+from pipelines.storage.machine_faults import limit_fault, machine_fault, machine_faults, task_error
 
 LAKE, SCRATCH = Path("/data/lake"), Path("/data/scratch")
 
@@ -111,6 +112,39 @@ def test_the_first_of_a_chain_counts_though_stopping_failed_too() -> None:
 
     with pytest.raises(EnvironmentProblem, match="no space left"), machine_faults(LAKE, [SCRATCH]):
         saved_and_stopped()
+
+
+TRACEBACK = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker.
+Traceback (most recent call last):
+  File "/opt/highwater/pipelines/lake/parquet.py", line 165, in readable
+    yield
+FileNotFoundError: /data/lake/silver/isr_changes/part-0.parquet
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/opt/highwater/pipelines/lake/parquet.py", line 170, in read_pieces
+{raised}
+"""
+
+
+@pytest.mark.parametrize("wrapped", [lambda text: Captured(text, ""), lambda text: Captured("Job aborted.", text)])
+def test_what_a_task_raised_for_the_user_is_what_the_run_ends_with(wrapped: Callable[[str], Exception]) -> None:
+    told = InputError("/data/lake/silver/isr_changes/part-0.parquet", "is missing", "restore it")
+    raised = f"{type(told).__module__}.{type(told).__name__}: {told}"
+    with pytest.raises(HighwaterError) as ended, machine_faults(LAKE, []):
+        raise wrapped(TRACEBACK.format(raised=raised))
+    assert (str(ended.value), ended.value.exit_code) == (str(told), told.exit_code)
+    assert task_error(wrapped(TRACEBACK.format(raised=f"builtins.ValueError: {told}"))) is None
+
+
+@pytest.mark.parametrize("kind", ["NO_HINT", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST"])
+def test_a_data_file_that_spark_cannot_read_is_named(kind: str) -> None:
+    file = "/data/lake/quality/quarantined_files/part-0.parquet"
+    said = f"[FAILED_READ_FILE.{kind}] Encountered error while reading file file://{file}.  SQLSTATE: KD001"
+    problem = task_error(Captured("Job aborted.", f"org.apache.spark.SparkException: {said}"))
+    assert isinstance(problem, InputError)
+    assert problem.file == file
 
 
 def test_all_else_stays_what_it_is() -> None:
