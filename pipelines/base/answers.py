@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -51,10 +51,13 @@ def as_csv(table: pa.Table) -> str:
 
     A text that spreadsheets would take for a formula begins with an apostrophe, as they write it.
     """
+    return csv_lines([table.column_names, *(row.values() for row in plain_rows(table))])
+
+
+def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as `as_csv` writes them."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(_csv_cell, table.column_names))
-    writer.writerows([_csv_cell(value) for value in row.values()] for row in plain_rows(table))
+    csv.writer(text, lineterminator="\n").writerows(map(_csv_cell, row) for row in rows)
     return text.getvalue().rstrip("\n")
 
 

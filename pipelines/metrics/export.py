@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from pipelines.base.answers import csv_lines
 from pipelines.base.instants import SECOND_US
 from pipelines.metrics.mbeans import ObjectName, object_name
 from schemas.metrics import GAUGE, HISTOGRAM, METER, PERCENTILES
@@ -23,6 +24,9 @@ Key = tuple[str, int, str]
 _RATES_MINUTES: Final = (1, 5, 15)
 #: What names of files are made of; whatever else stands in a tag is replaced.
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]")
+
+#: Columns of the index.
+_INDEX: Final = ("file", "cluster_id", "broker_id", "mbean", "measured")
 
 # Headers of `com.yammer.metrics.reporting.CsvReporter` (metrics-core 2.2), which KafkaCSVMetricsReporter starts.
 _HEADERS: Final = {
@@ -94,7 +98,7 @@ def csv_files(rows: Iterable[Row], since_us: int | None, until_us: int | None) -
         since_us, until_us: intervals that are written, by their start, the end exclusive.
     """
     named: dict[str, str] = {}
-    index = ["file,cluster_id,broker_id,mbean,measured"]
+    index = [csv_lines([_INDEX])]
     series = _series(rows)
     clusters = sorted({cluster_id for cluster_id, _, _ in series})
     for (cluster_id, broker_id, mbean), of_bean in series.items():
@@ -104,7 +108,7 @@ def csv_files(rows: Iterable[Row], since_us: int | None, until_us: int | None) -
         if lines:
             kinds = {row["measured"] for row in of_bean}
             measured = kinds.pop() if len(kinds) == 1 else " and ".join(sorted(kinds))
-            index.append(f'{file},{_plain(cluster_id)},{broker_id},"{mbean}",{measured}')
+            index.append(csv_lines([[file, _plain(cluster_id), broker_id, mbean, measured]]))
             yield file, [_HEADERS.get(of_bean[0]["kind"], _HEADERS[HISTOGRAM]), *lines]
     yield "index.csv", index
 

@@ -14,7 +14,7 @@ from pipelines.kafka.releases import shown
 from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.report.blame import blame
 from pipelines.report.classes import class_of
-from pipelines.report.correctness import Correctness, correctness
+from pipelines.report.correctness import SWITCHED_OFF, Correctness, correctness
 from pipelines.report.figures import (
     APIS,
     COORDINATOR,
@@ -71,6 +71,7 @@ from pipelines.report.tiers import (
     times_too_coarse,
 )
 from pipelines.report.verdict import decide
+from pipelines.rules.findings import OFF
 from pipelines.rules.rule import VIOLATION
 from pipelines.timing.clocks.order import far_clocks
 
@@ -234,9 +235,12 @@ def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
     highest = config.replay.evidence_tier_max
     if highest != TIERS[-1]:
         yield f"Evidence above {highest} was not used, as configured (replay.evidence_tier_max)."
-    for rule_id, severity in config.audit.severity.items():
-        meant = "is not looked at" if severity == "off" else f"counts as {severity}"
-        yield f"What {rule_id} finds {meant}, as configured (audit.severity)."
+    severities = config.audit.severity
+    if off := [rule_id for rule_id, severity in severities.items() if severity == OFF]:
+        yield f"{SWITCHED_OFF}{', '.join(off)}."
+    for rule_id, severity in severities.items():
+        if severity != OFF:
+            yield f"What {rule_id} finds counts as {severity}, as configured (audit.severity)."
     if in_seconds(rows.files):
         yield "Times of log lines are whole seconds: durations between two lines are as exact as that."
     if len(rows.topics) > TOPICS_MAX:

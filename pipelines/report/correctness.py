@@ -42,6 +42,9 @@ _WINDOW = (
     "read."
 )
 
+#: Begins the note that names the rules which the configuration switches off.
+SWITCHED_OFF = "Switched off, as configured (audit.severity): "
+
 #: What may become of a rule, what matters most first.
 RULE_STATES = (VIOLATED, INCONCLUSIVE, CLEAN, NOT_CHECKABLE, NOT_APPLICABLE)
 

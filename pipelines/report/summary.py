@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pipelines.base.plain import TEXT_MAX, WIDTH_MAX, count, number, plain, share
 from pipelines.report.classes import WORDS
-from pipelines.report.correctness import rule_states
+from pipelines.report.correctness import SWITCHED_OFF, rule_states
 from pipelines.report.happened import (
     EFFECTS_MAX,
     WHOLE_MAX,
@@ -121,6 +121,9 @@ def _in_short(report: Report) -> Iterator[str]:
     ]
     if report.rules:
         yield from wrapped(f"findings: {', '.join(counts) or 'none'}. {_sentence(rules_text(report))}.")
+    for note in report.notes:
+        if note.startswith(SWITCHED_OFF):
+            yield from wrapped(note[:1].lower() + note[1:])
     produce, parked = report.operations.produce, report.operations.fetch.parked
     near = []
     if produce.succeeded and produce.within_ms.get("5") is not None:

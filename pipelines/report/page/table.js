@@ -61,12 +61,16 @@ function exported(columns, pairs, options) {
   return [those.map(([column, , beside]) => column.name + unit(column) + beside), ...pairs.map((pair) => those.map(([column, side]) => cell(column, side ? pair[side] : pair.row || pair.base)))];
 }
 function give(button, lines) {
-  if (button.textContent !== "CSV") { copy(lines.map((line) => line.map((text) => text.replace(/[\t\r\n]+/g, " ")).join("\t")).join("\n"), button); return; }
+  if (button.textContent !== "CSV") { copy(lines.map((line) => line.map((text) => plainText(text.replace(/[\t\r\n]+/g, " "))).join("\t")).join("\n"), button); return; }
   const heading = [...document.querySelectorAll("h2, h3")].filter((one) => one.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).pop();
-  const text = lines.map((line) => line.map((part) => (/[",\r\n]/.test(part) ? '"' + part.replaceAll('"', '""') + '"' : part)).join(",")).join("\r\n");
+  const text = lines.map((line) => line.map(plainText).map((part) => (/[",\r\n]/.test(part) ? '"' + part.replaceAll('"', '""') + '"' : part)).join(",")).join("\r\n");
   const link = h("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: "highwater-" + heading.textContent.trim().toLowerCase().replace(/[^a-z0-9]+/g, "-") + ".csv" });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+// Spreadsheets take such a text for a formula.
+function plainText(text) {
+  return /^(?:\s*(?:[=@]|[+\-](?!(?:\d+(?:\.\d+)?)?$))|[\t\r])/.test(text) ? "'" + text : text;
 }
 function compare(one, other) {
   const left = one === null || one === undefined ? -Infinity : one, right = other === null || other === undefined ? -Infinity : other;

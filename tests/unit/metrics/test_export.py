@@ -131,6 +131,15 @@ def test_csv_is_laid_out_as_kafkas_reporter_did() -> None:
     assert {row[0] for row in files["index.csv"][1:]} == files.keys() - {"index.csv"}
 
 
+@pytest.mark.parametrize("cluster_id", ["-east", "-1+cmd"])
+def test_no_cell_of_the_index_is_a_formula(cluster_id: str) -> None:
+    rows = [_row(ERRORS, event_count=1, request="a", error="NONE", cluster_id=name) for name in (cluster_id, "west")]
+    (_, index) = next(file for file in csv_files(rows, None, None) if file[0] == "index.csv")
+    cells = {cell for row in csv.reader(index) for cell in row}
+    assert any(cell.startswith("'-") for cell in cells)
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+
+
 def test_tags_that_differ_in_odd_characters_only_have_files_of_their_own() -> None:
     rows = [_row(ERRORS, event_count=1, request=name, error="NONE") for name in ("a/b", "a:b")]
     names = [name for name, _ in csv_files(rows, None, None)]
