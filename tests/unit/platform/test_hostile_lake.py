@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,8 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import click
 import pytest
 
 from jobs import cli
@@ -202,6 +205,74 @@ def test_a_damaged_table_is_named_by_its_path(
             assert code == ExitCode.USAGE, said.err
             assert "gold/runs" in said.err, said.err
             assert len(said.err.splitlines()) <= 2, "one line of the error, and one of what is left alone"
+
+
+#: A name with what a terminal obeys, or shows in another order.
+EVIL = "x\x1b[31m\x9b2J\a\u202ey\u2066"
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def evil_lines(path: tuple[str, ...], command: click.Command, lake: Path) -> Iterator[list[str]]:
+    """Yield command lines of a command: with the name as each argument, each value of an option, and an option."""
+    arguments = [EVIL for one in command.params if isinstance(one, click.Argument) and (one.required or one.nargs == 1)]
+    place = ["--lake", str(lake)] if any("--lake" in one.opts for one in command.params) else []
+    yield [*path, *arguments, *place]
+    yield [*path, *place]
+    yield [*path, *arguments, *place, f"--{EVIL}"]
+    for one in command.params:
+        if isinstance(one, click.Option) and not one.is_flag:
+            yield [*path, *arguments, *(() if "--lake" in one.opts else place), one.opts[0], EVIL]
+
+
+COMMANDS = dict(commands(cli.highwater))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids="-".join)
+def test_no_command_prints_what_a_terminal_obeys(
+    path: tuple[str, ...],
+    lake: Path,
+    outside: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise InputError(EVIL, EVIL, EVIL)
+
+    monkeypatch.setattr("jobs.sessions.build_session", refuse)
+    monkeypatch.chdir(outside)
+    strange(lake, outside)
+    lake = lake.rename(lake.with_name(EVIL))
+    (lake / "gold" / EVIL).mkdir()
+    with_metadata(lake / "gold" / "violations", lambda metadata: add_column(metadata, EVIL))
+    is_named = False
+    for line in evil_lines(path, COMMANDS[path], lake):
+        code = cli.run(line)
+        said = capsys.readouterr()
+        assert code != ExitCode.INTERNAL, (line, said.err)
+        assert not set(EVIL) - {*"x[31m2Jy"} & {*said.out, *said.err}, line
+        is_named |= any(mark in said.out + said.err for mark in ("\\u001b", "\\x1b"))
+    assert is_named
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "json"])
+def test_no_answer_prints_what_a_terminal_obeys(form: str, lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(lake, "sql", f"select '{EVIL}' as \"{EVIL}\"", "--format", form) == ExitCode.CLEAN
+    said = capsys.readouterr().out
+    assert "x" in said
+    assert not set(EVIL) - {*"x[31m2Jy"} & {*said}
+
+
+def add_column(metadata: dict[str, Any], name: str) -> None:
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"].append({"name": name, "type": "string", "nullable": True, "metadata": {}})
+    metadata["schemaString"] = json.dumps(schema)
 
 
 def test_paths_of_a_log_are_literal(lake: Path, outside: Path, capsys: pytest.CaptureFixture[str]) -> None:

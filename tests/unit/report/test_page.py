@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import re
 import shlex
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -15,6 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipelines.base.answers import csv_lines
 from pipelines.report.model import ClusterVerdict, IncidentBug
 from pipelines.report.page import render
 from pipelines.report.page.first_screen import anchor, first_screen
@@ -252,3 +256,13 @@ def test_every_verdict_has_its_sentence(verdict: str) -> None:
 def test_anchors_hold_nothing_that_an_address_would_change() -> None:
     assert anchor("partition", "orders-3") == "partition-orders-3"
     assert re.fullmatch(r"partition-[A-Za-z0-9._-]+", anchor("partition", "a b</script>\u202e%'"))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node is installed")
+def test_a_formula_is_text_in_the_csv_of_the_page() -> None:
+    """The page quotes what `highwater sql` quotes."""
+    texts = ["=HYPERLINK(1)", "+1+1", "-1+cmd", "@SUM(1)", " =1", "-5", "+5.25", "a=b", "-", "orders-4", ""]
+    (function,) = re.findall(r"^function plainText\(.*?^}", SOURCES["table.js"], re.MULTILINE | re.DOTALL)
+    asked = f"{function}\nconsole.log(JSON.stringify({orjson.dumps(texts).decode()}.map(plainText)))"
+    done = subprocess.run(["node", "-e", asked], capture_output=True, text=True, check=True)
+    assert orjson.loads(done.stdout) == [next(csv.reader([csv_lines([[text, 1]])]))[0] for text in texts]
