@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -19,11 +19,15 @@ from pipelines.base import fingerprint
 from pipelines.base.config import Config
 from pipelines.base.console import Console
 from pipelines.base.errors import InputError
+from pipelines.base.plain import number
 from pipelines.base.threads import concurrently
 from pipelines.base.values import micros
 from pipelines.bronze.data_files import DataSummary, ingest_data
 from pipelines.bronze.discover import discover
 from pipelines.bronze.ingest import folders, ingest_batches
+from pipelines.bronze.neighbours import Identity
+from pipelines.bronze.passes import Unread
+from pipelines.bronze.profile import Profile
 from pipelines.bronze.quarantine import quarantined
 from pipelines.bronze.text_sizes import new_bytes, waiting_bytes
 from pipelines.gold import gold
@@ -37,6 +41,7 @@ from pipelines.quality.stage import check
 from pipelines.redact.known_names import pseudonyms
 from pipelines.redact.text import Redactor
 from pipelines.redact.values import redacted
+from pipelines.report import first_words
 from pipelines.report.collect import collect_report
 from pipelines.report.collect_detail import collect_detail
 from pipelines.report.model import Report, RunInfo
@@ -270,7 +275,13 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Pro
     Data directories come with the last one: where they do not say whose they are, all logs are asked.
     """
     config = run.config.ingest
-    batches = ingest_batches(lake.spark, lake, logs, config, new_id, config.batch_bytes, waiting_bytes(run.lake))
+
+    def say_first(new: Sequence[Profile], owners: Mapping[str, Identity], unread: Sequence[Unread]) -> None:
+        for line in first_words.of_profiles(new, owners, [(item.path, item.problem) for item in unread]):
+            run.console.note(f"  {line}")
+
+    waiting = waiting_bytes(run.lake)
+    batches = ingest_batches(lake.spark, lake, logs, config, new_id, config.batch_bytes, waiting, say_first)
     is_last = False
     while not is_last:
         data = DataSummary()
@@ -280,11 +291,12 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Pro
             is_last = not summary.files_waiting
             if is_last:
                 data = ingest_data(lake.spark, lake, logs, summary.run_id, folders(config), config.cluster)
-        new = f"{summary.files_new} new: {summary.records} records in {summary.lines} lines"
-        later = "" if is_last else f"; {summary.files_waiting} more in later batches"
-        run.console.note(f"  {summary.files_found} log files, {new}{later}")
+        new = f"{summary.files_new:,} new: {number(summary.records, 'record')} in {number(summary.lines, 'line')}"
+        later = "" if is_last else f"; {summary.files_waiting:,} more in later batches"
+        run.console.note(f"  {number(summary.files_found, 'log file')}, {new}{later}")
         if data.files_found:
-            run.console.note(f"  {data.files_found} files of data directories, {data.files_new} new")
+            files = number(data.files_found, "file")
+            run.console.note(f"  {files} of data directories, {data.files_new:,} new")
         problems = (*summary.problems, *data.problems)
         for path, problem in problems:
             run.console.warn(f"{path}: {problem}")
@@ -301,7 +313,9 @@ def _parse(run: Run, lake: Lake) -> None:
         summary = parse_lines(lake)
     if summary.again:
         run.console.note("  all lines again, since other grammars had parsed them")
-    run.console.note(f"  {summary.total} facts in {len(summary.rows)} tables")
+    run.console.note(f"  {summary.total:,} facts in {len(summary.rows)} tables")
+    for line in first_words.of_facts(lake):
+        run.console.note(f"  {line}")
 
 
 def check_quality(run: Run, lake: Lake) -> None:
@@ -313,7 +327,7 @@ def check_quality(run: Run, lake: Lake) -> None:
     for finding in checked.warnings:
         count = f"{finding.unexpected_count} of {finding.row_count} rows"
         run.console.warn(f"{finding.expectation.expectation_id}: {count} break: {finding.expectation.question}")
-    run.console.note(f"  {checked.expectations} expectations of {checked.batches} batches")
+    run.console.note(f"  {number(checked.expectations, 'data check')} in {number(checked.batches, 'batch', 'batches')}")
 
 
 def _replay(run: Run, lake: Lake) -> str:

@@ -49,6 +49,7 @@ from pipelines.bronze.discover import discover
 from pipelines.bronze.file_types import listed
 from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import ReadLog, stat, unchanged, updated
+from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.passes import (
     ITEMS,
     HowRead,
@@ -108,6 +109,7 @@ def ingest_batches(
     new_id: Callable[[], str],
     batch_bytes: int = 0,
     waiting_bytes: int = 0,
+    on_profiled: Callable[[Sequence[Profile], Mapping[str, Identity], Sequence[Unread]], None] | None = None,
 ) -> Iterator[IngestSummary]:
     """Read log files into the lake, in batches in the order of their time (`pipelines.bronze.backfill`).
 
@@ -118,6 +120,7 @@ def ingest_batches(
         new_id: gives a run id for each batch, ascending.
         batch_bytes: text of one batch; 0: there is one batch.
         waiting_bytes: text that the lake holds and no run has audited.
+        on_profiled: takes new files, their identities by path, and what cannot be read, before lines are stored.
 
     Yields:
         What was done, after each batch.
@@ -157,6 +160,8 @@ def ingest_batches(
 
     new = in_their_pass(new, register, _how(config).zone_of)
     identities, changes = identify(list(new.values()), known, register, folders(config), config.cluster)
+    if on_profiled is not None:
+        on_profiled(list(new.values()), identities, [item for item in unread if item.problem])
     items = [_unless_expired(item, lake.closed.of(identities[item.path].cluster_id)) for item in new.values()]
     parts = in_batches(items, batch_bytes) if batch_bytes else [items]
     if batch_bytes and register and waiting_bytes + sum(map(text_bytes, items)) > batch_bytes:

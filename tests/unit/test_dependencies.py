@@ -71,6 +71,7 @@ SPARK_SHELLS = {
     "pipelines.report.bundle",
     "pipelines.report.collect",
     "pipelines.report.collect_detail",
+    "pipelines.report.first_words",
     "pipelines.lake.lake_reads",
     "pipelines.spark.tasks",
     "pipelines.gold.audit_stage",

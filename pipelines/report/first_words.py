@@ -1,0 +1,91 @@
+"""First words of a run: what is read, once files are profiled; restarts and errors, once lines are parsed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pipelines.base.plain import TEXT_MAX, count, number, plain
+from pipelines.base.values import iso_utc
+from pipelines.bronze.neighbours import Identity
+from pipelines.bronze.profile import Profile
+from pipelines.lake.lake import Lake
+from pipelines.lake.lake_reads import reader_of
+from pipelines.report.happened import span
+from schemas.bronze import LOG_LINES
+from schemas.silver import BROKER_LIFECYCLE
+
+#: Brokers, problems or texts that are named.
+SHOWN_MAX: Final = 3
+
+
+def of_profiles(
+    profiles: Sequence[Profile], owners: Mapping[str, Identity], unread: Iterable[tuple[str, str | None]]
+) -> Iterator[str]:
+    """Yield brokers, releases and period, then the sources, then what is not read.
+
+    Args:
+        profiles: new files.
+        owners: identity of each, by path.
+        unread: paths that cannot be read, and why.
+    """
+    readable = [item for item in profiles if item.readable]
+    if readable:
+        of_files = [owners[item.path] for item in readable]
+        brokers = sorted({it for owner in of_files for it in (owner.broker_id, *owner.broker_ids) if it is not None})
+        versions = sorted({owner.kafka_version for owner in of_files if owner.kafka_version is not None})
+        first = min((item.first_us for item in readable if item.first_us is not None), default=None)
+        last = max((item.last_us for item in readable if item.last_us is not None), default=None)
+        named = (
+            f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers[:20]))}"
+            if brokers
+            else "broker of unknown id"
+        )
+        parts = [named, *([f"Kafka {', '.join(versions[:SHOWN_MAX])}"] if versions else ["Kafka of unknown release"])]
+        if first is not None and last is not None:
+            parts.append(f"{' to '.join(span(iso_utc(first), iso_utc(last)))} UTC")
+        yield ", ".join(parts)
+        kinds = Counter(item.kind for item in readable)
+        records = sum(item.record_count for item in readable)
+        size = sum(item.content_bytes for item in readable) / 1e6
+        files = ", ".join(f"{count(many)} {kind}" for kind, many in kinds.most_common())
+        yield f"{number(len(readable), 'log')} ({files}): {number(records, 'record')}, {size:,.1f} MB"
+    problems = [*((item.path, item.problem) for item in profiles if not item.readable), *unread]
+    if problems:
+        names = ", ".join(path.rpartition("/")[2] for path, _ in problems[:SHOWN_MAX])
+        more = f" and {count(len(problems) - SHOWN_MAX)} more" if len(problems) > SHOWN_MAX else ""
+        yield f"not read: {names}{more}"
+
+
+def of_facts(lake: Lake) -> Iterator[str]:
+    """Yield restarts without a shutdown, then the most frequent texts at ERROR or above."""
+    reader = reader_of(lake, [(BROKER_LIFECYCLE, None)], [(LOG_LINES, None)])
+    crashes = reader.rows(
+        """SELECT broker_id, epoch_us(time) AS time FROM (
+             SELECT cluster_id, broker_id, time, event,
+                    lag(event) OVER (PARTITION BY cluster_id, broker_id ORDER BY time) AS before
+             FROM silver_broker_lifecycle
+             WHERE broker_id IS NOT NULL AND event IN ('starting', 'started', 'shutting_down', 'shut_down'))
+           WHERE event = 'starting' AND before = 'started' ORDER BY time"""
+    )
+    for row in crashes[:SHOWN_MAX]:
+        yield f"broker {row['broker_id']} started again at {_clock(row['time'])}; no line shows a shutdown before"
+    if len(crashes) > SHOWN_MAX:
+        yield f"and {count(len(crashes) - SHOWN_MAX)} more starts without a shutdown before"
+    texts = reader.rows(
+        f"""SELECT level, count(*) AS lines, epoch_us(min(time)) AS first, min_by(message, time) AS message,
+                   list_sort(list_distinct(list(broker_id))) AS brokers
+            FROM bronze_log_lines WHERE level IN ('ERROR', 'FATAL')
+            GROUP BY level, logger, regexp_replace(split_part(message, chr(10), 1), '[0-9]+', '#', 'g')
+            ORDER BY level DESC, lines DESC, first LIMIT {SHOWN_MAX}"""
+    )
+    for row in texts:
+        ids = row["brokers"] or ()
+        brokers = f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids)) or 'of unknown id'}"
+        message = plain(str(row["message"]).split("\n")[0], TEXT_MAX // 2)
+        yield f"{row['level']} {count(row['lines'])}x from {_clock(row['first'])}, {brokers}: {message}"
+
+
+def _clock(time_us: int | None) -> str:
+    return "an unknown time" if time_us is None else iso_utc(time_us)[11:19]

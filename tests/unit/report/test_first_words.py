@@ -1,0 +1,59 @@
+"""What a run says before its answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.bronze.identity import Hints
+from pipelines.bronze.neighbours import Identity
+from pipelines.bronze.profile import Profile
+from pipelines.report.first_words import of_profiles
+
+SECOND = 1_000_000
+
+
+def profile(path: str, **changes: Any) -> Profile:
+    values: dict[str, Any] = {
+        "path": path,
+        "sha256": path,
+        "content_id": path,
+        "size_bytes": 10,
+        "content_bytes": 2_000_000,
+        "kind": "server",
+        "layout": "log4j",
+        "line_count": 12,
+        "record_count": 10,
+        "first_us": SECOND,
+        "last_us": 61 * SECOND,
+        "problem": None,
+        "hints": Hints(),
+    }
+    return Profile(**values | changes)
+
+
+def owner(broker_id: int | None, version: str | None = "2.8.2") -> Identity:
+    return Identity("c", broker_id, "content", version, "zookeeper", None)
+
+
+def test_brokers_release_period_sources_and_what_is_not_read_come_first() -> None:
+    files = [profile("1/server.log"), profile("2/server.log", last_us=3661 * SECOND, kind="controller")]
+    owners = {"1/server.log": owner(1), "2/server.log": owner(2)}
+    assert list(of_profiles(files, owners, [("3/server.log.gz", "is cut")])) == [
+        "brokers 1, 2, Kafka 2.8.2, 1970-01-01 00:00:01 to 01:01:01 UTC",
+        "2 logs (1 server, 1 controller): 20 records, 4.0 MB",
+        "not read: server.log.gz",
+    ]
+
+
+@pytest.mark.parametrize("bound", ["first_us", "last_us"])
+def test_what_the_files_do_not_show_is_named_unknown(bound: str) -> None:
+    only = profile("server.log", **{bound: None})
+    first, _ = of_profiles([only], {"server.log": owner(None, None)}, [])
+    assert first == "broker of unknown id, Kafka of unknown release"
+
+
+def test_many_files_that_are_not_read_are_counted() -> None:
+    unread = [(f"{place}/server.log", "is cut") for place in range(5)]
+    assert list(of_profiles([], {}, unread)) == ["not read: server.log, server.log, server.log and 2 more"]
