@@ -308,8 +308,9 @@ INCIDENTS = FlowStep(
     stage="incidents.stage.write_incidents",
     worker="incidents.story.incidents_of",
     reads="bronze.log_files bronze.log_lines silver.broker_lifecycle silver.controller_events silver.broker_configs "
-    "silver.leader_and_isr silver.produce_requests silver.topics gold.delayed_operations gold.request_phases "
-    "gold.isr_absences gold.share_operations gold.availability gold.failovers gold.violations gold.evidence",
+    "silver.produce_requests silver.topics gold.delayed_operations gold.request_phases "
+    "gold.partition_timeline gold.isr_absences gold.share_operations gold.availability gold.failovers gold.violations "
+    "gold.evidence",
     gives="gold.incidents gold.incident_lines",
 )
 LEDGER = FlowStep(

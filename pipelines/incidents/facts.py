@@ -63,9 +63,14 @@ class Facts:
     #: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
     #: slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics
     waits: Rows = ()
-    #: partitions whose last state adds or removes replicas: cluster_id, topic, partition, first_time, adding and
-    #: removing (lists), file_id, byte_offset (of the first line that shows it)
-    reassignments: Rows = ()
+    #: lines of controllers about reassignments of single partitions: cluster_id, topic, partition, time, replicas,
+    #: detail, file_id, byte_offset
+    reassignment_lines: Rows = ()
+    #: states of partitions whose replicas were moved, as `questions.assignments` describes them
+    assignments: Rows = ()
+    #: topics that were deleted and created again: cluster_id, topic, deleted_time, created_time, partitions, file_id,
+    #: byte_offset, created_file_id, created_byte_offset
+    topics_again: Rows = ()
     #: episodes of answers with an error: cluster_id, broker_id, api, error_code, first_time, last_time, answers,
     #: partitions (list), client_ids (list), file_id, byte_offset
     errors: Rows = ()

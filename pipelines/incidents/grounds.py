@@ -61,6 +61,16 @@ GROUNDS: Mapping[str, Ground] = {
         "Which replicas are added and removed.",
         "A reassignment of which a later line shows the end.",
     ),
+    "reassignment_ended": Ground(
+        "One line with which a controller completes a reassignment.",
+        "The begin: which replicas are added and removed, and how long it took.",
+        "A state without replicas to move, if no line shows the begin.",
+    ),
+    "topics_created_again": Ground(
+        "A line that shows the topic deleted, and a later state of a new topic with its name.",
+        "States of other partitions: how many are new.",
+        "A topic without a line of its deletion.",
+    ),
     "zombie_leader": Ground(
         "One refused ISR change of a leader.",
         "The election of another leader: how long there were two.",

@@ -299,32 +299,32 @@ def topic_settings(keys: Sequence[str]) -> str:
     """
 
 
-def reassignments() -> str:
-    """Partitions whose last state, in the order of epochs, adds or removes replicas, with the first line of it."""
+def assignments() -> str:
+    """Return states that show the assignment of each partition whose replicas a reassignment moved, in their order."""
     return """
-        WITH states AS (
-            SELECT cluster_id, topic, partition, time, adding_replicas AS adding, removing_replicas AS removing,
-                (coalesce(leader_epoch, -1), coalesce(partition_epoch, -1), epoch_us(time)) AS place, file_id,
-                byte_offset, len(adding_replicas) + len(removing_replicas) > 0 AS is_moving
-            FROM silver_leader_and_isr
-            WHERE topic IS NOT NULL AND time IS NOT NULL AND adding_replicas IS NOT NULL
-                AND removing_replicas IS NOT NULL
-        ), moving AS (
-            SELECT * FROM states WHERE (cluster_id, topic, partition) IN (
-                SELECT (cluster_id, topic, partition) FROM states WHERE is_moving)
-        ), settled AS (
-            SELECT cluster_id, topic, partition, max(place) FILTER (NOT is_moving) AS place FROM moving GROUP BY ALL
-        ), completed AS (
-            SELECT cluster_id, topic, partition, max(time) AS time FROM silver_controller_events
-            WHERE event = 'reassignment' AND detail LIKE '%completed the ongoing partition reassignment%' GROUP BY ALL
-        )
-        SELECT m.cluster_id, m.topic, m.partition, min(m.time) AS first_time, arg_max(m.adding, m.place) AS adding,
-            arg_max(m.removing, m.place) AS removing, arg_min(m.file_id, m.place) AS file_id,
-            arg_min(m.byte_offset, m.place) AS byte_offset
-        FROM moving m JOIN settled s USING (cluster_id, topic, partition)
-            LEFT JOIN completed c USING (cluster_id, topic, partition)
-        WHERE (s.place IS NULL OR m.place > s.place) AND (c.time IS NULL OR m.time > c.time)
-        GROUP BY ALL ORDER BY first_time, topic, partition
+        SELECT cluster_id, topic, partition, position, begin_by_time, replicas, adding_replicas, removing_replicas,
+            file_id, byte_offset
+        FROM gold_partition_timeline
+        WHERE adding_replicas IS NOT NULL AND removing_replicas IS NOT NULL AND state <> 'deleted'
+            AND (cluster_id, topic, partition) IN (
+                SELECT (cluster_id, topic, partition) FROM gold_partition_timeline
+                WHERE len(adding_replicas) > 0 OR len(removing_replicas) > 0)
+        ORDER BY begin_by_time, cluster_id, topic, partition, position
+    """
+
+
+def topics_created_again() -> str:
+    """Return topics that lines show as deleted and created again, with the number of their new partitions."""
+    return """
+        SELECT d.cluster_id, d.topic, min(d.begin_by_time) AS deleted_time, min(n.begin_by_time) AS created_time,
+            count(DISTINCT n.partition) AS partitions, arg_min(d.file_id, d.begin_by_time) AS file_id,
+            arg_min(d.byte_offset, d.begin_by_time) AS byte_offset,
+            arg_min(n.file_id, n.begin_by_time) AS created_file_id,
+            arg_min(n.byte_offset, n.begin_by_time) AS created_byte_offset
+        FROM gold_partition_timeline d JOIN gold_partition_timeline n USING (cluster_id, topic, partition)
+        WHERE d.state = 'deleted' AND n.position = d.position + 1 AND n.incarnation > d.incarnation
+            AND n.begin_by_time > d.begin_by_time
+        GROUP BY d.cluster_id, d.topic, n.incarnation ORDER BY created_time, d.cluster_id, d.topic
     """
 
 

@@ -26,7 +26,7 @@ from pipelines.lake.lines import Line, Place, lines_at
 from pipelines.lake.reader import LakeReader
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
-from schemas.controllers import AVAILABILITY, FAILOVERS, ISR_ABSENCES
+from schemas.controllers import AVAILABILITY, FAILOVERS, ISR_ABSENCES, PARTITION_TIMELINE
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.incidents import INCIDENT_LINES, INCIDENTS
 from schemas.shares import SHARE_OPERATIONS
@@ -54,7 +54,7 @@ _ASKED = (
     SHARE_OPERATIONS,
     silver.PRODUCE_REQUESTS,
     silver.TOPICS,
-    silver.LEADER_AND_ISR,
+    PARTITION_TIMELINE,
     silver.CONTROLLER_EVENTS,
     silver.BROKER_CONFIGS,
 )
@@ -126,7 +126,13 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         loud=reader.rows(questions.loud(signatures, lines)),
         exits=of_subjects(reader.rows(questions.exits())),
         waits=reader.rows(questions.waits(config.latency.slow_ms)),
-        reassignments=reader.rows(questions.reassignments()),
+        reassignment_lines=rows(
+            silver.CONTROLLER_EVENTS,
+            *("cluster_id", "topic", "partition", "time", "replicas", "detail", "file_id", "byte_offset"),
+            where=(pc.field("event") == "reassignment") & pc.field("partition").is_valid(),
+        ),
+        assignments=reader.rows(questions.assignments()),
+        topics_again=reader.rows(questions.topics_created_again()),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
         throttled=reader.rows(questions.throttled(_THROTTLED_GAP_S)),
         locks_expired=reader.rows(questions.locks_expired(_LOCKS_GAP_S)),

@@ -128,8 +128,30 @@ EXAMPLES: dict[str, Example] = {
         "ended 110.0 s later, when the logs end.",
         lines=[(120, 1, "INFO", "kafka.A", "x")],
         rows={
-            "reassignments": [
-                {"topic": "ledger", "partition": 3, "first_time": 10, "adding": [3], "removing": [1]},
+            "assignments": [
+                {"topic": "ledger", "partition": 3, "begin_by_time": 10, "adding_replicas": [3]}
+                | {"removing_replicas": [1], "replicas": [1, 2, 3]},
+            ]
+        },
+    ),
+    "reassignment_ended": Example(
+        "Partition ledger-3 was reassigned (adds broker 3 and removes broker 1) from 12:00:10 to 12:00:24 (14.0 s).",
+        rows={
+            "reassignment_lines": [
+                {"topic": "ledger", "partition": 3, "time": 10, "replicas": None}
+                | {"detail": "ReplicaAssignment(replicas=2,3,1, addingReplicas=3, removingReplicas=1)"},
+                {"topic": "ledger", "partition": 3, "time": 24, "replicas": None}
+                | {"detail": "ReplicaAssignment(replicas=2,3, addingReplicas=, removingReplicas=)"},
+            ]
+        },
+    ),
+    "topics_created_again": Example(
+        "Topic ledger was deleted at 12:00:10 and created again at 12:00:15: 6 new partitions, without the records "
+        "before.",
+        rows={
+            "topics_again": [
+                {"topic": "ledger", "deleted_time": 10, "created_time": 15, "partitions": 6}
+                | {"created_file_id": "f", "created_byte_offset": 9}
             ]
         },
     ),

@@ -24,6 +24,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "isr_shrunk": {MAJOR: "it did not come back to the end of the logs", MINOR: "it came back"},
     "isr_flapping": {MAJOR: _ALWAYS},
     "reassignment_unfinished": {MINOR: _ALWAYS},
+    "reassignment_ended": {INFO: _ALWAYS},
     "zombie_leader": {MAJOR: "there were two leaders for a second or more", MINOR: "ISR changes were refused, no more"},
     "high_watermark_below_start": {CRITICAL: _ALWAYS},
     "broker_halted": {CRITICAL: _ALWAYS},
@@ -67,6 +68,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "clients_throttled": {MINOR: "a request for a second or more", INFO: "for less"},
     "group_rebalances": _OF_ENTRY
     | {MAJOR: "three rebalances or more for a failure, or as the entry says", MINOR: "ten or more for other reasons"},
+    "topics_created_again": {MINOR: _ALWAYS},
     "topics_deleted": {CRITICAL: "by the migration from ZooKeeper", MINOR: "three topics or more at once"},
     **dict.fromkeys(OF_MESSAGES, _OF_ENTRY),
     "also_logged": _OF_ENTRY,

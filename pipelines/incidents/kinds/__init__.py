@@ -19,6 +19,7 @@ from pipelines.incidents.kinds import (
     isr,
     logged,
     partitions,
+    reassignments,
     slow_replica,
     topics,
 )
@@ -33,7 +34,8 @@ KINDS: tuple[Kind, ...] = (
     partitions.partitions_under_min_isr,
     isr.isr_shrunk,
     isr.isr_flapping,
-    partitions.reassignment_unfinished,
+    reassignments.reassignment_unfinished,
+    reassignments.reassignment_ended,
     isr.zombie_leader,
     fetchers.high_watermark_below_start,
     failures.broker_halted,
@@ -69,6 +71,7 @@ KINDS: tuple[Kind, ...] = (
     clients.share_locks_expired,
     groups.group_rebalances,
     topics.topics_deleted,
+    topics.topics_created_again,
     *logged.KINDS_OF_MESSAGES,
     logged.also_logged,
 )

@@ -1,4 +1,4 @@
-"""Partitions that nobody led or wrote to, that a dead broker led, or whose replicas were moved."""
+"""Partitions without a live leader, or with too few in-sync replicas."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pipelines.incidents.advice import is_any_offline, is_open
 from pipelines.incidents.episodes import Window, before_shutdown, episodes, windows_together
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Place, Remedy
-from pipelines.incidents.kind import ABSENT, LAGGING, NOT_FETCHED, UNDECIDED, Effect, Signature, kind
+from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Effect, Signature, kind
 from pipelines.incidents.kinds.clients import TOO_FEW, failed_produces
-from pipelines.incidents.processes import Death, deaths, shutdown_times
+from pipelines.incidents.processes import Death, deaths
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span, when
 from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -26,26 +26,9 @@ _PROMPT_US = 5_000_000
 _SESSION_MS = 18_000
 #: Ends of leaderships that a live leader saw.
 _MOVED = ("controlled_shutdown", "preferred", "reassignment", "log_dir_failed")
-#: A reassignment that is younger may end at any time, microseconds.
-_OLD_US = 60_000_000
 #: No line shows what lies between refused appends that are further apart, seconds.
 _REFUSED_GAP_S = 10
 _MINIMUM = re.compile(r"(?:min\.isr requirement of |required minimum \[)(\d+)")
-_PREFIX = r"(?:\[[^\]]*\]:?,? ?)?"
-_BEGUN = Signature(
-    "reassignment_begun",
-    ("KafkaController",),
-    _PREFIX + r"Handling reassignment of partition (?P<key>\S+) to new replicas .*",
-    "kafka.controller.KafkaController.onPartitionReassignment, up to 2.3",
-    ("INFO",),
-)
-_ENDED = Signature(
-    "reassignment_ended",
-    ("KafkaController",),
-    _PREFIX + r"(?:Removed|Removing) partitions? (?P<key>.+) from the list of reassigned partitions in zookeeper",
-    "kafka.controller.KafkaController.removePartitionsFromReassignedPartitions",
-    ("INFO",),
-)
 _NOT_ELECTED = Signature(
     "election_failed",
     ("logger", "KafkaController"),
@@ -369,61 +352,6 @@ def _session_ms(facts: Facts, broker: Node) -> int:
     in_kraft = facts.config(broker, "process.roles") not in (None, "", "[]")
     timeout_ms = facts.config(broker, "broker.session.timeout.ms" if in_kraft else "zookeeper.session.timeout.ms")
     return int(timeout_ms) if timeout_ms is not None and timeout_ms.isdigit() else _SESSION_MS
-
-
-@kind(
-    meaning="A reassignment of a partition began, and had not ended a minute or more later, when the logs end.",
-    source="KIP-455; kafka.controller.KafkaController, org.apache.kafka.controller.ReplicationControlManager: "
-    "addingReplicas and removingReplicas of a partition's state",
-    signatures=(_BEGUN, _ENDED),
-    causes=(*ABSENT, *NOT_FETCHED),
-)
-def reassignment_unfinished(facts: Facts) -> Iterable[LoggedIncident]:
-    """Partitions whose last state within the logs adds or removes replicas, each by itself."""
-    ends = shutdown_times(facts)
-    for row in (*facts.reassignments, *_begun_by_controller(facts)):
-        name, start = partition_name(row), row["first_time"]
-        lasted_us = ends.get(row["cluster_id"], facts.ends.get(row["cluster_id"], start)) - start
-        if lasted_us < _OLD_US:
-            continue
-        sides = (("adds", row["adding"]), ("removes", row["removing"]))
-        changes = [f"{verb} {brokers(ids)}" for verb, ids in sides if ids]
-        what = f" ({' and '.join(changes)})" if changes else ""
-        yield LoggedIncident(
-            severity=MINOR,
-            cluster_id=row["cluster_id"],
-            start_us=start,
-            end_us=None,
-            broker_ids=tuple(sorted({*row["adding"], *row["removing"]})),
-            partitions=frozenset({name}),
-            sentence=(
-                f"The reassignment of {partitions([name])}{what} began at {clock(start)} and had not ended "
-                f"{lasting(lasted_us)} later, when the logs end."
-            ),
-            advice=(
-                "Ask kafka-reassign-partitions --verify: a broker that is away, a full disk, or a throttle below what "
-                "is produced (follower.replication.throttled.rate) keep a new replica back. --cancel ends it."
-            ),
-            figures={"unfinished_s": lasted_us / 1e6},
-            places=(place(row),),
-            weight=lasted_us / 1e6,
-        )
-
-
-def _begun_by_controller(facts: Facts) -> Iterable[Row]:
-    """The same by lines of ZooKeeper controllers whose brokers do not log what a reassignment adds."""
-    ended = facts.remarked(_ENDED)
-    for row in facts.remarked(_BEGUN):
-        topic, _, number = row["key"].strip("[]").replace(",", "-").rpartition("-")
-        names = (f"{topic}-{number}", f"{topic},{number}")
-        is_over = any(
-            other["cluster_id"] == row["cluster_id"]
-            and other["last_time"] >= row["last_time"]
-            and any(name in other["key"] for name in names)
-            for other in ended
-        )
-        if not is_over and number.isdigit():
-            yield {**row, "topic": topic, "partition": int(number), "adding": (), "removing": ()}
 
 
 @kind(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.incidents.episodes import Episode, episodes
-from pipelines.incidents.facts import Facts, Row
-from pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident
+from pipelines.incidents.episodes import Episode, episodes, grouped
+from pipelines.incidents.facts import Facts, Row, place
+from pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Place
 from pipelines.incidents.kind import Signature, kind
 from pipelines.incidents.kinds.controllers import MIGRATION_COPIED
 from pipelines.incidents.words import brokers, clock, listed_some, number, sentence, span
@@ -31,6 +31,8 @@ _ZK_WRITES = Signature(
 _BULK_MIN = 3
 #: Brokers delete replicas so long after a topic was deleted at most, microseconds.
 _LATER_US = 60_000_000
+#: Topics that are created within this of the one before are one incident, microseconds.
+_TOGETHER_US = 10_000_000
 _DELAY = "file.delete.delay.ms, one minute by default"
 
 
@@ -125,3 +127,42 @@ def _in_bulk(facts: Facts, episode: Episode, topics: set[str]) -> LoggedIncident
         advice=f"If nobody meant to, stop the brokers at once: the files are kept for {_DELAY}.",
         figures={"topics": len(topics), "partitions": len(episode.partitions)},
     )
+
+
+@kind(
+    meaning="A topic was deleted and created again under the same name: none of its records are left.",
+    source="kafka.controller.TopicDeletionManager, org.apache.kafka.controller.ReplicationControlManager.createTopics",
+    causes=("migration", "topics_deleted"),
+)
+def topics_created_again(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield topics whose deletion and new life lines show, those that are created again together as one incident."""
+    for group in grouped(facts.topics_again, _is_created_together):
+        names = sorted({row["topic"] for row in group})
+        start, end = min(row["deleted_time"] for row in group), max(row["created_time"] for row in group)
+        count = sum(row["partitions"] for row in group)
+        topics = f"topic{'s' if len(names) > 1 else ''} {listed_some(names, 'topics')}"
+        was = "were" if len(names) > 1 else "was"
+        places = [
+            each for row in group for each in (place(row), Place(row["created_file_id"], row["created_byte_offset"]))
+        ]
+        yield LoggedIncident(
+            severity=MINOR,
+            cluster_id=group[0]["cluster_id"],
+            start_us=start,
+            end_us=end,
+            sentence=sentence(
+                f"{topics} {was} deleted at {clock(start)} and created again at {clock(end)}: "
+                f"{number(count, 'new partition')}, without the records before."
+            ),
+            advice="Ask who deleted the topic: consumers with old offsets start where auto.offset.reset says.",
+            figures={"partitions": count},
+            places=tuple(places),
+            weight=float(count),
+            subject=" ".join(names),
+        )
+
+
+def _is_created_together(group: list[Row], row: Row) -> bool:
+    last = group[-1]
+    is_of_cluster = row["cluster_id"] == last["cluster_id"]
+    return bool(is_of_cluster and row["created_time"] - last["created_time"] <= _TOGETHER_US)

@@ -140,29 +140,43 @@ def test_patterns_are_what_duckdb_takes(kind: Any) -> None:
         assert ask(questions.remarks([signature]), [line(0, "nothing of the kind")]) == []
 
 
-def test_a_reassignment_is_unfinished_whose_last_state_moves_replicas() -> None:
-    def state(partition: int, epoch: int, second: int, adding: list[int]) -> tuple[Any, ...]:
-        return "c", "orders", partition, START + timedelta(seconds=second), adding, [], 0, epoch, "f", second
+def timeline(rows: list[tuple[Any, ...]]) -> duckdb.DuckDBPyConnection:
+    """Return a connection with rows of gold.partition_timeline.
 
-    states = [state(0, 1, 0, []), state(0, 2, 10, [4]), state(0, 2, 11, [4])]
-    states += [state(1, 2, 10, [4]), state(1, 3, 20, []), state(1, 2, 21, [4])]  # an observer that is late
-    states += [state(2, 2, 10, [4])]
+    Args:
+        rows: partition, position, incarnation, state, second, replicas that are added.
+    """
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(
-        "CREATE TABLE silver_leader_and_isr (cluster_id varchar, topic varchar, partition integer, time timestamptz, "
-        "adding_replicas integer[], removing_replicas integer[], leader_epoch integer, partition_epoch integer, "
-        "file_id varchar, byte_offset bigint)"
+        "CREATE TABLE gold_partition_timeline (cluster_id varchar, topic varchar, partition integer, position integer, "
+        "incarnation integer, state varchar, begin_by_time timestamptz, replicas integer[], adding_replicas integer[], "
+        "removing_replicas integer[], file_id varchar, byte_offset bigint)"
     )
-    connection.executemany("INSERT INTO silver_leader_and_isr VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", states)
-    connection.execute(
-        "CREATE TABLE silver_controller_events AS SELECT 'c' AS cluster_id, 'orders' AS topic, 2 AS partition, "
-        "?::timestamptz AS time, 'reassignment' AS event, 'AlterPartition request from node 4 for orders-2 completed "
-        "the ongoing partition reassignment.' AS detail",
-        [START + timedelta(seconds=12)],
-    )
-    (row,) = dicts(connection.sql(questions.reassignments()).to_arrow_table())
-    assert (row["partition"], row["adding"], row["byte_offset"]) == (0, [4], 10)
+    values = [
+        ("c", "orders", *row[:4], START + timedelta(seconds=row[4]), None, row[5], [], "f", row[4]) for row in rows
+    ]
+    connection.executemany("INSERT INTO gold_partition_timeline VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    return connection
+
+
+def test_states_are_those_of_partitions_whose_replicas_were_moved() -> None:
+    rows = [(0, 0, 0, "led", 0, []), (0, 1, 0, "led", 10, [4]), (0, 2, 0, "led", 20, []), (1, 0, 0, "led", 5, [])]
+    found = dicts(timeline(rows).sql(questions.assignments()).to_arrow_table())
+    assert [(row["partition"], row["position"], row["adding_replicas"]) for row in found] == [
+        *((0, 0, []), (0, 1, [4]), (0, 2, []))
+    ]
+
+
+def test_topics_that_were_created_again_are_those_with_a_line_of_the_deletion() -> None:
+    lives = [(0, "led", 0), (0, "deleted", 10), (1, "led", 15), (1, "deleted", 30), (2, "led", 30)]
+    rows = [
+        (partition, position, incarnation, state, second, None)
+        for partition in (0, 1)
+        for position, (incarnation, state, second) in enumerate(lives)
+    ]
+    (row,) = dicts(timeline(rows).sql(questions.topics_created_again()).to_arrow_table())
+    assert (row["partitions"], row["byte_offset"], row["created_byte_offset"]) == (2, 10, 15)
 
 
 def test_a_produce_that_two_files_hold_is_refused_once() -> None:
