@@ -98,6 +98,38 @@ PARTITION_TIMELINE = TableSpec(
     dated_by=("end_by_time",),
 )
 
+CONTROLLER_TIMELINE = TableSpec(
+    layer="gold",
+    name="controller_timeline",
+    comment="One row per time with one active controller, or without one, with bounds of each change. Times are on the "
+    "clock of the node whose line shows them.",
+    columns=(
+        c.CLUSTER,
+        required("position", INT, "Number of the row among those of the cluster, from 0"),
+        column("controller", INT, "Active controller; null if no controller was active"),
+        column("controller_epoch", INT, "Its epoch; null if unknown"),
+        column("begin_after_time", TIMESTAMP, "Last instant at which the row before certainly held; null: before logs"),
+        required("begin_by_time", TIMESTAMP, "First instant at which the row certainly holds"),
+        column("end_after_time", TIMESTAMP, "Last instant at which the row certainly held; null: to the end of logs"),
+        column("end_by_time", TIMESTAMP, "First instant at which the next row certainly holds; null: to the end"),
+        required(
+            "reason",
+            STRING,
+            "What began the row. first_shown, elected; without a controller: resigned, no_leader: nodes of the quorum "
+            "logged that there is none, shutdown, died, froze, unreachable: peers no longer reached it",
+        ),
+        column("file_id", STRING, "File of the first line that shows the row; null if no line alone does"),
+        column("byte_offset", LONG, "Its place"),
+    ),
+    keys=("cluster_id", "position"),
+    checks={
+        "reason_known": "reason IN ('first_shown', 'elected', 'resigned', 'no_leader', 'shutdown', 'died', 'froze', "
+        "'unreachable')",
+        "led_by_election": "(controller IS NOT NULL) = (reason IN ('first_shown', 'elected'))",
+    },
+    dated_by=("end_by_time",),
+)
+
 FAILOVERS = TableSpec(
     layer="gold",
     name="failovers",
@@ -270,4 +302,7 @@ ISR_ABSENCES = TableSpec(
     dated_by=("back_time",),
 )
 
-TABLES = (CONTROLLER_TRANSITIONS, PARTITION_TIMELINE, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY, ISR_ABSENCES)
+TABLES = (
+    *(CONTROLLER_TRANSITIONS, PARTITION_TIMELINE, CONTROLLER_TIMELINE, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY),
+    ISR_ABSENCES,
+)

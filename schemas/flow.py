@@ -311,7 +311,7 @@ INCIDENTS = FlowStep(
     "silver.produce_requests silver.topics gold.delayed_operations gold.request_phases "
     "gold.partition_timeline gold.isr_absences gold.share_operations gold.availability gold.failovers gold.violations "
     "gold.evidence",
-    gives="gold.incidents gold.incident_lines",
+    gives="gold.controller_timeline gold.incidents gold.incident_lines",
 )
 LEDGER = FlowStep(
     *("replay", "ledger", "The last commit of a run, which makes it count: seals, and what it went on from."),

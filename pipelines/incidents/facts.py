@@ -5,6 +5,7 @@ Rows are dicts; times are microseconds since the epoch under the names of their 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -129,6 +130,17 @@ class Facts:
         }
         by_config = {of_node for of_node, value in roles.items() if value == "controller"}
         return frozenset(by_config | (by_lines - known - roles.keys()))
+
+    @cached_property
+    def voters(self) -> dict[str, frozenset[int]]:
+        """Return the configured voters of each quorum, of clusters whose nodes agree."""
+        settings: dict[str, set[frozenset[int]]] = defaultdict(set)
+        for row in self.configs:
+            if row["key"] == "controller.quorum.voters" and (
+                ids := re.findall(r"(?:^|,)\s*(\d+)@", row["value"] or "")
+            ):
+                settings[row["cluster_id"]].add(frozenset(map(int, ids)))
+        return {cluster_id: min(values) for cluster_id, values in settings.items() if len(values) == 1}
 
     def named(self, cluster_id: str, ids: Collection[int]) -> str:
         """Return the names of nodes by their roles: ``brokers 1 and 2 and controller 4``."""

@@ -145,6 +145,11 @@ GROUNDS: Mapping[str, Ground] = {
         "What the controller before did last, and what voters and peers saw: bounds of the time without one.",
         "An election that only a node without the later state logs.",
     ),
+    "quorum_lost": Ground(
+        "A majority of the voters logs an epoch without a leader, or was down.",
+        "The next election: how long. The state of each voter: which of them were down.",
+        "One node without a leader: it may be cut off.",
+    ),
     "controller_renounced": Ground(
         "Two lines of one controller within ten minutes.",
         "How long a write to the metadata log had waited.",

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pipelines.kafka.releases import value_of
 from pipelines.rules.known_bugs import KNOWN_BUGS, applies
+from pipelines.timelines.rows import Place as Place
 
 Severity = Literal["critical", "major", "minor", "info"]
 CRITICAL: Severity = "critical"
@@ -27,13 +28,6 @@ EVIDENCE_MAX = 10
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 #: Largest figure. Kafka logs no number beyond 64 bits.
 _FIGURE_MAX = 1 << 63
-
-
-class Place(NamedTuple):
-    """A log line, by where it stands."""
-
-    file_id: str  #: `bronze.log_files.file_id`
-    byte_offset: int  #: of its first byte in the decompressed file
 
 
 class Bug(NamedTuple):

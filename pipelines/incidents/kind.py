@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 
 from pipelines.incidents.grounds import GROUNDS, OF_TEXTS, Ground
 from pipelines.incidents.incident import LoggedIncident
@@ -25,7 +24,7 @@ ABSENT = (
     *("broker_died", "broker_stopped", "broker_stalled", "logs_end_early", "broker_fenced", "session_expired"),
 )
 #: Kinds in which no controller decides: nothing is elected and no ISR changes.
-UNDECIDED = ("quorum_unreachable", "controller_renounced", "controller_changed")
+UNDECIDED = ("quorum_unreachable", "quorum_lost", "controller_renounced", "controller_changed")
 #: Kinds in which a follower does not fetch, or is not served.
 NOT_FETCHED = (
     *("fetcher_died", "partitions_not_fetched", "high_watermark_below_start", "leader_unreachable", "fetch_errors"),
@@ -37,18 +36,6 @@ LAGGING = (*ABSENT, *NOT_FETCHED, "slow_replica", "zombie_leader")
 def preceding(name: str, order: tuple[str, ...] = ABSENT) -> tuple[str, ...]:
     """Return the kinds that precede a kind in an order of causes."""
     return order[: order.index(name)]
-
-
-class Effect(IntEnum):
-    """Worst effect of an incident, the most harmful first."""
-
-    DATA_LOST = 0  #: acknowledged records are gone
-    GUARANTEE_BROKEN = 1  #: another guarantee of Kafka does not hold
-    UNAVAILABLE = 2  #: no reads or writes
-    WRITES_REFUSED = 3
-    REDUNDANCY_LOST = 4
-    LATENCY = 5
-    REMARK = 6
 
 
 @dataclass(frozen=True)
@@ -85,7 +72,6 @@ class Kind:
     signatures: tuple[Signature, ...] = ()  #: lines that it needs and no table has
     causes: tuple[str, ...] = ()  #: kinds of incident that can bring it about; see `pipelines.incidents.story`
     is_rest: bool = False  #: it is asked last, and tells of what other kinds do not
-    effect: Effect | None = None  #: None: by the severity of each incident
     #: kinds that show more of the same episode: an incident of this kind is left out if one of them covers it
     yields_to: tuple[str, ...] = ()
     merge: Merge | None = None  #: None: incidents of one cause are never merged
@@ -106,11 +92,10 @@ def kind(
     signatures: tuple[Signature, ...] = (),
     causes: tuple[str, ...] = (),
     is_rest: bool = False,
-    effect: Effect | None = None,
     yields_to: tuple[str, ...] = (),
     merge: Merge | None = None,
 ) -> Callable[[Detect], Kind]:
     """Makes a kind of the function that finds its episodes: the function's name is the kind's."""
     return lambda episodes: Kind(
-        episodes.__name__, meaning, source, episodes, signatures, causes, is_rest, effect, yields_to, merge
+        episodes.__name__, meaning, source, episodes, signatures, causes, is_rest, yields_to, merge
     )

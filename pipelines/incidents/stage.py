@@ -16,6 +16,7 @@ from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, Rows, boots_apart
 from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, LoggedIncident
 from pipelines.incidents.kinds import KINDS
+from pipelines.incidents.kinds.controllers import controller_timeline
 from pipelines.incidents.story import incidents_of
 from pipelines.kafka.context import UNCLEAN_ELECTION
 from pipelines.kafka.replayed import as_they_happened
@@ -24,9 +25,10 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
 from pipelines.lake.lines import Line, Place, lines_at
 from pipelines.lake.reader import LakeReader
+from pipelines.timelines.controller import rows_of as controller_rows
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
-from schemas.controllers import AVAILABILITY, FAILOVERS, ISR_ABSENCES, PARTITION_TIMELINE
+from schemas.controllers import AVAILABILITY, CONTROLLER_TIMELINE, FAILOVERS, ISR_ABSENCES, PARTITION_TIMELINE
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.incidents import INCIDENT_LINES, INCIDENTS
 from schemas.shares import SHARE_OPERATIONS
@@ -61,13 +63,19 @@ _ASKED = (
 
 
 def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
-    """Make ``gold.incidents`` anew."""
+    """Write ``gold.incidents`` and the timelines that they are read off."""
     reader = reader_of(lake, [(spec, None) for spec in _ASKED])
-    incidents = incidents_of(collect_facts(lake, reader, config), KINDS)
+    facts = collect_facts(lake, reader, config)
+    incidents = incidents_of(facts, KINDS)
     names = {subject.subject_id: subject.name for subject in _subjects(lake).values()}
     places = {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]}
     lines = lines_at(reader, places, questions.MESSAGE_MAX)
-    for spec, rows in ((INCIDENTS, rows_of(incidents, names)), (INCIDENT_LINES, _lines_of(incidents, lines))):
+    tables = (
+        (CONTROLLER_TIMELINE, controller_rows(controller_timeline(facts))),
+        (INCIDENTS, rows_of(incidents, names)),
+        (INCIDENT_LINES, _lines_of(incidents, lines)),
+    )
+    for spec, rows in tables:
         lake.replace(spec, pa.Table.from_pylist([*rows], schema=spec.arrow_schema), stamp=run_id)
 
 

@@ -17,10 +17,11 @@ from dataclasses import replace
 
 from pipelines.incidents.advice import with_due_advice
 from pipelines.incidents.candidates import Candidates
+from pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClass, class_of
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Severity
-from pipelines.incidents.kind import Effect, Kind
+from pipelines.incidents.incident import MINOR, LoggedIncident
+from pipelines.incidents.kind import Kind
 from pipelines.incidents.processes import shutdown_times
 from schemas.incidents import SEVERITIES
 
@@ -28,13 +29,8 @@ from schemas.incidents import SEVERITIES
 LAG_US = 15_000_000
 #: Clocks of two brokers of one cluster may differ by this unnoticed.
 SLACK_US = 1_500_000
-#: Worst effect of an incident by its severity, for kinds without one of their own.
-_EFFECTS: Mapping[Severity, Effect] = {
-    CRITICAL: Effect.UNAVAILABLE,
-    MAJOR: Effect.REDUNDANCY_LOST,
-    MINOR: Effect.LATENCY,
-    INFO: Effect.REMARK,
-}
+#: Places of classes of harm, the worst first.
+_PLACES: Mapping[IncidentClass, int] = {name: place for place, name in enumerate(INCIDENT_CLASSES)}
 #: Brokers that are replicas of a partition, as lines show, by cluster and name.
 Replicas = Mapping[tuple[str, str], frozenset[int]]
 
@@ -124,8 +120,7 @@ def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[LoggedIncident]:
     detected += [incident for kind in kinds if kind.is_rest for incident in kind.detect(facts, detected)]
     causes = {kind.name: kind.causes for kind in kinds}
     merged = _merged(linked(_distinct(detected), causes, facts.replicas), kinds)
-    effects = {kind.name: kind.effect for kind in kinds if kind.effect is not None}
-    ordered = by_harm(linked(merged, causes, facts.replicas), effects, shutdown_times(facts))
+    ordered = by_harm(linked(merged, causes, facts.replicas), shutdown_times(facts))
     of_cluster: dict[str, int] = defaultdict(int)
     stored = []
     candidates = Candidates(facts, ordered)
@@ -210,39 +205,33 @@ def _distinct(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
     return list(by_id.values())
 
 
-def effect_of(incident: LoggedIncident, effects: Mapping[str, Effect]) -> Effect:
-    """Return the worst effect of an incident: that of its kind, within what its severity allows."""
-    by_severity = _EFFECTS[incident.severity]
-    of_kind = effects.get(incident.kind, by_severity)
-    return of_kind if incident.severity in (CRITICAL, MAJOR) else max(of_kind, by_severity)
+def _harm_of(incident: LoggedIncident) -> int:
+    """Return the place of the class of an incident. A minor one went back by itself: it is slow at worst."""
+    by_class = _PLACES[class_of(incident.kind, incident.severity, incident.figures)]
+    return max(by_class, _PLACES["slow"]) if incident.severity == MINOR else by_class
 
 
-def by_harm(
-    incidents: Sequence[LoggedIncident],
-    effects: Mapping[str, Effect] | None = None,
-    shutdowns: Mapping[str, int] | None = None,
-) -> list[LoggedIncident]:
+def by_harm(incidents: Sequence[LoggedIncident], shutdowns: Mapping[str, int] | None = None) -> list[LoggedIncident]:
     """Return the most harmful incidents first. A chain has the place of its worst part: its first cause, then the rest.
 
-    Broken guarantees come first, then what is under way as the logs end, then the rest by effect, severity and weight.
+    Broken guarantees come first, then what is under way as the logs end, then the rest by class, severity and weight.
     What begins with the shutdown of a whole cluster comes last.
 
     Args:
-        effects: by kind, for kinds with one of their own.
         shutdowns: when each whole cluster began to shut down, microseconds.
     """
     root_of = roots(incidents)
     starts = {incident.incident_id: incident.start_us for incident in incidents}
 
-    def harm(incident: LoggedIncident) -> tuple[int, Effect, int, float, int, str]:
-        effect = effect_of(incident, effects or {})
-        is_under_way = incident.end_us is None and effect <= Effect.REDUNDANCY_LOST
-        order = 0 if effect <= Effect.GUARANTEE_BROKEN else 1 if is_under_way else 2
+    def harm(incident: LoggedIncident) -> tuple[int, int, int, float, int, str]:
+        by_class = _harm_of(incident)
+        is_under_way = incident.end_us is None and by_class <= _PLACES["redundancy_lost"]
+        order = 0 if by_class <= _PLACES["guarantee_broken"] else 1 if is_under_way else 2
         root_us = starts.get(root_of[incident.incident_id], incident.start_us)
         if order and root_us >= (shutdowns or {}).get(incident.cluster_id, root_us + 1):
             order = 3
         severity = SEVERITIES.index(incident.severity)
-        return order, effect, severity, -incident.weight, incident.start_us, incident.incident_id
+        return order, by_class, severity, -incident.weight, incident.start_us, incident.incident_id
 
     worst: dict[str, tuple[object, ...]] = {}
     for incident in incidents:

@@ -10,10 +10,10 @@ from typing import Any
 from pipelines.base.config import Config
 from pipelines.base.recurrence import RunBefore
 from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, iso_utc
+from pipelines.incidents.classes import class_of
 from pipelines.kafka.releases import shown
 from pipelines.replay.outcome import COARSE_TIMES
 from pipelines.report.blame import blame
-from pipelines.report.classes import class_of
 from pipelines.report.correctness import SWITCHED_OFF, Correctness, correctness
 from pipelines.report.figures import (
     APIS,

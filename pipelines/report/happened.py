@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from pipelines.base.plain import count, number
-from pipelines.report.classes import INCIDENT_CLASSES, IncidentClass
+from pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClass
 from pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, rule_states
 from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Incident, Report
 

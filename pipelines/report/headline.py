@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from pipelines.base.plain import count, number, offsets
+from pipelines.incidents.classes import IncidentClass
 from pipelines.incidents.incident import UNEXPLAINED, releases_of
 from pipelines.incidents.kinds.findings import LOSS_RULES
-from pipelines.report.classes import WORDS, IncidentClass, VerdictClass, verdict_class
+from pipelines.report.classes import WORDS, VerdictClass, verdict_class
 from pipelines.report.correctness import rule_states
 from pipelines.report.happened import (
     Chain,

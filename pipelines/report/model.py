@@ -13,7 +13,8 @@ from typing import Literal
 from pydantic import Field
 
 from pipelines.base.values import Count, Instant, Part, Share, Text
-from pipelines.report.classes import IncidentClass, VerdictClass
+from pipelines.incidents.classes import IncidentClass
+from pipelines.report.classes import VerdictClass
 from pipelines.report.detail import Detail
 from pipelines.report.measures import Blame, Interval, Latency, OperationsByKind, ShareMember, ThrottledClient
 

@@ -320,6 +320,18 @@ EXAMPLES: dict[str, Example] = {
             ]
         },
     ),
+    "quorum_lost": Example(
+        "No controller was active from 12:00:11 to 12:00:42 (31.0 s): 2 of 3 voters were down (brokers 1 and 2). "
+        "Meanwhile no leader was elected, no ISR changed and no broker was fenced.",
+        lines=[*steady(1, (0, 10)), *steady(2, (0, 12)), *steady(3, (0, 60))],
+        rows={
+            "configs": [{"broker_id": 3, "key": "controller.quorum.voters", "value": "1@a:1,2@b:1,3@c:1"}],
+            "controller_events": [
+                _controller(0, 2, "controller_elected", 2),
+                _controller(42, 3, "controller_elected", 3),
+            ],
+        },
+    ),
     "controller_renounced": Example(
         "The active controller (node 3) renounced twice from 12:00:03 to 12:01:03 (60.0 s) (epochs 2641 to 2645).",
         lines=[
@@ -488,7 +500,7 @@ EXAMPLES: dict[str, Example] = {
             )
         ],
     ),
-    "quorum_lost": Example(
+    "metadata_lost": Example(
         "The quorum's high watermark would go back: one of the voters lost committed metadata. Broker 1 logged "
         "at 12:00:10: [RaftManager id=1] The latest computed high watermark 17 is smaller than the current "
         "value 40, which suggests that one of the voters has lost committed data. Full voter replication "

@@ -49,6 +49,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
         INFO: "the one before was shut down",
         MINOR: "it was not",
     },
+    "quorum_lost": {MAJOR: _ALWAYS},
     "controller_renounced": {MAJOR: _ALWAYS},
     "quorum_unreachable": {MINOR: "for ten seconds or more", INFO: "for less"},
     "elections_failed": {MINOR: "always: partitions that stay so are `partitions_without_leader`"},

@@ -30,7 +30,8 @@ ROOMS = (
         "quality",
         "cluster",
     ),
-    *("replay", "timing", "rules", "controllers", "incidents", "report", "metrics", "inquiry", "redact", "gold"),
+    *("replay", "timing", "rules", "controllers", "timelines"),
+    *("incidents", "report", "metrics", "inquiry", "redact", "gold"),
     "upkeep",
 )
 #: The only modules of the pipelines that may touch Spark, themselves or through one of these. Everything else runs in a

@@ -51,6 +51,7 @@ KINDS: tuple[Kind, ...] = (
     failures.indexes_rebuilt,
     controllers.controlled_shutdown_failed,
     brokers.session_expired,
+    controllers.quorum_lost,
     controllers.controller_changed,
     controllers.controller_renounced,
     controllers.quorum_unreachable,

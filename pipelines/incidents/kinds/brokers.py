@@ -11,8 +11,8 @@ from pipelines.incidents.broker_runs import is_orderly
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place
-from pipelines.incidents.kind import FAILED, Effect, kind, preceding
-from pipelines.incidents.kinds.controllers import ControllerTerm, terms
+from pipelines.incidents.kind import FAILED, kind, preceding
+from pipelines.incidents.kinds.controllers import terms
 from pipelines.incidents.kinds.failures import TORN
 from pipelines.incidents.processes import (
     AFTER_MIN_S,
@@ -29,6 +29,7 @@ from pipelines.incidents.processes import (
 from pipelines.incidents.questions import STEADY_S
 from pipelines.incidents.witnesses import Loss, losses
 from pipelines.incidents.words import clock, lasting, number, sentence, shortened, span
+from pipelines.timelines.terms import ControllerTerm
 
 #: kafka.log.LogManager.loadLogs: the second one up to 2.6.
 _LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
@@ -283,7 +284,6 @@ def _is_of(row: Row, broker: Node, since_us: int, until_us: int) -> bool:
 @kind(
     meaning="A broker that writes steadily wrote nothing for over two seconds, and then the same process wrote again.",
     source="A process that runs logs its requests and its peers' as they come: silence of all logs at once is its own",
-    effect=Effect.LATENCY,
 )
 def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield silences of brokers with a steady rhythm, within one run."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts, Row
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import ABSENT, FAILED, LAGGING, UNDECIDED, Effect, Signature, kind
+from pipelines.incidents.kind import ABSENT, FAILED, LAGGING, UNDECIDED, Signature, kind
 from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
 from pipelines.kafka.errors import error_name
 from pipelines.kafka.releases import Version, value_of
@@ -182,7 +182,6 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
     "request is logged, the error that the leader logs of the append",
     signatures=(APPEND_FAILED,),
     causes=("partitions_without_leader", "topics_deleted", *FAILED),
-    effect=Effect.WRITES_REFUSED,
 )
 def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield episodes of errors over all brokers of a cluster, but those that other kinds report."""
@@ -195,7 +194,6 @@ def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
     "in-sync replicas.",
     source="kafka.server.DelayedProduce.onExpiration; the client's request.timeout.ms",
     causes=(*LAGGING, *UNDECIDED, "isr_shrunk"),
-    effect=Effect.WRITES_REFUSED,
 )
 def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes of timeouts over all brokers of a cluster."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,10 +12,10 @@ from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place, Remedy, Severity
-from pipelines.incidents.kind import ABSENT, UNDECIDED, Effect, Signature, kind, preceding
-from pipelines.incidents.processes import Death, deaths, is_steady, shutdown_times
-from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, Loss, losses
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, Severity
+from pipelines.incidents.kind import ABSENT, UNDECIDED, Signature, kind, preceding
+from pipelines.incidents.processes import deaths, is_steady, shutdown_times, stops
+from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, losses
 from pipelines.incidents.words import (
     brokers,
     clock,
@@ -29,6 +29,9 @@ from pipelines.incidents.words import (
     times,
     when,
 )
+from pipelines.timelines.controller import Away, ControllerEvidence, ControllerState, controller_states
+from pipelines.timelines.terms import ControllerTerm
+from pipelines.timelines.terms import terms as terms_of
 
 _RETRY = Signature(
     "controlled_shutdown_retried",
@@ -106,6 +109,8 @@ _US = re.compile(r"in (\d+) (?:us|microseconds)")
 _IDS = re.compile(r"Still waiting for ZK brokers \[?([\d, ]+)\]?")
 #: A peer tries again at least this often to reach a node, microseconds.
 _STILL_MISSED_US = 15_000_000
+#: Ends of a term that the lines of the controller itself date.
+_OWN_ENDS = ("resigned", "no_leader", "froze", "shutdown")
 #: Without a controller for longer, elections and ISR changes waited noticeably, microseconds.
 _NONE_LONG_US = 5_000_000
 #: Nodes that start one after the other miss each other no longer, microseconds.
@@ -122,42 +127,117 @@ _SERIES_MIN = 3
 _REASON_US = 30_000_000
 
 
-class ControllerTerm(NamedTuple):
-    """One node's time as the active controller."""
-
-    controller: int
-    elected_us: int  #: its first line of it, else another node's
-    place: Place
-    epoch: int | None = None  #: of the controller; None where no line tells it
-
-
 def terms(facts: Facts) -> dict[str, list[ControllerTerm]]:
-    """Return the active controllers of each cluster, in order.
+    """Return the terms of the active controllers of each cluster, in order."""
+    return terms_of(facts.controller_events, {node(row) for row in facts.last_lines})
 
-    A node's own line counts; another node's line counts only for nodes without any line.
-    """
-    with_lines = {node(row) for row in facts.last_lines}
-    with_lines |= {node(row) for row in facts.controller_events if row["broker_id"] == row["subject_broker_id"]}
-    in_order: dict[str, list[ControllerTerm]] = defaultdict(list)
-    for row in facts.controller_events:
-        if row["event"] != "controller_elected" or row["subject_broker_id"] is None:
-            continue
-        is_own = row["broker_id"] == row["subject_broker_id"]
-        if not is_own and (row["cluster_id"], row["subject_broker_id"]) in with_lines:
-            continue
-        of_cluster = in_order[row["cluster_id"]]
-        if not of_cluster or _is_another(of_cluster[-1], row):
-            of_cluster.append(
-                ControllerTerm(row["subject_broker_id"], row["time"], place(row), row.get("controller_epoch"))
+
+def _away(facts: Facts) -> list[Away]:
+    """Return the times in which nodes could not act."""
+    away = [Away(death.node, death.last_us, death.boot_us, "died") for death in deaths(facts)]
+    away += [Away(stop.node, stop.began_us, stop.up_us, "shutdown") for stop in stops(facts)]
+    return [
+        *away,
+        *(Away(node(row), row["start_time"], row["end_time"], "froze") for row in facts.silences if is_steady(row)),
+    ]
+
+
+def controller_timeline(facts: Facts) -> dict[str, list[ControllerState]]:
+    """Return who was the active controller of each cluster, in order."""
+    return controller_states(
+        ControllerEvidence(
+            events=facts.controller_events,
+            away=_away(facts),
+            with_lines={node(row) for row in facts.last_lines},
+            missed={of_node: [(loss.first_us, loss.last_us) for loss in of] for of_node, of in losses(facts).items()},
+            voters=facts.voters,
+        )
+    )
+
+
+class _Lost(NamedTuple):
+    """A time in which the quorum had no leader, as too few voters were up or reached each other."""
+
+    cluster_id: str
+    gap: ControllerState
+    down: frozenset[int]  #: Voters that were away meanwhile.
+
+
+def _lost_quorums(facts: Facts) -> Iterable[_Lost]:
+    """Yield times without a leader that lack a majority of the voters, or in which the leader lost it."""
+    away, ends = _away(facts), shutdown_times(facts)
+    lost = facts.remarked(_MAJORITY_LOST)
+    for cluster_id, states in controller_timeline(facts).items():
+        voters = facts.voters.get(cluster_id, frozenset())
+        for gap in states:
+            if gap.controller is not None or gap.begin_by_us >= ends.get(cluster_id, gap.begin_by_us + 1):
+                continue
+            until_us = gap.end_by_us or facts.ends.get(cluster_id, gap.begin_by_us)
+            since_us = gap.begin_by_us if gap.begin_after_us is None else gap.begin_after_us
+            # A voter that is away for less than half of the time does not explain it.
+            half_us = (until_us - gap.begin_by_us) / 2
+            down = frozenset(
+                each.node[1]
+                for each in away
+                if each.node[0] == cluster_id
+                and each.node[1] in voters
+                and min(each.until_us or until_us, until_us) - max(each.since_us, gap.begin_by_us) >= half_us
             )
-    return in_order
+            has_lost = any(
+                row["cluster_id"] == cluster_id and since_us - _REASON_US <= row["first_time"] <= until_us
+                for row in lost
+            )
+            lacks_majority = len(voters) - len(down) < len(voters) // 2 + 1
+            if until_us - gap.begin_by_us >= _NONE_LONG_US and ((voters and lacks_majority) or has_lost):
+                yield _Lost(cluster_id, gap, down)
 
 
-def _is_another(last: ControllerTerm, row: Row) -> bool:
-    """Another node took over, or the same one again, in a newer epoch."""
-    epoch = row.get("controller_epoch")
-    is_newer = epoch is not None and last.epoch is not None and epoch > last.epoch
-    return last.controller != row["subject_broker_id"] or is_newer
+@kind(
+    meaning="The quorum of controllers had no leader for five seconds or more, as too few voters were up, or as its "
+    "leader lost the majority: nothing is elected, fenced or committed meanwhile.",
+    source="org.apache.kafka.raft.KafkaRaftClient, LeaderState.timeUntilCheckQuorumExpires; KIP-595",
+    causes=(*ABSENT, *preceding("quorum_lost", UNDECIDED)),
+)
+def quorum_lost(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield times without a leader of the quorum, with the voters that were down and the produces that waited."""
+    for cluster_id, gap, down in _lost_quorums(facts):
+        voters = facts.voters.get(cluster_id, frozenset())
+        start, end = gap.begin_by_us, gap.end_by_us
+        who = f": {len(down)} of {len(voters)} voters were down ({facts.named(cluster_id, down)})" if down else ""
+        waits = [
+            row
+            for row in facts.waits
+            if row["cluster_id"] == cluster_id
+            and start <= row["second"] * 1_000_000 <= (end or row["second"] * 1_000_000)
+            and row["wait_ms_max"] * 1000 >= _NONE_LONG_US / 2
+        ]
+        produces, longest_ms = (
+            sum(row["operations"] for row in waits),
+            max((row["wait_ms_max"] for row in waits), default=0),
+        )
+        hung = (
+            f" {number(produces, 'acks=all produce')} waited meanwhile, the longest {lasting(longest_ms * 1000)}."
+            if produces
+            else ""
+        )
+        yield LoggedIncident(
+            severity=MAJOR,
+            cluster_id=cluster_id,
+            start_us=start,
+            end_us=end,
+            broker_ids=tuple(sorted(down)),
+            sentence=(
+                f"No controller was active {span(start, end)}{who}. Meanwhile no leader was elected, no ISR "
+                f"changed and no broker was fenced.{hung}"
+            ),
+            advice=Remedy("Start the voters that are down: a majority of them must reach each other.", is_open),
+            unexplained=f"Look at the voters from {clock(start)} on: their processes, and the network between them.",
+            figures={"down": len(down), "voters": len(voters), "produces": produces, "longest_ms": longest_ms},
+            places=() if gap.place is None else (gap.place,),
+            weight=60.0 if end is None else (end - start) / 1e6,
+            by=tuple(sorted(down)),
+            is_cluster_wide=True,
+        )
 
 
 @kind(
@@ -166,10 +246,9 @@ def _is_another(last: ControllerTerm, row: Row) -> bool:
     source="kafka.controller.KafkaController.elect; org.apache.kafka.controller.QuorumController.claim and renounce",
     signatures=(_MAJORITY_LOST,),
     causes=(*ABSENT, *preceding("controller_changed", UNDECIDED)),
-    effect=Effect.LATENCY,
 )
 def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield each change from one controller to another, and each time in which there was none."""
+    """Yield each change from one controller to another, but those of a lost quorum."""
     for series in _series(facts):
         if len(series) < _SERIES_MIN:
             yield from (_changed(facts, change) for change in series)
@@ -181,16 +260,32 @@ class _Change(NamedTuple):
     """The end of a term and the next term."""
 
     cluster_id: str
-    before: ControllerTerm
-    after: ControllerTerm
-    term_end: int | None  #: None if no line shows it
-    is_exact: bool  #: the controller's own lines show the end
-    is_planned: bool  #: the controller was shut down or died
+    before: ControllerState
+    after: ControllerState
+    gap: ControllerState | None  #: Time without a controller. None if no line shows one.
+    is_planned: bool  #: The controller was shut down or died.
 
     @property
     def start_us(self) -> int:
-        """End of the term, or the begin of the next one."""
-        return self.after.elected_us if self.term_end is None else self.term_end
+        """Return the begin of the time without a controller, or that of the next term."""
+        return self.after.begin_by_us if self.gap is None else self.gap.begin_by_us
+
+    @property
+    def end_us(self) -> int:
+        """Return the begin of the next term."""
+        return self.after.begin_by_us
+
+    @property
+    def longest_us(self) -> int:
+        """Return how long no controller was active at most."""
+        return self.end_us - (self.before.end_after_us or self.before.begin_by_us)
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        """Return the controllers before and after."""
+        assert self.before.controller is not None
+        assert self.after.controller is not None
+        return self.before.controller, self.after.controller
 
 
 def _series(facts: Facts) -> Iterable[list[_Change]]:
@@ -206,110 +301,22 @@ def _series(facts: Facts) -> Iterable[list[_Change]]:
 
 
 def _changes(facts: Facts) -> Iterable[_Change]:
-    ends, died, missed = shutdown_times(facts), deaths(facts), losses(facts)
-    with_lines = {node(row) for row in facts.last_lines}
-    for cluster_id, in_order in terms(facts).items():
-        for before, after in pairwise(in_order):
-            if after.elected_us >= ends.get(cluster_id, after.elected_us + 1):
+    ends = shutdown_times(facts)
+    lost = [(quorum.cluster_id, quorum.gap) for quorum in _lost_quorums(facts)]
+    for cluster_id, states in controller_timeline(facts).items():
+        led = [number_of for number_of, state in enumerate(states) if state.controller is not None]
+        for first, second in pairwise(led):
+            before, after = states[first], states[second]
+            gap = states[first + 1] if second - first > 1 else None
+            if after.begin_by_us >= ends.get(cluster_id, after.begin_by_us + 1):
                 continue
-            term_end = _own_end(facts, cluster_id, before, after, died)
-            is_exact = term_end is not None
-            if term_end is None:
-                term_end = _seen_end(facts, cluster_id, before, after)
-            if term_end is None and (cluster_id, before.controller) not in with_lines:
-                term_end = _missed_since(facts, cluster_id, before, after, missed)
-            if term_end is not None or before.controller != after.controller:
-                start = after.elected_us if term_end is None else term_end
-                is_planned = _is_shut_down(facts, (cluster_id, before.controller), start) or any(
-                    death.node == (cluster_id, before.controller)
-                    and before.elected_us < death.last_us <= after.elected_us
-                    for death in died
-                )
-                yield _Change(cluster_id, before, after, term_end, is_exact, is_planned)
-
-
-def _own_end(
-    facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm, died: Sequence[Death]
-) -> int | None:
-    """Return when a term ended by the controller's own lines: it resigned, lost its leadership, froze or died."""
-    of_node = cluster_id, before.controller
-    ends = [
-        row["time"]
-        for row in facts.controller_events
-        if row["cluster_id"] == cluster_id
-        and (
-            (row["event"] == "controller_resigned" and row["subject_broker_id"] == before.controller)
-            or (row["broker_id"] == before.controller and _has_no_leader(row))
-        )
-    ]
-    ends += [
-        row["start_time"]
-        for row in facts.silences
-        if node(row) == of_node and is_steady(row) and row["end_time"] >= after.elected_us
-    ]
-    since = _last_sign(facts, cluster_id, before, after)
-    ends = [time_us for time_us in ends if since <= time_us <= after.elected_us]
-    # A term ends with its process. The next process may take itself for the leader of the same epoch.
-    ends += [
-        death.last_us
-        for death in died
-        if death.node == of_node and before.elected_us < death.last_us <= after.elected_us
-    ]
-    return min(ends, default=None)
-
-
-def _seen_end(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> int | None:
-    """Return when a majority of the quorum had no leader. None if no majority says so.
-
-    A node that is cut off says so, too, while the others still have their leader.
-    """
-    rows = [row for row in facts.controller_events if row["cluster_id"] == cluster_id]
-    voters = {row["broker_id"] for row in rows if _has_no_leader(row) or row["event"] == "controller_elected"}
-    firsts = sorted(_without_leader(facts, cluster_id, before, after).values())
-    majority = len(voters) // 2 + 1
-    return firsts[majority - 1] if len(firsts) >= majority else None
-
-
-def _missed_since(
-    facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm, missed: Mapping[Node, Sequence[Loss]]
-) -> int | None:
-    """Return since when peers missed a controller without lines of its own. None if they do not."""
-    since = _last_sign(facts, cluster_id, before, after)
-    ends = [
-        loss.first_us
-        for loss in missed.get((cluster_id, before.controller), ())
-        if since <= loss.first_us <= after.elected_us <= loss.last_us + _STILL_MISSED_US
-    ]
-    return min(ends, default=None)
-
-
-def _without_leader(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> dict[int, int]:
-    """Return when each node first logged in a term, after the last sign of its controller, that there is no leader."""
-    since = _last_sign(facts, cluster_id, before, after)
-    firsts: dict[int, int] = {}
-    for row in facts.controller_events:
-        if row["cluster_id"] == cluster_id and since <= row["time"] <= after.elected_us and _has_no_leader(row):
-            firsts.setdefault(row["broker_id"], row["time"])
-    return firsts
-
-
-def _last_sign(facts: Facts, cluster_id: str, before: ControllerTerm, after: ControllerTerm) -> int:
-    """Return the last instant of a term at which the controller did what only the active one does."""
-    return max(
-        (
-            row["time"]
-            for row in facts.controller_events
-            if node(row) == (cluster_id, before.controller)
-            and before.elected_us <= row["time"] < after.elected_us
-            and row["event"] not in ("controller_resigned", "other")
-        ),
-        default=before.elected_us,
-    )
-
-
-def _has_no_leader(row: Row) -> bool:
-    """Return True if a node of a quorum logs an epoch without a leader."""
-    return row["event"] == "other" and (row["detail"] or "").endswith("the leader is (none).")
+            if (cluster_id, gap) in lost:
+                continue
+            if gap is not None or before.controller != after.controller:
+                start = after.begin_by_us if gap is None else gap.begin_by_us
+                has_died = gap is not None and gap.reason in ("died", "shutdown")
+                is_planned = has_died or _is_shut_down(facts, (cluster_id, before.controller or 0), start)
+                yield _Change(cluster_id, before, after, gap, is_planned)
 
 
 def _is_shut_down(facts: Facts, controller: Node, time_us: int) -> bool:
@@ -323,9 +330,9 @@ def _is_shut_down(facts: Facts, controller: Node, time_us: int) -> bool:
 def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
     """Return one incident of a series of changes, with their reasons."""
     first, last = series[0], series[-1]
-    cluster_id, start, end = first.cluster_id, first.start_us, last.after.elected_us
-    ids = [first.before.controller, *(change.after.controller for change in series)]
-    gaps = [change.after.elected_us - change.start_us for change in series]
+    cluster_id, start, end = first.cluster_id, first.start_us, last.end_us
+    ids = [first.ids[0], *(change.ids[1] for change in series)]
+    gaps = [change.end_us - change.start_us for change in series]
     lost = [
         row
         for row in facts.remarked(_MAJORITY_LOST)
@@ -365,41 +372,44 @@ def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
             "changes while no controller is active."
         ),
         figures={"changes": len(series), "without_controller_s": sum(gaps) / 1e6},
-        places=(*map(place, lost[:3]), *(change.after.place for change in series)),
+        places=(*map(place, lost[:3]), *(change.after.place for change in series if change.after.place is not None)),
         weight=100.0 * len(series),
     )
 
 
 def _changed(facts: Facts, change: _Change) -> LoggedIncident:
-    cluster_id, before, after, _, is_exact, _ = change
-    start = change.start_us
-    gap = after.elected_us - start
-    least = "" if is_exact else "at least "
-    without = f"; no controller was active for {least}{lasting(gap)}" if gap >= 1_000 else ""
-    resigned = _is_shut_down(facts, (cluster_id, before.controller), start)
-    old, new = (_voter(facts, cluster_id, term.controller) for term in (before, after))
-    if before.controller == after.controller:
-        what = sentence(f"{new} became the active controller again at {clock(after.elected_us)}")
+    cluster_id, start, end = change.cluster_id, change.start_us, change.end_us
+    gap_us, (old_id, new_id) = end - start, change.ids
+    is_exact = change.gap is not None and change.gap.reason in _OWN_ENDS
+    how_long = lasting(gap_us) if is_exact else f"at least {lasting(gap_us)} and at most {lasting(change.longest_us)}"
+    is_worth_it = max(gap_us, 0 if is_exact else change.longest_us) >= 1_000
+    without = f"; no controller was active for {how_long}" if is_worth_it else ""
+    has_stopped = _is_shut_down(facts, (cluster_id, old_id), start)
+    old, new = (_voter(facts, cluster_id, of_id) for of_id in change.ids)
+    if old_id == new_id:
+        what = sentence(f"{new} became the active controller again at {clock(end)}")
     else:
-        what = f"The active controller changed from {old} to {new} at {clock(after.elected_us)}"
-    severity = MAJOR if gap >= _NONE_LONG_US else INFO if resigned else MINOR
+        what = f"The active controller changed from {old} to {new} at {clock(end)}"
+    severity = MAJOR if gap_us >= _NONE_LONG_US else INFO if has_stopped else MINOR
     return LoggedIncident(
         severity=severity,
         cluster_id=cluster_id,
         start_us=start,
-        end_us=after.elected_us,
-        broker_ids=(after.controller,),
+        end_us=end,
+        broker_ids=(new_id,),
         sentence=f"{what}{without}.",
         unexplained=(
-            f"While no controller was active ({span(start, after.elected_us)}), no leader was elected and no ISR "
+            f"While no controller was active ({span(start, end)}), no leader was elected and no ISR "
             f"changed: look at {old} and at the quorum."
             if severity == MAJOR
             else ""
         ),
-        figures={"without_controller_s": gap / 1e6},
-        places=(after.place,),
-        weight=gap / 1e6,
-        by=(before.controller,),
+        figures={"without_controller_s": gap_us / 1e6}
+        | ({} if is_exact else {"without_controller_max_s": change.longest_us / 1e6}),
+        places=() if change.after.place is None else (change.after.place,),
+        weight=gap_us / 1e6,
+        by=(old_id,),
+        is_cluster_wide=gap_us >= _NONE_LONG_US,
     )
 
 
@@ -422,7 +432,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
         if episode.lines < 2 or any(
             series[0].cluster_id == episode.cluster_id
             and series[0].start_us <= episode.end_us
-            and episode.start_us <= series[-1].after.elected_us
+            and episode.start_us <= series[-1].end_us
             for series in repeated
         ):
             continue

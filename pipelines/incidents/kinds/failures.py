@@ -10,7 +10,7 @@ from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import CRITICAL, INFO, Bug, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import ABSENT, Effect, Signature, kind, preceding
+from pipelines.incidents.kind import ABSENT, Signature, kind, preceding
 from pipelines.incidents.reasons import best_reason, reason_of
 from pipelines.incidents.words import clock, number, partitions, sentence, shortened, span, times
 from pipelines.messages.atlas import Message, atlas
@@ -154,7 +154,6 @@ _IF_UNKNOWN = {
     source="kafka.utils.Exit.halt and exit; each line's source is with its signature",
     signatures=_ENDINGS,
     causes=preceding("broker_halted"),
-    effect=Effect.REDUNDANCY_LOST,
 )
 def broker_halted(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield ends of brokers. Lines that follow each other within seconds belong to one end."""
@@ -237,7 +236,6 @@ def _not_truncated(facts: Facts, row: Row) -> tuple[str, dict[str, Any]]:
     meaning="A broker took a log directory off line: an I/O error, or no space left.",
     source="kafka.server.LogDirFailureChannel.maybeAddOfflineLogDir, ReplicaManager.handleLogDirFailure (KIP-112)",
     signatures=(_FULL, _IO, _RENAME, _SAID),
-    effect=Effect.REDUNDANCY_LOST,
 )
 def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
     """Failures by broker; lines of one follow each other within seconds."""
@@ -310,7 +308,6 @@ def _is_same_failure(group: list[Row], row: Row) -> bool:
     meaning="A broker logged java.lang.OutOfMemoryError.",
     source="The JVM; which thread met it, its line says",
     signatures=(_NO_MEMORY,),
-    effect=Effect.REDUNDANCY_LOST,
 )
 def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield stack traces with an OutOfMemoryError, except those of a log directory that failed of it."""
@@ -340,7 +337,6 @@ def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="A broker could not open a file or a connection, since it had too many open.",
     source="java.io.IOException: Too many open files",
     signatures=(_NO_FILES,),
-    effect=Effect.REDUNDANCY_LOST,
 )
 def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
     """Stack traces that come from EMFILE."""

@@ -9,7 +9,7 @@ from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import ABSENT, FAILED, UNDECIDED, Effect, Signature, kind
+from pipelines.incidents.kind import ABSENT, FAILED, UNDECIDED, Signature, kind
 from pipelines.incidents.reasons import Reason, reason_of
 from pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
 from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, shortened, span, times
@@ -76,7 +76,6 @@ _OUT_OF_RANGE = re.compile(
     source="kafka.utils.ShutdownableThread.run, kafka.server.AbstractFetcherThread",
     signatures=(_DIED,),
     causes=FAILED,
-    effect=Effect.REDUNDANCY_LOST,
 )
 def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     """Threads that logged the error with which they end; the broker's next start brings them back."""
@@ -264,7 +263,6 @@ def _is_out(facts: Facts, row: Row, name: str) -> bool:
     source="kafka.log.Log.convertToOffsetMetadataOrThrow; KAFKA-9491, KAFKA-16452",
     signatures=(_FAILED_AT_LEADER,),
     causes=("unclean_election", *ABSENT),
-    effect=Effect.WRITES_REFUSED,
 )
 def high_watermark_below_start(facts: Facts) -> Iterable[LoggedIncident]:
     """Errors of a leader that asks its own log for an offset below its start: it answers no fetch, commits nothing."""

@@ -10,7 +10,7 @@ from pipelines.incidents.advice import has_setting
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, MAJOR, Bug, LoggedIncident, Remedy, Severity, releases_of
-from pipelines.incidents.kind import ABSENT, Effect, kind
+from pipelines.incidents.kind import ABSENT, kind
 from pipelines.incidents.words import number, partitions
 from pipelines.kafka.context import UNCLEAN_ELECTION
 
@@ -25,7 +25,6 @@ _TOGETHER_US = 2_000_000
     meaning="Records that were acknowledged with acks=all are gone.",
     source="pipelines.rules.guarantees.committed_data_lost, tier_segment_lost, acked_as_duplicate",
     causes=("unclean_election", "zombie_leader", *ABSENT),
-    effect=Effect.DATA_LOST,
 )
 def data_lost(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield violations of the rules of loss, those of one event as one incident."""
@@ -56,7 +55,6 @@ def _rule(row: Row) -> tuple[str, str, str]:
     meaning="A rule found a guarantee of Kafka's broken, other than that acknowledged records stay.",
     source="pipelines.rules: each rule names its own",
     causes=("unclean_election", "zombie_leader", *ABSENT),
-    effect=Effect.GUARANTEE_BROKEN,
 )
 def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:
     """Violations of rules that speak of no loss, those of one rule together."""
@@ -120,7 +118,6 @@ def _bug(jira: str | None) -> Bug | None:
     meaning="A replica outside the in-sync set was elected leader.",
     source="unclean.leader.election.enable; kafka.controller.Election, PartitionChangeBuilder in KRaft",
     causes=("partitions_without_leader", *ABSENT),
-    effect=Effect.GUARANTEE_BROKEN,
 )
 def unclean_election(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield findings of the rule `unclean-election`, legal or not, those of one event as one incident."""

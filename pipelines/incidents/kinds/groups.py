@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import ABSENT, Effect, Signature, kind
+from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.kinds.logged import incidents_of_messages
 from pipelines.incidents.words import listed, number, span, times
 
@@ -56,7 +56,6 @@ _FAILURES_MIN, _REBALANCES_MIN = 3, 10
     source=_SOURCE,
     signatures=(_EXPIRED, _NOT_STORED, _POLL_EXPIRED, _OTHER),
     causes=("partitions_without_leader", "partitions_under_min_isr", "isr_shrunk", *ABSENT),
-    effect=Effect.LATENCY,
 )
 def group_rebalances(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield series of rebalances by group, then what coordinators log at WARN or above."""

@@ -29,7 +29,7 @@ _ORDER: tuple[Severity, ...] = (CRITICAL, MAJOR, MINOR, INFO)
 #: Kinds that entries of the atlas begin: meaning, and where Kafka logs them.
 OF_MESSAGES = {
     "start_failed": ("A node did not start, and logged why.", "kafka.Kafka.main, KafkaServer and BrokerServer.startup"),
-    "quorum_lost": ("A controller lost metadata that the quorum had committed.", "org.apache.kafka.raft.LeaderState"),
+    "metadata_lost": ("A controller lost metadata that the quorum had committed.", "org.apache.kafka.raft.LeaderState"),
     "metadata_stale": (
         "A node failed to apply metadata and may act on outdated leaders.",
         "org.apache.kafka.server.fault.FaultHandler; kafka.server.metadata.BrokerMetadataPublisher",

@@ -11,7 +11,7 @@ from pipelines.incidents.advice import is_any_offline, is_open
 from pipelines.incidents.episodes import Window, before_shutdown, episodes, windows_together
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Place, Remedy
-from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Effect, Signature, kind
+from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
 from pipelines.incidents.kinds.clients import TOO_FEW, failed_produces
 from pipelines.incidents.processes import Death, deaths
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span, when
@@ -117,7 +117,6 @@ def _dead_at(died: Iterable[Death], broker: tuple[str, int | None], time_us: int
     meaning="Partitions had no leader that lives: nobody could write to them or read from them.",
     source="OfflinePartitionsCount; kafka.controller.PartitionStateMachine, ReplicationControlManager in KRaft",
     causes=(*ABSENT, *UNDECIDED),
-    effect=Effect.UNAVAILABLE,
 )
 def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield outages from the death of the leader to the next leader that lives.
@@ -179,7 +178,6 @@ def _merge_windows(incidents: Sequence[LoggedIncident]) -> LoggedIncident:
     "Windows of one cause that follow each other are one incident, with the produces that were refused.",
     source="kafka.cluster.Partition.appendRecordsToLeader: NotEnoughReplicasException; UnderMinIsrPartitionCount",
     causes=(*LAGGING, "isr_shrunk"),
-    effect=Effect.WRITES_REFUSED,
     merge=_merge_windows,
 )
 def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
@@ -293,7 +291,6 @@ def _under_min_isr(
     source="org.apache.kafka.controller.ReplicationControlManager.maybeFenceOneStaleBroker, which a quorum has to "
     "commit; KafkaController.onBrokerFailure with ZooKeeper",
     causes=(*ABSENT, *UNDECIDED),
-    effect=Effect.UNAVAILABLE,
     yields_to=("partitions_without_leader",),
 )
 def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipelines.incidents.facts import Facts, Node, Row
 from pipelines.incidents.incident import INFO, MAJOR, LoggedIncident
-from pipelines.incidents.kind import ABSENT, NOT_FETCHED, Effect, kind
+from pipelines.incidents.kind import ABSENT, NOT_FETCHED, kind
 from pipelines.incidents.kinds.brokers import broker_stalled
 from pipelines.incidents.kinds.isr import LEFT
 from pipelines.incidents.processes import restarts
@@ -113,7 +113,6 @@ def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterab
     meaning="Acks=all produces waited for one replica, far longer and more of them than before and after.",
     source="kafka.server.DelayedProduce: answered when all in-sync replicas have fetched the records",
     causes=(*ABSENT, *NOT_FETCHED),
-    effect=Effect.LATENCY,
 )
 def slow_replica(facts: Facts) -> Iterable[LoggedIncident]:
     """Windows of seconds in which produces waited for one replica beyond the limit."""

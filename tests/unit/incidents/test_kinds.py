@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.incidents import questions
+from pipelines.incidents.classes import CLASS_BY_KIND
 from pipelines.incidents.facts import Facts, boots_apart
 from pipelines.incidents.grounds import GROUNDS
 from pipelines.incidents.incident import LoggedIncident, Place
@@ -56,6 +57,7 @@ def _timed(row: Mapping[str, Any]) -> dict[str, Any]:
 def test_each_kind_has_an_example_severities_and_a_ground() -> None:
     assert EXAMPLES.keys() == BY_NAME.keys() == SEVERITIES_OF.keys()
     assert GROUNDS.keys() == BY_NAME.keys() - OF_MESSAGES.keys()
+    assert CLASS_BY_KIND.keys() == BY_NAME.keys()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

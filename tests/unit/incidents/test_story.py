@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pipelines.incidents.candidates import Candidates
 from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import Effect
+from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Severity
 from pipelines.incidents.story import by_harm, can_cause, linked, roots, without_excluded
 
 S = 1_000_000
@@ -76,23 +75,21 @@ def test_chains_end(rows: list[tuple[str, int, int]]) -> None:
 
 
 def test_what_is_under_way_precedes_what_is_over_and_the_shutdown_comes_last() -> None:
-    effects = {"lost": Effect.DATA_LOST, "refused": Effect.WRITES_REFUSED, "stopped": Effect.REMARK}
-    lost = incident("lost", 10, 11, weight=1.0)
-    open_death, death = incident("died", 50, None, weight=1.0), incident("died", 20, 30, weight=500.0)
-    refused = incident("refused", 20, 30, weight=2.0)
-    stopped = incident("stopped", 60, None, severity=INFO)
-    after = incident("failed", 61, 62, caused_by=stopped.incident_id, weight=9_000.0)
-    remark = incident("remark", 5, None, severity=INFO)
-    ordered = by_harm([stopped, after, remark, death, refused, open_death, lost], effects, {"c": 60 * S})
+    lost = incident("data_lost", 10, 11, weight=1.0)
+    open_death, death = incident("broker_died", 50, None, weight=1.0), incident("broker_died", 20, 30, weight=500.0)
+    refused = incident("produces_refused", 20, 30, weight=2.0)
+    stopped = incident("broker_stopped", 60, None, severity=INFO)
+    after = incident("controlled_shutdown_failed", 61, 62, caused_by=stopped.incident_id, weight=9_000.0)
+    remark = incident("controller_changed", 5, None, severity=INFO)
+    ordered = by_harm([stopped, after, remark, death, refused, open_death, lost], {"c": 60 * S})
     assert ordered == [lost, open_death, refused, death, remark, stopped, after]
 
 
 @pytest.mark.parametrize("severity", [CRITICAL, MAJOR, MINOR, INFO])
-def test_an_incident_that_passed_has_no_effect_beyond_latency(severity: str) -> None:
-    made = incident("refused", 1, 2, severity=severity)
-    remark = incident("slow", 1, 2, severity=MAJOR)
-    first = by_harm([remark, made], {"refused": Effect.WRITES_REFUSED, "slow": Effect.LATENCY})[0]
-    assert (first is made) is (severity in (CRITICAL, MAJOR))
+def test_an_incident_that_passed_has_no_effect_beyond_latency(severity: Severity) -> None:
+    made = incident("produces_refused", 1, 2, severity=severity)
+    slow = incident("slow_replica", 1, 2, severity=MAJOR)
+    assert (by_harm([slow, made])[0] is made) is (severity in (CRITICAL, MAJOR))
 
 
 def test_a_kind_yields_to_what_shows_more_of_the_same_episode() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipelines.report.classes import class_of
+from pipelines.incidents.classes import class_of
 from pipelines.report.figures import PHASES, SPLIT
 from pipelines.report.headline import with_headline
 from pipelines.report.measures import (

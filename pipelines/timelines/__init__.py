@@ -1,0 +1,4 @@
+"""Timelines of brokers and controllers: each state with the bounds of its changes, from all witnesses. Pure.
+
+Begin to read with `controller`.
+"""
