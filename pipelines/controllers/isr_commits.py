@@ -6,6 +6,7 @@ commit is TRACE. There the leader writes to ZooKeeper at once, so its proposal c
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -27,12 +28,15 @@ def unseen_commits(
     Args:
         changes: `silver.isr_changes` of the partition, proposals and refusals among them.
     """
+    states = [state for shown in history.states.values() for state in shown]
+    others_us = sorted({state.time_us for state in states} | {epoch.begun_us() for epoch in history.epochs})
     proposals = [
         row
         for row, after in _with_next(changes)
-        if row.role in _PROPOSALS and commits_unseen(row.broker_id, row.time_us) and not _is_denied(row, after)
+        if row.role in _PROPOSALS
+        and commits_unseen(row.broker_id, row.time_us)
+        and not _is_denied(row, after, others_us)
     ]
-    states = [state for shown in history.states.values() for state in shown]
     commits: list[LeadershipRow] = []
     for row in sorted(proposals, key=lambda row: (row.time_us, row.ref)):
         before = [state for state in states if state.time_us <= row.time_us]
@@ -73,12 +77,17 @@ def _with_next(changes: Iterable[LeadershipRow]) -> Iterator[tuple[LeadershipRow
         yield rows[-1], None
 
 
-def _is_denied(row: LeadershipRow, after: LeadershipRow | None) -> bool:
-    """Return True if the leader's next line shows that its proposal was not committed."""
+def _is_denied(row: LeadershipRow, after: LeadershipRow | None, others_us: Sequence[int]) -> bool:
+    """Return True if the leader's next line shows that its proposal was not committed.
+
+    Args:
+        others_us: instants of elections and states, ascending. Between two proposals they explain another set.
+    """
     if after is None:
         return False
     is_other = after.previous_isr is not None and set(after.previous_isr) != set(row.isr or ())
-    return after.role == REFUSED or (after.role in _PROPOSALS and is_other)
+    is_explained = bisect_right(others_us, after.time_us) > bisect_right(others_us, row.time_us)
+    return after.role == REFUSED or (after.role in _PROPOSALS and is_other and not is_explained)
 
 
 def _has_room(row: LeadershipRow, epoch: int, before: PartitionEpoch, after: PartitionEpoch) -> bool:

@@ -107,6 +107,20 @@ TABLE: dict[str, tuple[list[Any], dict[str, bool], list[Row]]] = {
         {"writes_at_once": True},
         [("led", 1, (1, 2), "first_shown", None, 1), ("led", 1, (1, 2, 3), "isr_expanded", 5, 5)],
     ),
+    "a leader whose next proposal follows another leader": (
+        [
+            *(starts(1, 1, 4), asks(5, 1, (1, 2), (1, 2, 3)), starts(9, 2, 5, isr=(2, 3))),
+            *(starts(12, 1, 6, isr=(1, 2)), asks(15, 1, (1, 2), (1, 2, 3))),
+        ],
+        {"writes_at_once": True},
+        [
+            ("led", 1, (1, 2), "first_shown", None, 1),
+            ("led", 1, (1, 2, 3), "isr_expanded", 5, 5),
+            ("led", 2, (2, 3), "elected", 5, 9),
+            ("led", 1, (1, 2), "elected", 9, 12),
+            ("led", 1, (1, 2, 3), "isr_expanded", 15, 15),
+        ],
+    ),
     "a proposal of a broker that another one replaced": (
         [starts(1, 1, 4), starts(3, 2, 5), asks(5, 1, (1, 2, 3), (1,))],
         {"writes_at_once": True},
