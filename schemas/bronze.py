@@ -108,4 +108,20 @@ UNREAD_FILES = TableSpec(
     keys=("path",),
 )
 
-TABLES = (LOG_FILES, LOG_LINES, UNREAD_FILES)
+PROCESS_REMARKS = TableSpec(
+    layer="bronze",
+    name="process_remarks",
+    comment="One row per crash and long pause of a JVM, from the hs_err files and GC logs in the folders of the logs.",
+    columns=(
+        required("path", STRING, "Path of the file as it was found"),
+        required("line", LONG, "Number of the line in it, from 1"),
+        required("kind", STRING, "jvm_crash, or gc_pause: half a second or more, at most the 1,000 longest of a file"),
+        required("start_time", TIMESTAMP, "Instant of the crash, or start of the pause"),
+        required("duration_us", LONG, "Length of the pause in microseconds; 0 of a crash"),
+        required("text", STRING, "The line, or the reason of the crash"),
+        required("run_id", STRING, "Run that read the file last"),
+    ),
+    keys=("path", "line"),
+)
+
+TABLES = (LOG_FILES, LOG_LINES, UNREAD_FILES, PROCESS_REMARKS)

@@ -71,7 +71,7 @@ LOGS = FlowStep(
     *("ingest", "logs", "Log files become records, each with its file and byte offset; a content is stored once."),
     stage="bronze.ingest.ingest_batches",
     worker="bronze.rows.rows",
-    gives="bronze.log_files bronze.log_lines bronze.unread_files state.inventory",
+    gives="bronze.log_files bronze.log_lines bronze.unread_files bronze.process_remarks state.inventory",
 )
 DATA = FlowStep(
     *("ingest", "data", "Checkpoints, segments and the metadata log of data directories become rows."),

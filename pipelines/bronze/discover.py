@@ -27,6 +27,7 @@ from pipelines.bronze.file_types import (
     type_of,
 )
 from pipelines.bronze.inventory import Stat, stat
+from pipelines.bronze.process_files import GC_LOG, HS_ERR
 from pipelines.bronze.source import Source
 from pipelines.data_dir.discover import recognise
 from pipelines.storage.place import absolute, place_of
@@ -59,6 +60,8 @@ class FoundFiles:
     files: tuple[str, ...]  #: absolute paths in sorted order, each once
     unreadable: tuple[tuple[str, str], ...]  #: path and reason of files and folders that cannot be read
     others: Counter[str] = field(default_factory=Counter)  #: number of files that are no logs, by `type_of`
+    #: path and type of files of JVMs among the others, see `pipelines.bronze.process_files`
+    of_processes: tuple[tuple[str, str], ...] = ()
 
 
 def discover(
@@ -78,6 +81,7 @@ def discover(
     files: dict[str, None] = {}
     unreadable: list[tuple[str, str]] = []
     others: Counter[str] = Counter()
+    of_processes: list[tuple[str, str]] = []
     for given in inputs:
         path = absolute(place_of(given))
         store = store_of(path)
@@ -88,14 +92,16 @@ def discover(
             candidates = [str(path)]
         else:
             walked = [str(file) for file in store.walk(path, partial(_no_folder, unreadable))]
-            candidates = [name for name in walked if _is_wanted(name, include, exclude, unreadable, others)]
+            candidates = [
+                name for name in walked if _is_wanted(name, include, exclude, unreadable, others, of_processes)
+            ]
             if not candidates:
                 raise InputError(path, "no log files in it", _remedy(unreadable, others))
         files |= dict.fromkeys(_readable(candidates, unreadable))
     if not files:
         problem, _, remedy = unreadable[0][1].partition(": ")
         raise InputError(unreadable[0][0], problem, remedy)
-    return FoundFiles(tuple(sorted(files)), tuple(dict.fromkeys(unreadable)), others)
+    return FoundFiles(tuple(sorted(files)), tuple(dict.fromkeys(unreadable)), others, tuple(sorted(set(of_processes))))
 
 
 def _remedy(unreadable: Sequence[tuple[str, str]], others: Counter[str]) -> str:
@@ -130,6 +136,7 @@ def _is_wanted(
     exclude: Sequence[str],
     unreadable: list[tuple[str, str]],
     others: Counter[str],
+    of_processes: list[tuple[str, str]],
 ) -> bool:
     name = os.path.basename(path)
     if is_log(name, include, exclude):
@@ -151,6 +158,8 @@ def _is_wanted(
         return False
     if kind is not None:
         others[kind] += 1
+        if kind in (GC_LOG, HS_ERR):
+            of_processes.append((path, kind))
     return kind is None
 
 

@@ -14,6 +14,7 @@ from pipelines.bronze.encodings import is_binary
 from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.anchors import is_continued
 from pipelines.bronze.layouts.infer import sees_kafka
+from pipelines.bronze.process_files import GC_LOG, HS_ERR
 from pipelines.bronze.source import TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
 from pipelines.bronze.wrappers.recognise import recognise
 
@@ -40,19 +41,22 @@ _PLURALS: Final = {
     "markup": "markups",
     "settings file": "settings files",
 }
+_CRASHED: Final = (
+    b"# A fatal error has been detected by the Java Runtime",
+    b"# There is insufficient memory for the Java",
+)
 _MAGIC: Final = (
     *((magic, "image") for magic in (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM6", b"RIFF", b"II*\0", b"MM\0*")),
     *((magic, "document") for magic in (b"%PDF", b"\xd0\xcf\x11\xe0", b"{\\rtf")),
     *((magic, "program") for magic in (b"\x7fELF", b"\xca\xfe\xba\xbe", b"MZ\x90", b"\xcf\xfa\xed\xfe")),
     *((magic, "archive") for magic in (b"7z\xbc\xaf\x27\x1c", b"Rar!", b"PAR1")),
     (b"JAVA PROFILE", "heap dump"),
-    (b"# A fatal error has been detected by the Java Runtime", "hs_err"),
-    (b"#\n# A fatal error has been detected by the Java Runtime", "hs_err"),
+    *((start + text, HS_ERR) for start in (b"", b"#\n", b"#\r\n") for text in _CRASHED),
     (b"#!", "script"),
 )
 _TEXTS: Final = (
     (
-        "gc.log",
+        GC_LOG,
         re.compile(rb"\[gc[\],\s]|GC\(\d+\)|\[(?:Full )?GC |CommandLine flags: |^# Java GC|\[Times: user=", re.M),
     ),
     ("thread dump", re.compile(rb"^Full thread dump ", re.M)),

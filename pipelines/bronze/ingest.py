@@ -29,9 +29,11 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import PurePath
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,16 +62,19 @@ from pipelines.bronze.passes import (
     require_kafka,
     span_of,
 )
+from pipelines.bronze.process_files import lines_of, remarks
 from pipelines.bronze.profile import Profile, known_files
 from pipelines.bronze.register import LoggedBroker, Rows, brokers, file_row, identify, in_their_pass, of_sources
 from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan, is_changed
+from pipelines.bronze.source import Source
 from pipelines.bronze.streams import id_of, source_of
 from pipelines.bronze.unread_files import lost_files
 from pipelines.lake.batches import batches_of, small_rows
 from pipelines.lake.lake import Lake
 from pipelines.lake.table_files import rows_table
 from pipelines.spark.tasks import in_tasks
-from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
+from pipelines.storage.store import open_file
+from schemas.bronze import LOG_FILES, LOG_LINES, PROCESS_REMARKS, UNREAD_FILES
 from schemas.state import INVENTORY
 
 #: Each file that changes while it is read costs another try.
@@ -131,7 +136,7 @@ def ingest_batches(
             stored then.
     """
     discovered = discover(paths, config.include, config.exclude)
-    lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES])
+    lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES, PROCESS_REMARKS])
     register: Rows = small_rows(lake, LOG_FILES, *LOG_FILES.column_names)
     sha_of = {row["file_id"]: row["sha256"] for row in register}
     looked_us = time.time_ns() // 1000
@@ -194,6 +199,8 @@ def ingest_batches(
                 lost := lost_files(before, cannot, [*discovered.files, *dict(discovered.unreadable)], run_id)
             ) != before:
                 lake.replace(UNREAD_FILES, pa.Table.from_pylist(lost, UNREAD_FILES.arrow_schema), run_id)
+            if discovered.of_processes:
+                _replace_remarks(spark, lake, discovered.of_processes, config, run_id)
         are_foreign = {item.path for item in part if item.foreign}
         said = [(row["path"], row["problem"]) for row in files if row["problem"] and row["path"] not in are_foreign]
         yield IngestSummary(
@@ -267,6 +274,37 @@ def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
         if row["file_id"] in (content_id, id_of(content_id, source_of(row["path"]))):  # stored as is
             marks[str(PurePath(row["path"]).parent)].append((row["size_bytes"], content_id))
     return marks
+
+
+def _replace_remarks(
+    spark: SparkSession, lake: Lake, files: Sequence[tuple[str, str]], config: IngestConfig, run_id: str
+) -> None:
+    """Read crashes and pauses of JVMs. Rows of files that are not there any more stay.
+
+    Args:
+        files: path and type of each file.
+    """
+    how = _how(config)
+
+    def work(file: tuple[str, str]) -> Batches:
+        path, file_type = file
+        rows: list[dict[str, object]] = []
+        # A file may be rotated away since it was found.
+        with suppress(FileNotFoundError), open_file(path) as opened:
+            lines = lines_of(Source(opened).blocks())
+            for remark in remarks(file_type, lines, ZoneInfo(how.zone_of(path))):
+                start_time = instant(remark.start_us)
+                rows.append(remark._asdict() | {"path": path, "start_time": start_time, "run_id": run_id})
+        yield pa.RecordBatch.from_pylist(rows, schema=PROCESS_REMARKS.arrow_schema)
+
+    sized = [(file, now.size_bytes if (now := stat(file[0])) else 0) for file in files]
+    plan = balance(sized, spark.sparkContext.defaultParallelism)
+    read = in_tasks(spark, plan, work, PROCESS_REMARKS.worker_schema).toArrow()
+    paths = pa.array([path for path, _ in files], pa.string())
+    before = lake.rows(PROCESS_REMARKS, *PROCESS_REMARKS.column_names)
+    kept = before.filter(pc.invert(pc.is_in(before.column("path"), paths)))
+    rows = [*kept.to_pylist(), *read.to_pylist()]
+    lake.replace(PROCESS_REMARKS, pa.Table.from_pylist(rows, PROCESS_REMARKS.arrow_schema), run_id)
 
 
 def folders(config: IngestConfig) -> Folders:
