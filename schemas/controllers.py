@@ -254,6 +254,7 @@ AVAILABILITY = TableSpec(
         column("leader_epoch", INT, "Leader epoch with which it began"),
         required("started_time", TIMESTAMP, "First line, or record, of the state that began it"),
         required("started_clock", INT, "Broker whose line that is"),
+        column("started_after_time", TIMESTAMP, "Last instant of the state before; null: no line shows that state"),
         column("ended_time", TIMESTAMP, "The same of the state that ended it; null: it lasts until the logs end"),
         column("ended_clock", INT, "Broker whose line that is; null where the topic was deleted"),
         column("duration_ms", DOUBLE, "From start to end; approximate where the clocks are two brokers'"),

@@ -41,6 +41,8 @@ class Unavailability(NamedTuple):
     states_missing: int = 0  #: partition epochs within it that no line shows
     produces_refused: int | None = None
     previous_leader: int | None = None  #: leader before a window without leader; None if no line shows it
+    #: last instant at which the state before certainly held; None if no line shows the state before
+    started_after_time_us: int | None = None
 
 
 def _kind(span: PartitionSpan, before: str | None, min_isr: int | None) -> str | None:
@@ -98,6 +100,7 @@ def _of_incarnation(spans: Iterable[PartitionSpan], min_isr_of: MinIsrOf) -> Ite
         if current is None and kind is not None:
             began = span.begin_by_us, span.begin_clock
             current = Unavailability(*(kind, *began, None, None, span.leader_epoch, span.isr, min_isr))
+            current = current._replace(started_after_time_us=span.begin_after_us)
             if kind == WITHOUT_LEADER:
                 current, is_held = current._replace(previous_leader=leader), span.partition_epoch == epoch
         leader = leader if span.leader is None else span.leader

@@ -69,6 +69,8 @@ class Facts:
     reassignment_lines: Rows = ()
     #: states of partitions whose replicas were moved, as `questions.assignments` describes them
     assignments: Rows = ()
+    #: last state of each partition that is led then: cluster_id, topic, partition, leader, isr, replicas, begin_by_time
+    last_states: Rows = ()
     #: topics that were deleted and created again: cluster_id, topic, deleted_time, created_time, partitions, file_id,
     #: byte_offset, created_file_id, created_byte_offset
     topics_again: Rows = ()

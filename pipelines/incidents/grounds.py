@@ -37,9 +37,10 @@ GROUNDS: Mapping[str, Ground] = {
         "A partition that no line names.",
     ),
     "leader_not_fenced": Ground(
-        "The last line of a broker that writes steadily, and an election after its session and five seconds.",
+        "The last line of a broker that writes steadily, and an election after its session and five seconds; or "
+        "followers that cannot reach the leader of a partition to the end of the logs.",
         "The session timeout that the broker logged.",
-        "A leader whose own end no line dates.",
+        "A leader whose own end no line dates, or followers that are no replicas of the partition.",
     ),
     "partitions_under_min_isr": Ground(
         "One refused produce or append: NOT_ENOUGH_REPLICAS.",

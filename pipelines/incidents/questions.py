@@ -313,6 +313,16 @@ def assignments() -> str:
     """
 
 
+def last_states() -> str:
+    """Return the last state of each partition that has a leader then."""
+    return """
+        SELECT cluster_id, topic, partition, leader, isr, replicas, begin_by_time FROM (
+            SELECT *, row_number() OVER (PARTITION BY cluster_id, topic, partition ORDER BY position DESC) AS back
+            FROM gold_partition_timeline
+        ) WHERE back = 1 AND state = 'led' ORDER BY cluster_id, topic, partition
+    """
+
+
 def topics_created_again() -> str:
     """Return topics that lines show as deleted and created again, with the number of their new partitions."""
     return """

@@ -140,6 +140,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
             where=(pc.field("event") == "reassignment") & pc.field("partition").is_valid(),
         ),
         assignments=reader.rows(questions.assignments()),
+        last_states=reader.rows(questions.last_states()),
         topics_again=reader.rows(questions.topics_created_again()),
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
         throttled=reader.rows(questions.throttled(_THROTTLED_GAP_S)),

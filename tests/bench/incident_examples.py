@@ -156,7 +156,7 @@ EXAMPLES: dict[str, Example] = {
         },
     ),
     "zombie_leader": Example(
-        "Broker 2 went on as leader after another one was elected: 2 ISR changes of partitions ledger-1 and ledger-2 "
+        "Broker 2 kept acting as leader after it had been replaced: 2 ISR changes of partitions ledger-1 and ledger-2 "
         "were refused at 12:00:30. There were two leaders for 37.6 s.",
         lines=[
             (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pipelines.incidents.advice import is_any_offline, is_open
@@ -14,6 +14,7 @@ from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident,
 from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
 from pipelines.incidents.kinds.clients import TOO_FEW, failed_produces
 from pipelines.incidents.processes import Death, deaths
+from pipelines.incidents.witnesses import LEADER_UNREACHABLE
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span, when
 from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -22,6 +23,8 @@ from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
 _TOGETHER_US = 2_000_000
 #: A controller that is there fences a broker so soon after its session has run out, microseconds.
 _PROMPT_US = 5_000_000
+#: A node that followers missed so shortly before the logs end is out of reach to the end, microseconds.
+_STILL_US = 30_000_000
 #: zookeeper.session.timeout.ms since 2.5, twice broker.session.timeout.ms.
 _SESSION_MS = 18_000
 #: Ends of leaderships that a live leader saw.
@@ -51,6 +54,11 @@ class Outage(NamedTuple):
     dead: int | None = None  #: broker that was dead and led until the window began
 
     @property
+    def is_older(self) -> bool:
+        """Return True if the logs begin within the outage: no line shows the state before."""
+        return self.dead is None and "started_after_time" in self.row and self.row["started_after_time"] is None
+
+    @property
     def dead_us(self) -> int:
         """Return how long a dead broker led before the window."""
         return int(self.row["started_time"]) - self.start_us
@@ -75,12 +83,16 @@ def _outages(facts: Facts) -> list[list[Outage]]:
     outages = [
         _outage(died, elections[row["cluster_id"], partition_name(row)], row) for row in _windows(facts, "offline")
     ]
-    return windows_together(
-        outages,
-        lambda outage: Window(outage.row["cluster_id"], outage.start_us, outage.end_us),
-        _TOGETHER_US,
-        is_chain=True,
-    )
+    return [
+        group
+        for is_older in (False, True)
+        for group in windows_together(
+            [outage for outage in outages if outage.is_older == is_older],
+            lambda outage: Window(outage.row["cluster_id"], outage.start_us, outage.end_us),
+            _TOGETHER_US,
+            is_chain=True,
+        )
+    ]
 
 
 def _outage(died: Sequence[Death], elections: Iterable[tuple[int, int]], row: Row) -> Outage:
@@ -137,13 +149,17 @@ def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
             leaderless_us = max(outage.leaderless_us for outage in group)
             then = f", leaderless for {lasting(leaderless_us)}" if leaderless_us else ""
             led = f" Led by dead {brokers(dead)} for {led_s}{then}."
+        lasted = span(start, end)
+        if group[0].is_older:
+            until = "the end of the logs" if end is None else f"{clock(end)} (at least {lasting(end - start)})"
+            lasted = f"since before {clock(start)}, where the logs begin, to {until}"
         yield LoggedIncident(
             severity=CRITICAL,
             cluster_id=group[0].row["cluster_id"],
             start_us=start,
             end_us=end,
             partitions=names,
-            sentence=sentence(f"{partitions(names)} had no {'live ' if dead else ''}leader {span(start, end)}.{led}"),
+            sentence=sentence(f"{partitions(names)} had no {'live ' if dead else ''}leader {lasted}.{led}"),
             advice=Remedy(
                 "Bring back a broker that was in the ISR before; an unclean election would lose what only it has.",
                 is_open,
@@ -296,13 +312,19 @@ def _under_min_isr(
 def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield leaderships of dead brokers that another one took over later than a session and some seconds.
 
-    Partitions that had no leader in between are left to `partitions_without_leader`.
+    Partitions that had no leader in between are left to `partitions_without_leader`. Leaders that followers cannot
+    reach to the end of the logs, without an election, come last.
     """
-    offline = {
-        (outage.row["cluster_id"], partition_name(outage.row), outage.dead, outage.start_us)
-        for group in _outages(facts)
-        for outage in group
-    }
+    offline: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in _windows(facts, "offline"):
+        offline[row["cluster_id"], partition_name(row)].append(row)
+
+    def had_leader(row: Row, since_us: int, until_us: int) -> bool:
+        return all(
+            each["started_time"] >= until_us or (each["ended_time"] is not None and each["ended_time"] <= since_us)
+            for each in offline[row["cluster_id"], partition_name(row)]
+        )
+
     for death in deaths(facts):
         session_us = _session_ms(facts, death.node) * 1000
         rows = [
@@ -313,36 +335,84 @@ def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
             and row["elected_time"] is not None
             and row["elected_time"] - death.last_us > session_us + _PROMPT_US
             and (death.boot_us is None or row["elected_time"] < death.boot_us)
-            and (row["cluster_id"], partition_name(row), death.node[1], death.last_us) not in offline
+            and had_leader(row, death.last_us, row["elected_time"])
         ]
         if not rows:
             continue
-        cluster_id, broker_id = death.node
-        names = frozenset(map(partition_name, rows))
-        until = max(row["serving_time"] or row["elected_time"] for row in rows)
-        were = "were" if len(names) > 1 else "was"
-        yield LoggedIncident(
-            severity=CRITICAL,
-            cluster_id=cluster_id,
-            start_us=death.last_us,
-            end_us=until,
-            broker_ids=(broker_id,),
-            partitions=names,
-            sentence=sentence(
-                f"{partitions(names)} {were} led by broker {broker_id}, which was dead, {span(death.last_us, until)}: "
-                f"nobody could write there or read. Its session had run out after {lasting(session_us)}, and no "
-                "controller fenced it before."
-            ),
-            unexplained=(
-                "Look at the controllers: without a majority of the quorum nobody is fenced, no leader elected."
-            ),
-            figures={
-                "partitions": len(names),
-                "dead_s": (until - death.last_us) / 1e6,
-                "session_s": session_us / 1e6,
-            },
-            weight=len(names) * (until - death.last_us) / 1e6,
+        groups = windows_together(
+            rows, lambda row: Window(row["cluster_id"], 0, row["serving_time"] or row["elected_time"]), _TOGETHER_US
         )
+        for group in groups:
+            until = max(row["serving_time"] or row["elected_time"] for row in group)
+            yield _not_fenced(
+                death.node,
+                frozenset(map(partition_name, group)),
+                (death.last_us, until),
+                f"which was dead, {span(death.last_us, until)}: nobody could write there or read. Its session had run "
+                f"out after {lasting(session_us)}, and no controller fenced it before.",
+                {"session_s": session_us / 1e6},
+            )
+    yield from _leaders_out_of_reach(facts)
+
+
+def _leaders_out_of_reach(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield leaders of the last states that their followers could not reach to the end of the logs.
+
+    A follower that is a replica of the partition would have logged the next leader.
+    """
+    missed: dict[Node, dict[int, Row]] = defaultdict(dict)
+    for row in before_shutdown(facts, facts.remarked_by_brokers(LEADER_UNREACHABLE)):
+        if row["key"].isdigit() and facts.ends.get(row["cluster_id"], 0) - row["last_time"] <= _STILL_US:
+            missed[row["cluster_id"], int(row["key"])][row["broker_id"]] = row
+    led: dict[Node, dict[str, Row]] = defaultdict(dict)
+    for state in facts.last_states:
+        leader = state["cluster_id"], state["leader"]
+        replicas = {*(state["isr"] or ()), *(state["replicas"] or ())}
+        rows = [row for broker_id, row in missed.get(leader, {}).items() if broker_id in replicas]
+        if rows and state["begin_by_time"] <= min(row["first_time"] for row in rows):
+            led[leader][partition_name(state)] = min(rows, key=lambda row: row["first_time"])
+    for leader, rows_by_name in sorted(led.items()):
+        session_us = _session_ms(facts, leader) * 1000
+        start, end = min(row["first_time"] for row in rows_by_name.values()), facts.ends[leader[0]]
+        if end - start <= session_us + _PROMPT_US:
+            continue
+        yield _not_fenced(
+            leader,
+            frozenset(rows_by_name),
+            (start, None),
+            f"which followers could not reach, {span(start, None)} ({lasting(end - start)}): no other leader was "
+            "elected.",
+            {"session_s": session_us / 1e6},
+            places=tuple(map(place, rows_by_name.values())),
+            lasted_us=end - start,
+        )
+
+
+def _not_fenced(
+    leader: Node,
+    names: frozenset[str],
+    window: tuple[int, int | None],
+    what: str,
+    figures: Mapping[str, float],
+    places: tuple[Place, ...] = (),
+    lasted_us: int = 0,
+) -> LoggedIncident:
+    start, end = window
+    lasted_us = lasted_us if end is None else end - start
+    were = "were" if len(names) > 1 else "was"
+    return LoggedIncident(
+        severity=CRITICAL,
+        cluster_id=leader[0],
+        start_us=start,
+        end_us=end,
+        broker_ids=(leader[1],),
+        partitions=names,
+        sentence=sentence(f"{partitions(names)} {were} led by broker {leader[1]}, {what}"),
+        unexplained="Look at the controllers: without a majority of the quorum nobody is fenced, no leader elected.",
+        figures={"partitions": len(names), "dead_s": lasted_us / 1e6, **figures},
+        places=places,
+        weight=len(names) * lasted_us / 1e6,
+    )
 
 
 def _session_ms(facts: Facts, broker: Node) -> int:

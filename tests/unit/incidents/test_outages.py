@@ -231,3 +231,39 @@ def test_advice_that_changes_something_has_a_condition(name: str) -> None:
     (incident,) = BY_NAME[name].detect(facts_of(EXAMPLES[name]))
     for text in (incident.advice, incident.unexplained):
         assert not isinstance(text, str) or text == "" or text.startswith(_LOOKS)
+
+
+def _missed(broker_id: int, last: int = END) -> dict[str, Any]:
+    """Return followers' lines about broker 2, as `Facts.remarks` has them."""
+    row = {"signature": "leader_unreachable", "cluster_id": "c", "broker_id": broker_id, "key": "2", "line_count": 9}
+    return row | {"first_time": 20 * SECOND, "last_time": last * SECOND, "file_id": "f", "byte_offset": broker_id}
+
+
+@pytest.mark.parametrize(
+    ("state", "remarks", "is_shown"),
+    [
+        ({}, [_missed(1)], True),
+        ({"begin_by_time": 30 * SECOND}, [_missed(1)], False),  # elected later
+        ({"isr": [2, 3]}, [_missed(1)], False),  # broker 1 is no replica: it would log no election
+        ({}, [_missed(1, last=40)], False),  # broker 1 reached it again
+    ],
+)
+def test_a_leader_that_its_followers_cannot_reach_to_the_end(
+    state: dict[str, Any], remarks: list[dict[str, Any]], is_shown: bool
+) -> None:
+    led = {"cluster_id": "c", "topic": "t", "partition": 0, "leader": 2, "isr": [1, 2], "replicas": None}
+    of = Facts(last_states=[led | {"begin_by_time": 5 * SECOND} | state], remarks=remarks, ends={"c": END * SECOND})
+    found = [incident.sentence for incident in BY_NAME["leader_not_fenced"].detect(of)]
+    sentence = (
+        "Partition t-0 was led by broker 2, which followers could not reach, from 00:00:20 to the end of the logs"
+    )
+    assert [text.startswith(sentence) for text in found] == [True] * is_shown
+
+
+def test_an_outage_that_is_older_than_the_logs_is_not_shorter() -> None:
+    window = {"cluster_id": "c", "topic": "t", "partition": 0, "state": "offline", "started_after_time": None}
+    window |= {"started_time": 10 * SECOND, "ended_time": 14 * SECOND, "previous_leader": None}
+    (incident,) = BY_NAME["partitions_without_leader"].detect(Facts(availability=[window], ends={"c": END * SECOND}))
+    assert incident.sentence == (
+        "Partition t-0 had no leader since before 00:00:10, where the logs begin, to 00:00:14 (at least 4.0 s)."
+    )

@@ -168,6 +168,18 @@ def test_states_are_those_of_partitions_whose_replicas_were_moved() -> None:
     ]
 
 
+def test_last_states_are_those_of_partitions_that_are_led() -> None:
+    connection = timeline([(0, 0, 0, "led", 0, []), (0, 1, 0, "led", 10, []), (1, 0, 0, "led", 5, [])])
+    connection.execute(
+        "INSERT INTO gold_partition_timeline SELECT * REPLACE (1 AS position, 'leaderless' AS state) "
+        "FROM gold_partition_timeline WHERE partition = 1"
+    )
+    connection.execute("ALTER TABLE gold_partition_timeline ADD COLUMN leader integer DEFAULT 3")
+    connection.execute("ALTER TABLE gold_partition_timeline ADD COLUMN isr integer[]")
+    (row,) = dicts(connection.sql(questions.last_states()).to_arrow_table())
+    assert (row["partition"], row["leader"]) == (0, 3)
+
+
 def test_topics_that_were_created_again_are_those_with_a_line_of_the_deletion() -> None:
     lives = [(0, "led", 0), (0, "deleted", 10), (1, "led", 15), (1, "deleted", 30), (2, "led", 30)]
     rows = [
