@@ -16,10 +16,12 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.incidents.kinds import BY_NAME
+from pipelines.incidents.kinds.logged import OF_MESSAGES
 from pipelines.incidents.story import SLACK_US
 
 Row = Mapping[str, Any]
@@ -34,6 +36,8 @@ _UNASKED = ("kafka-request", "gc")
 _BEGIN_S = 2.0
 _VERBOSE = (b" TRACE ", b" DEBUG ", b"Completed request:")
 _SLACK_S = SLACK_US / 1e6
+#: Kinds that quote a line: what they say is there.
+_QUOTES = {"also_logged", *OF_MESSAGES}
 _SHOWN = 10
 #: Outcomes of an excerpt, the worst first.
 OUTCOMES = ("false", "silent", "other", "same")
@@ -97,8 +101,11 @@ def _seconds(text: str) -> float:
 def is_excluded(told: Told, whole: Iterable[Told]) -> bool:
     """Return True if the whole logs do not know an incident of an excerpt.
 
-    An incident of the same kind and subject, or one that can cause it or follow from it, knows it.
+    An incident of the same kind and subject, or one that can cause it or follow from it, knows it. What quotes a line
+    is never excluded.
     """
+    if told.kind in _QUOTES:
+        return False
     known = [other for other in whole if told.overlaps(other)]
     related = {told.kind, *BY_NAME[told.kind].causes, *(name for name in BY_NAME if told.kind in BY_NAME[name].causes)}
     return not any(other.kind in related for other in known)
@@ -111,25 +118,33 @@ def write_excerpt(logs: Path, row: Row, folder: Path, context_s: float) -> None:
         path = Path(line["file"])
         wanted[str(path.relative_to(logs) if path.is_absolute() else path)].add(line["line_no"])
     start = _seconds(row["start_time"])
-    paths = [path for path in wanted if (logs / path).is_file()] if wanted else list(_files(logs))
-    for path in paths:
-        records = [*_records(logs / path)]
+    for name in wanted or _files(logs):
+        path = logs / name
+        if not path.is_file():
+            continue
         if wanted:
-            times = [time for number, time, text in records if time and _holds(number, text, wanted[path])]
+            records = [*_records(path)]
+            shown = [_holds(number, text, wanted[name]) for number, _, text in records]
+            times = [time for (_, time, _), is_shown in zip(records, shown, strict=True) if time and is_shown]
+            around = context_s
         else:
-            times = [start]
-        around = context_s if wanted else _BEGIN_S
-        if not wanted:
-            records = [record for record in records if not any(level in record[2][:80] for level in _VERBOSE)]
+            records, times, around = _brief_records(path), [start], _BEGIN_S
+            shown = [False] * len(records)
         kept = [
             text
-            for number, time, text in records
-            if _holds(number, text, wanted.get(path, set())) or (time and any(abs(time - at) <= around for at in times))
+            for (_, time, text), is_shown in zip(records, shown, strict=True)
+            if is_shown or (around and time and any(abs(time - at) <= around for at in times))
         ]
         if kept:
-            written = folder / path.removesuffix(".gz")
+            written = folder / name.removesuffix(".gz")
             written.parent.mkdir(parents=True, exist_ok=True)
             written.write_bytes(b"".join(kept))
+
+
+@cache
+def _brief_records(path: Path) -> list[tuple[int, float | None, bytes]]:
+    """Return the records of a file at INFO and above, without requests."""
+    return [record for record in _records(path) if not any(level in record[2][:80] for level in _VERBOSE)]
 
 
 def _files(logs: Path) -> Iterable[str]:
