@@ -310,7 +310,7 @@ INCIDENTS = FlowStep(
     reads="bronze.log_files bronze.log_lines silver.broker_lifecycle silver.controller_events silver.broker_configs "
     "silver.produce_requests silver.topics gold.delayed_operations gold.request_phases "
     "gold.partition_timeline gold.isr_absences gold.share_operations gold.availability gold.failovers gold.violations "
-    "gold.evidence",
+    "gold.evidence gold.clock_bounds",
     gives="gold.controller_timeline gold.incidents gold.incident_lines",
 )
 LEDGER = FlowStep(

@@ -32,9 +32,16 @@ _KINDS: Final[Mapping[IncidentClass, tuple[str, ...]]] = {
         "transactions_timed_out",
     ),
     "remark": (
-        *("broker_stopped", "controller_changed", "clock_set_back", "indexes_rebuilt", "authentication_failed"),
+        *(
+            "broker_stopped",
+            "controller_changed",
+            "clock_set_back",
+            "clock_skewed",
+            "indexes_rebuilt",
+            "authentication_failed",
+        ),
         *("authorization_denied", "topics_deleted", "config_rejected", "clients_disconnected", "also_logged"),
-        *("topics_created_again", "reassignment_ended"),
+        *("topics_created_again", "reassignment_ended", "clock_skewed"),
     ),
 }
 CLASS_BY_KIND: Final[Mapping[str, IncidentClass]] = {kind: name for name, kinds in _KINDS.items() for kind in kinds}

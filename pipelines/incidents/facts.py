@@ -83,6 +83,7 @@ class Facts:
     #: episodes of records of share groups that were delivered again as locks on them had run out: cluster_id, group_id,
     #: first_time, last_time, records, members (how many had them), broker_ids (list)
     locks_expired: Rows = ()
+    clocks: Rows = ()  #: rows of `gold.clock_bounds`
     #: arrival of the first produce that logs show of each cluster
     first_produces: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)  #: last instant of the logs of each cluster

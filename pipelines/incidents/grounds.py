@@ -112,6 +112,11 @@ GROUNDS: Mapping[str, Ground] = {
         "How far.",
         "A single line out of order, or the repeated hour of a time zone.",
     ),
+    "clock_skewed": Ground(
+        "One window of `gold.clock_bounds` that excludes a difference of a second.",
+        "Other brokers: whose clock it is.",
+        "Lines without a known order.",
+    ),
     "broker_stopped": Ground(
         "One line of a shutdown: the signal, or the broker's own.",
         "The next start: how long it was away. The same of all brokers: the whole cluster.",

@@ -28,6 +28,7 @@ from pipelines.lake.reader import LakeReader
 from pipelines.timelines.controller import rows_of as controller_rows
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
+from schemas.clocks import CLOCK_BOUNDS
 from schemas.controllers import AVAILABILITY, CONTROLLER_TIMELINE, FAILOVERS, ISR_ABSENCES, PARTITION_TIMELINE
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.incidents import INCIDENT_LINES, INCIDENTS
@@ -145,6 +146,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         errors=reader.rows(questions.errors(_ERROR_GAP_S)),
         throttled=reader.rows(questions.throttled(_THROTTLED_GAP_S)),
         locks_expired=reader.rows(questions.locks_expired(_LOCKS_GAP_S)),
+        clocks=rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, by="window_start"),
         first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
         ends=ends,
     )

@@ -249,6 +249,18 @@ EXAMPLES: dict[str, Example] = {
         "are not those of the lines before.",
         rows={"lifecycle": [_life(10, 2, "clock_set_back", "3.500")]},
     ),
+    "clock_skewed": Example(
+        "The clock of broker 2 was 36.9 s or more ahead of that of brokers 1 and 3 at 12:00:10: times of its lines do "
+        "not compare with theirs.",
+        rows={
+            "clocks": [
+                {"broker_a": 1, "broker_b": 2, "lowest_ms": 36_900.0, "lowest_time": 10}
+                | {"highest_ms": None, "highest_time": None},
+                {"broker_a": 2, "broker_b": 3, "lowest_ms": None, "lowest_time": None}
+                | {"highest_ms": -36_500.0, "highest_time": 12},
+            ]
+        },
+    ),
     "broker_out_of_memory": Example(
         "Broker 2 ran out of memory at 12:00:10 (Java heap space): 1 line with OutOfMemoryError. The JVM has no heap "
         "left: what the failing thread did is undone or half done. Threads that met it may be gone for good.",

@@ -33,6 +33,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "broker_fenced": {MAJOR: _ALWAYS},
     "logs_end_early": {MAJOR: _ALWAYS},
     "clock_set_back": {MINOR: _ALWAYS},
+    "clock_skewed": {MINOR: _ALWAYS},
     "broker_stopped": {INFO: _ALWAYS},
     "broker_out_of_memory": {CRITICAL: _ALWAYS},
     "broker_out_of_files": {CRITICAL: _ALWAYS},

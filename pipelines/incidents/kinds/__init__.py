@@ -11,6 +11,7 @@ from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import (
     brokers,
     clients,
+    clocks,
     controllers,
     failures,
     fetchers,
@@ -44,6 +45,7 @@ KINDS: tuple[Kind, ...] = (
     brokers.broker_fenced,
     brokers.logs_end_early,
     brokers.clock_set_back,
+    clocks.clock_skewed,
     brokers.broker_stopped,
     failures.broker_out_of_memory,
     failures.broker_out_of_files,

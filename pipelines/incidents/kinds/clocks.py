@@ -1,0 +1,63 @@
+"""Clocks of brokers that differ."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from pipelines.incidents.facts import Facts, Row
+from pipelines.incidents.incident import MINOR, LoggedIncident
+from pipelines.incidents.kind import kind
+from pipelines.incidents.words import brokers, clock, lasting
+
+#: Clocks that differ by more are skewed, milliseconds.
+_SKEWED_MS = 1_000
+
+
+@kind(
+    meaning="The clocks of two brokers differ by more than a second, as lines show that must have come in one order.",
+    source="gold.clock_bounds: a follower's first fetch of an epoch, a state and its receipt",
+)
+def clock_skewed(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield one incident for each broker whose clock differs from those of others."""
+    skewed: dict[str, list[Row]] = defaultdict(list)
+    for row in facts.clocks:
+        if _skew_ms(row):
+            skewed[row["cluster_id"]].append(row)
+    for cluster_id, rows in skewed.items():
+        while rows:
+            # The broker with the most skewed pairs is the one whose clock is wrong.
+            pairs = {(row["broker_a"], row["broker_b"]) for row in rows}
+            most = Counter(broker_id for pair in sorted(pairs) for broker_id in pair).most_common(1)[0][0]
+            of_broker = [row for row in rows if most in (row["broker_a"], row["broker_b"])]
+            rows = [row for row in rows if row not in of_broker]
+            yield _skewed(cluster_id, most, of_broker)
+
+
+def _skew_ms(row: Row) -> float:
+    """Return how far the clock of `broker_b` is ahead at least; negative: behind. 0 if not by `_SKEWED_MS`."""
+    lowest_ms, highest_ms = row["lowest_ms"], row["highest_ms"]
+    if lowest_ms is not None and lowest_ms > _SKEWED_MS:
+        return float(lowest_ms)
+    return float(highest_ms) if highest_ms is not None and highest_ms < -_SKEWED_MS else 0.0
+
+
+def _skewed(cluster_id: str, broker_id: int, rows: list[Row]) -> LoggedIncident:
+    others = {other for row in rows for other in (row["broker_a"], row["broker_b"])} - {broker_id}
+    ahead_ms = max((_skew_ms(row) * (1 if row["broker_b"] == broker_id else -1) for row in rows), key=abs)
+    times = [time for row in rows for time in (row["lowest_time"], row["highest_time"]) if time is not None]
+    direction = "ahead of" if ahead_ms > 0 else "behind"
+    return LoggedIncident(
+        severity=MINOR,
+        cluster_id=cluster_id,
+        start_us=min(times),
+        end_us=max(times),
+        broker_ids=(broker_id,),
+        sentence=(
+            f"The clock of broker {broker_id} was {lasting(abs(ahead_ms) * 1000)} or more {direction} that of "
+            f"{brokers(others)} at {clock(min(times))}: times of its lines do not compare with theirs."
+        ),
+        advice=f"Look at the time service of broker {broker_id}. Sessions, retention and record timestamps follow it.",
+        figures={"ahead_s": ahead_ms / 1000},
+        weight=abs(ahead_ms) / 1000,
+    )
