@@ -276,10 +276,10 @@ def _events(reader: LakeReader, parameters: dict[str, Any]) -> tuple[dict[str, i
     rows = reader.rows(
         f"""WITH happened AS (
               SELECT replica_id AS broker, 'left an ISR' AS what, change_time AS time, cluster_id FROM gold_isr_timeline
-              WHERE change = 'shrink' AND class <> 'not_observed'
+              WHERE change = 'shrink' AND class <> 'not_observed' AND committed_time IS NOT NULL
               UNION ALL
               SELECT replica_id, 'joined an ISR', change_time, cluster_id FROM gold_isr_timeline
-              WHERE change = 'expand' AND class <> 'not_observed'
+              WHERE change = 'expand' AND class <> 'not_observed' AND committed_time IS NOT NULL
               UNION ALL
               SELECT old_leader, concat('lost a leadership: ', reason),
                      coalesce(detected_time, elected_time, taken_up_time), cluster_id FROM gold_failovers

@@ -131,6 +131,17 @@ def _expected(row: Row) -> str:
     return "as expected" if row["class"] in ("agrees", "predicted") else f"{rule}; {row['class']}"
 
 
+def _isr_change(row: Row) -> str:
+    """Return what changed in the ISR. Without a commit it is a proposal."""
+    before, after = listed(row["isr_before"]), listed(row["isr_after"])
+    if row["committed_time"] is None:
+        return f"The {row['made_by']} proposed ISR {after} instead of {before}; no line shows that it was committed."
+    how = "left" if row["change"] == "shrink" else "joined"
+    return (
+        f"Broker {row['replica_id']} {how} the ISR: {before} became {after}, by the {row['made_by']} ({row['class']})."
+    )
+
+
 def _asked_for(rows: PartitionRows) -> list[Point]:
     return sorted((step for step in _steps(rows) if rows.holds(step.time_us)), key=lambda step: step.time_us)
 
@@ -143,10 +154,7 @@ def _steps(rows: PartitionRows) -> Iterator[Point]:
         isr = f", ISR {listed(row['isr'])}" if row["isr"] else ""
         yield Point(row["time"], f"Broker {tenure.leader} takes up epoch {tenure.epoch}{start}{watermark}{isr}.", row)
     for row in rows.isr_changes:
-        how = "left" if row["change"] == "shrink" else "joined"
-        isr = f"{listed(row['isr_before'])} became {listed(row['isr_after'])}"
-        what = f"Broker {row['replica_id']} {how} the ISR: {isr}, by the {row['made_by']} ({row['class']})."
-        yield Point(row["change_time"], what, row)
+        yield Point(row["change_time"], _isr_change(row), row)
     for row in rows.failovers:
         time_us = next((row[name] for name in ("detected_time", "elected_time", "taken_up_time") if row[name]), None)
         if time_us is not None:
