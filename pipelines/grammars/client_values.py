@@ -84,6 +84,13 @@ def _classes() -> frozenset[str]:
     return frozenset(name for template in TEMPLATES for name in template.loggers)
 
 
+def compile_heads() -> None:
+    """Compile all patterns, which are else compiled as records ask for them."""
+    for heads in _heads().values():
+        for head in heads:
+            _compiled(head.parts[-1][1])
+
+
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
