@@ -85,7 +85,7 @@ def simple_name(logger: str) -> str:
 
 #: One element of a pattern: an escape, a class, or a character; a group is found by its brackets.
 _ELEMENT = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
-_REPEATED = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[?+]?")
+_REPEATED = re.compile(r"(?:[*+?]|\{\d*+,?+\d*+\})[?+]?")
 
 
 def atoms(pattern: str) -> Iterator[tuple[str, bool]]:
