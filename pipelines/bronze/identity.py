@@ -68,7 +68,7 @@ _SETTING = re.compile(rb"^\t(\S+) = (.*)$", re.MULTILINE)
 _CONFIGURED_ID = re.compile(rb"^\t(?:broker|node)\.id = (\d+)$", re.MULTILINE)
 #: A line of a start script, an environment or a configuration file: ``KAFKA_CFG_NODE_ID=1``, ``broker.id=1``.
 _ENVIRONMENT = re.compile(
-    rb"(?:^|(?<=[\s\"']))(?:(?:KAFKA|STRIMZI|KAFKA_CFG)_)?(?:(?:BROKER|NODE)_ID|(?:broker|node)\.id)"
+    rb"(?:^|(?<=[\s\"'\]]))(?:(?:KAFKA|STRIMZI|KAFKA_CFG)_)?(?:(?:BROKER|NODE)_ID|(?:broker|node)\.id)"
     rb"[\"']?[=:] ?[\"']?(\d{1,9})(?![\w.])",
     re.MULTILINE,
 )

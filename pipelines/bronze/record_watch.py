@@ -68,6 +68,7 @@ class Sources:
         for watch in others:
             largest.lines += watch.lines
             largest.records += watch.records
+            largest.hints.environment += watch.hints.environment
         return largest
 
 

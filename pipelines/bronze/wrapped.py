@@ -21,12 +21,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from pipelines.bronze.layout import START_BYTES_MAX, Layout, Part, Unwrap
-from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_foreign, time_shape
+from pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, names_kafka, time_shape
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.reader import records
 from pipelines.bronze.record_ends import RecordEnds, can_hold_value
 from pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
 from pipelines.bronze.wrappers.pieces import split
+from pipelines.bronze.wrappers.remarks import is_remark, is_text_of_others
 from pipelines.bronze.wrappers.step import source_of
 from pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 from pipelines.kafka.raw_record import CONTINUATION as CONTINUED
@@ -38,6 +39,8 @@ SILENT_BYTES = 16 << 20
 #: JSON may take so many times the bytes of what it wraps, and has fields beside it.
 _LINE_FACTOR = 2
 _LINE_EXTRA_BYTES = 1 << 14
+#: Lines outside of the frame that are held until the frame's own time is known.
+_EARLY_MAX = 1000
 #: A stream's records are looked at for settled ones whenever so many have come.
 _TAKEN_RECORDS = 256
 
@@ -179,12 +182,24 @@ class _Wrapped:
         self._open: int | None = None
         #: Form of the times of the log's own records.
         self._own_shape: str | None = None
+        #: Names of streams in which another program wrote lines since the last record began.
+        self._interrupted: set[bytes] = set()
+        #: Form of the time that the frame of the log's own records begins with. None if it has none.
+        self._frame_shape: str | None = None
 
     def read(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[tuple[bytes | None, RawRecord]]:
+        #: Lines before the first one that is framed.
+        early: list[Logged] = []
         for line in self._in_order(blocks, byte_offset, line_no):
             name, text, goes_on = line[:3]
+            if name is None and self._frame_shape is None and len(early) < _EARLY_MAX:
+                early.append(line)
+                continue
+            if early:
+                yield from ((None, self._foreign(before)) for before in early)
+                early.clear()
             if name is None or self._is_foreign(line):
-                yield None, self._foreign(line)
+                yield None if name is None else source_of(name), self._foreign(line)
                 continue
             while self._streams and (silent := next(iter(self._streams.values()))).last < line.offset - SILENT_BYTES:
                 self._streams.popitem(last=False)
@@ -215,6 +230,7 @@ class _Wrapped:
                 yield from self._line(stream)
                 if self._cutter is not None and self._open is None:
                     self._propose(self._cutter, line.offset + line.size, line.line_no + line.lines)
+        yield from ((None, self._foreign(before)) for before in early)
         for stream in sorted(self._streams.values(), key=_place):
             yield from self._close(stream)
 
@@ -235,6 +251,8 @@ class _Wrapped:
             ended = ended or not is_text  # an entry that is read has its end
             if len(items) == 1:
                 name, inner, goes_on, _ = items[0]
+                if is_text and self._frame_shape is None and self._start.match(inner):
+                    self._frame_shape = time_shape(text)
                 yield Logged(name, inner, goes_on, offset, size, number, lines, ended)
                 continue
             # Several records of one piece share its bytes and lines.
@@ -317,8 +335,10 @@ class _Wrapped:
 
     def _propose(self, cutter: RangeCutter, start: int, line_no: int) -> None:
         """A range may begin where no line comes in pieces, if no record that is under way there goes on."""
-        if start < cutter.due_at or any(
-            stream.line is not None or stream.endings.is_open for stream in self._streams.values()
+        if (
+            start < cutter.due_at
+            or self._interrupted
+            or any(stream.line is not None or stream.endings.is_open for stream in self._streams.values())
         ):
             return
         cutter.propose(start, line_no)
@@ -359,11 +379,18 @@ class _Wrapped:
         is_begun = self._start.match(line.text) is not None
         if is_begun:
             self._own_shape = self._own_shape or time_shape(line.text)
+            self._interrupted.clear()
         stream = self._streams.get(line.name)
         if is_begun or line.goes_on or not line.ended or (stream is not None and stream.line is not None):
             return False
-        is_open = stream is not None and stream.record is not None and self._is_open(stream.record)
-        return self._own_shape is not None and not is_open and is_foreign(line.text, self._own_shape)
+        if stream is not None and stream.record is not None and self._is_open(stream.record):
+            return False
+        if self._own_shape is not None and is_foreign(line.text, self._own_shape):
+            return True
+        if is_remark(line.text):
+            self._interrupted.add(line.name)
+            return True
+        return line.name in self._interrupted and is_text_of_others(line.text)
 
     def _is_begun(self, text: bytes) -> bool:
         """Return True if a line begins a record, or is of another program."""
@@ -378,12 +405,21 @@ class _Wrapped:
             return False
         return can_hold_value(self._parse, texts[0])
 
+    def _is_of_others(self, line: Logged) -> bool:
+        """Return True if a line outside of the log is text of another program that no form of remarks matches.
+
+        A damaged line of the log's own may have lost its frame, and still has its time.
+        """
+        if names_kafka(line.text) or is_remark(line.text):
+            return False
+        return line.name is not None or (self._frame_shape is not None and is_foreign(line.text, self._frame_shape))
+
     def _foreign(self, line: Logged) -> RawRecord:
         is_cut = line.name is None and line.size > len(line.text) + 1
         problem = OVERSIZED if is_cut else NO_LAYOUT if line.ended else HALF_LINE
         if line.name is None and line.goes_on:
             problem = f"{FOREIGN}frame"
-        elif line.name is not None and not has_anchor(line.text):
+        elif problem == NO_LAYOUT and self._is_of_others(line):
             problem = f"{FOREIGN}stream"
         return RawRecord(
             line.offset, line.size, line.line_no, line.lines, line.text[: self._max].removesuffix(b"\r"), problem

@@ -15,7 +15,7 @@ _KINDS: Final[Mapping[IncidentClass, tuple[str, ...]]] = {
     "guarantee_broken": ("guarantee_broken",),
     "unavailable": (
         *("partitions_without_leader", "leader_not_fenced", "quorum_lost", "metadata_lost"),
-        "coordinator_loading",
+        *("coordinator_loading", "coordinator_slow", "quorum_without_leader"),
         *("remote_read_failed", "high_watermark_below_start"),
     ),
     "writes_rejected": ("partitions_under_min_isr", "produces_refused", "produces_timed_out", "producers_fenced"),
@@ -24,6 +24,7 @@ _KINDS: Final[Mapping[IncidentClass, tuple[str, ...]]] = {
         *("broker_fenced", "logs_end_early", "broker_out_of_memory", "broker_out_of_files", "log_directory_failed"),
         *("session_expired", "controlled_shutdown_failed", "fetcher_died", "leader_unreachable", "fetch_errors"),
         *("partitions_not_fetched", "start_failed", "reassignment_unfinished", "quorum_unreachable"),
+        "registration_refused",
         *("controller_renounced", "metadata_stale", "elections_failed", "remote_copy_failed", "share_state_failed"),
         *("log_cleaner_died", "migration_waits", "migration"),
     ),

@@ -204,6 +204,10 @@ class Facts:
         """Rows of `lifecycle` of one broker with one of these events."""
         return [row for row in self.lifecycle if row["event"] in events and node(row) == broker]
 
+    def has_fatal(self, broker: Node, since_us: int, until_us: int) -> bool:
+        """Return True if a broker logs within a time that it ends itself."""
+        return any(since_us <= row["time"] <= until_us for row in self.life(broker, "fatal"))
+
     def next_start(self, broker: Node, after_us: int) -> int | None:
         """When the broker says next that it has started; None: not within the logs."""
         ups = (row["time"] for row in self.life(broker, "started") if row["time"] > after_us)

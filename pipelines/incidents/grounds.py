@@ -169,6 +169,16 @@ GROUNDS: Mapping[str, Ground] = {
     "elections_failed": Ground(
         "One error of a ZooKeeper controller.", "Which partitions, and how often.", "The shutdown of a whole cluster."
     ),
+    "quorum_without_leader": Ground(
+        "Three changes of state without a leader over ten seconds or more, in logs that show no controller.",
+        "The epoch, and voters whose logs are missing.",
+        "Silence of a node, or a cluster that is shut down.",
+    ),
+    "registration_refused": Ground(
+        "One answer of the controller with an error.",
+        "How often, and whether the broker started later.",
+        "A killed broker whose former session has not expired, if it starts later.",
+    ),
     "migration_waits": Ground(
         "One line that the controllers wait for brokers.",
         "Which brokers, and the line with which the migration begins.",
@@ -219,6 +229,11 @@ GROUNDS: Mapping[str, Ground] = {
         "Three rebalances for a failure, or ten for any reason; or one line at WARN or above.",
         "How often for which reason.",
         "Members that join or leave a few times.",
+    ),
+    "coordinator_slow": Ground(
+        "One line of a load that took 10 s or longer.",
+        "All loads within minutes, and the longest.",
+        "A coordinator that logs no load.",
     ),
     "topics_deleted": Ground(
         "One line of the migration that deletes topics, or removed replicas of three topics.",

@@ -18,6 +18,8 @@ from pipelines.incidents.witnesses import Loss, losses
 _RHYTHM_US = 15_000_000
 #: A process writes so long, at most, before the line that says that its broker starts, microseconds.
 BOOT_US = 20_000_000
+#: A broker that ends itself says why so long, at most, before its last line, or before it shuts down, microseconds.
+FATAL_US = 10_000_000
 STOPPING = ("shutting_down", "signal", "controlled_shutdown")
 #: Of the ten seconds up to a broker's last line, so many have one if that line is where it ended.
 _STEADY_SECONDS = 9
@@ -148,9 +150,9 @@ def stops(facts: Facts) -> list[Stop]:
     ends = []
     for broker, those in runs(facts.lifecycle, facts.controller_events, facts.files).items():
         for run, after in zip(those, [*those[1:], None], strict=True):
-            if run.stopping is not None and (
-                run.stopped is not None or after is None or _is_orderly(facts, broker, after)
-            ):
+            if run.stopping is None or facts.has_fatal(broker, run.stopping - FATAL_US, run.stopping):
+                continue
+            if run.stopped is not None or after is None or _is_orderly(facts, broker, after):
                 ends.append(Stop(broker, run.stopping, _up(after)))
     return sorted(ends, key=lambda stop: (stop.node[0], stop.began_us, stop.node[1]))
 

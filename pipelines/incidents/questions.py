@@ -236,14 +236,18 @@ def exits() -> str:
     time has the time of the log's line before it.
     """
     exit_code = r"(\S+) exited with code -?\d+"
-    killed = r"Main process exited, code=\S+ status=\d+|Out of memory: Killed process \d+ \(java\)|\bOOMKilled\b"
+    killed = (
+        r"Main process exited, code=\S+ status=\d+|Out of memory: Killed process \d+ \(java\)|\bOOMKilled\b"
+        r"|insufficient memory for the Java Runtime|fatal error has been detected by the Java Runtime"
+    )
     return f"""
         WITH logs AS (
             SELECT file_id, cluster_id, broker_id, split_part(path, '#', 1) AS container,
                 split_part(path, '#', 2) AS source, kind <> 'other' AS is_log
             FROM bronze_log_files
         ), remarks AS (
-            SELECT l.file_id, l.byte_offset, l.time, o.container, split_part(l.message, chr(10), 1) AS text,
+            SELECT l.file_id, l.byte_offset, l.time, o.container,
+                regexp_extract(l.message, '[^\n]*(?:{exit_code}|{killed})[^\n]*') AS text,
                 regexp_extract(l.message, '{exit_code}', 1) AS named
             FROM bronze_log_lines l JOIN logs o USING (file_id)
             WHERE l.problem LIKE 'foreign.%' AND regexp_matches(l.message, '{exit_code}|{killed}')

@@ -12,6 +12,8 @@ from pipelines.incidents.kind import Signature
 FETCHER = (
     r"\[(?:ReplicaFetcher replicaId=\d+, leaderId=|ReplicaFetcherThread-\d+-)(?P<key>\d+)(?:, fetcherId=\d+)?\]:?,? "
 )
+#: A fetch that gets no answer fails after replica.socket.timeout.ms, and is sent again 1 s later, seconds.
+_RETRY_S = 40
 LEADER_UNREACHABLE = Signature(
     "leader_unreachable",
     ("NetworkClient", "ReplicaFetcherThread", "ReplicaFetcherBlockingSend"),
@@ -19,7 +21,7 @@ LEADER_UNREACHABLE = Signature(
     r"|Error in fetch .*|Error sending fetch request .*|Error when sending leader epoch request .*)",
     "kafka.server.AbstractFetcherThread.processFetchRequest; org.apache.kafka.clients.NetworkClient",
     ("WARN", "INFO", "ERROR"),
-    gap_s=30,
+    gap_s=_RETRY_S,
 )
 QUORUM_UNREACHABLE = Signature(
     "quorum_unreachable",

@@ -43,16 +43,17 @@ class Thrown(NamedTuple):
 def innermost(record: str) -> Thrown | None:
     """Return the innermost exception of a record with its message. None if the record shows none.
 
-    "Caused by" lines name causes from the outermost to the innermost one. Suppressed exceptions are no causes.
+    "Caused by" lines name causes from the outermost to the innermost one. Suppressed exceptions are no causes. A cause
+    without a message, such as CancellationException, says less than the exception around it.
     """
     lines = record.split("\n")
-    thrown: Thrown | None = None
+    found: list[Thrown] = []
     for line in lines[1:]:
         match = _THROWN.match(line.rstrip())
         if match is not None and not line.lstrip().startswith("Suppressed:"):
-            thrown = Thrown(_simple(match["name"]), (match["text"] or "").strip())
-    if thrown is not None:
-        return thrown
+            found.append(Thrown(_simple(match["name"]), (match["text"] or "").strip()))
+    if found:
+        return next((thrown for thrown in reversed(found) if thrown.text), found[-1])
     match = _IN_TEXT.search(lines[0])
     if match is None:
         return None
@@ -74,11 +75,13 @@ def causes() -> dict[str, Cause]:
 
 
 def cause_of(thrown: Thrown) -> tuple[str, Cause] | None:
-    """Return id and entry of an exception. None if the table has none; an entry with a matching text comes first."""
+    """Return id and entry of an exception. None if the table has none; the entry that says most of it comes first."""
+    text = thrown.text.lower()
     matching = [
-        (name, cause)
+        (name, cause, max((len(part) for part in cause.texts if part.lower() in text), default=0))
         for name, cause in causes().items()
-        if (not cause.classes or thrown.name in cause.classes)
-        and (not cause.texts or any(text.lower() in thrown.text.lower() for text in cause.texts))
+        if not cause.classes or thrown.name in cause.classes
     ]
-    return max(matching, key=lambda item: (bool(item[1].texts), bool(item[1].classes)), default=None)
+    found = [item for item in matching if item[2] or not item[1].texts]
+    best = max(found, key=lambda item: (item[2], bool(item[1].classes)), default=None)
+    return None if best is None else best[:2]

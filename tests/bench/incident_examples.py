@@ -367,6 +367,30 @@ EXAMPLES: dict[str, Example] = {
             for broker_id in (1, 3)
         ],
     ),
+    "quorum_without_leader": Example(
+        "Broker 1 found no leader of the metadata quorum from 12:00:05 to the end of the logs (12.0 s, up to epoch 9). "
+        "Without one no partition leader, ISR or topic can change. No log of voters 0, 1 and 2 is here.",
+        lines=[
+            (
+                *(second, 1, "INFO", "org.apache.kafka.raft.QuorumState"),
+                f"[RaftManager id=1] Completed transition to Unattached(epoch={epoch}, voters=[0, 1, 2], "
+                f"electionTimeoutMs=1109) from Unattached(epoch={epoch - 1}, voters=[0, 1, 2])",
+            )
+            for second, epoch in ((5, 7), (11, 8), (17, 9))
+        ],
+    ),
+    "registration_refused": Example(
+        "The controller refused to register broker 3 twice from 12:00:05 to 12:00:06 (1.0 s): UNSUPPORTED_VERSION (the "
+        "broker's release does not support the cluster's metadata.version). It did not start after that.",
+        lines=[
+            (
+                *(second, 3, "INFO", "kafka.server.BrokerLifecycleManager"),
+                "[BrokerLifecycleManager id=3] Unable to register broker 3 because the controller returned error "
+                "UNSUPPORTED_VERSION",
+            )
+            for second in (5, 6)
+        ],
+    ),
     "elections_failed": Example(
         "The controller (broker 3) could not elect a leader of partition fares-1 at 12:00:41: 1 failed attempt.",
         lines=[
@@ -560,7 +584,8 @@ EXAMPLES: dict[str, Example] = {
         "Compaction of this partition stopped for good after an unexpected error; its log grows until the "
         "broker restarts. Broker 1 logged at 12:00:10 for partition __consumer_offsets-7: "
         "IllegalArgumentException: requirement failed: 8120455 messages in segment __consumer_offsets-7/0.log "
-        "but offset map can fit only 4473924.",
+        "but offset map can fit only 4473924. The log cleaner's map is smaller than one segment needs, so compaction "
+        "of this partition cannot proceed.",
         lines=[
             (
                 10,
@@ -636,6 +661,17 @@ EXAMPLES: dict[str, Example] = {
                     *("removing member a-1 on heartbeat expiration" for _ in range(3)),
                     "error when storing group assignment during SyncGroup (member: a-1)",
                 )
+            )
+        ],
+    ),
+    "coordinator_slow": Example(
+        "Broker 2 loaded coordinators from 12:00:10 to 12:01:20 (70.0 s): __consumer_offsets-17 for 70.0 s. Groups and "
+        "transactions of these partitions had no coordinator meanwhile: clients got COORDINATOR_LOAD_IN_PROGRESS.",
+        lines=[
+            (
+                *(80, 2, "INFO", "kafka.coordinator.group.GroupMetadataManager"),
+                "[GroupMetadataManager brokerId=2] Finished loading offsets and group metadata from "
+                "__consumer_offsets-17 in 70000 milliseconds, of which 2 milliseconds was spent in the scheduler.",
             )
         ],
     ),

@@ -53,6 +53,8 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "quorum_lost": {MAJOR: _ALWAYS},
     "controller_renounced": {MAJOR: _ALWAYS},
     "quorum_unreachable": {MINOR: "for ten seconds or more", INFO: "for less"},
+    "quorum_without_leader": {CRITICAL: _ALWAYS},
+    "registration_refused": {CRITICAL: "the broker did not start", MINOR: "it started later"},
     "elections_failed": {MINOR: "always: partitions that stay so are `partitions_without_leader`"},
     "migration_waits": {MINOR: _ALWAYS},
     "fetcher_died": {CRITICAL: _ALWAYS},
@@ -71,6 +73,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "group_rebalances": _OF_ENTRY
     | {MAJOR: "three rebalances or more for a failure, or as the entry says", MINOR: "ten or more for other reasons"},
     "topics_created_again": {MINOR: _ALWAYS},
+    "coordinator_slow": {MAJOR: "a load of a minute or longer", MINOR: "for less"},
     "topics_deleted": {CRITICAL: "by the migration from ZooKeeper", MINOR: "three topics or more at once"},
     **dict.fromkeys(OF_MESSAGES, _OF_ENTRY),
     "also_logged": _OF_ENTRY,

@@ -29,11 +29,17 @@ _CONTINUED = re.compile(rb"(?:^|[\s|<>(\]:\"'])(?:" + CONTINUATION.pattern + rb"
 
 def has_anchor(text: bytes) -> bool:
     """Return True if a text names a class of Kafka's, a context, or begins a message template somewhere."""
-    searched = text[:_SEARCHED].decode(errors="replace")
-    if _CONTEXT.search(searched) or any(_is_class(name) for name in _CLASS.findall(searched)):
+    if names_kafka(text):
         return True
+    searched = text[:_SEARCHED].decode(errors="replace")
     keys = template_keys()
     return any(searched[word.start() : word.start() + 6] in keys for word in _WORD.finditer(searched))
+
+
+def names_kafka(text: bytes) -> bool:
+    """Return True if a text names a class of Kafka's, or a component with its node or partition."""
+    searched = text[:_SEARCHED].decode(errors="replace")
+    return bool(_CONTEXT.search(searched)) or any(_is_class(name) for name in _CLASS.findall(searched))
 
 
 @lru_cache(maxsize=4096)

@@ -65,6 +65,7 @@ _LAST_SIGN = re.compile(rb"[^\w\s.]\Z")
 #: Parts of a line behind the message, at most, and the share of lines that end in one: others go on in further lines.
 _TAIL_MAX = 8
 _TAIL_SHARE = 1 / 3
+_BARE_WORD = re.compile(r"(?<![\[(<{])%[tX]")
 _PREFIX = re.compile(rb"(?P<space>[ \t]+)|(?P<bracket>\[[^\]\n]*\])|(?P<word>[^\s\[\]|]+)|(?P<open>[\[\]|])")
 
 
@@ -125,8 +126,14 @@ def sees_kafka(lines: Sequence[bytes]) -> bool:
     return bool(some) and 2 * seen >= len(some)
 
 
-def _score(inferred: Inferred) -> float:
-    return inferred.score
+def _score(inferred: Inferred) -> tuple[float, int]:
+    """Return the sort key of a layout: of equally good ones, the one with the fewest bare words as fields is best."""
+    return inferred.score, -_bare_words(inferred.layout.name if inferred.layout is not None else "")
+
+
+def _bare_words(pattern: str) -> int:
+    """Return the number of fields outside of brackets that may be words of a message."""
+    return len(_BARE_WORD.findall(pattern))
 
 
 def _starts(layout: Layout, lines: Iterable[bytes]) -> list[bytes]:
@@ -141,11 +148,12 @@ def _of_group(group: _Group, is_named: bool) -> Inferred:
     if not is_named:
         # Words of a message may look like fields: with nothing to hold them against, the fewest go first.
         candidates.sort(key=lambda pattern: pattern.count("%"))
+    is_settled = False
     for pattern in candidates[: _CANDIDATES_MAX if is_named else _NAMELESS_MAX]:
-        inferred = tried(pattern, group.lines)
-        best = max(best, inferred, key=_score)
-        if inferred.score >= _SETTLED * len(group.lines):
-            break
+        if is_settled and _bare_words(pattern) >= -_score(best)[1]:
+            continue
+        best = max(best, tried(pattern, group.lines), key=_score)
+        is_settled = best.score >= _SETTLED * len(group.lines)
     return best
 
 

@@ -87,7 +87,8 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
     """Yield the frames that lines may have, the longest first."""
     some = [line for line in lines if line.strip()]
     some = some[:: max(1, len(some) // _SAMPLE)]
-    continued = [line for line in some if is_continued(line)]
+    # A container of whole records frames only the first line of each: its other lines show nothing of the frame.
+    continued = [line for line in some if is_continued(line) and not CONTINUATION.match(line)]
     seen: set[str] = set()
     for piece in (_PIECE, _COARSE):
         heads = {line: _head(line, piece) for line in dict.fromkeys(some)}
@@ -209,9 +210,9 @@ def _with_fields(
     names: dict[int, str] = {}
     for place, items in values.items():
         said = set(items)
-        if said <= {"F", "P"} and "F" in said:
+        if said <= {"F", "P"} and "F" in said and "part" not in names.values():
             names[place] = "part"
-        elif said <= {"stdout", "stderr"}:
+        elif said <= {"stdout", "stderr"} and "stream" not in names.values():
             names[place] = "stream"
     labels = {str(place): items for place, items in values.items() if place not in names}
     by = label_column(labels, texts)

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from pipelines.bronze.broken_lines import width_of
 from pipelines.bronze.layout import Item, Layout, Part, Unwrap
-from pipelines.bronze.layouts.anchors import is_foreign, time_shape
+from pipelines.bronze.layouts.anchors import time_shape
 from pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
 from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
 from pipelines.bronze.layouts.structured import layout_of_name
 from pipelines.bronze.wrappers import frames, rows, separators
 from pipelines.bronze.wrappers.order import ORDERS, order_of
 from pipelines.bronze.wrappers.pieces import split
+from pipelines.bronze.wrappers.remarks import has_others
 from pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
 from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, ENTITIES, columns, has_colours, has_entities
 
@@ -116,7 +117,7 @@ def step_named(name: str) -> Step:
 def _in_order(chain: Sequence[Step], layout: Layout, lines: Sequence[bytes]) -> Layout:
     starts = layout.start.match
     own = next((time_shape(line) for line in lines if starts(line)), None)
-    if not chain and any(is_foreign(line, own) for line in lines if not starts(line)):
+    if not chain and has_others(lines, starts, own):
         chain = (frames.NO_FRAME,)
     read = around(chain, layout)
     return around(chain, layout, order_of(read, lines))

@@ -1,13 +1,17 @@
-"""Lines of other programs that stand in a log of Kafka's: they carry nothing, and cost no coverage.
+"""Lines of other programs in a log of Kafka's: they are no records of it, and cost no coverage.
 
-Only what one of these forms matches whole lines of counts for one; any other line may be Kafka's, cut or damaged, and
-is not understood.
+A line of one of these forms is another program's, and so is the text around it up to the next record, unless it names
+something of Kafka's. Any other line may be Kafka's, cut or damaged, and is not understood.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 
+from pipelines.bronze.layouts.anchors import CONTINUATION as CONTINUED
+from pipelines.bronze.layouts.anchors import is_foreign, names_kafka, time_shape
+from pipelines.bronze.wrappers.terminals import without_colours
 from pipelines.kafka.raw_record import CONTINUATION, FOREIGN, NO_LAYOUT
 
 #: Lines of other streams of a file.
@@ -23,7 +27,7 @@ REMARKS: tuple[tuple[str, str], ...] = (
     ("compose", r"\s*(?:[✔⠿✘⠋⠙⠹⠸] ?)?(?:Container|Network|Volume|Image) \S+\s+[A-Z]\w+.*|\[\+\] \w+ \d+/\d+.*"),
     ("compose", r'WARN\[\d+\].*|time="[^"]*" level=\w+ .*'),
     ("start script", r"===> .*|uid=\d+\(\S+\) gid=\d+.*|Running in \w+ mode\.\.\.|\+ (?:exec|cd|export|\[\[?) .*"),
-    ("start script", r"kafka \d\d:\d\d:\d\d\.\d\d (?:INFO|WARN|ERROR|DEBUG) +==> .*"),
+    ("start script", r"kafka \d\d:\d\d:\d\d\.\d\d (?:INFO|WARN|ERROR|DEBUG) +==>.*"),
     ("start script", r"STRIMZI_\w+=.*|Preparing (?:truststore|keystore|certificates).*|Starting Kafka with config.*"),
     ("start script", r"(?:Adding|Detected|Kafka metadata\.version|Using) \S.*|Formatting (?:/|metadata directory ).*"),
     ("jvm", r"(?:OpenJDK|Java HotSpot\(TM\)) .*|(?:NOTE: )?Picked up \w+: .*|WARNING: \S.*"),
@@ -31,22 +35,50 @@ REMARKS: tuple[tuple[str, str], ...] = (
     ("logging", r"SLF4J[:(].*|log4j:\w+.*|(?:\S+ \S+ )?(?:main|\S+) (?:ERROR|WARN|INFO) StatusLogger .*"),
     ("logging", r"\[[\w-]+\] (?:TRACE|DEBUG|INFO|WARN|ERROR) [\w.$]+ - .*"),
     ("journal", r"-- (?:Logs begin at|Journal begins at|Boot|Reboot|No entries).*"),
-    ("stern", r"[+-] \S+ \u203a \S+.*|(?:stern|kubectl): .*"),
+    ("stern", r"[+-] \S+ \u203a \S+.*|(?:stern|kubectl): .*|Defaulted container .* out of: .*"),
+    ("grafana", r"(?:Common labels|Line limit|Total bytes processed): .*"),
 )
 _REMARKS = [(name, re.compile(pattern)) for name, pattern in REMARKS]
 
 
 def program_of(line: str) -> str | None:
-    """Whose a line is, if it is another program's."""
+    """Return the name of the program that wrote a line. None if no form matches the line."""
     return next((name for name, pattern in _REMARKS if pattern.fullmatch(line)), None)
+
+
+def is_remark(line: bytes) -> bool:
+    """Return True if a line is of a form of another program, whatever its colours."""
+    return _program_of_line(line) is not None
+
+
+def _program_of_line(line: bytes) -> str | None:
+    return program_of(without_colours(line).decode(errors="replace").rstrip("\r "))
+
+
+def is_text_of_others(line: bytes) -> bool:
+    """Return True if a line outside of all records shows nothing of Kafka's: no name, no context, no time, no trace."""
+    if line[:1] in (b"\t", b" ") or CONTINUED.match(line):
+        return False
+    return time_shape(line) is None and not names_kafka(line)
+
+
+def has_others(lines: Iterable[bytes], is_start: Callable[[bytes], object], own: str | None) -> bool:
+    """Return True if some lines are of other programs, so that not every line belongs to the record before it.
+
+    Args:
+        own: `time_shape` of the log's own records.
+    """
+    return any(is_foreign(line, own) or is_remark(line) for line in lines if line.strip() and not is_start(line))
 
 
 def looked_into(problem: str | None, text: bytes) -> str | None:
     """The problem of lines that no layout fits; that of another program's lines names it."""
     if problem not in (NO_LAYOUT, CONTINUATION):
         return problem
-    lines = [line for line in text.decode(errors="replace").split("\n") if line.strip()]
-    programs = [program_of(line.rstrip("\r ")) for line in lines[:1000]]
-    if len(lines) > 1000 or not programs or None in programs:
+    lines = [line for line in text.split(b"\n") if line.strip()]
+    programs = [_program_of_line(line) for line in lines[:1000]]
+    if not lines:
+        return f"{FOREIGN}frame"
+    if len(lines) > 1000 or None in programs:
         return problem
     return f"{FOREIGN}{programs[0]}".replace(" ", "_")

@@ -14,7 +14,12 @@ _COLOURS = re.compile(rb"(?:\x1b|\^\[|#033|\\x1b|\\033|\\u001[bB])\[[0-9;?]*[A-Z
 
 
 def _plain(line: bytes) -> list[Item] | None:
-    return [(b"", _COLOURS.sub(b"", line), False, 0)]
+    return [(b"", without_colours(line), False, 0)]
+
+
+def without_colours(line: bytes) -> bytes:
+    """Return a line without its colours."""
+    return _COLOURS.sub(b"", line)
 
 
 COLOURS = Step("colours", _plain)

@@ -17,6 +17,7 @@ from pipelines.incidents.kinds.failures import TORN
 from pipelines.incidents.processes import (
     AFTER_MIN_S,
     BOOT_US,
+    FATAL_US,
     STOPPING,
     ProcessRestart,
     Turn,
@@ -53,8 +54,10 @@ _SESSION_US = 18_000_000
 _EXIT_US = 2_000_000
 #: Ends by SIGKILL; 137 is 128 and 9.
 _KILLED = re.compile(r"code 137\b|status=9\b|status=137\b|Out of memory|OOMKilled")
-#: Ends by SIGABRT, SIGBUS and SIGSEGV.
-_CRASHED = re.compile(r"(?:code |status=)(?:134|135|139|6|7|11)\b")
+#: Ends by SIGABRT, SIGBUS and SIGSEGV, and what the JVM prints before it ends by one.
+_CRASHED = re.compile(r"(?:code |status=)(?:134|135|139|6|7|11)\b|fatal error has been detected by the Java Runtime")
+#: What the JVM prints if the kernel refuses it memory.
+_NO_MEMORY = re.compile(r"insufficient memory for the Java Runtime")
 #: States in which a broker is out of the cluster already, by the event that would put it out: KRaft registers a broker
 #: fenced; a registration in ZooKeeper lets the broker in.
 _OUT = {
@@ -89,6 +92,8 @@ def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
         ]
         since[restart.node] = restart.boot_us
         up = facts.next_start(restart.node, restart.boot_us - 1)
+        if facts.has_fatal(restart.node, restart.last_us - FATAL_US, restart.boot_us):
+            continue  # it ended itself, and said why
         loads = restart.boot_us, restart.boot_us + BOOT_US if up is None else up
         if "shut_down" not in of_run and not is_orderly(facts.lifecycle, restart.node, *loads):
             died.append(_Died(restart, up, bool(of_run)))
@@ -188,6 +193,11 @@ def _exit_advice(text: str, name: str) -> str:
         return (
             f"Compare the memory limit of the container or host with the heap of {name} and the page cache: SIGKILL "
             "comes from the kernel's OOM killer, from docker kill, or at the end of a grace period."
+        )
+    if _NO_MEMORY.search(text):
+        return (
+            f"Look at vm.max_map_count, the free memory of the host, and the memory limit of {name}: the kernel "
+            "refused memory to the JVM, whatever the heap. Its hs_err file has the details."
         )
     if _CRASHED.search(text):
         return f"Look for an hs_err file of the JVM of {name}: the process crashed."

@@ -243,9 +243,7 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
     for group in grouped(sorted(rows, key=node), _is_same_failure):
         broker, start = node(group[0]), group[0]["time"]
         texts = [row["detail"] or "" for row in group]
-        directories = {
-            (match["dir"] or match["other"]).rstrip(".,") for text in texts for match in _DIRECTORY.finditer(text)
-        }
+        directories = {name for row in group for name in _named_directories(row)}
         errors = _directory_errors(facts, broker, start)
         reason = best_reason(row["message"] for row in errors)
         why = "" if reason is None else f": {reason}"
@@ -301,7 +299,19 @@ def _directory_errors(facts: Facts, broker: Node, time_us: int) -> list[Row]:
 
 
 def _is_same_failure(group: list[Row], row: Row) -> bool:
-    return node(row) == node(group[-1]) and row["time"] - group[-1]["time"] <= _FAILURE_US
+    """Return True if a line is of the same failure: within seconds, or of the same directory at a further start."""
+    if node(row) != node(group[-1]):
+        return False
+    gap_us = row["time"] - group[-1]["time"]
+    known = {name for other in group for name in _named_directories(other)}
+    is_other = known and (of_row := _named_directories(row)) and known.isdisjoint(of_row)
+    return gap_us <= _FAILURE_US or (gap_us <= _AGAIN_S * 1_000_000 and not is_other)
+
+
+def _named_directories(row: Row) -> set[str]:
+    """Return the log directories that a line names."""
+    found = _DIRECTORY.finditer(row["detail"] or "")
+    return {(match["dir"] or match["other"]).rstrip(".,") for match in found}
 
 
 @kind(

@@ -10,7 +10,7 @@ from pipelines.incidents.episodes import Episode, before_shutdown, episodes, gro
 from pipelines.incidents.facts import Facts, Row, partition_name
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import ABSENT, FAILED, UNDECIDED, Signature, kind
-from pipelines.incidents.reasons import Reason, reason_of
+from pipelines.incidents.reasons import Reason, best_reason, reason_of
 from pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
 from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, shortened, span, times
 
@@ -51,6 +51,8 @@ _BEYOND = "Cannot increment the log start offset"
 _PARTITION = re.compile(r"\b(?:for|of) (?:topic )?partition \[?(?P<name>[\w.]+[-,]\d+)\]?")
 #: Fewer lines, over less time, are the ordinary end of a connection, microseconds.
 _LINES_MIN, _LASTS_US = 2, 1_000_000
+#: Exceptions of a leader that is gone or slow, which say no more than that.
+_DISCONNECTED = {"IOException", "SocketTimeoutException", "ConnectException", "DisconnectException", "EOFException"}
 #: Followers that lose the same leader within this lose it together, microseconds.
 _TOGETHER_US = 15_000_000
 _ERROR_NAME = re.compile(
@@ -122,11 +124,19 @@ def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     for group in grouped(sorted(rows, key=_of_leader), _is_lost_together):
         episode, leader = Episode(group), int(group[0]["key"])
         followers, errors = brokers(episode.broker_ids), number(episode.lines, "error")
+        reason = best_reason(text for row in group for text in (row["message"], row["last_message"]) if text)
+        if reason is not None and reason.thrown.name in _DISCONNECTED:
+            reason = None
+        meaning = reason.cause.meaning if reason is not None and reason.cause is not None else ""
         yield episode.incident(
             MINOR,
             f"{followers.capitalize()} could not fetch from leader {leader} {span(episode.start_us, episode.end_us)}: "
-            f"{errors}.",
-            unexplained=f"If broker {leader} was up meanwhile, look at the network between it and {followers}.",
+            f"{errors}{f' ({reason})' if reason is not None else ''}."
+            f"{' ' if meaning else ''}{meaning}",
+            advice=reason.action if reason is not None else "",
+            unexplained=""
+            if meaning
+            else f"If broker {leader} was up meanwhile, look at the network between it and {followers}.",
             figures={"errors": episode.lines, "leader": leader},
             weight=(episode.end_us - episode.start_us) / 1e6,
             by=(leader,),
@@ -150,7 +160,7 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together; none of a cluster that is shut down."""
-    for episode in episodes(before_shutdown(facts, facts.remarked_by_brokers(_ERROR)), "key", within_s=15):
+    for episode in episodes(before_shutdown(facts, facts.remarked_by_brokers(_ERROR)), "key", within_s=60):
         leader, names = int(episode.rows[0]["key"]), episode.partitions
         errors = _errors(episode.rows)
         lasted_us = episode.end_us - episode.start_us

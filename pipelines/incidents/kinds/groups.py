@@ -1,15 +1,16 @@
-"""Groups that rebalance again and again."""
+"""Groups that rebalance again and again, and coordinators that load for long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.kinds.logged import incidents_of_messages
-from pipelines.incidents.words import listed, number, span, times
+from pipelines.incidents.words import lasting, listed, listed_some, number, sentence, span, times
 
 _SOURCE = "kafka.coordinator.group.GroupCoordinator.prepareRebalance; org.apache.kafka.coordinator.group"
 
@@ -49,6 +50,19 @@ _FAILURES = {
 #: Members that join and leave as applications start make fewer rebalances; failures are worth a note earlier.
 _FAILURES_MIN, _REBALANCES_MIN = 3, 10
 
+#: The time is the key: each load is an episode. Loads of less than 10 s are of no interest.
+_LOADED = Signature(
+    "coordinator_loaded",
+    ("GroupMetadataManager", "TransactionStateManager", "CoordinatorRuntime"),
+    r"(?:\[[^\]]*\]:? )?Finished loading (?:.* )?from (?P<partition>[\w.]+-\d+) (?:.* )?in (?P<key>\d{5,9}) ?"
+    r"m(?:illi)?s.*",
+    "GroupMetadataManager.doLoadGroupsAndOffsets, TransactionStateManager.loadTransactionsForTxnTopicPartition, "
+    "CoordinatorRuntime.CoordinatorContext.load",
+    ("INFO",),
+)
+#: Clients wait for a coordinator so long before most of them fail, seconds.
+_LONG_S = 60
+
 
 @kind(
     meaning="A group rebalanced again and again: three times for a failure, or ten times for any reason, with no more "
@@ -86,3 +100,34 @@ def _rebalanced(episode: Episode, failures: dict[Signature, int]) -> LoggedIncid
         figures={"rebalances": episode.lines, "failures": sum(failures.values())},
         weight=10.0 * episode.lines,
     )
+
+
+@kind(
+    meaning="A coordinator of groups or transactions loaded its state for 10 s or longer: its clients waited.",
+    source=_LOADED.source,
+    signatures=(_LOADED,),
+    causes=("broker_halted", "broker_died", "broker_stopped", "log_cleaner_died"),
+)
+def coordinator_slow(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield loads of each broker that ended within minutes of each other."""
+    for episode in episodes(facts.remarked_by_brokers(_LOADED), "broker_id", within_s=300):
+        longest_us = max(int(row["key"]) for row in episode.rows) * 1000
+        start = min(row["first_time"] - int(row["key"]) * 1000 for row in episode.rows)
+        loads = [
+            f"{listed_some(sorted(row['partitions']), 'partitions')} for {lasting(int(row['key']) * 1000)}"
+            for row in sorted(episode.rows, key=lambda row: -int(row["key"]))[:3]
+        ]
+        yield replace(
+            episode.incident(
+                MAJOR if longest_us >= _LONG_S * 1_000_000 else MINOR,
+                f"{sentence(facts.named(episode.cluster_id, episode.broker_ids))} loaded coordinators "
+                f"{span(start, episode.end_us)}: {listed(loads)}. Groups and transactions of these partitions had no "
+                "coordinator meanwhile: clients got COORDINATOR_LOAD_IN_PROGRESS.",
+                partitions=episode.partitions,
+                advice="Look at the size of these partitions: they are compacted, so a large one points to a log "
+                "cleaner that died or is behind. Slow reads of the disk are the other reason.",
+                figures={"longest_s": longest_us / 1e6, "loads": episode.lines},
+                weight=longest_us / 1e6,
+            ),
+            start_us=start,
+        )

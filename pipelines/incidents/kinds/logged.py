@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from pipelines.bronze.identity import CLIENT, kind_of_logger
 from pipelines.incidents.candidates import is_reported
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, place
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
-from pipelines.incidents.kind import Kind, kind
+from pipelines.incidents.kind import Kind, kind, preceding
 from pipelines.incidents.loud_text import LoudText
 from pipelines.incidents.words import partitions, sentence, shortened, times, when
 from pipelines.messages.atlas import HOUSEKEEPING
+from pipelines.messages.exceptions import cause_of
 from schemas.incidents import SEVERITIES
 
 #: Texts of one kind further apart are of two incidents, microseconds.
@@ -50,11 +52,18 @@ OF_MESSAGES = {
     "clients_disconnected": ("Connections of clients failed.", "kafka.network.SocketServer.Processor, Selector"),
 }
 
+#: Kinds of incident that bring these about.
+_CAUSES = {
+    "start_failed": preceding("start_failed"),
+    "coordinator_loading": ("partitions_under_min_isr", "log_directory_failed"),
+}
+
 
 def _detector(name: str) -> Kind:
     meaning, source = OF_MESSAGES[name]
 
-    return Kind(name, meaning, source, lambda facts: incidents_of_messages(facts, name))
+    causes = _CAUSES.get(name, ())
+    return Kind(name, meaning, source, lambda facts: incidents_of_messages(facts, name), causes=causes)
 
 
 def incidents_of_messages(facts: Facts, name: str) -> Iterable[LoggedIncident]:
@@ -106,10 +115,18 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
     start, end = min(text.first_us for text in ordered), max(text.last_us for text in ordered)
     ids = sorted({broker_id for text in ordered for broker_id in text.broker_ids})
     names = frozenset(text.partition for text in ordered if text.partition)
-    who = sentence(facts.named(worst.cluster_id, ids)) if ids else "A node that no line names"
+    who = facts.named(worst.cluster_id, ids) if ids else "a node that no line names"
+    if kind_of_logger(str(worst.row["logger"] or "")) == CLIENT:
+        who = f"a client in the log of {who}"
+    who = sentence(who)
     span = when(min(text.first_us for text in same), max(text.last_us for text in same))
     count = "" if lines == 1 else f"{times(lines)} "
-    reason = next((str(text.thrown) for text in same if text.thrown is not None), worst.line)
+    thrown = next((text.thrown for text in same if text.thrown is not None), None)
+    reason = str(thrown or worst.line)
+    cause = None if thrown is None else cause_of(thrown)
+    # An error that is known by its text says more than the line that logs it.
+    means = f" {cause[1].meaning}" if cause is not None and cause[1].texts else ""
+    reason += "." if means and not reason.endswith(".") else ""
     meaning = "" if worst.found is None else f"{worst.found.message.meaning} "
     level = f" at {worst.level}" if worst.found is None else ""
     about = f" for {partitions(names)}" if names else ""
@@ -120,7 +137,7 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
         end_us=end,
         broker_ids=tuple(ids),
         partitions=names,
-        sentence=f"{meaning}{who} logged{level} {count}{span}{about}: {shortened(reason)}",
+        sentence=f"{meaning}{who} logged{level} {count}{span}{about}: {shortened(reason)}{means}",
         advice=worst.action,
         known_bug=_bug(facts, worst),
         figures={"lines": sum(text.lines for text in ordered)},

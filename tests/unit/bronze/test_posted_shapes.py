@@ -122,6 +122,8 @@ SHAPES: dict[str, tuple[Callable[[Written], str], Callable[[Sequence[Entry]], st
     "teamcity": (KAFKA, by_line("[15:33:21]W:\t [kafka-{b}] {line}"), 3),
     "sql-table": (KAFKA, by_line("| {n} | kafka-{b} | {line} |"), 3),
     "bullets": (KAFKA, by_line("  * {line}"), 1),
+    "explore-text": (KAFKA, by_entry("2026-11-20 15:33:21.101\t{line}\n"), 1),
+    "service-wrapper": (KAFKA, by_line("INFO|5652/0|Service org.apache.kafka|26-11-20 15:33:21|{line}"), 1),
 }
 
 
@@ -141,3 +143,49 @@ def test_a_shape_says_what_the_plain_log_says(shape: str, tmp_path: Path) -> Non
     assert (expected - facts).total() <= 0.02 * expected.total(), (layouts, list(expected - facts)[:2])
     named = {identity.broker_id for identity in found.identities.values()} - {None}
     assert len(named) == several
+
+
+#: What other programs print into the output of a broker, before it, between its records and behind it.
+REMARKS = (
+    "STRIMZI_BROKER_ID=0\nPreparing truststore for replication listener\nCertificate was added to keystore\n",
+    "===> User\nuid=1000(appuser) gid=1000(appuser)\nLog directory /var/lib/kafka is already formatted.\n",
+    "\x1b[38;5;6mkafka \x1b[38;5;5m05:00:09.18 \x1b[0m\x1b[38;5;2mINFO \x1b[0m ==> ** Starting Kafka **\n\n",
+    "OpenJDK 64-Bit Server VM warning: INFO: os::commit_memory(0x0, 12288, 0) failed\n#\n# There is not enough\n",
+)
+
+
+@pytest.mark.parametrize("remark", REMARKS)
+def test_what_other_programs_print_changes_no_record(remark: str, tmp_path: Path) -> None:
+    entries, records = entries_of(1)
+    texts = [text + "\n" for _, text in entries]
+    middle = len(texts) // 2
+    (tmp_path / "kafka-0.log").write_text(
+        "".join([remark, *texts[:middle], remark, *texts[middle:], remark]), encoding="utf-8"
+    )
+    found = read_folder(tmp_path)
+    facts = Counter(
+        (one.time_us, repr(fact)) for one in found.records for fact in one.parsed.facts if one.time_us is not None
+    )
+    assert facts == Counter(fact for record in records for fact in facts_of(record))
+    of_others = [one for one in found.records if one.message and one.message in remark]
+    assert of_others
+    assert {(one.problem or "").partition(".")[0] for one in of_others} == {"foreign"}
+
+
+def test_an_id_in_an_environment_names_the_broker_of_a_log(tmp_path: Path) -> None:
+    (tmp_path / "previous.txt").write_text(
+        'Defaulted container "kafka" out of: kafka, jmx-exporter\n[cfg]KAFKA_CFG_NODE_ID=101\n'
+        "[2026-05-11 10:10:27,604] INFO Registered kafka:type=kafka.Log4jController MBean "
+        "(kafka.utils.Log4jControllerRegistration$)\n"
+        "[2026-05-11 10:10:28,004] ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)\n"
+        "org.apache.kafka.common.config.ConfigException: controller.quorum.voters is missing\n"
+        "\tat kafka.Kafka$.main(Kafka.scala:90)\n",
+        encoding="utf-8",
+    )
+    found = read_folder(tmp_path)
+    assert {identity.broker_id for identity in found.identities.values()} == {101}
+    assert [one.message.partition("\n")[0] for one in found.records if one.logger] == [
+        "Registered kafka:type=kafka.Log4jController MBean",
+        "Exiting Kafka due to fatal exception",
+    ]
+    assert found.coverage == 1

@@ -95,6 +95,102 @@ TOLD = [
         ["Error while accepting connection\njava.io.IOException: Too many open files\n\tat x"],
         "had too many files open",
     ),
+    (
+        "quorum_without_leader",
+        "org.apache.kafka.raft.QuorumState",
+        "INFO",
+        [
+            f"[RaftManager id=1] Completed transition to Unattached(epoch={epoch}, voters=[0, 1, 2], "
+            f"electionTimeoutMs=900) from Unattached(epoch={epoch - 1}, voters=[0, 1, 2], electionTimeoutMs=800)"
+            for epoch in range(4538, 4560)
+        ],
+        "found no leader of the metadata quorum from 12:00:00 to the end of the logs (21.0 s, up to epoch 4559)",
+    ),
+    (
+        "registration_refused",
+        "kafka.server.BrokerLifecycleManager",
+        "INFO",
+        [
+            "[BrokerLifecycleManager id=1] Unable to register broker 1 because the controller returned error "
+            "UNSUPPORTED_VERSION"
+        ]
+        * 3,
+        "refused to register broker 1 3 times from 12:00:00 to 12:00:02 (2.0 s): UNSUPPORTED_VERSION",
+    ),
+    (
+        "coordinator_slow",
+        "kafka.coordinator.group.GroupMetadataManager",
+        "INFO",
+        [
+            "[GroupMetadataManager brokerId=1] Finished loading offsets and group metadata from __consumer_offsets-17 "
+            "in 585298 milliseconds, of which 2 milliseconds was spent in the scheduler."
+        ],
+        "__consumer_offsets-17 for 9 min 45 s",
+    ),
+    (
+        "coordinator_slow",
+        "org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime",
+        "INFO",
+        [
+            "[GroupCoordinator id=1] Finished loading of metadata from __consumer_offsets-3 with epoch 5 in 61000ms "
+            "where 2ms was spent in the scheduler. Loaded 100 records which total to 8000 bytes."
+        ],
+        "__consumer_offsets-3 for 61.0 s",
+    ),
+    (
+        "log_cleaner_died",
+        "kafka.log.LogCleaner",
+        "ERROR",
+        [
+            "[kafka-log-cleaner-thread-0]: Error due to\njava.lang.IllegalArgumentException: requirement failed: 812 "
+            "messages in segment a-1/0.log but offset map can fit only 447. You can increase "
+            "log.cleaner.dedupe.buffer.size"
+        ],
+        "The log cleaner died",
+    ),
+    (
+        "leader_unreachable",
+        "kafka.server.ReplicaFetcherThread",
+        "WARN",
+        [
+            f"{_FETCHER} Error in response for fetch request (type=FetchRequest)\n"
+            "org.apache.kafka.common.errors.SslAuthenticationException: SSL handshake failed\n"
+            "Caused by: java.security.cert.CertificateExpiredException: NotAfter: Thu Oct 15 09:53:30 GMT 2026"
+        ]
+        * 3,
+        "(CertificateExpiredException: NotAfter: Thu Oct 15 09:53:30 GMT 2026). A certificate has expired.",
+    ),
+    (
+        "clients_disconnected",
+        "org.apache.kafka.common.network.Selector",
+        "WARN",
+        [
+            "Unexpected error from /10.1.1.1; closing connection\norg.apache.kafka.common.network."
+            "InvalidReceiveException: Invalid receive (size = 1195725856 larger than 104857600)"
+        ],
+        "An HTTP client",
+    ),
+    (
+        "broker_halted",
+        "kafka.Kafka$",
+        "ERROR",
+        [
+            "Exiting Kafka due to fatal exception\nkafka.common.InconsistentNodeIdException: Configured node.id `1` "
+            "doesn't match stored node.id `3' in meta.properties."
+        ],
+        "did not start at 12:00:00: InconsistentNodeIdException",
+    ),
+    (
+        "broker_halted",
+        "kafka.server.BrokerServer",
+        "ERROR",
+        [
+            "[BrokerServer id=1] Fatal error during broker startup. Prepare to shutdown\njava.lang.RuntimeException: "
+            "Received a fatal error while waiting for the controller\n"
+            "Caused by: java.util.concurrent.CancellationException\n\tat x.y(Z.java:1)"
+        ],
+        "RuntimeException: Received a fatal error while waiting for the controller",
+    ),
 ]
 
 
@@ -447,3 +543,17 @@ def test_a_process_that_says_late_that_it_starts_is_not_another_one() -> None:
     # Where that process was up, its end is one.
     rows["lifecycle"] = [event(20, "started"), *rows["lifecycle"]]
     assert detected("broker_died", **rows, files=files, first_boots={("c", 2): 1 * S})
+
+
+def test_a_process_that_said_why_it_ends_did_not_die_without_a_word() -> None:
+    def lived(time_s: int, event: str) -> dict[str, Any]:
+        return {"cluster_id": "c", "broker_id": 1, "time": time_s * S, "event": event, "file_id": "f", "byte_offset": 0}
+
+    silence = {"cluster_id": "c", "broker_id": 1, "start_time": 101 * S, "end_time": 105 * S, "is_boot": True}
+    for fatal in ([lived(101, "fatal")], []):
+        more = {"kafka_version": None, "mode": "kraft", "detail": ""}
+        lifecycle = [row | more for row in (lived(90, "starting"), *fatal, lived(105, "starting"))]
+        lived_on = {"share_before": 0.0, "written_after_us": 0, "moved_before": 0, "steady_us": 0, "steady_silences": 0}
+        facts = Facts(lifecycle=lifecycle, silences=[silence | lived_on])
+        kinds = [incident.kind for incident in incidents_of(facts, KINDS)]
+        assert ("broker_died" in kinds) is (fatal == [])

@@ -98,6 +98,24 @@ def test_a_cause_with_a_text_comes_before_that_of_its_class() -> None:
     assert cause_of(Thrown("SomebodysException", "")) is None
 
 
+def test_the_longest_text_of_an_exception_decides() -> None:
+    text = "requirement failed: 8120455 messages in segment a but offset map can fit only 4473924"
+    found = cause_of(Thrown("IllegalArgumentException", text))
+    assert found is not None
+    assert found[0] == "offset_map_full"
+    found = cause_of(Thrown("IllegalArgumentException", "requirement failed: Each listener must have a different port"))
+    assert found is not None
+    assert found[0] == "listeners_share_a_port"
+
+
+def test_a_cause_without_a_message_says_less_than_the_exception_around_it() -> None:
+    record = (
+        "Fatal error\njava.lang.RuntimeException: no controller\nCaused by: java.util.concurrent.CancellationException"
+    )
+    assert innermost(record) == Thrown("RuntimeException", "no controller")
+    assert innermost("Failed\njava.lang.NullPointerException\n\tat x") == Thrown("NullPointerException", "")
+
+
 def test_each_cause_can_be_found() -> None:
     for cause_id, cause in causes().items():
         name = cause.classes[0] if cause.classes else "IOException"

@@ -1,0 +1,152 @@
+"""Nodes of KRaft that the quorum has no place for, and a quorum without a leader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pipelines.incidents.advice import is_open
+from pipelines.incidents.episodes import Episode, before_shutdown, grouped
+from pipelines.incidents.facts import Facts, Row, node
+from pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Remedy
+from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kinds.controllers import terms
+from pipelines.incidents.words import clock, lasting, listed, sentence, span, times
+
+_STATE = r"\[RaftManager (?:node)?[iI]d=\d+\] Completed transition to "
+_SEARCHING = Signature(
+    "quorum_node_without_leader",
+    ("QuorumState",),
+    _STATE + r"(?:Unattached|Candidate|Prospective|Voted)(?:State)?\(.*",
+    "org.apache.kafka.raft.QuorumState.durableTransitionTo, memoryTransitionTo",
+    ("INFO",),
+    gap_s=30,
+)
+_FOUND = Signature(
+    "quorum_node_with_leader",
+    ("QuorumState",),
+    _STATE + r"(?:Leader|Follower)(?:State)?\(.*",
+    "org.apache.kafka.raft.QuorumState.durableTransitionTo, memoryTransitionTo",
+    ("INFO",),
+    gap_s=1,
+)
+_REFUSED = Signature(
+    "registration_refused",
+    ("BrokerLifecycleManager", "BrokerRegistrationResponseHandler", "BrokerRegistrationResponseEvent"),
+    r"(?:\[[^\]]*\]:? )?Unable to register broker -?\d+ because the controller returned error (?P<key>[A-Z_]+)",
+    "kafka.server.BrokerLifecycleManager.BrokerRegistrationResponseHandler.onComplete",
+    ("INFO", "WARN", "ERROR"),
+    gap_s=60,
+)
+#: A broker that was killed gets this error until the session of its former process has expired.
+_OF_RESTARTS = "DUPLICATE_BROKER_REGISTRATION"
+#: What an error means, and what to do.
+_REFUSALS = {
+    _OF_RESTARTS: (
+        "another live broker has this node.id, or the former process of this one is not fenced yet",
+        "Check for two brokers with one node.id. A former process is fenced after broker.session.timeout.ms.",
+    ),
+    "UNSUPPORTED_VERSION": (
+        "the broker's release does not support the cluster's metadata.version",
+        "Install the release of the other nodes on this broker.",
+    ),
+    "INCONSISTENT_CLUSTER_ID": (
+        "the broker's data directory belongs to another cluster",
+        "Compare meta.properties with the controllers' cluster id, and controller.quorum.voters. Delete no data.",
+    ),
+    "CLUSTER_AUTHORIZATION_FAILED": (
+        "the broker's user may not register",
+        "Give the broker's principal ClusterAction on the cluster, or add it to super.users.",
+    ),
+}
+_TO_DO = "Look at the log of the active controller at that time: it logs why it refuses a broker."
+_EPOCH = re.compile(r"\bepoch=(\d{1,10})\b")
+_VOTERS = re.compile(r"voters=\[((?:\d{1,10},? ?)+)\]")
+#: A quorum that starts, or changes its leader, has none for less time, microseconds.
+_LASTS_US = 10_000_000
+_LINES_MIN = 3
+
+
+@kind(
+    meaning="Nodes of the KRaft quorum found no leader until the end of the logs, which show no controller at all.",
+    source="org.apache.kafka.raft.QuorumState",
+    signatures=(_SEARCHING, _FOUND),
+    causes=("broker_halted", "broker_died", "log_directory_failed", "quorum_unreachable"),
+)
+def quorum_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield the search of each cluster's nodes, if the logs show no controller at all, else `quorum_lost` has it."""
+    found, known = facts.remarked(_FOUND), terms(facts)
+    rows = [
+        row
+        for row in before_shutdown(facts, facts.remarked_by_brokers(_SEARCHING))
+        if row["cluster_id"] not in known
+        and row["line_count"] >= _LINES_MIN
+        and row["last_time"] - row["first_time"] >= _LASTS_US
+        and not any(node(other) == node(row) and other["last_time"] >= row["first_time"] for other in found)
+    ]
+    for group in grouped(sorted(rows, key=_by_cluster), _is_same):
+        yield _without_leader(facts, Episode(group))
+
+
+def _by_cluster(row: Row) -> tuple[str, int]:
+    return row["cluster_id"], row["first_time"]
+
+
+def _is_same(group: list[Row], row: Row) -> bool:
+    ends_us = max(int(other["last_time"]) for other in group)
+    return bool(row["cluster_id"] == group[0]["cluster_id"]) and int(row["first_time"]) <= ends_us
+
+
+def _without_leader(facts: Facts, episode: Episode) -> LoggedIncident:
+    texts = [text for row in episode.rows for text in (row["message"], row["last_message"]) if text]
+    epochs = [int(match[1]) for text in texts if (match := _EPOCH.search(text))]
+    voters = {int(voter) for text in texts if (match := _VOTERS.search(text)) for voter in match[1].split(",")}
+    absent = sorted(voters - {row["broker_id"] for row in facts.files})
+    who = sentence(facts.named(episode.cluster_id, episode.broker_ids))
+    tried = f", up to epoch {max(epochs)}" if epochs else ""
+    of_others = (
+        f" No log of {'voters' if len(absent) > 1 else 'voter'} {listed([str(voter) for voter in absent])} is here."
+        if absent
+        else ""
+    )
+    return episode.incident(
+        CRITICAL,
+        f"{who} found no leader of the metadata quorum from {clock(episode.start_us)} to the end of the logs "
+        f"({lasting(episode.end_us - episode.start_us)}{tried}). Without one no partition leader, ISR or topic can "
+        f"change.{of_others}",
+        end_us=None,
+        advice=Remedy(
+            "Bring a majority of the voters up, and check that they reach each other on the controller listener. "
+            "Compare their controller.quorum.voters and cluster ids.",
+            is_open,
+        ),
+        figures={"epoch": max(epochs)} if epochs else {},
+        weight=8_000.0,
+    )
+
+
+@kind(
+    meaning="The controller refused to register a broker, so the broker did not start.",
+    source=_REFUSED.source,
+    signatures=(_REFUSED,),
+    causes=("broker_died",),
+)
+def registration_refused(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield refusals by broker and error; one that a start follows is a note."""
+    for row in facts.remarked_by_brokers(_REFUSED):
+        episode, error = Episode([row]), row["key"]
+        reason, action = _REFUSALS.get(error, ("", _TO_DO))
+        up = facts.next_start(episode.node, row["last_time"])
+        if up is not None and error == _OF_RESTARTS:
+            continue
+        after = f"It was up at {clock(up)}." if up is not None else "It did not start after that."
+        yield episode.incident(
+            CRITICAL if up is None else MINOR,
+            f"The controller refused to register {facts.named(episode.cluster_id, episode.broker_ids)} "
+            f"{times(episode.lines)} {span(episode.start_us, episode.end_us)}: {error}"
+            f"{f' ({reason})' if reason else ''}. {after}",
+            end_us=up,
+            advice=Remedy(action, is_open),
+            figures={"refusals": episode.lines},
+            weight=9_000.0 if up is None else 1.0,
+        )
