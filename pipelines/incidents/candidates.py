@@ -14,7 +14,7 @@ from pipelines.incidents.words import lasting, shortened
 from pipelines.messages.atlas import HOUSEKEEPING
 
 #: Lines of the node itself, of its container, or of no known node count this long before an incident, microseconds.
-_OWN_US = 60_000_000
+_OWN_US = 30_000_000
 #: Characters of a line that a sentence shows.
 _SHOWN_MAX = 160
 #: Lines of its peers count this long before it, microseconds.
@@ -56,7 +56,8 @@ class Candidates:
             return ""
         before_us = incident.start_us - nearest.time_us
         distance = "Just before it" if before_us < _AT_ONCE_US else f"{lasting(before_us)} before it"
-        return f"{distance}, {nearest.who} logged: {shortened(nearest.line, _SHOWN_MAX).rstrip('. ')}."
+        line = shortened(nearest.line.rstrip(". "), _SHOWN_MAX)
+        return f"{distance}, {nearest.who} logged: {line}{'' if line.endswith('…') else '.'}"
 
     def _of_logs(self, incident: LoggedIncident) -> Iterable[_Candidate]:
         own = {*incident.by, *incident.broker_ids}

@@ -119,7 +119,8 @@ def loud(second: int, line: str, broker_id: int | None = 2) -> dict[str, object]
         ([loud(70, "slow"), loud(95, "gone", 3)], "30.0 s before it, broker 2 logged: slow."),
         ([loud(95, "gone", 3)], "5.0 s before it, broker 3 logged: gone."),
         ([loud(100, "now", None)], "Just before it, a node logged: now."),
-        ([loud(20, "long ago"), loud(101, "after it"), loud(80, "a peer", 3)], ""),
+        ([loud(69, "long ago"), loud(101, "after it"), loud(80, "a peer", 3)], ""),
+        ([loud(100, "x" * 200)], f"Just before it, broker 2 logged: {'x' * 159}…"),
         ([loud(99, "x") | {"moments": [{"second": s, "broker_id": 2, "line": "x"} for s in range(50, 101)]}], ""),
     ],
 )
