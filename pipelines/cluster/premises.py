@@ -52,6 +52,8 @@ REQUEST_FILE: Final = "kafka-request"
 #: `Stretch.detail` of fetches that show how the logs of a leader's partitions grow.
 GROWTH: Final = "growth"
 PRODUCE: Final = "PRODUCE"
+#: Levels that brokers do not log at by default. An operator may switch them on and off.
+LOW_LEVELS: Final = ("TRACE", "DEBUG")
 #: Events that a handover can follow from, or end with; all others stay with their partition.
 EVENTS: Final = (
     "broker_failed",
@@ -144,7 +146,7 @@ class Stretch(NamedTuple):
     cluster_id: str
     broker_id: Int
     file_kind: str  #: Kind of the log, as in ``bronze.log_files``.
-    detail: str  #: Level of the lines, API of the requests, or `GROWTH`.
+    detail: str  #: Level of the lines, with the logger at `LOW_LEVELS`; API of the requests; or `GROWTH`.
     first_us: Long
     last_us: Long
     topic: str | None = None  #: Topic, or ``id:<topic id>``, of `GROWTH`.

@@ -213,6 +213,19 @@ def transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
     return of_kind(users.group_by(users.schema.names).aggregate([]), p.TRANSACTIONAL)
 
 
+def voices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the spans in which brokers logged: by kind of log and level, and by logger at the lowest levels.
+
+    Args:
+        rows: rows of ``bronze.log_lines``.
+    """
+    yield stretches(rows)
+    low = rows.filter(is_in(rows.column("level"), p.LOW_LEVELS))
+    logger = pc.replace_substring_regex(low.column("logger"), r"^.*\.", "")
+    detail = pc.binary_join_element_wise(low.column("level"), logger, " ")
+    yield stretches(low.set_column(low.schema.get_field_index("level"), "level", detail))
+
+
 def stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -> pa.RecordBatch:
     """Return the spans in which brokers logged, by kind of log and level.
 
@@ -255,7 +268,8 @@ def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
         rows: rows of ``silver.replica_fetches``.
     """
     names = ["cluster_id", "broker_id", "topic", "partition"]
-    table = pa.table({name: rows.column(name) for name in (*names, "fetch_offset", "time")})
+    columns = (*names, "fetch_offset", "response_high_watermark", "time")
+    table = pa.table({name: rows.column(name) for name in columns})
     table = table.filter(both(*(pc.is_valid(table.column(name)) for name in (*names, "fetch_offset"))))
     table = table.sort_by([(name, "ascending") for name in (*names, "time")]).combine_chunks()
     if not table.num_rows:
@@ -270,4 +284,7 @@ def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
     for start, end in zip(np.flatnonzero(begins), [*np.flatnonzero(begins)[1:], len(offset)], strict=True):
         highest = np.maximum.accumulate(offset[start:end])
         grows[start + 1 : end] = np.diff(highest) > 0
+    # A follower that catches up fetches records of an earlier time.
+    high_watermark = pc.fill_null(table.column("response_high_watermark"), -1).to_numpy()
+    grows &= high_watermark <= offset
     return stretches(table.filter(pa.array(grows)), p.GROWTH)

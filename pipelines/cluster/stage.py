@@ -124,9 +124,9 @@ def _readings() -> list[Reading]:
         ),
         Reading(
             bronze.LOG_LINES,
-            ("cluster_id", "broker_id", "kind", "level", "time"),
-            by_batch(pr.stretches),
-            digest="stretches",
+            ("cluster_id", "broker_id", "kind", "level", "logger", "time"),
+            pr.voices,
+            digest="voices",
         ),
         Reading(
             silver.PRODUCE_REQUESTS,
@@ -136,7 +136,7 @@ def _readings() -> list[Reading]:
         ),
         Reading(
             silver.REPLICA_FETCHES,
-            ("cluster_id", "broker_id", "topic", "partition", "fetch_offset", "time"),
+            ("cluster_id", "broker_id", "topic", "partition", "fetch_offset", "response_high_watermark", "time"),
             by_batch(pr.growths),
             pc.field("source") == "request",
             digest="growths",

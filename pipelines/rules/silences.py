@@ -9,7 +9,7 @@ missing. A broker that is paused or killed does no such work.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -18,6 +18,7 @@ from pipelines.base.instants import NEVER_US, SECOND_US
 from pipelines.base.values import iso_utc
 from pipelines.cluster.premises import (
     GROWTH,
+    LOW_LEVELS,
     PRODUCE,
     REQUEST_FILE,
     SHUTTING_DOWN,
@@ -28,36 +29,26 @@ from pipelines.cluster.premises import (
 )
 from pipelines.kafka.seals import Broker
 from pipelines.rules.holes import EDGE_US, SILENT, Hole, between
+from pipelines.rules.spans import Silence, Spans, covered_time, length_of, merge
+from pipelines.rules.vanished import RHYTHM, find_absent, find_vanished
 
-#: (since, until) in order, without overlaps, in microseconds.
-Spans = Sequence[tuple[int, int]]
 #: Work continues over gaps up to this: a fetch waits for half a second, and its line may be late.
 WORK_GAP_US: Final = 2_000_000
-#: A silence is longer than any other by the first factor, and the time with lines is longer than it by the second.
-#: Where nothing is missing, the corpora stay below 3 and 3: retries in every second, for a while.
-RHYTHM: Final = 5
+#: The time with lines is longer than a silence by this factor. Retries in every second, for a while, stay below 3.
 ENOUGH: Final = 5
 #: Share of a silence during which a work has to continue.
 SAME: Final = 0.9
 #: A broker that logged so shortly before and after an instant was alive. One that starts or stops may miss lines.
 ALIVE_US: Final = 10_000_000
 TURN_US: Final = 60_000_000
-#: Lowest levels, which an operator may switch off: these have to come back.
-_SWITCHED: Final = ("TRACE", "DEBUG", PRODUCE)
 _LOST: Final = {
     "server": "ISR changes, truncations, high watermarks, starts and stops",
     "state-change": "changes of leaders and ISRs",
     "controller": "elections and failures of brokers",
     REQUEST_FILE: "acknowledged produces",
 }
-
-
-class Silence(NamedTuple):
-    """A span without lines, during work that was logged before."""
-
-    since_us: int
-    until_us: int
-    work: str
+#: Work that is compared with produces only.
+APPENDS: Final = "records are appended to its partitions"
 
 
 def silent_logs(
@@ -73,27 +64,35 @@ def silent_logs(
         broker, span = (stretch.cluster_id, stretch.broker_id), (stretch.first_us, stretch.last_us)
         if stretch.detail == GROWTH:
             if not _is_internal(stretch, topic_names):
-                works[broker, "records are appended to its partitions"].append(span)
+                works[broker, APPENDS].append(span)
         elif stretch.detail == PRODUCE:
             works[broker, "it answers produces"].append(span)
             voices[broker, stretch.file_kind, PRODUCE].append(span)
         elif stretch.file_kind != REQUEST_FILE:
             voices[broker, stretch.file_kind, ""].append(span)
-            if stretch.detail in _SWITCHED:
+            if stretch.detail.startswith(LOW_LEVELS):
                 voices[broker, stretch.file_kind, stretch.detail].append(span)
-    merged = {key: merge(spans, WORK_GAP_US) for key, spans in works.items()}
     by_broker: dict[Broker, dict[str, Spans]] = defaultdict(dict)
-    for (broker, work), spans in merged.items():
-        by_broker[broker][work] = spans
+    for (broker, work), spans in works.items():
+        by_broker[broker][work] = merge(spans, WORK_GAP_US)
     holes = []
-    for (broker, kind, detail), spans in sorted(voices.items()):
-        works_of = {
-            work: of_work
-            for work, of_work in by_broker[broker].items()
-            if (detail == PRODUCE) == (work == "records are appended to its partitions")
+    by_detail: dict[tuple[str, str, str], dict[Broker, Spans]] = defaultdict(dict)
+    for (broker, kind, detail), of_voice in sorted(voices.items()):
+        if detail:
+            by_detail[broker[0], kind, detail][broker] = merge(of_voice, 0)
+        else:
+            works_of = {work: of_work for work, of_work in by_broker[broker].items() if work != APPENDS}
+            holes += [_hole(broker, kind, "", one) for one in find_silences(merge(of_voice, 0), works_of)]
+    # A level comes before its loggers.
+    for (cluster_id, kind, detail), of_brokers in sorted(by_detail.items(), key=lambda item: (" " in item[0][2], item)):
+        is_produce = detail == PRODUCE
+        of_works = {
+            broker: {work: spans for work, spans in of_broker.items() if is_produce == (work == APPENDS)}
+            for broker, of_broker in by_broker.items()
+            if broker[0] == cluster_id
         }
-        for silence in find_silences(merge(spans, 0), works_of, is_switched=detail in _SWITCHED):
-            holes.append(_hole(broker, kind, detail, silence))
+        found = [*find_vanished(of_brokers, of_works), *(find_absent(of_brokers, of_works) if is_produce else ())]
+        holes += [_hole(broker, kind, detail, one) for broker, one in found]
     return _without_repeats(holes)
 
 
@@ -116,7 +115,7 @@ def _works(runs: Iterable[FetchRun]) -> dict[tuple[Broker, str], list[tuple[int,
     return works
 
 
-def find_silences(voice: Spans, works: Mapping[str, Spans], is_switched: bool) -> Iterator[Silence]:
+def find_silences(voice: Spans, works: Mapping[str, Spans]) -> Iterator[Silence]:
     """Yield the silences of one kind of line that are longer than its rhythm during the same work.
 
     The work of a silence is what the broker did all the while. Lines at other times count if it did no more then.
@@ -124,35 +123,24 @@ def find_silences(voice: Spans, works: Mapping[str, Spans], is_switched: bool) -
     Args:
         voice: when it was logged.
         works: by description, when the broker did such work.
-        is_switched: a silence counts only if the lines come back.
     """
     found: list[Silence] = []
     for size in range(1, len(works) + 1):
         for names in combinations(sorted(works), size):
             spans = _without_more(works, names)
             silences = [silence for span in spans for silence in _gaps_within(voice, *span)]
-            longest = max(silences, key=_length, default=(0, 0))
-            length, total = _length(longest), sum(map(_length, spans))
-            comes_back = longest[0] >= voice[0][0] and longest[1] <= voice[-1][1]
-            is_alone = sum(RHYTHM * _length(other) >= length for other in silences) == 1
-            is_same = all(_covered(works[name], longest) >= SAME * length for name in names)
+            longest = max(silences, key=length_of, default=(0, 0))
+            length, total = length_of(longest), sum(map(length_of, spans))
+            is_alone = sum(RHYTHM * length_of(other) >= length for other in silences) == 1
+            is_same = all(covered_time(works[name], longest) >= SAME * length for name in names)
             is_long = length >= EDGE_US and total - length >= ENOUGH * length
-            if is_long and is_alone and is_same and (comes_back or not is_switched):
+            if is_long and is_alone and is_same:
                 found.append(Silence(*longest, ", and ".join(names)))
     last = 0
     for silence in sorted(found):
         if silence.since_us >= last:
             yield silence
             last = silence.until_us
-
-
-def _length(span: tuple[int, int]) -> int:
-    return span[1] - span[0]
-
-
-def _covered(spans: Spans, span: tuple[int, int]) -> int:
-    """Return how much of a span others cover."""
-    return sum(max(0, min(until, span[1]) - max(since, span[0])) for since, until in spans)
 
 
 def _without_more(works: Mapping[str, Spans], names: Collection[str]) -> Spans:
@@ -186,17 +174,6 @@ def _gaps_within(voice: Spans, since_us: int, until_us: int) -> Iterator[tuple[i
         last = max(last, end)
     if last < until_us:
         yield last, until_us
-
-
-def merge(spans: Iterable[tuple[int, int]], gap_us: int) -> Spans:
-    """Return spans in order, merged if the gap between them is no longer than `gap_us`."""
-    merged: list[tuple[int, int]] = []
-    for since, until in sorted(spans):
-        if merged and since <= merged[-1][1] + gap_us:
-            merged[-1] = merged[-1][0], max(merged[-1][1], until)
-        else:
-            merged.append((since, until))
-    return merged
 
 
 class Leadership(NamedTuple):

@@ -27,6 +27,7 @@ from tests.damage import (
     forged,
     nul,
     of_its_own,
+    without,
 )
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE, Ended
@@ -77,6 +78,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "forged": (on("server", 1, forged(VALUES["unbalanced"])), 1, "forged"),
     "filled": (on("server", 3, filled(b"\n", 4_000)), 3, "nul_bytes"),
     "no-changes": (without_kind("state-change", 1), 1, "no_log"),
+    "no-produces": (request_log(1, without(rb"apiKey[:=](?:0|PRODUCE)\b|PRODUCE")), 1, "silent"),
     WHOLE: (lambda folder: None, 0, ""),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -66,9 +66,22 @@ def test_lives_in_the_order_of_time() -> None:
 
 
 def test_growths_of_fetches_that_name_no_partition_are_none() -> None:
-    names = ("cluster_id", "broker_id", "topic", "partition", "fetch_offset", "time")
+    assert growths([], topic=None) == growths([(7, 7)], topic=None) == 0
+
+
+def test_a_follower_that_catches_up_shows_no_growth() -> None:
+    assert growths([(5, 90), (40, 90), (80, 90)]) == 0
+    assert growths([(80, 90), (90, 90), (95, 90)]) == 1
+    assert growths([(5, None), (40, None)]) == 1
+
+
+def growths(fetches: list[tuple[int, int | None]], topic: str | None = "orders") -> int:
+    """Return how many stretches of growth fetches show, each an offset and the high watermark of its response."""
+    names = ("cluster_id", "broker_id", "topic", "partition", "fetch_offset", "response_high_watermark", "time")
     schema = pa.schema([silver.REPLICA_FETCHES.arrow_schema.field(name) for name in names])
-    unnamed = {"cluster_id": ["c"], "broker_id": [1], "topic": [None], "partition": [0], "fetch_offset": [7]}
-    for columns in ({name: [] for name in schema.names}, unnamed | {"time": [datetime(2026, 11, 20, tzinfo=UTC)]}):
-        rows = pa.RecordBatch.from_pydict(columns, schema=schema)
-        assert pr.growths(rows).num_rows == 0
+    begin = datetime(2026, 11, 20, tzinfo=UTC)
+    rows = [
+        dict(zip(names, ("c", 1, topic, 0, *fetch, begin + timedelta(milliseconds=number)), strict=True))
+        for number, fetch in enumerate(fetches)
+    ]
+    return pr.growths(pa.RecordBatch.from_pylist(rows, schema=schema)).num_rows

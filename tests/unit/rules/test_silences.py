@@ -21,11 +21,11 @@ from pipelines.rules.silences import (
     CHANGE,
     Leadership,
     Unpaired,
-    merge,
     silent_logs,
     unlogged_leaderships,
     unpaired_silences,
 )
+from pipelines.rules.spans import merge
 
 BROKER = "c", 1
 Seconds = tuple[float, float]

@@ -1,0 +1,38 @@
+"""Spans of time, in microseconds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+#: (since, until) in order, without overlaps, in microseconds.
+Spans = Sequence[tuple[int, int]]
+
+
+class Silence(NamedTuple):
+    """A span without lines, during work that was logged before."""
+
+    since_us: int
+    until_us: int
+    work: str
+
+
+def merge(spans: Iterable[tuple[int, int]], gap_us: int) -> Spans:
+    """Return spans in order, merged if the gap between them is no longer than `gap_us`."""
+    merged: list[tuple[int, int]] = []
+    for since, until in sorted(spans):
+        if merged and since <= merged[-1][1] + gap_us:
+            merged[-1] = merged[-1][0], max(merged[-1][1], until)
+        else:
+            merged.append((since, until))
+    return merged
+
+
+def length_of(span: tuple[int, int]) -> int:
+    """Return the length of a span."""
+    return span[1] - span[0]
+
+
+def covered_time(spans: Spans, span: tuple[int, int]) -> int:
+    """Return how much of a span others cover."""
+    return sum(max(0, min(until, span[1]) - max(since, span[0])) for since, until in spans)
