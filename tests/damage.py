@@ -110,6 +110,9 @@ VALUES = {
     "unbalanced": "g (a.b)\n{time} INFO x (a.b)\ny",
     "balanced": "g with old generation 0 (kafka.coordinator.GroupCoordinator)\n{time} INFO Loading logs. "
     "(kafka.log.LogManager)\n{time} INFO [GroupCoordinator 1]: Preparing to restabilize group h",
+    "deletion": "g with old generation 0 (kafka.coordinator.GroupCoordinator)\n{time} INFO Log for partition ledger-0 "
+    f"is renamed to /d/ledger-0.{'2b3c' * 8}-delete and is scheduled for deletion (kafka.log.LogManager)\n"
+    "{time} INFO [GroupCoordinator 1]: Preparing to restabilize group h",
     "open": "g\n{time} INFO x (a.b)\n{time} INFO z",
     "faked tail": "g (kafka.coordinator.GroupCoordinator)\n{time} INFO x (a.b)\njava.lang.Exception: y",
 }

@@ -48,6 +48,7 @@ def without_kind(kind: str, *brokers: int) -> Callable[[Path], None]:
 
 
 FORGED = {f"forged {name}": on("server", forged(value)) for name, value in VALUES.items()}
+FORGED["forged deletion, late, on two brokers"] = on("server", forged(VALUES["deletion"], 0.9), 1, 2)
 FILLED = {f"filled with {byte.hex()}": on("server", filled(byte, 20_000), 1) for byte in (b" ", b"\n", b"\xff", b"\0")}
 CUT = {
     "server cut": on("server", cut(29), 1),
@@ -92,3 +93,17 @@ def test_a_violated_cluster_is_never_clean(
     for name, verdict in of_damages.items():
         print(f"{name}: {verdict}")
     assert "clean" not in of_damages.values()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not available(), reason="the large corpora are not beside this checkout")
+def test_a_value_moves_no_broker_to_another_cluster(verb: Verb, tmp_path: Path) -> None:
+    """The lines in which the broker itself names its cluster are gone."""
+    folder = copy_of(CORPORA / CORPUS, tmp_path / "logs")
+    on("server", without(rb"Cluster ID"), 2)(folder)
+    on("server", forged(f"Cluster ID = {'A' * 22}"), 2)(folder)
+    ended = verb(tmp_path, "audit", folder)
+    assert ended.code == 1, ended.err
+    assert [(part["cluster_id"], part["verdict"]) for part in ended.report["clusters"]] == [
+        (CLUSTER_ID.decode(), "violated")
+    ]
