@@ -18,6 +18,7 @@ from schemas import (
     shares,
     silver,
     state,
+    timelines,
 )
 from schemas.silver import data_dir
 from schemas.table import TableSpec
@@ -36,6 +37,7 @@ TABLES: tuple[TableSpec, ...] = (
     *metrics.TABLES,
     *clocks.TABLES,
     *audit.TABLES,
+    *timelines.TABLES,
     *incidents.TABLES,
     *quality.TABLES,
     *state.TABLES,

@@ -294,15 +294,6 @@ CLOCKS = FlowStep(
     reads="silver.leader_and_isr silver.replica_fetches silver.controller_events",
     gives="gold.clock_bounds",
 )
-METRICS = FlowStep(
-    *("replay", "metrics", "What each broker would have exposed through JMX, by interval."),
-    stage="metrics.stage.write_broker_metrics",
-    worker="metrics.rows.rows_of",
-    reads="leaderships.steps silver.isr_changes silver.broker_lifecycle silver.controller_events "
-    f"silver.broker_configs silver.line_counts silver.replica_fetches {_REQUESTS} "
-    "gold.delayed_operations gold.isr_timeline gold.availability gold.failovers gold.controller_procedures",
-    gives="gold.broker_metrics",
-)
 INCIDENTS = FlowStep(
     *("replay", "incidents", "What happened, in words: findings, fail-overs, waits and deaths that belong together."),
     stage="incidents.stage.write_incidents",
@@ -311,7 +302,16 @@ INCIDENTS = FlowStep(
     "silver.produce_requests silver.topics gold.delayed_operations gold.request_phases "
     "gold.partition_timeline gold.isr_absences gold.share_operations gold.availability gold.failovers gold.violations "
     "gold.evidence gold.clock_bounds",
-    gives="gold.controller_timeline gold.incidents gold.incident_lines",
+    gives="gold.broker_timeline gold.controller_timeline gold.incidents gold.incident_lines",
+)
+METRICS = FlowStep(
+    *("replay", "metrics", "What each broker would have exposed through JMX, by interval."),
+    stage="metrics.stage.write_broker_metrics",
+    worker="metrics.rows.rows_of",
+    reads="leaderships.steps silver.isr_changes silver.broker_lifecycle silver.controller_events "
+    f"silver.broker_configs silver.line_counts silver.replica_fetches {_REQUESTS} gold.delayed_operations "
+    "gold.isr_timeline gold.availability gold.failovers gold.controller_procedures gold.broker_timeline",
+    gives="gold.broker_metrics",
 )
 LEDGER = FlowStep(
     *("replay", "ledger", "The last commit of a run, which makes it count: seals, and what it went on from."),
@@ -327,7 +327,7 @@ STEPS = (
     *(CONFIGS, PREMISES, SILENCES, WINDOW),
     *(CONNECTIONS, LEADERSHIPS, APART, PARTITIONS, PRODUCES, FETCHES, LATE, SHARES),
     *(FOLLOWERS, CHECKS, PHASES, BLAME, FOLDS),
-    *(CONTROLLERS, RULES, HOLES, FINDINGS, CLOCKS, METRICS, INCIDENTS, LEDGER),
+    *(CONTROLLERS, RULES, HOLES, FINDINGS, CLOCKS, INCIDENTS, METRICS, LEDGER),
 )
 #: Tables that no step gives, and who keeps each: they are about the lake, and not about what is in the logs.
 OF_THE_LAKE = {

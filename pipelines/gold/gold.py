@@ -130,9 +130,9 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
                 *([] if carry is None else [carry]),
             ]
         )
-        # Metrics are also of what the rules' pass writes: windows without leader, elections.
-        write_broker_metrics(lake, config, premises, since_us, run_id, ground)
         write_incidents(lake, config, run_id)
+        # Metrics read windows without leader and elections of the rules' pass, and the timelines of brokers.
+        write_broker_metrics(lake, config, premises, since_us, run_id, ground)
         drop_outdated(lake, (bronze.LOG_LINES, *silver.TABLES, gold.DELAYED_OPERATIONS))
     note_run(lake, todo, seals, run_id, fingerprint, inputs, judged, carry is not None)
     concurrently([partial(_gather, lake, spec) for spec in GATHERED])

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import LoggedIncident, Place, Severity
-from pipelines.incidents.processes import shutdown_times
 from pipelines.incidents.words import brokers, when
 
 T = TypeVar("T")
@@ -179,5 +178,5 @@ def before_shutdown(facts: Facts, rows: Iterable[Row], time: str = "first_time",
         time: their column.
         margin_us: what comes so shortly before the end belongs to it.
     """
-    ends = shutdown_times(facts)
+    ends = facts.brokers.shutdown_times
     return [row for row in rows if row["cluster_id"] not in ends or row[time] + margin_us < ends[row["cluster_id"]]]

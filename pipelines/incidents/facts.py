@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from pipelines.incidents.incident import Place
 from pipelines.incidents.kind import Signature
 from pipelines.incidents.loud_text import LoudText, loud_texts
+from pipelines.incidents.witnesses import losses
 from pipelines.incidents.words import nodes
+from pipelines.timelines.broker import BrokerTimelines, Evidence
+from pipelines.timelines.processes import OwnLines
+from pipelines.timelines.rows import Node as Node
+from pipelines.timelines.rows import Place as Place
+from pipelines.timelines.rows import Row as Row
+from pipelines.timelines.rows import Rows as Rows
+from pipelines.timelines.rows import node as node
+from pipelines.timelines.rows import place as place
 
-Row = Mapping[str, Any]
-Rows = Sequence[Row]
-#: Cluster and broker.
-Node = tuple[str, int]
+#: Timeout after which others act, by the reason that `pipelines.timelines` gives.
+_TIMEOUTS = {
+    "fenced": "broker.session.timeout.ms",
+    "removed": "zookeeper.session.timeout.ms",
+    "replaced": "controller.quorum.fetch.timeout.ms",
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class Facts:
     silences: Rows = ()
     #: when the process began whose first line is the first of a broker
     first_boots: Mapping[Node, int] = field(default_factory=dict)
-    #: cluster_id, broker_id, last_time, file_id, byte_offset: the last line of each broker; seconds_before (of the
+    #: cluster_id, broker_id, first_time, last_time, file_id, byte_offset (of the last line); seconds_before (of the
     #: ten up to it, those with a line); has_broker_lines, has_controller_lines (classes that only a broker, or only a
     #: KRaft controller, has)
     last_lines: Rows = ()
@@ -151,6 +160,48 @@ class Facts:
         return nodes(set(ids) - controllers, controllers)
 
     @cached_property
+    def brokers(self) -> BrokerTimelines:
+        """Return the timelines of all nodes."""
+        return BrokerTimelines(
+            Evidence(
+                lifecycle=self.lifecycle,
+                controller_events=self.controller_events,
+                silences=self.silences,
+                last_lines=self.last_lines,
+                first_boots=self.first_boots,
+                own_lines=self._own_lines,
+                losses=losses(self.remarks),
+                exits=self.exits,
+                controllers=self.controllers,
+                ends=self.ends,
+                silent_us=self._silent_us,
+            )
+        )
+
+    @cached_property
+    def _own_lines(self) -> dict[Node, OwnLines]:
+        times: dict[Node, list[int]] = defaultdict(list)
+        for row in (*self.last_lines, *self.files):
+            if row["broker_id"] is not None:
+                both = row.get("first_time"), row.get("last_time")
+                times[node(row)] += [time for time in both if time is not None]
+        return {
+            of_node: OwnLines(min(known), max(known), self.is_excerpt(of_node))
+            for of_node, known in times.items()
+            if known
+        }
+
+    def _silent_us(self, reason: str, cluster_id: str) -> int:
+        """Return for how long nothing came from a node before others acted, at least, microseconds. 0 if unknown.
+
+        A node gives a sign of life three times per timeout.
+        """
+        key = _TIMEOUTS[reason]
+        values = {value for (cluster, _, name), value in self._configs.items() if (cluster, name) == (cluster_id, key)}
+        value = min(values) if len(values) == 1 else ""
+        return int(value) * 1000 * 2 // 3 if value and value.isdigit() else 0
+
+    @cached_property
     def _of_excerpts(self) -> frozenset[Node]:
         excerpts = {node(row) for row in self.files if row.get("excerpt") is not None}
         return frozenset(excerpts - {node(row) for row in self.files if row.get("excerpt") is None})
@@ -204,10 +255,6 @@ class Facts:
         """Rows of `lifecycle` of one broker with one of these events."""
         return [row for row in self.lifecycle if row["event"] in events and node(row) == broker]
 
-    def has_fatal(self, broker: Node, since_us: int, until_us: int) -> bool:
-        """Return True if a broker logs within a time that it ends itself."""
-        return any(since_us <= row["time"] <= until_us for row in self.life(broker, "fatal"))
-
     def next_start(self, broker: Node, after_us: int) -> int | None:
         """When the broker says next that it has started; None: not within the logs."""
         ups = (row["time"] for row in self.life(broker, "started") if row["time"] > after_us)
@@ -225,20 +272,10 @@ class Facts:
         return places
 
 
-def place(row: Row) -> Place:
-    """Where the line of a row stands."""
-    return Place(row["file_id"], row["byte_offset"])
-
-
 def boots_apart(rows: Rows) -> tuple[Rows, dict[Node, int]]:
     """`Facts.silences` and `Facts.first_boots` of rows of `pipelines.incidents.questions.silences`."""
     first_boots = {node(row): row["end_time"] for row in rows if row["start_time"] is None}
     return [row for row in rows if row["start_time"] is not None], first_boots
-
-
-def node(row: Row) -> Node:
-    """The broker that a row is of."""
-    return row["cluster_id"], row["broker_id"]
 
 
 def partition_name(row: Row) -> str:

@@ -88,24 +88,25 @@ GROUNDS: Mapping[str, Ground] = {
         "An error after which the same process logs on.",
     ),
     "broker_died": Ground(
-        "The first line of a process, and a line of the process before without a shutdown between them.",
+        "The first line of a process after a line of another one, without a shutdown between them; or an exit code.",
         "Peers, controllers and the container: bounds of the instant. The exit code: the signal.",
         "Others' lines alone: a broker that does not answer may live.",
     ),
     "broker_stalled": Ground(
-        "Lines of a broker that writes steadily, a gap of over two seconds, and a line of the same process.",
+        "Two lines of a process with a gap: it wrote steadily before, or others show that it did not answer meanwhile.",
         "A session that expired, or a controller that fenced it: that it was the broker and not the traffic.",
         "Silence at a level at which a broker writes in bursts, or below the resolution of times.",
     ),
     "broker_fenced": Ground(
-        "One line of the active controller.",
-        "The broker's own lines: whether its process lived.",
+        "One line of the active controller, and a later line of the same process.",
+        "Peers and session timeouts: bounds of the begin.",
         "What a node replays as it starts, or a controller that is not active logs.",
     ),
     "logs_end_early": Ground(
-        "The last line of a broker that writes in each second, ten seconds or more before those of others.",
-        "Nothing: later lines of the broker disprove it.",
-        "An excerpt, or a broker that writes rarely.",
+        "One line of the active controller about a broker without later lines; or the last line of a broker that "
+        "writes in each second, ten seconds or more before those of others.",
+        "Peers and session timeouts: bounds of the begin. The broker's own lines: whether it died.",
+        "The end of an excerpt, or of the log of a broker that writes rarely.",
     ),
     "clock_set_back": Ground(
         "Many lines in a row with earlier times than the one before.",

@@ -96,10 +96,10 @@ def silences() -> str:
 
 
 def last_lines() -> str:
-    """Return the last line of each broker, in how many of the seconds up to it there is a line, and its roles."""
+    """Return first and last line of each broker, in how many seconds up to the last one there is a line, and roles."""
     return f"""
         WITH ends AS (
-            SELECT cluster_id, broker_id, max(time) AS last_time,
+            SELECT cluster_id, broker_id, min(time) AS first_time, max(time) AS last_time,
                 arg_max(file_id, (time, byte_offset)) AS file_id,
                 arg_max(byte_offset, (time, byte_offset)) AS byte_offset,
                 bool_or({_SIMPLE} IN ({_texts(_BROKER_CLASSES)})) AS has_broker_lines,

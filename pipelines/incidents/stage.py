@@ -25,6 +25,7 @@ from pipelines.lake.lake import Lake
 from pipelines.lake.lake_reads import reader_of
 from pipelines.lake.lines import Line, Place, lines_at
 from pipelines.lake.reader import LakeReader
+from pipelines.timelines.broker import rows_of as timeline_rows
 from pipelines.timelines.controller import rows_of as controller_rows
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
@@ -34,6 +35,7 @@ from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.incidents import INCIDENT_LINES, INCIDENTS
 from schemas.shares import SHARE_OPERATIONS
 from schemas.table import TableSpec
+from schemas.timelines import BROKER_TIMELINE
 
 #: Errors of one kind further apart than this are of two episodes, seconds.
 _ERROR_GAP_S = 10
@@ -72,6 +74,7 @@ def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
     places = {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]}
     lines = lines_at(reader, places, questions.MESSAGE_MAX)
     tables = (
+        (BROKER_TIMELINE, timeline_rows(facts.brokers.states)),
         (CONTROLLER_TIMELINE, controller_rows(controller_timeline(facts))),
         (INCIDENTS, rows_of(incidents, names)),
         (INCIDENT_LINES, _lines_of(incidents, lines)),

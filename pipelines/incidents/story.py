@@ -22,7 +22,6 @@ from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import MINOR, LoggedIncident
 from pipelines.incidents.kind import Kind
-from pipelines.incidents.processes import shutdown_times
 from schemas.incidents import SEVERITIES
 
 #: A cause that is over for longer has no effect: a replica that catches up stays in the ISR.
@@ -120,7 +119,7 @@ def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[LoggedIncident]:
     detected += [incident for kind in kinds if kind.is_rest for incident in kind.detect(facts, detected)]
     causes = {kind.name: kind.causes for kind in kinds}
     merged = _merged(linked(_distinct(detected), causes, facts.replicas), kinds)
-    ordered = by_harm(linked(merged, causes, facts.replicas), shutdown_times(facts))
+    ordered = by_harm(linked(merged, causes, facts.replicas), facts.brokers.shutdown_times)
     of_cluster: dict[str, int] = defaultdict(int)
     stored = []
     candidates = Candidates(facts, ordered)

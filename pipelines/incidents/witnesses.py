@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
 
-from pipelines.incidents.facts import Facts, Node
 from pipelines.incidents.kind import Signature
+from pipelines.timelines.missed import Loss
+from pipelines.timelines.rows import Node, Rows, place
 
 #: Begin of a line of the fetcher thread from the leader ``key``.
 FETCHER = (
@@ -45,17 +45,16 @@ CONTROLLER_UNREACHABLE = Signature(
 SIGNATURES = (LEADER_UNREACHABLE, QUORUM_UNREACHABLE, CONTROLLER_UNREACHABLE)
 
 
-class Loss(NamedTuple):
-    """A stretch in which a peer could not reach a node, microseconds."""
+def losses(remarks: Rows) -> dict[Node, list[Loss]]:
+    """Return when peers could not reach each node, in order.
 
-    first_us: int
-    last_us: int
-
-
-def losses(facts: Facts) -> dict[Node, list[Loss]]:
-    """Return when peers could not reach each node, in order."""
+    Args:
+        remarks: `pipelines.incidents.facts.Facts.remarks`.
+    """
+    names = {signature.name for signature in SIGNATURES}
     of_nodes: dict[Node, list[Loss]] = defaultdict(list)
-    for row in facts.remarked(*SIGNATURES):
-        if row["key"].isdigit() and int(row["key"]) != row["broker_id"]:
-            of_nodes[row["cluster_id"], int(row["key"])].append(Loss(row["first_time"], row["last_time"]))
-    return {node: sorted(of_node) for node, of_node in of_nodes.items()}
+    for row in remarks:
+        if row["signature"] in names and row["key"].isdigit() and int(row["key"]) != row["broker_id"]:
+            loss = Loss(row["first_time"], row["last_time"], place(row))
+            of_nodes[row["cluster_id"], int(row["key"])].append(loss)
+    return {of_node: sorted(of_losses) for of_node, of_losses in of_nodes.items()}

@@ -161,19 +161,21 @@ def lag_row(node: Node, start_us: int, lag: int) -> Row:
     return gauge(node, start_us, mbeans.MAX_LAG, lag, lag, AT_MOST, BEFORE_THE_ANSWER, clientId="Replica")
 
 
-def spans_of(runs: Sequence[Any], first_us: int, last_us: int) -> list[RunSpan]:
-    """When a broker ran.
+def spans_of(states: Sequence[Row], first_us: int, last_us: int) -> list[RunSpan]:
+    """Return when a broker ran.
 
     Args:
-        runs: `pipelines.incidents.broker_runs.runs` of it.
-        first_us, last_us: of its log.
+        states: rows of `gold.broker_timeline` of the broker, in order.
+        first_us, last_us: first and last line of the broker.
     """
-    spans = []
-    for number, run in enumerate(runs):
-        following = runs[number + 1].starting if number + 1 < len(runs) else None
-        start_us = first_us if run.starting is None else run.starting
-        ends = [at for at in (run.end, following) if at is not None]
-        end_us = min(ends) if ends else last_us + 1
-        if end_us > start_us:
-            spans.append(RunSpan(start_us, end_us, run.starting is not None))
+    spans: list[RunSpan] = []
+    begun: tuple[int, bool] | None = None
+    for row in (*states, {"state": "down", "begin_by_time": last_us + 1}):
+        state, time_us = row["state"], row["begin_by_time"]
+        is_end = state in ("starting", "down", "unknown")
+        if begun is not None and is_end and time_us is not None:
+            spans += [RunSpan(begun[0], time_us, begun[1])] if time_us > begun[0] else []
+            begun = None
+        if begun is None and state in ("starting", "up", "stopping"):
+            begun = first_us if time_us is None else time_us, state == "starting"
     return spans

@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 from pipelines.base.config import Config
 from pipelines.base.instants import SECOND_US
 from pipelines.cluster.premises import STARTING, Premises
-from pipelines.incidents.broker_runs import runs
-from pipelines.kafka.replayed import as_they_happened
 from pipelines.lake.batches import small_rows
 from pipelines.lake.folds import fold
 from pipelines.lake.lake import Lake
@@ -34,6 +32,7 @@ from schemas import silver
 from schemas.controllers import AVAILABILITY, CONTROLLER_PROCEDURES, FAILOVERS
 from schemas.isr import ISR_TIMELINE
 from schemas.metrics import BROKER_METRICS
+from schemas.timelines import BROKER_TIMELINE
 
 #: Kind of the file that tells of partitions at the default level.
 _SERVER_FILE: Final = "server"
@@ -45,6 +44,7 @@ _UNCLEAN: Final = ("unclean", "last_known_leader")
 Counts = Mapping[Node, Mapping[str, Steps]]
 
 _OF_LIVES = ("time", "cluster_id", "broker_id", "event")
+_OF_STATES = ("cluster_id", "broker_id", "position", "state", "begin_by_time")
 _OF_CONTROLLERS = (*_OF_LIVES, "subject_broker_id", "brokers")
 
 
@@ -155,10 +155,10 @@ def _intervals(
             ends[file.cluster_id, file.broker_id] += [file.first_us, file.last_us]
             if file.kind == _SERVER_FILE:
                 with_server_log.add((file.cluster_id, file.broker_id))
-    files = [{"cluster_id": node[0], "broker_id": node[1], "first_time": min(times)} for node, times in ends.items()]
+    of_nodes: dict[Node, list[Row]] = defaultdict(list)
+    for row in sorted(small_rows(lake, BROKER_TIMELINE, *_OF_STATES), key=lambda row: row["position"]):
+        of_nodes[row["cluster_id"], row["broker_id"]].append(row)
     lives = small_rows(lake, silver.BROKER_LIFECYCLE, *_OF_LIVES)
-    noticed = as_they_happened(small_rows(lake, silver.CONTROLLER_EVENTS, *_OF_CONTROLLERS, "detail"), lives)
-    of_nodes = runs(lives, noticed, files)
     events: dict[Node, list[int]] = defaultdict(list)
     for row in lives:
         if row["broker_id"] is not None:

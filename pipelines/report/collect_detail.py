@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pipelines.base.arrow_rows import dicts
 from pipelines.base.config import Config
 from pipelines.base.values import instant
-from pipelines.incidents import broker_runs
 from pipelines.kafka.replayed import as_they_happened
 from pipelines.kafka.strays import is_possible
 from pipelines.lake.lake import Lake
@@ -36,6 +35,7 @@ from schemas.controllers import AVAILABILITY, FAILOVERS
 from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
 from schemas.isr import ISR_TIMELINE
 from schemas.table import TableSpec
+from schemas.timelines import BROKER_TIMELINE
 
 _OF_FILES = ("file_id", "path", "cluster_id", "broker_id", "size_bytes", "line_count", "first_time", "last_time")
 _OF_OPERATIONS = DELAYED_OPERATIONS.column_names
@@ -157,19 +157,19 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
         *("time", "cluster_id", "topic", "partition", "leader", "leader_epoch"),
     )
     configs = reader_of(tables.lake, [(silver.BROKER_CONFIGS, None)]).rows(small.CONFIGS, cluster=tables.cluster_id)
-    runs = broker_runs.runs(lifecycle, controller, files)
+    timeline = tables.rows(BROKER_TIMELINE, *BROKER_TIMELINE.column_names)
     happened, events_left_out = events.events(lifecycle, controller, isr, moved)
     windows, windows_left_out = events.unavailable(tables.rows(AVAILABILITY, *AVAILABILITY.column_names))
     failovers, failovers_left_out = events.failovers(moved)
     differing, settings_left_out = settings.settings(configs)
     pairs, pairs_left_out = clocks.clocks(tables.rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names))
     return Cluster(
-        lives=lives.lives(runs),
+        lives=lives.lives(timeline),
         leaders=events.leaders(led),
         events=happened,
         unavailable=windows,
         failovers=failovers,
-        restarts=lives.restarts(runs, isr),
+        restarts=lives.restarts(timeline, isr),
         settings=differing,
         clocks=pairs,
         stories=stories.stories(_story_rows(tables, worst, {row["file_id"]: row["path"] for row in files})),

@@ -1,4 +1,4 @@
-"""Timelines of brokers and controllers: each state with the bounds of its changes, from all witnesses. Pure.
+"""Timelines of nodes: each state with the bounds of its changes, from all witnesses. Pure.
 
-Begin to read with `controller`.
+Begin to read with `broker` and `controller`.
 """

@@ -14,7 +14,6 @@ from pipelines.incidents.episodes import Episode, before_shutdown, episodes, gro
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, Severity
 from pipelines.incidents.kind import ABSENT, UNDECIDED, Signature, kind, preceding
-from pipelines.incidents.processes import deaths, is_steady, shutdown_times, stops
 from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, losses
 from pipelines.incidents.words import (
     brokers,
@@ -30,8 +29,6 @@ from pipelines.incidents.words import (
     when,
 )
 from pipelines.timelines.controller import Away, ControllerEvidence, ControllerState, controller_states
-from pipelines.timelines.terms import ControllerTerm
-from pipelines.timelines.terms import terms as terms_of
 
 _RETRY = Signature(
     "controlled_shutdown_retried",
@@ -127,19 +124,12 @@ _SERIES_MIN = 3
 _REASON_US = 30_000_000
 
 
-def terms(facts: Facts) -> dict[str, list[ControllerTerm]]:
-    """Return the terms of the active controllers of each cluster, in order."""
-    return terms_of(facts.controller_events, {node(row) for row in facts.last_lines})
-
-
 def _away(facts: Facts) -> list[Away]:
     """Return the times in which nodes could not act."""
-    away = [Away(death.node, death.last_us, death.boot_us, "died") for death in deaths(facts)]
-    away += [Away(stop.node, stop.began_us, stop.up_us, "shutdown") for stop in stops(facts)]
-    return [
-        *away,
-        *(Away(node(row), row["start_time"], row["end_time"], "froze") for row in facts.silences if is_steady(row)),
-    ]
+    away = [Away(death.node, death.last_us, death.boot_us, "died") for death in facts.brokers.deaths]
+    away += [Away(stop.node, stop.start_us, stop.up_us, "shutdown") for stop in facts.brokers.stops]
+    froze = (each for each in facts.brokers.aways if each.state.reason == "froze")
+    return [*away, *(Away(each.node, each.start_us, each.up_us, "froze") for each in froze)]
 
 
 def controller_timeline(facts: Facts) -> dict[str, list[ControllerState]]:
@@ -149,7 +139,9 @@ def controller_timeline(facts: Facts) -> dict[str, list[ControllerState]]:
             events=facts.controller_events,
             away=_away(facts),
             with_lines={node(row) for row in facts.last_lines},
-            missed={of_node: [(loss.first_us, loss.last_us) for loss in of] for of_node, of in losses(facts).items()},
+            missed={
+                of_node: [(loss.first_us, loss.last_us) for loss in of] for of_node, of in losses(facts.remarks).items()
+            },
             voters=facts.voters,
         )
     )
@@ -165,7 +157,7 @@ class _Lost(NamedTuple):
 
 def _lost_quorums(facts: Facts) -> Iterable[_Lost]:
     """Yield times without a leader that lack a majority of the voters, or in which the leader lost it."""
-    away, ends = _away(facts), shutdown_times(facts)
+    away, ends = _away(facts), facts.brokers.shutdown_times
     lost = facts.remarked(_MAJORITY_LOST)
     for cluster_id, states in controller_timeline(facts).items():
         voters = facts.voters.get(cluster_id, frozenset())
@@ -301,7 +293,7 @@ def _series(facts: Facts) -> Iterable[list[_Change]]:
 
 
 def _changes(facts: Facts) -> Iterable[_Change]:
-    ends = shutdown_times(facts)
+    ends = facts.brokers.shutdown_times
     lost = [(quorum.cluster_id, quorum.gap) for quorum in _lost_quorums(facts)]
     for cluster_id, states in controller_timeline(facts).items():
         led = [number_of for number_of, state in enumerate(states) if state.controller is not None]
@@ -533,7 +525,7 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
     end = row["last_time"]
     gave_up = " It then stopped without the controller." if severity == MAJOR else " It then went through."
     # With a whole cluster the last brokers have nobody to hand over to.
-    if start >= shutdown_times(facts).get(row["cluster_id"], start + 1):
+    if start >= facts.brokers.shutdown_times.get(row["cluster_id"], start + 1):
         severity = INFO
     attempts = max(sum(other["line_count"] for other in retries), 1)
     left = [

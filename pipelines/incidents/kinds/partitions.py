@@ -13,10 +13,10 @@ from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Place, Remedy
 from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
 from pipelines.incidents.kinds.clients import TOO_FEW, failed_produces
-from pipelines.incidents.processes import Death, deaths
 from pipelines.incidents.witnesses import LEADER_UNREACHABLE
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span, when
 from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
+from pipelines.timelines.broker import Death
 
 #: Windows whose starts and ends follow each other within this are of one episode, microseconds: a controller elects for
 #: one event in one pass, and notices the next broker after broker.heartbeat.interval.ms (2 s) at the earliest.
@@ -75,7 +75,7 @@ def _windows(facts: Facts, state: str) -> list[Row]:
 
 def _outages(facts: Facts) -> list[list[Outage]]:
     """Return windows without leader, those of one cluster that begin and end together as groups."""
-    died = deaths(facts)
+    died = facts.brokers.deaths
     elections: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for row in facts.failovers:
         if row["elected_time"] is not None and row["new_leader"] is not None:
@@ -325,7 +325,7 @@ def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
             for each in offline[row["cluster_id"], partition_name(row)]
         )
 
-    for death in deaths(facts):
+    for death in facts.brokers.deaths:
         session_us = _session_ms(facts, death.node) * 1000
         rows = [
             row

@@ -10,7 +10,6 @@ from pipelines.incidents.episodes import Episode, before_shutdown, grouped
 from pipelines.incidents.facts import Facts, Row, node
 from pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Remedy
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.kinds.controllers import terms
 from pipelines.incidents.words import clock, lasting, listed, sentence, span, times
 
 _STATE = r"\[RaftManager (?:node)?[iI]d=\d+\] Completed transition to "
@@ -75,7 +74,7 @@ _LINES_MIN = 3
 )
 def quorum_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield the search of each cluster's nodes, if the logs show no controller at all, else `quorum_lost` has it."""
-    found, known = facts.remarked(_FOUND), terms(facts)
+    found, known = facts.remarked(_FOUND), facts.brokers.terms
     rows = [
         row
         for row in before_shutdown(facts, facts.remarked_by_brokers(_SEARCHING))

@@ -8,7 +8,6 @@ from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import INFO, MINOR, LoggedIncident
 from pipelines.incidents.kind import ABSENT, NOT_FETCHED, kind
-from pipelines.incidents.processes import shutdown_times
 from pipelines.incidents.reassignments import Reassignment, reassignments_of
 from pipelines.incidents.words import brokers, clock, lasting, listed, partitions, sentence, when
 
@@ -29,7 +28,7 @@ _SOURCE = (
 )
 def reassignment_unfinished(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield reassignments without an end, each by itself."""
-    ends = shutdown_times(facts)
+    ends = facts.brokers.shutdown_times
     for each in reassignments_of(facts):
         start = each.start_us
         if each.end_us is not None or start is None:

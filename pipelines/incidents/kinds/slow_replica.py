@@ -9,9 +9,7 @@ from typing import NamedTuple
 from pipelines.incidents.facts import Facts, Node, Row
 from pipelines.incidents.incident import INFO, MAJOR, LoggedIncident
 from pipelines.incidents.kind import ABSENT, NOT_FETCHED, kind
-from pipelines.incidents.kinds.brokers import broker_stalled
 from pipelines.incidents.kinds.isr import LEFT
-from pipelines.incidents.processes import restarts
 from pipelines.incidents.questions import WAIT_MAX_MS
 from pipelines.incidents.words import brokers, clock, lasting, listed, number, span
 
@@ -134,10 +132,10 @@ def slow_replica(facts: Facts) -> Iterable[LoggedIncident]:
 
 def _faults(facts: Facts) -> dict[Node, set[int]]:
     faults: dict[Node, set[int]] = defaultdict(set)
-    for restart in restarts(facts):
-        faults[restart.node].add(restart.last_us // 1_000_000)
-    for stalled in broker_stalled.detect(facts):
-        faults[stalled.cluster_id, stalled.broker_ids[0]].add(stalled.start_us // 1_000_000)
+    for away in facts.brokers.aways:
+        if away.state.state in ("down", "silent"):
+            began_us = away.start_us if away.state.after_us is None else away.state.after_us
+            faults[away.node].add(began_us // 1_000_000)
     return faults
 
 

@@ -1,96 +1,103 @@
-"""Brokers' lives and restarts, from their own lines and from controllers'. Pure."""
+"""States and restarts of brokers, read off their timelines. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Literal
 
 from pipelines.base.values import iso_or_none, iso_utc
-from pipelines.incidents.broker_runs import BrokerRun
 from pipelines.report.cluster.parts import Life, Restart
 from pipelines.report.tiers import Node
 
 Rows = Sequence[Mapping[str, Any]]
 
-#: A start so soon after a change belongs to it.
+#: A change this soon after a start belongs to it, microseconds.
 _LATE_US = 1_000_000
+#: How the process before a start ended, by the reason of its last state.
+_ENDINGS: Mapping[str, Literal["clean", "found_gone", "unknown"]] = {
+    "shutdown": "clean",
+    "died": "found_gone",
+    "halted": "found_gone",
+}
 
 
-def lives(of_node: Mapping[Node, Sequence[BrokerRun]]) -> tuple[Life, ...]:
-    """Stretches of all brokers."""
-    stretches = []
-    for (cluster_id, broker_id), those in of_node.items():
+def lives(timeline: Rows) -> tuple[Life, ...]:
+    """Return the states of all brokers.
 
-        def life(
-            state: Literal["up", "starting", "stopping", "down"],
-            start: int | None,
-            end: int | None,
-            node: Node = (cluster_id, broker_id),
-        ) -> Life:
-            return Life(
-                cluster_id=node[0], broker_id=node[1], state=state, start=iso_or_none(start), end=iso_or_none(end)
-            )
-
-        for number, run in enumerate(those):
-            after = those[number + 1].starting if number + 1 < len(those) else None
-            if run.starting is not None:
-                stretches.append(life("starting", run.starting, run.started or run.stopping or run.end or after))
-            if run.started is not None or run.starting is None:
-                stretches.append(life("up", run.started, run.stopping or run.end or after))
-            if run.stopping is not None and (run.end or after):
-                stretches.append(life("stopping", run.stopping, run.end or after))
-            if run.end is not None:
-                stretches.append(life("down", run.end, after))
-    return tuple(stretches)
+    Args:
+        timeline: rows of `gold.broker_timeline`.
+    """
+    return tuple(
+        Life(
+            cluster_id=row["cluster_id"],
+            broker_id=row["broker_id"],
+            state=row["state"],
+            start=iso_or_none(row["begin_by_time"]),
+            end=iso_or_none(row["end_by_time"]),
+        )
+        for states in _by_node(timeline).values()
+        for row in states
+        if row["state"] != "unknown"
+    )
 
 
-def restarts(of_node: Mapping[Node, Sequence[BrokerRun]], isr: Rows) -> tuple[Restart, ...]:
-    """Every start but a broker's first, and its first if the logs show it running before."""
+def restarts(timeline: Rows, isr: Rows) -> tuple[Restart, ...]:
+    """Return every start but the first of each broker, and the first if the logs show the broker before."""
     starts = []
     changes: dict[Node, list[Mapping[str, Any]]] = defaultdict(list)
     for row in isr:
         changes[row["cluster_id"], row["replica_id"]].append(row)
-    for node, those in of_node.items():
-        for number, (before, run) in enumerate(pairwise(those), 1):
-            if run.starting is None:
-                continue
-            following = those[number + 1].starting if number + 1 < len(those) else None
-            starts.append(_restart(node, before, run, following, changes[node]))
+    for node, states in _by_node(timeline).items():
+        begun = [number for number, row in enumerate(states) if row["state"] == "starting"]
+        for number, following in zip(begun, [*begun[1:], None], strict=True):
+            if number:
+                until = None if following is None else states[following]["begin_by_time"]
+                starts.append(_restart(node, states[:number], states[number:following], until, changes[node]))
     return tuple(sorted(starts, key=lambda restart: (restart.starting, restart.cluster_id, restart.broker_id)))
 
 
-def _restart(node: Node, before: BrokerRun, run: BrokerRun, following: int | None, changes: Rows) -> Restart:
-    assert run.starting is not None
+def _by_node(timeline: Rows) -> dict[Node, list[Mapping[str, Any]]]:
+    of_nodes: dict[Node, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in sorted(timeline, key=lambda row: (row["cluster_id"], row["broker_id"], row["position"])):
+        of_nodes[row["cluster_id"], row["broker_id"]].append(row)
+    return of_nodes
+
+
+def _restart(node: Node, before: Rows, after: Rows, following: int | None, changes: Rows) -> Restart:
+    """Return the restart between the states of two processes.
+
+    Args:
+        following: begin of the process after these two, microseconds. None if there is no such process.
+    """
+    starting = after[0]["begin_by_time"]
+    started = next((row["begin_by_time"] for row in after if row["reason"] == "started"), None)
     lost: set[tuple[str, int]] = set()
     back: dict[tuple[str, int], int] = {}
     for row in sorted(changes, key=lambda row: int(row["change_time"])):
         time, place = row["change_time"], (row["topic"], row["partition"])
         if following is not None and time >= following:
             break
-        if time < run.starting:
+        if time < starting:
             (lost.add if row["change"] == "shrink" else lost.discard)(place)
-        elif row["change"] == "shrink" and time < (run.started or run.starting) + _LATE_US:
+        elif row["change"] == "shrink" and time < (started or starting) + _LATE_US:
             lost.add(place)
             back.pop(place, None)
         elif row["change"] == "expand":
             # Where it led, its going was a move of the leader, and no line says that it left the ISR.
             lost.add(place)
             back.setdefault(place, time)
-    ending: Literal["clean", "found_gone", "unknown"] = "unknown"
-    if before.stopped is not None:
-        ending = "clean"
-    elif before.gone is not None:
-        ending = "found_gone"
+    end = before[-1]
+    stopping = next((row for row in before[-2:] if row["state"] == "stopping"), end)
+    is_dated = end["begin_by_time"] is not None and end["begin_by_time"] < starting
     full = lost and len(back) == len(lost)
     return Restart(
         cluster_id=node[0],
         broker_id=node[1],
-        ending=ending,
-        down=iso_or_none(before.stopping or before.end),
-        starting=iso_utc(run.starting),
-        started=iso_or_none(run.started),
+        ending=_ENDINGS.get(end["reason"], "unknown") if is_dated else "unknown",
+        down=iso_or_none(stopping["begin_by_time"]) if is_dated and end["state"] in ("down", "silent") else None,
+        starting=iso_utc(starting),
+        started=iso_or_none(started),
         isr_lost=len(lost),
         isr_back=len(back),
         isr_full=iso_utc(max(back.values())) if full else None,

@@ -14,8 +14,8 @@ class Life(Part):
 
     cluster_id: Text
     broker_id: int
-    #: ``up``; ``starting``; ``stopping``; ``down``: after it logged its end, or a controller found it gone
-    state: Literal["up", "starting", "stopping", "down"]
+    #: ``silent``: it did not answer, or wrote no line; ``down``: its process had ended
+    state: Literal["up", "starting", "silent", "stopping", "down"]
     start: Instant | None  #: null: the first of the logs
     end: Instant | None  #: null: the last of the logs
 
@@ -70,7 +70,7 @@ class Restart(Part):
 
     cluster_id: Text
     broker_id: int
-    #: clean: it logged its shutdown; found_gone: a controller noticed; unknown
+    #: clean: an orderly end; found_gone: its last line, its controller or its peers date its end; unknown
     ending: Literal["clean", "found_gone", "unknown"]
     down: Instant | None  #: when that was; null: no line tells
     starting: Instant

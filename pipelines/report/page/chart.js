@@ -15,7 +15,6 @@ const GLYPHS = {
 };
 
 // Incidents in which a broker wrote nothing, though no line says that it was down.
-const SILENT = ["broker_stalled", "broker_died"];
 const FOUND = [["violation", "\u2716", "violation"], ["open", "?", "undecided"], ["observation", "!", "observation"]];
 
 class Picture {
@@ -102,13 +101,13 @@ class Picture {
   // All that is drawn, and nothing else.
   legend() {
     const swatch = (name) => svg("svg", { width: 11, height: 11, "aria-hidden": "true" }, svg("rect", { width: 11, height: 11, class: name })), round = (value) => (Math.abs(value) < 10 ? Number(value.toPrecision(2)) : count(Number(value.toPrecision(2))));
-    const kinds = new Set(CLUSTER.events.map((event) => event.kind)), states = new Set([...CLUSTER.lives.map((life) => life.state), DATA.incidents.some((incident) => SILENT.includes(incident.kind)) && "silent"]), severities = new Set(findingsInTime().map(([severity]) => severity));
+    const kinds = new Set(CLUSTER.events.map((event) => event.kind)), states = new Set(CLUSTER.lives.map((life) => life.state)), severities = new Set(findingsInTime().map(([severity]) => severity));
     const symbols = new Map(Object.entries(GLYPHS).filter(([kind]) => kinds.has(kind)).map(([, [glyph, words]]) => [words, glyph]));
     if ([...kinds].some((kind) => !own(GLYPHS, kind))) symbols.set("another event", "\u00b7");
     for (const [severity, glyph, words] of FOUND) if (severities.has(severity)) symbols.set(words, glyph);
     return [
       this.scale.steps.length ? h("span", null, MEASURES[this.state.measure].name + ": ", this.scale.steps.map(([name, from]) => [swatch("cell " + name), round(from) + " "]), "to " + round(this.scale.most)) : "",
-      [["up", "up"], ["silent", "wrote no line"], ["starting", "starts or stops"], ["down", "down"]].filter(([name]) => states.has(name)).map(([name, words]) => h("span", null, swatch("life " + name), words)),
+      [["up", "up"], ["silent", "did not answer"], ["starting", "starts or stops"], ["down", "down"]].filter(([name]) => states.has(name)).map(([name, words]) => h("span", null, swatch("life " + name), words)),
       [...symbols].map(([words, glyph]) => h("span", null, glyph + " " + words)),
       bandsOfTimeline().filter(([, stretches]) => stretches.length).map(([name, , words]) => h("span", null, swatch("band " + name), "behind all: " + words)),
       h("span", null, `Ranges are made of intervals of ${TIME.step / 1000} s.`),
@@ -146,9 +145,8 @@ class Picture {
   life(broker, y) {
     const group = svg("g", { class: "lane" }, this.label(y, "broker " + brokerName(broker.broker_id, broker.cluster_id), broker));
     const same = (row) => row.broker_id === broker.broker_id && row.cluster_id === broker.cluster_id;
-    const silences = DATA.incidents.filter((incident) => SILENT.includes(incident.kind) && incident.broker_ids.includes(broker.broker_id) && incident.cluster_id === broker.cluster_id);
     const order = (life) => ["up", "silent"].indexOf(life.state) + 1 || 3;
-    for (const life of [...CLUSTER.lives.filter(same), ...silences.map((incident) => ({ start: incident.start_time, end: incident.end_time, state: "silent" }))].sort((one, other) => order(one) - order(other))) {
+    for (const life of CLUSTER.lives.filter(same).sort((one, other) => order(one) - order(other))) {
       const x = this.at(life.start, this.at(broker.first_time, GUTTER)), end = this.at(life.end, life.state === "down" || life.state === "silent" ? GUTTER + this.wide : this.at(broker.last_time, GUTTER + this.wide));
       if (end > x) group.append(svg("rect", { x, y: y + 5, width: Math.max(1, end - x), height: LANE - 10, class: "life " + life.state }, svg("title", null, `${life.state} ${life.start || "from the first line"} to ${life.end || "the last line"}`)));
     }

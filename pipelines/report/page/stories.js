@@ -87,7 +87,7 @@ function drawRequests(place, state) {
 }
 function drawRestarts(place, state) {
   const rows = CLUSTER.restarts.filter((restart) => inRange(state.range, restart.down || restart.starting, restart.isr_full || restart.started));
-  const endings = { clean: "shut down cleanly", found_gone: "found gone by the controller", unknown: "unknown end" };
+  const endings = { clean: "shut down cleanly", found_gone: "ended without a shutdown", unknown: "unknown end" };
   const paid = (restart) => (CUBES ? paidBetween(restart.down || restart.starting, restart.isr_full || restart.started || restart.starting, restart.broker_id, restart.cluster_id) : { own_ms: null, all_ms: null, errors: null });
   const took = (from, to) => (from && to ? Date.parse(to) - Date.parse(from) : null);
   put(place, table([

@@ -29,6 +29,7 @@ from schemas.gold import DELAYED_OPERATIONS
 from schemas.isr import ISR_TIMELINE
 from schemas.metrics import BROKER_METRICS
 from schemas.table import TableSpec
+from schemas.timelines import BROKER_TIMELINE
 
 BEGIN = datetime(2026, 11, 20, 12, tzinfo=UTC)
 BEGIN_US = int(BEGIN.timestamp()) * 1_000_000
@@ -51,6 +52,8 @@ def lake(tmp_path: Path) -> Lake:
     """A broker that starts, leads a partition, and loses a follower; its server.log alone."""
     lake = Lake(cast(Any, None), tmp_path / "lake")
     _put(lake, silver.BROKER_LIFECYCLE, [{"time": _at(5), "event": STARTING}])
+    state = {"position": 0, "state": "starting", "begin_by_time": _at(5), "reason": "booted", "witnesses": []}
+    _put(lake, BROKER_TIMELINE, [state])
     start = {"role": "leader_start", "topic": "t", "partition": 0, "leader": 1, "leader_epoch": 0, "partition_epoch": 0}
     _put(
         lake,

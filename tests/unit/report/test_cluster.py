@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.incidents.broker_runs import runs
 from pipelines.lake.reader import LakeReader
 from pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
 from pipelines.report.cluster.lives import lives, restarts
@@ -46,83 +45,68 @@ def isr(second: float, change: str, replica_id: int = 1, partition: int = 0) -> 
     }
 
 
-def file(second: float, broker_id: int = 1) -> Row:
-    return {"cluster_id": "c", "broker_id": broker_id, "first_time": at(second)}
+def state(name: str, since: float | None, until: float | None, reason: str = "", broker_id: int = 1) -> Row:
+    """Return a row of `gold.broker_timeline`."""
+    row = {"cluster_id": "c", "broker_id": broker_id, "position": 0, "state": name, "reason": reason}
+    begin, end = (None if second is None else at(second) for second in (since, until))
+    return row | {"begin_by_time": begin, "end_by_time": end}
+
+
+def timeline(*states: Row) -> list[Row]:
+    return [row | {"position": position} for position, row in enumerate(states)]
 
 
 def second_of(text: str | None) -> str | None:
     return None if text is None else text[17:]
 
 
-def states(lifecycle: list[Row], noticed: list[Row], files: list[Row]) -> list[tuple[str, str | None, str | None]]:
-    found = lives(runs(lifecycle, noticed, files))
-    return [(life.state, second_of(life.start), second_of(life.end)) for life in found]
-
-
 # -------------------------------------------------------------------------- lives
 
+UP = state("up", None, 10, "logs_begin")
+STOPPED = [UP, state("stopping", 10, 12, "shutdown"), state("down", 12, 20, "shutdown")]
+DIED = [UP, state("down", 10, 20, "died")]
+BACK = [state("starting", 20, 25, "booted"), state("up", 25, None, "started")]
 
-def test_a_clean_restart() -> None:
-    lines = [said(10, "shutting_down"), said(12, "shut_down"), said(20, "starting"), said(25, "started")]
-    assert states(lines, [], [file(0)]) == [
+
+def test_states_of_a_broker_are_those_of_its_timeline() -> None:
+    found = lives(timeline(state("unknown", None, None), *STOPPED, *BACK))
+    assert [(life.state, second_of(life.start), second_of(life.end)) for life in found] == [
         ("up", None, "10.000Z"),
         ("stopping", "10.000Z", "12.000Z"),
         ("down", "12.000Z", "20.000Z"),
         ("starting", "20.000Z", "25.000Z"),
         ("up", "25.000Z", None),
     ]
+
+
+def test_a_clean_restart() -> None:
     changes = [isr(10.5, "shrink"), isr(10.6, "shrink", partition=1), isr(30, "expand"), isr(31, "expand", partition=1)]
-    (restart,) = restarts(runs(lines, [], [file(0)]), changes)
+    (restart,) = restarts(timeline(*STOPPED, *BACK), changes)
     assert (restart.ending, second_of(restart.down), second_of(restart.started)) == ("clean", "10.000Z", "25.000Z")
     assert (restart.isr_lost, restart.isr_back, second_of(restart.isr_full)) == (2, 2, "31.000Z")
 
 
-def test_a_broker_that_was_killed_was_found_gone_by_a_controller() -> None:
-    lines = [said(0, "starting"), said(2, "started"), said(40, "starting"), said(45, "started")]
-    noticed = [controller(30, "broker_fenced", 1), controller(39, "broker_fenced", 1)]
-    assert states(lines, noticed, [file(0)])[1:3] == [("up", "02.000Z", "30.000Z"), ("down", "30.000Z", "40.000Z")]
-    (restart,) = restarts(runs(lines, noticed, [file(0)]), [isr(31, "shrink")])
-    assert (restart.ending, restart.isr_lost, restart.isr_back, restart.isr_full) == ("found_gone", 1, 0, None)
+def test_a_restart_after_a_death() -> None:
+    (restart,) = restarts(timeline(*DIED, *BACK), [isr(11, "shrink")])
+    assert (restart.ending, second_of(restart.down)) == ("found_gone", "10.000Z")
+    assert (restart.isr_lost, restart.isr_back, restart.isr_full) == (1, 0, None)
 
 
-def test_a_broker_that_was_only_paused_is_not_taken_for_dead_then() -> None:
-    lines = [said(0, "starting"), said(2, "started"), said(40, "shutting_down")]
-    noticed = [
-        controller(10, "broker_fenced", 1),
-        controller(20, "broker_unfenced", 1),
-        controller(41, "broker_fenced", 1),
-    ]
-    assert states(lines, noticed, [file(0)])[1:] == [
-        ("up", "02.000Z", "40.000Z"),
-        ("stopping", "40.000Z", "41.000Z"),
-        ("down", "41.000Z", None),
-    ]
-    killed = [*lines[:2], said(40, "starting")]
-    noticed = [*noticed[:2], controller(30, "broker_fenced", 1), controller(39.9, "broker_unfenced", 3)]
-    assert ("down", "30.000Z", "40.000Z") in states(killed, noticed, [file(0)])
+@pytest.mark.parametrize(
+    "end", [state("down", 20, 20, "died"), state("down", 10, 20, "ended"), state("up", None, 20, "logs_begin")]
+)
+def test_no_line_shows_how_a_process_ended(end: Row) -> None:
+    (restart,) = restarts(timeline(UP, end, *BACK), [])
+    assert restart.ending == "unknown"
 
 
-def test_without_a_witness_it_is_not_told_when_it_went() -> None:
-    lines = [said(0, "starting"), said(2, "started"), said(40, "starting")]
-    assert ("down", None, None) not in states(lines, [], [file(0)])
-    (restart,) = restarts(runs(lines, [], [file(0)]), [])
-    assert (restart.ending, restart.down, restart.started) == ("unknown", None, None)
-
-
-def test_a_first_start_is_no_restart_unless_the_broker_logged_long_before() -> None:
-    lines = [said(40, "starting"), said(45, "started")]
-    assert restarts(runs(lines, [], [file(38)]), []) == ()
-    assert len(restarts(runs(lines, [], [file(0)]), [])) == 1
-
-
-def test_a_broker_that_only_logs_is_up() -> None:
-    assert states([], [], [file(0)]) == [("up", None, None)]
+def test_a_first_start_is_no_restart() -> None:
+    assert restarts(timeline(*BACK), []) == ()
+    assert [restart.starting for restart in restarts(timeline(*BACK, *DIED[1:], *BACK), [])] != []
 
 
 def test_a_partition_that_a_broker_led_counts_when_it_comes_back_into_the_isr() -> None:
-    lines = [said(0, "starting"), said(2, "started"), said(40, "starting"), said(45, "started")]
-    noticed = [controller(30, "broker_failed", None, [1, 2])]
-    (restart,) = restarts(runs(lines, noticed, [file(0)]), [isr(50, "expand")])
+    (restart,) = restarts(timeline(*DIED, *BACK), [isr(50, "expand")])
     assert (restart.isr_lost, restart.isr_back) == (1, 1)
 
 

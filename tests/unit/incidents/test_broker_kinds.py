@@ -152,31 +152,31 @@ def controller(time_s: float, name: str, subject: int | None, node_id: int = 1, 
 
 
 def last_line(broker_id: int, time_s: float, **roles: bool) -> dict[str, Any]:
-    row = {"cluster_id": "c", "broker_id": broker_id, "last_time": int(time_s * S), "seconds_before": 2}
-    return row | {"file_id": "f", "byte_offset": 0} | roles
+    row = {"cluster_id": "c", "broker_id": broker_id, "first_time": 0, "last_time": int(time_s * S)}
+    return row | {"seconds_before": 2, "file_id": "f", "byte_offset": 0} | roles
 
 
 @pytest.mark.parametrize("name", ["broker_fenced", "broker_failed"])
 @pytest.mark.parametrize(
-    ("last", "told"),
+    ("kind", "last", "shown"),
     [
-        ([], "Its own logs are not here"),
-        ([last_line(2, 95)], "Its last line here is of 00:01:35: no line shows whether it died"),
-        ([last_line(2, 400)], "though its process lived"),
+        ("logs_end_early", [], "Its own logs are not here: no line shows whether it died"),
+        ("logs_end_early", [last_line(2, 95)], "Its last line before is of 00:01:35: no line shows whether it died"),
+        ("broker_fenced", [last_line(2, 400)], "though its process lived"),
     ],
     ids=["no logs", "logs end", "lived"],
 )
-def test_the_line_of_the_controller_is_enough(name: str, last: list[Any], told: str) -> None:
-    (gone,) = detected("broker_fenced", controller_events=[controller(110, name, 2)], last_lines=last)
+def test_the_line_of_the_controller_is_enough(name: str, kind: str, last: list[Any], shown: str) -> None:
+    (gone,) = detected(kind, controller_events=[controller(110, name, 2)], last_lines=last)
     assert (gone.broker_ids, gone.start_us, gone.end_us) == ((2,), 110 * S, None)
-    assert told in gone.sentence
-    assert ("lived" in gone.sentence) == (told == "though its process lived")
+    assert shown in gone.sentence
+    assert not detected("broker_fenced" if kind == "logs_end_early" else "logs_end_early", last_lines=last)
     back = controller(130, "broker_unfenced" if name == "broker_fenced" else "broker_registered", 2)
-    (gone,) = detected("broker_fenced", controller_events=[controller(110, name, 2), back], last_lines=last)
-    assert (gone.end_us, "let in again after 20.0 s" in gone.sentence) == (130 * S, True)
+    (gone,) = detected(kind, controller_events=[controller(110, name, 2), back], last_lines=last)
+    assert (gone.end_us, "20.0 s" in gone.sentence) == (130 * S, True)
     # A broker that was let in within the logs is lost like one that was in before, each time.
     rows = [controller(back["time"] / S - 125, back["event"], 2), controller(110, name, 2), back]
-    gone_twice = detected("broker_fenced", controller_events=[*rows, controller(140, name, 2)], last_lines=last)
+    gone_twice = detected(kind, controller_events=[*rows, controller(140, name, 2)], last_lines=last)
     assert [each.start_us // S for each in gone_twice] == [110, 140]
 
 
@@ -192,6 +192,7 @@ def test_the_line_of_the_controller_is_enough(name: str, last: list[Any], told: 
 def test_one_incident_of_a_broker_that_went_away(rows: dict[str, Any]) -> None:
     gone = [controller(110, "broker_failed", 2), controller(160, "broker_registered", 2)]
     assert not detected("broker_fenced", controller_events=gone, **rows)
+    assert not detected("logs_end_early", controller_events=gone, **rows)
 
 
 def test_the_registration_of_a_process_that_died_is_fenced_as_the_next_one_starts() -> None:
@@ -221,7 +222,7 @@ def test_a_session_ended_when_the_controller_removed_the_broker() -> None:
 @pytest.mark.parametrize("before", ["broker_registered", "controlled_shutdown", "broker_fenced"])
 def test_what_is_fenced_already_is_not_lost(before: str) -> None:
     rows = [controller(50, "broker_fenced", 2), controller(60, "broker_unfenced", 2), controller(100, before, 2)]
-    lost = detected("broker_fenced", controller_events=[*rows, controller(110, "broker_fenced", 2)])
+    lost = detected("logs_end_early", controller_events=[*rows, controller(110, "broker_fenced", 2)])
     assert [each.start_us // S for each in lost] == ([50, 100] if before == "broker_fenced" else [50])
 
 

@@ -1,0 +1,164 @@
+"""Spans in which others missed a node: its controller, its peers, its session. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from pipelines.timelines.rows import Node, Place, Row, Rows, node, place
+from pipelines.timelines.terms import ControllerTerm
+
+#: Clocks of two nodes of one cluster may differ this much unnoticed, microseconds.
+CLOCKS_US = 1_500_000
+#: The expiry of a session and what follows are one event, microseconds.
+_EXPIRED_ONCE_US = 10_000_000
+#: A node that replays two records of the past does so within this, microseconds.
+_REPLAYED_US = 1_000_000
+#: Peers that cannot reach a node try again within this, microseconds.
+_RETRY_US = 20_000_000
+#: States in which a broker is out of the cluster already, by the event that would put it out: KRaft registers a broker
+#: fenced; a registration in ZooKeeper lets the broker in.
+_OUT = {
+    "broker_fenced": ("broker_registered", "controlled_shutdown", "broker_fenced"),
+    "broker_failed": ("controlled_shutdown", "broker_failed"),
+}
+_BACK = ("broker_unfenced", "broker_registered")
+
+
+class Witness(NamedTuple):
+    """Something that shows a state of a node."""
+
+    source: str  #: own, controller, peers, session or container.
+    time_us: int
+    place: Place | None = None
+    text: str = ""  #: Message of another program, or event of the controller; else empty.
+
+
+class Loss(NamedTuple):
+    """A stretch in which a peer could not reach a node, microseconds."""
+
+    first_us: int
+    last_us: int
+    place: Place | None = None
+
+
+class Missed(NamedTuple):
+    """A span in which a controller, or the end of its session, showed a broker gone."""
+
+    node: Node
+    time_us: int  #: First line about it.
+    back_us: int | None  #: Registered or unfenced again. None if no line shows that.
+    reason: str  #: fenced (KRaft), removed (ZooKeeper) or session_expired.
+    shown: tuple[Witness, ...]
+
+
+def removals(
+    controller_events: Rows, terms: Mapping[str, Sequence[ControllerTerm]], with_lines: Collection[Node]
+) -> list[Missed]:
+    """Return when active controllers found brokers gone, without orderly ends."""
+    state: dict[Node, str] = {}
+    lost: dict[Node, Row] = {}
+    found = []
+    for row in controller_events:
+        if row["event"] not in (*_OUT, *_BACK, "controlled_shutdown"):
+            continue
+        before = [term for term in terms.get(row["cluster_id"], ()) if term.elected_us <= row["time"]]
+        active = before[-1].controller if before else row["broker_id"]
+        # A node that is not active replays records, maybe late. It counts if the active one has no logs here.
+        if active != row["broker_id"] and (row["cluster_id"], active) in with_lines:
+            continue
+        for broker_id in {row["subject_broker_id"], *(row["brokers"] or ())} - {None}:
+            broker = row["cluster_id"], broker_id
+            if broker in lost and row["event"] in _BACK:
+                out = lost.pop(broker)
+                if not _is_past(out, row["time"]):
+                    found.append(_removal(out, broker, row["time"]))
+            elif broker not in lost and row["event"] in _OUT and state.get(broker) not in _OUT[row["event"]]:
+                lost[broker] = row
+            state[broker] = row["event"]
+    return found + [_removal(row, broker, None) for broker, row in lost.items()]
+
+
+def _removal(row: Row, broker: Node, back_us: int | None) -> Missed:
+    reason = "fenced" if row["event"] == "broker_fenced" else "removed"
+    shown = Witness("controller", row["time"], place(row), row["event"])
+    return Missed(broker, row["time"], back_us, reason, (shown,))
+
+
+def _is_past(row: Row, back_us: int | None) -> bool:
+    """Return True if a node only replayed that a broker was fenced and unfenced."""
+    is_replayed = (row["detail"] or "").startswith("Replayed")
+    return is_replayed and back_us is not None and back_us - row["time"] < _REPLAYED_US
+
+
+def expired_sessions(lifecycle: Rows) -> list[Missed]:
+    """Return expired ZooKeeper sessions, by brokers' own lines."""
+    last: dict[Node, int] = {}
+    found = []
+    for row in lifecycle:
+        if row["event"] != "zookeeper_expired" or row["broker_id"] is None:
+            continue
+        time, of_node = row["time"], node(row)
+        is_new = time - last.get(of_node, time - _EXPIRED_ONCE_US) >= _EXPIRED_ONCE_US
+        last[of_node] = time
+        if is_new:
+            backs = (
+                other["time"]
+                for other in lifecycle
+                if other["event"] == "registered" and node(other) == of_node and other["time"] >= time
+            )
+            shown = (Witness("session", time, place(row)),)
+            found.append(Missed(of_node, time, min(backs, default=None), "session_expired", shown))
+    return found
+
+
+def merged(missed: Iterable[Missed]) -> dict[Node, list[Missed]]:
+    """Return spans by node, in order. Spans of one node that overlap are one."""
+    of_nodes: dict[Node, list[Missed]] = defaultdict(list)
+    for each in sorted(missed, key=lambda each: (each.node, each.time_us)):
+        of_node = of_nodes[each.node]
+        last = of_node[-1] if of_node else None
+        if last is not None and (last.back_us is None or each.time_us <= last.back_us + CLOCKS_US):
+            reason = "session_expired" if "session_expired" in (last.reason, each.reason) else last.reason
+            back = None if last.back_us is None and each.back_us is None else max(last.back_us or 0, each.back_us or 0)
+            of_node[-1] = last._replace(back_us=back, reason=reason, shown=(*last.shown, *each.shown))
+        else:
+            of_node.append(each)
+    return of_nodes
+
+
+def first_missed(losses: Sequence[Loss], events_us: Iterable[int], after_us: int, until_us: int) -> Witness | None:
+    """Return the first sign, between two instants, of peers that still miss a node at the second one.
+
+    Args:
+        events_us: when controllers found it gone.
+    """
+    spans = [(loss.first_us, loss.last_us, loss.place) for loss in losses if after_us < loss.first_us <= until_us]
+    marks = [(time, time, None) for time in events_us if after_us < time <= until_us]
+    begun: tuple[int, Place | None] | None = None
+    upto, is_found_gone = 0, False
+    for first, last, where in sorted([*spans, *marks], key=lambda span: span[:2]):
+        if begun is None or first - upto > _RETRY_US:
+            begun, is_found_gone = (first, where), False
+        upto, is_found_gone = max(upto, last), is_found_gone or where is None
+    # Peers that stopped trying reached it again, unless a controller made them stop.
+    is_missed = begun is not None and (is_found_gone or until_us - upto <= _RETRY_US)
+    return Witness("peers", *begun) if begun is not None and is_missed else None
+
+
+def replacements(terms: Mapping[str, Sequence[ControllerTerm]], controller_events: Rows) -> list[tuple[Node, Witness]]:
+    """Return when other nodes became the controller in place of one that had not resigned."""
+    resigned: dict[Node, list[int]] = defaultdict(list)
+    for row in controller_events:
+        if row["event"] == "controller_resigned":
+            resigned[node(row)].append(row["time"])
+    found = []
+    for cluster_id, of_cluster in terms.items():
+        for before, after in pairwise(of_cluster):
+            of_node = cluster_id, before.controller
+            is_resigned = any(before.elected_us <= time <= after.elected_us for time in resigned[of_node])
+            if before.controller != after.controller and not is_resigned:
+                found.append((of_node, Witness("controller", after.elected_us, after.place)))
+    return found

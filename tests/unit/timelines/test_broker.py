@@ -1,0 +1,216 @@
+"""Timelines of nodes: what each source shows by itself, with the bounds of each change."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from pipelines.timelines.broker import BrokerTimelines, Evidence
+from pipelines.timelines.missed import Loss
+from pipelines.timelines.processes import OwnLines
+from pipelines.timelines.rows import Place
+
+S = 1_000_000
+NODE = ("c", 2)
+#: State, after, by, reason: seconds.
+State = tuple[str, float | None, float | None, str]
+
+
+def life(second: float, event: str, detail: str | None = None) -> dict[str, Any]:
+    row = {"cluster_id": "c", "broker_id": 2, "time": int(second * S), "event": event, "detail": detail}
+    return row | {"file_id": "own", "byte_offset": int(second)}
+
+
+def control(second: float, event: str, subject: int = 2, by: int = 1, detail: str | None = None) -> dict[str, Any]:
+    row = life(second, event, detail) | {"broker_id": by, "subject_broker_id": subject, "brokers": None}
+    return row | {"file_id": "controller", "controller_epoch": None}
+
+
+def gap(start: float, end: float, is_steady: bool = False, is_boot: bool = False) -> dict[str, Any]:
+    row = {"cluster_id": "c", "broker_id": 2, "start_time": int(start * S), "end_time": int(end * S)}
+    shares = {"share_before": 1.0 if is_steady else 0.2, "written_after_us": 9 * S, "moved_before": False}
+    return row | shares | {"is_boot": is_boot, "steady_us": 60 * S if is_steady else 0, "steady_silences": 0}
+
+
+def last(second: float, seconds_before: int = 2, broker_id: int = 2, first: float = 0) -> dict[str, Any]:
+    row = {"cluster_id": "c", "broker_id": broker_id, "first_time": int(first * S), "last_time": int(second * S)}
+    return row | {"seconds_before": seconds_before, "file_id": "own", "byte_offset": 9}
+
+
+def own(first: float, until: float, is_excerpt: bool = False) -> dict[Any, OwnLines]:
+    return {NODE: OwnLines(int(first * S), int(until * S), is_excerpt)}
+
+
+def loss(first: float, until: float) -> dict[Any, list[Loss]]:
+    return {NODE: [Loss(int(first * S), int(until * S), Place("peer", 1))]}
+
+
+def exited(second: float, text: str) -> dict[str, Any]:
+    row = {"cluster_id": "c", "broker_id": 2, "time": int(second * S), "text": text}
+    return row | {"exit_file_id": "compose", "byte_offset": 1}
+
+
+def states(**rows: Any) -> list[State]:
+    evidence = Evidence(**{"own_lines": own(0, 500), "last_lines": [last(500)], "ends": {"c": 500 * S}} | rows)
+    found = BrokerTimelines(evidence).states.get(NODE, ())
+    seconds = [tuple(None if time is None else time / S for time in (each.after_us, each.by_us)) for each in found]
+    return [(each.state, *bounds, each.reason) for each, bounds in zip(found, seconds, strict=True)]
+
+
+RUNS: State = ("up", None, None, "logs_begin")
+NO_LOGS: dict[str, Any] = {"own_lines": {}, "last_lines": []}
+BOOT = [life(151, "starting"), life(160, "started")]
+BOOTED: list[State] = [("up", 160, 160, "started")]
+
+TABLE: dict[str, tuple[dict[str, Any], list[State]]] = {
+    "own lines: a shutdown": (
+        {"lifecycle": [life(100, "shutting_down"), life(104, "shut_down"), *BOOT], "silences": [gap(104, 150)]},
+        [
+            *(RUNS, ("stopping", 100, 100, "shutdown"), ("down", 104, 104, "shutdown")),
+            *(("starting", 104, 150, "booted"), *BOOTED),
+        ],
+    ),
+    "own lines: only the next start": (
+        {"lifecycle": BOOT, "silences": [gap(100, 150)]},
+        [RUNS, ("down", 100, 150, "died"), ("starting", 150, 150, "booted"), *BOOTED],
+    ),
+    "own lines: it wrote steadily": (
+        {"lifecycle": BOOT, "silences": [gap(100, 150, is_steady=True)]},
+        [RUNS, ("down", 100, 102, "died"), ("starting", 102, 150, "booted"), *BOOTED],
+    ),
+    "own lines: the next start finds a clean shutdown": (
+        {
+            "lifecycle": [BOOT[0], life(152, "log_loading", "since clean shutdown file was found"), BOOT[1]],
+            "silences": [gap(100, 150)],
+        },
+        [RUNS, ("down", 100, 150, "shutdown"), ("starting", 150, 150, "booted"), *BOOTED],
+    ),
+    "own lines: it ended itself": (
+        {"lifecycle": [life(99, "fatal"), *BOOT], "silences": [gap(100, 150)]},
+        [RUNS, ("down", 100, 150, "halted"), ("starting", 150, 150, "booted"), *BOOTED],
+    ),
+    "own lines: an excerpt shows no shutdown": (
+        {"lifecycle": BOOT, "silences": [gap(100, 150)], "own_lines": own(0, 500, is_excerpt=True)},
+        [RUNS, ("down", 100, 150, "ended"), ("starting", 150, 150, "booted"), *BOOTED],
+    ),
+    "own lines: a first start": (
+        {"lifecycle": [life(1, "starting"), life(5, "started")]},
+        [("starting", None, 0, "booted"), ("up", 5, 5, "started")],
+    ),
+    "own lines: two starts in one second of a file in whole seconds": (
+        {"lifecycle": [life(1, "starting"), life(1, "starting"), life(5, "started"), life(5, "started")]},
+        [("starting", None, 0, "booted"), ("up", 5, 5, "started")],
+    ),
+    "controller: dates a death": (
+        {"lifecycle": BOOT, "silences": [gap(100, 150)], "controller_events": [control(118, "broker_failed")]},
+        [RUNS, ("down", 100, 118, "died"), ("starting", 118, 150, "booted"), *BOOTED],
+    ),
+    "controller: a session timeout of 9 s dates it closer": (
+        {
+            "lifecycle": BOOT,
+            "silences": [gap(100, 150)],
+            "controller_events": [control(118, "broker_failed")],
+            "silent_us": lambda reason, cluster_id: 6 * S,
+        },
+        [RUNS, ("down", 100, 112, "died"), ("starting", 112, 150, "booted"), *BOOTED],
+    ),
+    "controller: without the broker's logs": (
+        NO_LOGS | {"controller_events": [control(118, "broker_failed"), control(150, "broker_registered")]},
+        [("unknown", None, None, "no_logs"), ("silent", None, 118, "removed"), ("unknown", 150, 150, "returned")],
+    ),
+    "controller: the live case": (
+        {"own_lines": own(0, 100), "last_lines": [last(100)], "controller_events": [control(118, "broker_fenced")]},
+        [RUNS, ("silent", 100, 118, "fenced")],
+    ),
+    "controller: the process lived": (
+        {"controller_events": [control(118, "broker_fenced"), control(130, "broker_unfenced")]},
+        [RUNS, ("silent", None, 118, "fenced"), ("up", 130, 130, "returned")],
+    ),
+    "controller: it froze": (
+        {
+            "silences": [gap(105, 129)],
+            "controller_events": [control(118, "broker_fenced"), control(130, "broker_unfenced")],
+        },
+        [RUNS, ("silent", 105, 118, "froze"), ("up", 129, 129, "returned")],
+    ),
+    "controller: quiet long after it was back": (
+        {
+            "silences": [gap(105, 300)],
+            "controller_events": [control(118, "broker_fenced"), control(130, "broker_unfenced")],
+        },
+        [RUNS, ("silent", None, 118, "fenced"), ("up", 130, 130, "returned")],
+    ),
+    "controller: a node replays the past": (
+        {
+            "controller_events": [
+                control(118, "broker_fenced", detail="Replayed record"),
+                control(118.1, "broker_unfenced", detail="Replayed record"),
+            ]
+        },
+        [RUNS],
+    ),
+    "peers: date a death": (
+        {"lifecycle": BOOT, "silences": [gap(100, 150)], "losses": loss(137, 149)},
+        [RUNS, ("down", 100, 137, "died"), ("starting", 137, 150, "booted"), *BOOTED],
+    ),
+    "peers: reached it again since": (
+        {"lifecycle": BOOT, "silences": [gap(100, 250)], "losses": loss(110, 111), "own_lines": own(0, 500)}
+        | {"lifecycle": [life(251, "starting"), life(260, "started")]},
+        [RUNS, ("down", 100, 250, "died"), ("starting", 250, 250, "booted"), ("up", 260, 260, "started")],
+    ),
+    "session: expired": (
+        {"lifecycle": [life(140, "zookeeper_expired"), life(141, "registered")]},
+        [RUNS, ("silent", None, 140, "session_expired"), ("up", 141, 141, "returned")],
+    ),
+    "session: a session timeout of 9 s shows how long it was silent": (
+        {"lifecycle": [life(140, "zookeeper_expired"), life(141, "registered")], "silences": [gap(105, 139)]}
+        | {"silent_us": lambda reason, cluster_id: 6 * S},
+        [RUNS, ("silent", 105, 133, "froze"), ("up", 139, 139, "returned")],
+    ),
+    "session: expired as it froze": (
+        {"lifecycle": [life(140, "zookeeper_expired"), life(141, "registered")], "silences": [gap(105, 139)]},
+        [RUNS, ("silent", 105, 139, "froze"), ("up", 139, 139, "returned")],
+    ),
+    "container: it exited": (
+        {"own_lines": own(0, 100), "last_lines": [last(100)], "exits": [exited(100.5, "exited with code 137")]},
+        [RUNS, ("down", 100, 100.5, "died")],
+    ),
+    "rhythm: it froze": (
+        {"silences": [gap(100, 108, is_steady=True)]},
+        [RUNS, ("silent", 100, 102, "froze"), ("up", 108, 108, "returned")],
+    ),
+    "level: bursts at INFO are no silence": ({"silences": [gap(100, 108), gap(120, 150)]}, [RUNS]),
+    "logs begin later than the node was gone": (
+        {"lifecycle": BOOT, "own_lines": own(150, 500), "controller_events": [control(118, "broker_failed")]}
+        | {"last_lines": [last(500, first=150)]},
+        [
+            *(("unknown", None, None, "logs_begin"), ("silent", None, 118, "removed")),
+            *(("starting", 118, 150, "booted"), *BOOTED),
+        ],
+    ),
+    "logs end earlier than those of others": (
+        {"own_lines": own(0, 100), "last_lines": [last(100, 10)], "ends": {"c": 500 * S}},
+        [RUNS, ("unknown", 100, 102, "logs_end")],
+    ),
+    "logs end as those of others": ({"last_lines": [last(500, 10)]}, [RUNS]),
+    "nothing but lines": ({}, [RUNS]),
+}
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_states_and_their_bounds(case: str) -> None:
+    rows, expected = TABLE[case]
+    assert states(**rows) == expected
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_states_follow_each_other(case: str) -> None:
+    rows, _ = TABLE[case]
+    evidence = Evidence(**{"own_lines": own(0, 500), "last_lines": [last(500)], "ends": {"c": 500 * S}} | rows)
+    for of_node in BrokerTimelines(evidence).states.values():
+        for state, later in pairwise(of_node):
+            assert (state.end_after_us, state.end_by_us) == (later.after_us, later.by_us)
+            assert state.by_us is None or later.by_us is None or state.by_us <= later.by_us
+            assert later.after_us is None or later.by_us is None or later.after_us <= later.by_us
