@@ -214,7 +214,7 @@ class _Wrapped:
                 self._streams.move_to_end(name)
             stream.last = line.offset
             piece = stream.line
-            if piece is not None and self._is_broken and self._is_begun(text):
+            if piece is not None and self._is_broken and self._is_begun(text, piece):
                 yield from self._line(stream)
                 piece = None
             if piece is None:
@@ -392,11 +392,13 @@ class _Wrapped:
             return True
         return line.name in self._interrupted and is_text_of_others(line.text)
 
-    def _is_begun(self, text: bytes) -> bool:
-        """Return True if a line begins a record, or is of another program."""
-        return self._start.match(text) is not None or (
-            self._own_shape is not None and is_foreign(text, self._own_shape)
-        )
+    def _is_begun(self, text: bytes, before: _Piece) -> bool:
+        """Return True if a line begins a record, or is of another program and the one before is whole."""
+        if self._start.match(text):
+            return True
+        tail = self._layout.tail
+        is_whole = tail is not None and tail.search(b"".join(before.texts)) is not None
+        return is_whole and self._own_shape is not None and is_foreign(text, self._own_shape)
 
     def _is_open(self, record: _Piece) -> bool:
         """Return True if a record has no logger yet, and may hold a value of a client: it may have any lines."""

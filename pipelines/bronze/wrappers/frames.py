@@ -30,6 +30,8 @@ _WITHIN = 600
 _TOKENS_MAX = 60
 _EPOCH_WITHIN = 200
 _SAMPLE = 600
+#: Tokens behind a time in which a bracket around it ends.
+_CLOSED_WITHIN = 6
 #: Times of a line that are tried as the record's own.
 _TIMES_MAX = 4
 _PIECE = re.compile(
@@ -123,11 +125,17 @@ def _cut(head: _Head, number: int) -> int:
         token = head.tokens[at]
         bare = _LINE_NO.sub(b"", token.text.strip(b"[]()<>:,|- "))
         is_own = len(bare) > 1 and (bare.upper() in LEVEL_ALIASES or is_kafka(bare.decode("latin-1")))
-        if is_own or (token.text in (b"[", b"(", b"<") and at == head.times[number] - 1):
+        if is_own or (at == head.times[number] - 1 and _is_closed(token.text, head.tokens[at + 2 :][:_CLOSED_WITHIN])):
             cut = at
         elif bare.strip() and not bare.isdigit():
             break
     return cut
+
+
+def _is_closed(opened: bytes, following: Sequence[_Token]) -> bool:
+    """Return True if a sign opens a bracket that is closed soon."""
+    closer = _CLOSER.get(opened.decode("latin-1"), "") if opened in (b"[", b"(", b"<") else ""
+    return closer != "" and any(closer.encode() in token.text for token in following)
 
 
 def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:

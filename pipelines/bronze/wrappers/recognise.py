@@ -196,14 +196,15 @@ def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
         return layout
     unwrap = chain[-1].unwrap if chain else layout.unwrap or _as_is
     for step in reversed(chain[:-1]):
-        unwrap = _both(step.unwrap, unwrap)
+        begins = layout.start.match if step.name.startswith(COLUMNS) else None
+        unwrap = _both(step.unwrap, unwrap, begins)
     name = WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name])
     return replace(
         layout,
         name=name,
         unwrap=unwrap,
         pieces=next((step.pieces for step in chain if step.pieces), ""),
-        is_broken=bool(chain) and chain[-1].name.startswith(COLUMNS),
+        is_broken=any(step.name.startswith(COLUMNS) for step in chain),
         is_entry=any(step.is_entry for step in chain),
         order=order,
     )
@@ -213,8 +214,12 @@ def _as_is(line: bytes) -> list[Item] | None:
     return [(b"", line, False, 0)]
 
 
-def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:
-    """Take two steps off. A line in parts of the outer one has the inner one's frame on its first part."""
+def _both(outer: Unwrap, inner: Unwrap, begins: Callable[[bytes], object] | None) -> Unwrap:
+    """Take two steps off. A line in parts of the outer one has the inner one's frame on its first part.
+
+    Args:
+        begins: finds the start of a record, which ends a line in parts; None if parts say where a line ends.
+    """
     under_way: dict[bytes, bytes] = {}
 
     def unwrap(line: bytes) -> list[Item] | None:
@@ -224,8 +229,11 @@ def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:
         found: list[Item] = []
         is_known = False
         for name, text, goes_on, at in outside:
-            if (whole := under_way.pop(name, None)) is None:
-                inside = inner(text)
+            whole, inside = under_way.pop(name, None), None
+            if whole is not None and begins is not None and (inside := inner(text)) and begins(inside[0][1]):
+                whole = None
+            if whole is None:
+                inside = inner(text) if inside is None else inside
                 if inside is None:
                     continue
                 is_known = True

@@ -52,6 +52,7 @@ def columns(width: int) -> Step:
     """Return the step that joins lines which a terminal broke: one of the full width goes on in the next line."""
 
     def unwrap(line: bytes) -> list[Item] | None:
+        line = line.removesuffix(b"\r")
         return [(b"", line, len(line.decode(errors="replace")) == width, 0)]
 
     return Step(f"{COLUMNS}{width}", unwrap)
