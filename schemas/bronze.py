@@ -40,7 +40,7 @@ LOG_FILES = TableSpec(
         column("broker_id_source", STRING, "Evidence of the broker id: content, environment, listener, folder, name"),
         column("kafka_version", STRING, "Kafka version as logged at start"),
         column("mode", STRING, "zookeeper or kraft"),
-        required("line_count", LONG, "Physical lines"),
+        required("line_count", LONG, "Lines; one that several records share counts for each of them"),
         required("record_count", LONG, "Log records: a line that starts with a time, with its continuation lines"),
         column("first_time", TIMESTAMP, "Time of the first record"),
         column("last_time", TIMESTAMP, "Time of the last record"),

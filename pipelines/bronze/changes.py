@@ -17,6 +17,7 @@ from pipelines.bronze.layout import Clock, Layout, Parser, Part, RecordHead
 from pipelines.bronze.layouts.anchors import has_anchor, is_timed
 from pipelines.bronze.layouts.loggers import could_log
 from pipelines.bronze.record_ends import can_hold_value
+from pipelines.bronze.source import BOM
 from pipelines.bronze.wrapped import sourced_records
 from pipelines.bronze.wrappers.frames import NO_FRAME
 from pipelines.bronze.wrappers.recognise import CHANGED_AT, around, recognise
@@ -68,7 +69,8 @@ class Changes:
 
     def see(self, record: RawRecord) -> None:
         """Look at a record. Records of several streams may come in another order than they are in."""
-        if record.problem is None:
+        is_good = record.problem is None and (self._parse is None or self._parse(record.text) is not None)
+        if is_good:
             if self._timed and len(self._good) < _OFFSETS_MAX:
                 self._good.append(self._line_at(record.byte_offset))
             if record.line_count < 2:
@@ -76,7 +78,7 @@ class Changes:
         elif record.problem == DOUBTFUL:
             return
         lines = record.text.split(b"\n")
-        own = self._own_lines(lines) if record.problem is None else 0
+        own = self._own_lines(lines) if is_good else 0
         is_plain = self._layout is None or self._layout.unwrap is None
         timed = [number for number, line in enumerate(lines) if number >= own and is_timed(line, _TIME_WITHIN)]
         if not timed or len(self._timed) >= _OFFSETS_MAX or record.byte_offset < self._held_from:
@@ -159,10 +161,12 @@ class Changes:
 def _inferred(sample: bytes, known: list[Layout]) -> Layout | None:
     """Return the layout of a part: one of the known ones if it reads the part. A new one becomes known."""
     for layout in known:
+        parse = layout.parser(UTC)
         records = [record for _, record in sourced_records((sample,), layout, len(sample))]
-        if _READ * len(records) < sum(record.problem is None for record in records):
+        read = sum(record.problem is None and parse(record.text) is not None for record in records)
+        if _READ * len(records) < read:
             return layout
-    lines = sample.replace(b"\r\n", b"\n").split(b"\n")
+    lines = sample.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
     found = recognise(lines[:-1] if len(lines) > 2 else lines).layout
     known += [found] if found is not None else []
     return found

@@ -154,8 +154,7 @@ def profile(
             plain = sources.of(b"")
             for record in records(tapped, layout, record_bytes_max):
                 plain.count(record)
-                if record.line_count > 1 or record.problem is not None:
-                    changes.see(record)
+                changes.see(record)
     else:
         for _ in blocks:
             pass

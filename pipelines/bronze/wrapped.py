@@ -255,13 +255,13 @@ class _Wrapped:
                     self._frame_shape = time_shape(text)
                 yield Logged(name, inner, goes_on, offset, size, number, lines, ended)
                 continue
-            # Several records of one piece share its bytes and lines.
+            # Several records of one piece share its bytes. Each is in one of its lines at least.
             places = [0, *(at for _, _, _, at in items[1:]), size]
             counted = 0
             for index, (name, inner, goes_on, _) in enumerate(items):
                 at, end = places[index], places[index + 1]
                 own = text.count(b"\n", at, end) if index + 1 < len(items) else lines - counted
-                yield Logged(name, inner, goes_on, offset + at, end - at, number + counted, own, ended)
+                yield Logged(name, inner, goes_on, offset + at, end - at, number + counted, max(1, own), ended)
                 counted += own
 
     def _in_order(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Iterator[Logged]:

@@ -9,6 +9,7 @@ import csv
 import html
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -38,6 +39,7 @@ _STEMS = ("server", "Server ({n})", "broker-{n}", "out", "kafka_{n}", "paste", "
 _SUFFIXES = (".log", ".log.{n}", ".txt", ".log.txt", ".json", ".csv", ".out", "", ".log.2026-11-20-15", ".LOG", ".bak")
 _ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1")
 _PROSE = ("Hi all, since this morning we see this:", "$ kubectl logs kafka-0", "```", "--- begin ---", "<pre>")
+_COLOUR = re.compile(r"\x1b\[\d*m")
 _BANNER = "Step {n}/40 : RUN apt-get install -y package-{n} (layer {n} of the image, from cache)"
 
 
@@ -63,6 +65,7 @@ class Case:
     content: bytes
     written: tuple[Written, ...]  #: records that are in it
     parts: tuple[str, ...]  #: how it was made, for a message
+    is_changed: bool  #: its layout changes
 
 
 def make_case(seed: int, brokers: Sequence[Sequence[Written]]) -> Case:
@@ -97,7 +100,7 @@ def make_case(seed: int, brokers: Sequence[Sequence[Written]]) -> Case:
         encoding = "utf-8"
     name = (random.choice(_STEMS) + random.choice(_SUFFIXES)).format(n=random.randint(0, 99))
     parts += [repr(end), encoding, name]
-    return Case(seed, name, text.encode(encoding), tuple(one for _, one in records), tuple(parts))
+    return Case(seed, name, text.encode(encoding), tuple(one for _, one in records), tuple(parts), is_changed)
 
 
 def _is_encodable(text: str, encoding: str) -> bool:
@@ -151,9 +154,10 @@ def _dressed(random: Random, lines: list[Line], parts: list[str]) -> list[Line]:
         lines = [line._replace(text=f"{number}{sign}{line.text}") for number, line in enumerate(lines, 1)]
     elif kind == "wrapped":
         width = random.choice((80, 100, 120, 132))
+        plain = [line._replace(text=_COLOUR.sub("", line.text)) for line in lines]
         lines = [
             line._replace(text=line.text[start : start + width])
-            for line in lines
+            for line in plain
             for start in range(0, max(1, len(line.text)), width)
         ]
     parts += [kind] if kind else []

@@ -171,7 +171,8 @@ def is_plain_kafka(lines: Sequence[bytes]) -> bool:
             return False
     # A record of several lines has its logger on its last one.
     named = [head.logger for head in heads if head.logger is not None]
-    if 2 * len(named) < len(heads) or not any("." in name for name in named):
+    is_full = 2 * sum(kind_of_logger(name) != OTHER for name in named) >= len(named)
+    if 2 * len(named) < len(heads) or not is_full or not any("." in name for name in named):
         return False
     first = {head.message[:1] for head in heads}
     if len(heads) > 1 and len(first) == 1 and not first <= {b"["} and not next(iter(first)).isalnum():
