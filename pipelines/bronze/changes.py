@@ -39,11 +39,18 @@ _READ = 0.8
 
 
 class Changes:
-    """Missed lines of a file, found in the pass that reads it."""
+    """Missed lines of a file, found in the pass that reads it.
+
+    Attributes:
+        sees_all: all records have to be seen, and not only those of several lines or with a problem.
+    """
 
     def __init__(self, layout: Layout | None) -> None:
         self._layout = layout
         self._parse = None if layout is None else layout.parser(UTC)
+        #: Any object begins a record of a structured layout: which ones are read, their fields decide.
+        self._is_structured = layout is not None and layout.name.endswith("}")
+        self.sees_all = self._is_structured
         self._blocks: list[bytes] = []
         self._held = b""
         self._held_from = 0
@@ -69,7 +76,9 @@ class Changes:
 
     def see(self, record: RawRecord) -> None:
         """Look at a record. Records of several streams may come in another order than they are in."""
-        is_good = record.problem is None and (self._parse is None or self._parse(record.text) is not None)
+        is_good = record.problem is None
+        if is_good and self._is_structured and self._parse is not None:
+            is_good = self._parse(record.text) is not None
         if is_good:
             if self._timed and len(self._good) < _OFFSETS_MAX:
                 self._good.append(self._line_at(record.byte_offset))
@@ -83,6 +92,7 @@ class Changes:
         timed = [number for number, line in enumerate(lines) if number >= own and is_timed(line, _TIME_WITHIN)]
         if not timed or len(self._timed) >= _OFFSETS_MAX or record.byte_offset < self._held_from:
             return
+        self.sees_all = True
         offset = self._line_at(record.byte_offset)
         for number, line in enumerate(lines[: timed[-1] + 1]):
             if number in timed:

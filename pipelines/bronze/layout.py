@@ -54,6 +54,7 @@ class Layout:
     pieces: str = ""  #: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines
     #: a line that goes on by its length alone is over where the next one starts as a record does
     is_broken: bool = False
+    suffix: bytes = b""  #: what frames have at the end of a line that was broken
     is_entry: bool = False  #: each item is an entry of a container, which may be in another order than its neighbours
     order: str = ""  #: order of the records in the file (`pipelines.bronze.wrappers.order`); empty: by time
     parts: tuple[Part, ...] = ()  #: layouts of parts of a file that changed its layout; empty: all of it is in this one

@@ -149,12 +149,14 @@ def profile(
         if layout is not None and (layout.unwrap is not None or layout.parts):
             for named, record in sourced_records(tapped, layout, record_bytes_max, cutter=cutter):
                 sources.of(named).count(record)
-                changes.see(record)
+                if record.line_count > 1 or record.problem is not None or changes.sees_all:
+                    changes.see(record)
         else:
             plain = sources.of(b"")
             for record in records(tapped, layout, record_bytes_max):
                 plain.count(record)
-                changes.see(record)
+                if record.line_count > 1 or record.problem is not None or changes.sees_all:
+                    changes.see(record)
     else:
         for _ in blocks:
             pass

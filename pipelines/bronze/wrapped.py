@@ -305,7 +305,7 @@ class _Wrapped:
         if line is None:
             return
         stream.line = None
-        text = line.texts[0] if len(line.texts) == 1 else b"".join(line.texts)
+        text = line.texts[0] if len(line.texts) == 1 else b"".join(line.texts).removesuffix(self._layout.suffix)
         line.texts = [text.removesuffix(b"\r")]
         line.length += not cut
         line.starts = self._start.match(text) is not None

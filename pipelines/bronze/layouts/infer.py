@@ -62,6 +62,7 @@ _SIGNS = b"-|:;,/>~*=#])}"
 _LAST_BRACKET = re.compile(rb"[ ]?(?:\[([^\[\]\n]*)\]|\(([^()\n]*)\)|<([^<>\n]*)>|\{([^{}\n]*)\})\Z")
 _LAST_NAME = re.compile(rb"( - |[ |:=,;/>])([A-Za-z_][\w.$/-]{0,200}(?::\d{1,6})?)\Z")
 _LAST_SIGN = re.compile(rb"[^\w\s.]\Z")
+_ENDS_OF_MESSAGES = {bytes((sign,)) for sign in b")]}>\"'!?:"}
 #: Parts of a line behind the message, at most, and the share of lines that end in one: others go on in further lines.
 _TAIL_MAX = 8
 _TAIL_SHARE = 1 / 3
@@ -292,9 +293,15 @@ def _walk(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, l
     """Patterns that go on with what stands in one place of all lines."""
     if left > 0 and any(rests):
         yield from _fields(pattern, rests, has_level, has_logger, left)
-    if has_logger:
+    if has_logger and not _have_one_end(rests):
         yield pattern + "%m"
     yield from _ended(pattern, rests, has_logger)
+
+
+def _have_one_end(rests: Sequence[bytes]) -> bool:
+    """Return True if all lines end with one sign that no message ends with."""
+    ends = {rest.rstrip(b"\r ")[-1:] for rest in rests}
+    return len(ends) == 1 and _LAST_SIGN.search(next(iter(ends))) is not None and not ends & _ENDS_OF_MESSAGES
 
 
 def _ended(pattern: str, rests: Sequence[bytes], has_logger: bool = False) -> Iterator[str]:

@@ -338,7 +338,7 @@ def _maker(key_of: Mapping[str, str]) -> Callable[[Clock], Parser]:
             fields, rest = parsed(text), b""
             if not fields:
                 first, _, rest = text.partition(b"\n")
-                fields = parsed(first)
+                fields = parsed(first[: first.rfind(b"}") + 1])
             try:
                 time_us = _instant(value(fields, time), read)
             except (ValueError, TypeError, KeyError, OverflowError):

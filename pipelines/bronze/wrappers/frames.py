@@ -325,7 +325,8 @@ def of_name(name: str) -> Step:
             text = b"\t" * (tabs.end() // 4) + text[tabs.end() :]
         return [(stream, text, has_part and found["part"] == b"P", 0)]
 
-    return Step(name, unwrap)
+    suffix = pattern.partition("%m")[2].replace("%%", "%").encode("latin-1")
+    return Step(name, unwrap, suffix=suffix)
 
 
 #: Of lines of several programs, without anything around them.

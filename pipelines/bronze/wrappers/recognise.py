@@ -198,13 +198,15 @@ def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
     for step in reversed(chain[:-1]):
         begins = layout.start.match if step.name.startswith(COLUMNS) else None
         unwrap = _both(step.unwrap, unwrap, begins)
+    broken = next((number for number, step in enumerate(chain) if step.name.startswith(COLUMNS)), len(chain))
     name = WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name])
     return replace(
         layout,
         name=name,
         unwrap=unwrap,
         pieces=next((step.pieces for step in chain if step.pieces), ""),
-        is_broken=any(step.name.startswith(COLUMNS) for step in chain),
+        is_broken=broken < len(chain),
+        suffix=b"".join(step.suffix for step in reversed(chain[broken:])),
         is_entry=any(step.is_entry for step in chain),
         order=order,
     )
