@@ -82,7 +82,7 @@ def demo(folder: Path, opens: bool | None, master: str | None, conf: Path | None
     default=30,
     show_default=True,
     metavar="SECONDS",
-    help="From the beginning of a round to that of the next.",
+    help="From the start of a round to the start of the next one.",
 )
 @click.option("--webhook", metavar="URL", help="Send each incident that begins or ends to this address.")
 @click.option(
@@ -101,7 +101,7 @@ def demo(folder: Path, opens: bool | None, master: str | None, conf: Path | None
     show_default=True,
     help="Minimum severity to send.",
 )
-@click.option("--openmetrics", type=PLACE, metavar="FILE", help="File for Prometheus, written anew each round.")
+@click.option("--openmetrics", type=PLACE, metavar="FILE", help="File for Prometheus, rewritten each round.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Stop after this many rounds (default: never).")
 def watch(
     logs: tuple[Place, ...],

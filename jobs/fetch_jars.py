@@ -118,7 +118,7 @@ def _download(address: str, jar: Jar) -> None:
         shutil.copyfileobj(answer, file)
     if sha256(partial.read_bytes()).hexdigest() != jar.digest:
         partial.unlink()
-        raise ValueError("its bytes are not those of conf/jars.lock")
+        raise ValueError("its hash differs from conf/jars.lock")
     partial.replace(jar.place)
 
 

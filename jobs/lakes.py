@@ -72,7 +72,7 @@ def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> st
         return None
     listed = ", ".join(others)
     if len(given) > 1:
-        holds = f"holds logs of cluster {listed}, beside those of {', '.join(sorted(given))} that were given"
+        holds = f"holds logs of cluster {listed} and of the given {', '.join(sorted(given))}"
         raise InputError(lake.root, holds, "give a lake of its own, or highwater report --cluster for each")
     (cluster_id,) = given
     note(f"  the report is of cluster {cluster_id}, whose logs were given; the lake holds cluster {listed}, too")

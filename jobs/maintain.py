@@ -53,8 +53,8 @@ def maintain(
         raise ConfigError(
             "command line",
             _OPTION,
-            f"is less than {RETENTION_HOURS_MIN}, which takes files from who reads or writes meanwhile; "
-            "with --force if nobody does",
+            f"is less than {RETENTION_HOURS_MIN}, which takes files from running readers and writers; "
+            "use --force if there are none",
         )
     root = resolved(root)
     tables_in(root)

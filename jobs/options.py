@@ -92,7 +92,7 @@ def _trusted(context: click.Context, option: click.Parameter, conf: Path | None)
     lake = context.params.get("lake")
     if isinstance(lake, Path) and conf.resolve().is_relative_to(lake.resolve()):
         remedy = "keep it elsewhere: who may write the lake could have any code run"
-        raise ConfigError(conf, "", f"lies in the lake ({lake}), and a configuration is code; {remedy}")
+        raise ConfigError(conf, "", f"is in the lake ({lake}), and a configuration is code; {remedy}")
     if who := changeable_by(conf):
         RichConsole().warn(f"{conf} is code, and can be changed by {who}; see docs/operations.md, Security")
     return conf
@@ -172,9 +172,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "from": click.option(
         "--from", "time_from", type=TimeParam(), callback=_in_order, help="From this time on (ISO 8601, UTC)."
     ),
-    "until": click.option(
-        "--until", "time_until", type=TimeParam(), callback=_in_order, help="Up to this time, exclusive."
-    ),
+    "until": click.option("--until", "time_until", type=TimeParam(), callback=_in_order, help="Before this time."),
     "no span": click.option(*("--from", "--until"), expose_value=False, hidden=True, callback=_whole),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
     "catalog": click.option(
@@ -188,7 +186,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         envvar="HIGHWATER_CONF",
         type=click.Path(path_type=Path, readable=False),
         callback=_trusted,
-        help="TOML file that changes the configuration; else that of HIGHWATER_CONF in the environment.",
+        help="TOML file that changes the configuration. Default: the file named by HIGHWATER_CONF.",
     ),
 }
 

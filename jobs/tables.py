@@ -159,7 +159,7 @@ def _list_state(console: Console, root: Place, paths: dict[str, Place], as_json:
             for row in carried
         ],
     )
-    console.result("Where the next run goes on")
+    console.result("Where the next run resumes")
     columns = ("cluster", "broker", "partitions from", "fetches from", "requests from")
     console.table(columns, [tuple(seal.values()) for seal in seals])
 

@@ -95,7 +95,7 @@ def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Rec
                 if failures != 1 and (not rounds or done < rounds):
                     time.sleep(max(0.0, begun + every_s - time.monotonic()))
         except KeyboardInterrupt:
-            run.console.note("stopped; the same command goes on from here")
+            run.console.note("stopped; the same command resumes from here")
     return ExitCode.CLEAN
 
 
@@ -211,7 +211,7 @@ def _states_before(out: Place) -> dict[str, str] | None:
     try:
         return msgspec.json.decode(store.read(out / TOLD), type=dict[str, str])
     except (msgspec.DecodeError, RecursionError):
-        remedy = "restore it, or remove it: the watch begins anew, and reports what lasts once more"
+        remedy = "restore it, or remove it: the watch starts over, and reports ongoing incidents again"
         raise InputError(out / TOLD, "is damaged, expected states by incident", remedy) from None
 
 

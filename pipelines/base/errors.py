@@ -94,7 +94,7 @@ class LeaseLost(InputError):
     """This run held the lease of a lake, and holds it no more: nothing was written since."""
 
     def __init__(self, lake: str | PathLike[str], why: str) -> None:
-        super().__init__(lake, f"is not written any more: {why}", "run again: it goes on from the last commit")
+        super().__init__(lake, f"is not written any more: {why}", "run again: it resumes from the last commit")
 
 
 class QualityError(HighwaterError):

@@ -128,7 +128,7 @@ def java_problem() -> str | None:
         return f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no Java on PATH or in a usual place"
     release = java_release(java)
     if release is None:
-        return f"{java} cannot be run, or does not tell its version"
+        return f"{java} cannot be run, or does not print its version"
     if release < JAVA_MINIMUM:
         return f"{java} is Java {release}; Spark 4 needs {JAVA_MINIMUM} or later"
     return None

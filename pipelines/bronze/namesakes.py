@@ -58,16 +58,14 @@ def told_apart(logs: Iterable[BrokerLog]) -> list[tuple[str, str]]:
             path, other = here[0].path, there[0].path
             if is_one is False:
                 problem = (
-                    f"is of broker {broker_id}, and so is {other} with another address, but no line tells a cluster"
+                    f"is of broker {broker_id}, and so is {other} with another address, but no line shows a cluster"
                 )
                 raise InputError(path, problem, _REMEDY)
             if both := _overlapping(here, there):
                 path, other = both
-                problem = f"is of broker {broker_id} at the same time as {other}, and no line tells their clusters"
+                problem = f"is of broker {broker_id} at the same time as {other}, and no line shows their clusters"
                 raise InputError(path, problem, _REMEDY)
-            problem = (
-                f"no line tells its cluster, and it is taken to be of the same broker {broker_id} as {other}: if not, "
-            )
+            problem = f"no line shows its cluster, and it is taken for the same broker {broker_id} as {other}: if not, "
             problems[broker_id] = path, problem + "name the folders in ingest.clusters"
     return [problems[broker_id] for broker_id in sorted(problems)]
 

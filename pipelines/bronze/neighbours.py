@@ -29,7 +29,7 @@ NAME = "name"
 #: Evidence of the file itself. What a folder or a name showed is no evidence for other files.
 BY_LINES = (CONTENT, ENVIRONMENT, LISTENER)
 _CLUSTER_UNTOLD = (
-    "no line tells which cluster it belongs to: keep the logs of each cluster in a folder of their own, or name its "
+    "no line shows which cluster it belongs to: keep the logs of each cluster in a folder of their own, or name its "
     "folder in ingest.clusters"
 )
 
@@ -306,7 +306,7 @@ class _Starts:
 def _identity(file: FileEvidence, starts: _Starts, several: bool) -> Identity:
     problem = file.problem
     if problem is None and file.broker is None and not file.brokers and file.kind != OTHER:
-        problem = "no line tells which broker wrote it: put that broker's server.log into the same folder"
+        problem = "no line shows which broker wrote it: put that broker's server.log into the same folder"
     elif problem is None and file.cluster is None and several:
         problem = _CLUSTER_UNTOLD
     return Identity(

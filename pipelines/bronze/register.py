@@ -197,7 +197,7 @@ def _placed(item: Profile, placed: Placed, zone: str) -> Profile:
     if placed.undecided:
         hours = " and ".join(f"{instant(us):%Y-%m-%dT%H:%MZ}" for us in placed.undecided)
         problems.append(
-            f"{zone} repeats the hour from {hours} on, and nothing tells which of these lines are of the second pass: "
+            f"{zone} repeats the hour from {hours} on, and no line shows which of them are of the second pass: "
             "they are taken for the first; give the files before and after this one, too"
         )
     problem = "; ".join(problems) or None

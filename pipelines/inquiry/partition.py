@@ -182,7 +182,7 @@ def _steps(rows: PartitionRows) -> Iterator[Point]:
 def _elected(row: Row, since_us: int) -> str:
     """Who was elected, how, and when if that took its time."""
     if row["new_leader"] is None:
-        return "nobody is elected"
+        return "no broker is elected"
     strategy = row["strategy"]
     how = f" {_STRATEGIES.get(strategy, strategy)}" if strategy else ""
     is_later = row["elected_time"] is not None and row["elected_time"] - since_us >= _ELECTED_LATER_US

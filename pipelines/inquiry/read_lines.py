@@ -52,7 +52,7 @@ def require_one(reader: LakeReader, clusters: Collection[str]) -> None:
         InputError: it is of several; names them.
     """
     if len(clusters) > 1:
-        problem = f"tells of {len(clusters)} clusters then"
+        problem = f"has lines of {len(clusters)} clusters then"
         raise InputError(reader.root, problem, f"give --cluster with one of {', '.join(sorted(clusters))}")
 
 

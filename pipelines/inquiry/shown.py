@@ -15,7 +15,7 @@ _ROLES = {
     "leader_update": "stays leader with newer metadata",
     "request": "is sent its state",
     "controller": "decides, as controller",
-    "metadata": "is told by the controller",
+    "metadata": "receives its state from the controller",
     "stopped": "no longer hosts the replica",
 }
 _CHANGES = {

@@ -62,7 +62,7 @@ class WriteRows:
 
 @dataclass(frozen=True)
 class Fate:
-    """A written batch: replicas that hold all of it, that lack some of it, and of which the logs do not tell."""
+    """A written batch: replicas that hold all of it, that lack some of it, and of which the logs do not show it."""
 
     batch: Acked
     held: tuple[int, ...]
@@ -96,7 +96,7 @@ def _nothing(rows: WriteRows) -> Iterator[str]:
     if not rows.searched:
         yield "No request log of this time is in the lake: whether such a produce was answered cannot be shown."
         return
-    yield "No such produce was answered, as far as request logs go: a broker logs every request that it answers."
+    yield "No such produce was answered: a broker with a request log logs every request that it answers."
     yield "What was sent and never answered (the broker died, the client gave up) is in no line."
     for row in rows.searched:
         of_client = "none of this client" if not row["of_client"] else f"{row['of_client']:,} of this client"
@@ -144,7 +144,7 @@ def _is_of(batch: Acked, row: Row) -> bool:
 
 def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     left_out = rows.writes_count - len(rows.writes)
-    more = f"; the first {len(rows.writes)} are told" if left_out else ""
+    more = f"; the first {len(rows.writes)} are shown" if left_out else ""
     verb = "was" if rows.writes_count == 1 else "were"
     yield f"{plural(rows.writes_count, 'write')} of this kind {verb} answered{more}."
     refused = [row for row in rows.writes if row["error_code"]]
@@ -160,7 +160,7 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     if whole:
         yield f"{whole} of {len(fates)} acknowledged ones are in the log of every replica, as lines show."
     if unknown:
-        yield f"{len(unknown)} are in the logs as far as known; of some replica no line shows it, for they end before."
+        yield f"{len(unknown)} are in each known log; the lines of some replica end before."
     if partly:
         yield f"{len(partly)} are not in the logs of all replicas: one that lacks them loses them if it is elected now."
     if lost:
@@ -168,7 +168,7 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
         yield f"{len(lost)} {which[0]} lost: no replica is known to hold {which[1]}, and some are known not to."
     if unsure:
         yield (
-            f"Of {len(unsure)} no line tells whether the answer was an error: this release logs no answers, and no "
+            f"Of {len(unsure)} no line shows whether the answer was an error: this release logs no answers, and no "
             "high watermark of that epoch passed them."
         )
 
@@ -179,7 +179,7 @@ def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:
     if row["error_code"]:
         return f"A produce to {where} (acks={acks}) was answered with {error_name(row['error_code'])}."
     if fate is None:
-        return f"A produce to {where} (acks={acks}) was answered; at which offset, the logs do not tell."
+        return f"A produce to {where} (acks={acks}) was answered; the logs do not show at which offset."
     batch = fate.batch
     parts = [f"Written to {where} at {offsets(batch.start, batch.end)}, epoch {batch.epoch}, acks={acks}"]
     if not batch.is_sure:

@@ -14,7 +14,7 @@ _LAYERS = {
     "silver": "One table per kind of fact, typed; each row names the line that it comes from.",
     "quality": "What was asked of the data as it was read, and which files are kept out of it.",
     "gold": "The answers. Rows hold no file ids and no offsets in files, `gold.evidence` apart.",
-    "state": "What an incremental run goes on from. Not for analysis: its columns may change with any version.",
+    "state": "State that an incremental run resumes from. Not for analysis: its columns may change with any version.",
 }
 
 _INTRODUCTION = """\
@@ -76,13 +76,13 @@ but `highwater` should write to a lake.
 
 ## What changed since
 
-Some gold tables keep Delta's change data feed, which tells the rows that an audit inserted, updated or deleted:
+Some gold tables keep Delta's change data feed, which has the rows that an audit inserted, updated or deleted:
 {feeds}.
 
 It has the columns of the table, `_change_type`, `_commit_version` and `_commit_timestamp`. A consumer remembers the
 last version that it has read. `update_preimage` rows are what an update replaced. `OPTIMIZE`, and so `highwater
 maintain`, adds no rows to it. The other gold tables have none: each run writes rows of them again that are what they
-were. Where a run makes gold anew, after new grammars for instance, and old and new rows take more than 64 MB as stored,
+were. Where a run rebuilds gold, after new grammars for instance, and old and new rows take more than 64 MB as stored,
 all rows of a table are deleted and inserted in its feed.
 
 ```python

@@ -87,13 +87,13 @@ _STATES = "leaderships and ISRs in the broker's own lines"
 UNDER_REPLICATED = _replica_manager(
     "UnderReplicatedPartitions",
     "Partition.isUnderReplicated: leads it, and its ISR is smaller than its replication factor",
-    f"{_STATES}; at least, while nothing has told the replicas or the ISR of a partition that it leads; "
+    f"{_STATES}; a lower bound while replicas or ISR of a led partition are unknown; "
     "replicas that a reassignment adds count, which Kafka leaves out",
 )
 UNDER_MIN_ISR = _replica_manager(
     "UnderMinIsrPartitionCount",
     "Partition.isUnderMinIsr: leads it, and its ISR is smaller than min.insync.replicas",
-    f"{_STATES}, with min.insync.replicas as the broker told it; at least, while it is not known",
+    f"{_STATES}, with min.insync.replicas as logged; a lower bound while it is unknown",
 )
 AT_MIN_ISR = _replica_manager(
     "AtMinIsrPartitionCount",
@@ -158,7 +158,7 @@ DELAYED_OPERATIONS = Metric(
 PURGATORY_SIZE = Metric(
     *("kafka.server", "DelayedOperationPurgatory", "PurgatorySize", GAUGE),
     kept_by="DelayedOperationPurgatory.watched: entries of all watch lists, completed ones included until purged",
-    rebuilt="at least the operations that wait, each of which is on one list or more",
+    rebuilt="at least the waiting operations: each is on one list or more",
     tags=("delayedOperation",),
 )
 

@@ -37,10 +37,7 @@ _NOT_RUN = (
     "No results of correctness rules are in the lake: rules, violations and observations are empty. The verdict speaks "
     "of the replay of acks=all produces only."
 )
-_WINDOW = (
-    "Findings are those of the window, and those without a time; the verdicts and counts of the rules are of all logs "
-    "read."
-)
+_WINDOW = "Findings are of the window, or have no time; verdicts and counts of rules are of all logs read."
 
 #: Begins the note that names the rules which the configuration switches off.
 SWITCHED_OFF = "Switched off, as configured (audit.severity): "

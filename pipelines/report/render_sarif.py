@@ -286,7 +286,7 @@ def _text(text: str) -> dict[str, str]:
 def _judged(rule: RuleResult) -> str:
     if rule.verdict == INCONCLUSIVE or not rule.applicable:
         return rule.reason or "The evidence that it needs is not in these logs."
-    return f"Kept, as far as these logs show: {rule.checked:,} facts judged."
+    return f"Kept in these logs: {rule.checked:,} facts judged."
 
 
 def _properties(finding: Finding, severity: str) -> dict[str, Any]:

@@ -217,11 +217,11 @@ def _shares(report: Report) -> Iterator[str]:
 def _throttled(report: Report) -> Iterator[str]:
     """Clients whose requests quotas held back."""
     if not report.throttled:
-        yield "throttled: no request was held back by a quota"
+        yield "throttled: no request was delayed by a quota"
         return
-    yield "throttled: requests that quotas held back (Kafka's ThrottleTimeMs):"
+    yield "throttled: requests delayed by quotas (Kafka's ThrottleTimeMs):"
     yield from table(
-        ("client", "request", "requests", "in all ms", "longest ms"),
+        ("client", "request", "requests", "total ms", "longest ms"),
         [
             (row.client_id or "-", row.api, count(row.requests), ms(row.throttle_ms_total), ms(row.throttle_ms_max))
             for row in report.throttled[:SHOWN_MAX]
@@ -293,7 +293,7 @@ def _blame(report: Report) -> Iterator[str]:
                 ms(row.wait_ms_p99),
                 ms(row.p99_ms_actual),
                 ms(row.p99_ms_without),
-                "stands out" if row.singled_out else "",
+                "outlier" if row.singled_out else "",
             )
             for row in report.blame
         ],

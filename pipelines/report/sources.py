@@ -52,7 +52,7 @@ def sources_in_short(sources: Sequence[SourceRead]) -> str:
     unusual = [f"{count} {what}" for counts in (orders, encodings) for what, count in counts.most_common()]
     reasons = "; ".join(f"{count}: {reason}" for reason, count in excerpts.most_common())
     number = excerpts.total()
-    said = [f"{len(sources) - number} whole as far as their lines show"]
+    said = [f"{len(sources) - number} whole, by their lines"]
     said += [f"{number} {'excerpt' if number == 1 else 'excerpts'} ({reasons})"] if number else []
     return f"sources: {', '.join([*said, *unusual])}"
 

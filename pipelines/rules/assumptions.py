@@ -109,10 +109,10 @@ def _unknown_versions(files: Iterable[LogFile], versions: Mapping[tuple[str, int
         what = (
             f"broker {broker_id} of cluster {cluster_id} logs Kafka version {version}, which is of no known release"
             if version is not None
-            else f"no line tells the Kafka version of broker {broker_id} of cluster {cluster_id}"
+            else f"no line shows the Kafka version of broker {broker_id} of cluster {cluster_id}"
         )
         remedy = "" if version is not None else "; add the server.log of its last start"
-        yield f"{what}: its rules are taken for those of {assumed}, and nothing is claimed by them{remedy}"
+        yield f"{what}: assumed are the rules of {assumed}, and nothing is claimed by them{remedy}"
 
 
 def _missing_files(

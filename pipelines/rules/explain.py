@@ -19,7 +19,7 @@ WIDTH = 100
 #: What a violation takes.
 WITNESSES = (
     f"{WITNESSES_MIN} that are independent: lines of two brokers, or of two kinds; a line and a file; two requests "
-    "with their responses. With fewer it is open: one misread line accuses nobody."
+    "with their responses. With fewer it stays undecided: one misread line proves nothing."
 )
 #: Findings of real corpora, made by ``python -m tests.bench.rule_examples``.
 EXAMPLES = "examples.json"
@@ -131,7 +131,7 @@ _WAYS = (
     "",
     "## Legal ways",
     "",
-    "What Kafka does of itself, or is told to do, that looks like a fault; each rule says why it is silent then.",
+    "What Kafka does by itself, or on request, that looks like a fault. Each rule says why it is silent then.",
     "",
     "| way | what happens | source |",
     "|---|---|---|",

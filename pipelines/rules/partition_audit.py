@@ -291,12 +291,12 @@ class PartitionAudit:
         )
         if is_contradicted:
             said = _CONTRADICTED.get(
-                line.name or "", "that the topic was created anew, and later lines are of the old one"
+                line.name or "", "that the topic was re-created, and later lines are of the old one"
             )
             message = f"{case.message} Open, as broker {line.broker_id} says {said}."
         else:
-            said = _SAID.get(line.name or "", "that the topic was deleted or created anew")
-            message = f"{case.message} Open, as broker {line.broker_id} says, and nobody else, {said}."
+            said = _SAID.get(line.name or "", "that the topic was deleted or re-created")
+            message = f"{case.message} Open, as broker {line.broker_id} says, and no other broker, {said}."
         return replace(case, severity=OPEN, message=message, evidence=(Ref.of(line), *case.evidence)).settled()
 
     def _add_lines(self, known: Sequence[Fact], has_grown: bool) -> None:
@@ -307,7 +307,7 @@ class PartitionAudit:
             for fact in known:
                 before.add(fact)
             if not self.history.extends(before):
-                raise CannotGoOn("later lines tell otherwise of what was judged")
+                raise CannotGoOn("later lines contradict what was judged")
 
     def _go_on(self, earlier: Mapping[str, Any], has_grown: bool) -> None:
         self._answer_offset = self._judged_offset = earlier["answer_offset"]

@@ -178,7 +178,7 @@ class Checker:
 
 def unless_anew(severity: Severity) -> str:
     """What a case's message says beside, where no id shows one life."""
-    return "; open, as no topic id shows that the topic was not created anew between" if severity == OPEN else ""
+    return "; open, as no topic id shows that the topic was not re-created between" if severity == OPEN else ""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def _audited(
         return audited(chain([first], facts), settings, rules, until_us)
     writers = set(first.isr or ())
     if first.detail is None or not writers <= since_us.keys():
-        raise CannotGoOn("it was judged whole, or a broker's log has begun anew")
+        raise CannotGoOn("it was judged whole, or a broker's log has started over")
     partition_audit = audited(_in_time(facts, since_us), settings, rules, until_us, first.detail.encode())
     return partition_audit._replace(writers=partition_audit.writers | writers)
 
@@ -135,7 +135,7 @@ def _audited(
 def _in_time(facts: Iterable[Fact], since_us: Mapping[int, int]) -> Iterator[Fact]:
     for fact in facts:
         if fact.broker_id not in since_us or is_before(fact, since_us):
-            raise CannotGoOn("a line came late, or a broker's log has begun anew")
+            raise CannotGoOn("a line came late, or a broker's log has started over")
         yield fact
 
 

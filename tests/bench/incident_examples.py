@@ -246,7 +246,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "clock_set_back": Example(
         "The clock of broker 2 was set back by 3.5 s or more shortly before 12:00:10: times of its lines from then on "
-        "are not those of the lines before.",
+        "are earlier than before.",
         rows={"lifecycle": [_life(10, 2, "clock_set_back", "3.500")]},
     ),
     "clock_skewed": Example(
@@ -345,7 +345,7 @@ EXAMPLES: dict[str, Example] = {
         },
     ),
     "controller_renounced": Example(
-        "The active controller (node 3) renounced twice from 12:00:03 to 12:01:03 (60.0 s) (epochs 2641 to 2645).",
+        "The active controller (node 3) resigned twice from 12:00:03 to 12:01:03 (60.0 s) (epochs 2641 to 2645).",
         lines=[
             (
                 *(second, 3, "WARN", "org.apache.kafka.controller.QuorumController"),
@@ -455,7 +455,7 @@ EXAMPLES: dict[str, Example] = {
     "slow_replica": Example(
         "Broker 2 was slow to replicate from 12:00:10 to 12:00:20 (10.0 s): 200 acks=all produces of trades at brokers "
         "1 "
-        "and 3 waited 9.0 s in all for it, the longest 110 ms, which is 100% of such waiting.",
+        "and 3 waited 9.0 s in total for it, the longest 110 ms, which is 100% of such waiting.",
         rows={"waits": [_wait(second) for second in range(10, 20)]},
     ),
     "produces_refused": Example(

@@ -1,7 +1,9 @@
-"""What each verb prints on a terminal of 80 columns: the examples of its --help, run where `logs` is the folder of the
-bundled logs.
+"""Prints docs/sessions.md: the answer of an audit for several clusters, then the examples of each verb's --help.
 
-python -m tests.bench.sessions --markdown docs/sessions.md
+The examples run on a terminal of 80 columns where `logs` is the folder of the bundled logs. A case is a folder of logs,
+which is audited, or a lake.
+
+python -m tests.bench.sessions --markdown docs/sessions.md [--case NAME=FOLDER...]
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.demo import LOGS
@@ -52,11 +55,26 @@ def session(line: str, folder: Path) -> tuple[str, int]:
     return text, process.wait()
 
 
-def document(folder: Path) -> str:
-    """A section for each verb."""
+def answers(cases: Sequence[tuple[str, Path]], folder: Path) -> str:
+    """Return a section with what an audit of each case prints."""
+    parts = ["## The answer first"]
+    for name, place in cases:
+        is_lake = (place / "bronze").is_dir()
+        (folder / name).symlink_to(place.resolve())
+        shown = f"highwater report --lake {name}" if is_lake else f"highwater audit {name} --lake {name}-lake"
+        printed, code = session(shown, folder)
+        lines = [text.rstrip() for text in printed.replace(f"{place.resolve()}", name).rstrip().splitlines()]
+        parts.append("\n".join([f"### {name}", "```", f"$ highwater audit {name}", *lines, f"[{code}]", "```"]))
+    return "\n".join(parts)
+
+
+def document(folder: Path, cases: Sequence[tuple[str, Path]]) -> str:
+    """Return the answers, then a section for each verb."""
     parts = [
         "# Sessions\n",
-        "Made by `python -m tests.bench.sessions`: the examples of each `--help` on a terminal of 80 columns.",
+        "Made by `python -m tests.bench.sessions`: what an audit prints of some clusters, then the examples of each",
+        "`--help`, on a terminal of 80 columns.",
+        *([f"\n{answers(cases, folder)}"] if cases else []),
     ]
     for title, verbs in GROUPS.items():
         parts.append(f"\n## {title}")
@@ -82,10 +100,12 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markdown", type=Path, required=True)
+    parser.add_argument("--case", action="append", default=[], help="NAME=FOLDER of logs or of a lake")
     given = parser.parse_args()
+    cases = [(name, Path(place)) for name, _, place in (case.partition("=") for case in given.case)]
     with tempfile.TemporaryDirectory(prefix="highwater-sessions-") as scratch:
         (Path(scratch) / "logs").symlink_to(LOGS)
-        given.markdown.write_text(document(Path(scratch)), encoding="utf-8")
+        given.markdown.write_text(document(Path(scratch), cases), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ def _start(tokens: list[_Token]) -> re.Pattern[bytes]:
         if is_timed and token.name == "p":
             break
     if not is_timed:
-        raise ValueError("too much stands before the time")
+        raise ValueError("too much text before the time")
     return re.compile(b"".join(pieces))
 
 

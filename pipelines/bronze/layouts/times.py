@@ -52,7 +52,7 @@ _EPOCH = re.compile(rb"(?P<seconds>1\d{9})(?:(?P<millis>\d{3})|(?P<part>\.\d{3,6
 NO_DATE = "its times have no date (such as 15:33:21): log with a date in the pattern, as %d{ISO8601} has it"
 NO_YEAR = "its times have no year: log with one in the pattern, as %d{ISO8601} has it"
 NO_MONTH = "its times have months in a language that is not known: log with numbers, as %d{ISO8601} has it"
-NO_ORDER = "day and month of its dates cannot be told apart: write the year first, as %d{ISO8601} has it"
+NO_ORDER = "day and month of its dates are ambiguous: write the year first, as %d{ISO8601} has it"
 
 
 class Spelled(NamedTuple):

@@ -411,7 +411,7 @@ def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:
 
 
 @kind(
-    meaning="The active controller of KRaft renounced its leadership more than once within minutes.",
+    meaning="The active controller of KRaft resigned more than once within minutes.",
     source="org.apache.kafka.controller.QuorumController.renounce",
     signatures=(_RENOUNCED, _WAITED),
     causes=(*ABSENT, *preceding("controller_renounced", UNDECIDED)),
@@ -442,7 +442,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
         waited = f" A write to the metadata log had waited for {lasting(waited_us)}." if waited_us else ""
         yield episode.incident(
             MAJOR,
-            f"The active controller (node {row['broker_id']}) renounced {times(episode.lines)} "
+            f"The active controller (node {row['broker_id']}) resigned {times(episode.lines)} "
             f"{span(episode.start_us, episode.end_us)}{of_epochs}.{waited}",
             advice=(
                 "Look at the disk and the network between the controllers: the leader of the quorum lost its majority "

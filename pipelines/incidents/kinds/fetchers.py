@@ -269,7 +269,7 @@ def _is_out(facts: Facts, row: Row, name: str) -> bool:
 
 
 @kind(
-    meaning="A leader's high watermark lies below its log start offset, and its own log refuses to read there.",
+    meaning="A leader's high watermark is below its log start offset, and its own log refuses to read there.",
     source="kafka.log.Log.convertToOffsetMetadataOrThrow; KAFKA-9491, KAFKA-16452",
     signatures=(_FAILED_AT_LEADER,),
     causes=("unclean_election", *ABSENT),

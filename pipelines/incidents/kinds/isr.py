@@ -215,7 +215,7 @@ def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
             is_stuck = is_old_state and episode.end_us - episode.start_us >= _STUCK_US
             yield episode.incident(
                 MINOR,
-                f"{changes} to leader {broker_id}: its state is behind that of ZooKeeper or the controller.",
+                f"{changes} to leader {broker_id}: its state is older than in ZooKeeper or the controller.",
                 advice=Remedy(
                     f"If more are refused, restart broker {broker_id}: it does not read its state again by itself.",
                     is_any_not_restarted,

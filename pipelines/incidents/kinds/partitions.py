@@ -126,7 +126,7 @@ def _dead_at(died: Iterable[Death], broker: tuple[str, int | None], time_us: int
 
 
 @kind(
-    meaning="Partitions had no leader that lives: nobody could write to them or read from them.",
+    meaning="Partitions had no live leader: no reads, no writes.",
     source="OfflinePartitionsCount; kafka.controller.PartitionStateMachine, ReplicationControlManager in KRaft",
     causes=(*ABSENT, *UNDECIDED),
 )
@@ -348,7 +348,7 @@ def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
                 death.node,
                 frozenset(map(partition_name, group)),
                 (death.last_us, until),
-                f"which was dead, {span(death.last_us, until)}: nobody could write there or read. Its session had run "
+                f"which was dead, {span(death.last_us, until)}: no reads, no writes. Its session had run "
                 f"out after {lasting(session_us)}, and no controller fenced it before.",
                 {"session_s": session_us / 1e6},
             )
@@ -408,7 +408,7 @@ def _not_fenced(
         broker_ids=(leader[1],),
         partitions=names,
         sentence=sentence(f"{partitions(names)} {were} led by broker {leader[1]}, {what}"),
-        unexplained="Look at the controllers: without a majority of the quorum nobody is fenced, no leader elected.",
+        unexplained="Look at the controllers: without a quorum majority no broker is fenced and no leader elected.",
         figures={"partitions": len(names), "dead_s": lasted_us / 1e6, **figures},
         places=places,
         weight=len(names) * lasted_us / 1e6,

@@ -160,8 +160,8 @@ def _slow(facts: Facts, replica: Node, window: ScoredSeconds, within: Sequence[R
         broker_ids=(replica[1],),
         sentence=(
             f"Broker {replica[1]} was slow to replicate {span(start, end)}: {number(operations, 'acks=all produce')} "
-            f"of {named or 'clients'} at {brokers(leaders)} waited {lasting(wait_ms * 1000)} in all for it, the "
-            f"longest {lasting(longest_ms * 1000)}, which is {wait_ms / all_ms:.0%} of such waiting.{warm_up}"
+            f"of {named or 'clients'} at {brokers(leaders)} waited for it: {lasting(wait_ms * 1000)} in total, "
+            f"{lasting(longest_ms * 1000)} at most, {wait_ms / all_ms:.0%} of all slow waiting.{warm_up}"
         ),
         unexplained=(
             ""

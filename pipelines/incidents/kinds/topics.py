@@ -124,7 +124,7 @@ def _in_bulk(facts: Facts, episode: Episode, topics: set[str]) -> LoggedIncident
         f"{sentence(brokers(episode.broker_ids))} removed {number(episode.lines, 'replica')} of "
         f"{listed_some(sorted(topics), 'topics')} {span(episode.start_us, episode.end_us)}: {why}.",
         partitions=episode.partitions,
-        advice=f"If nobody meant to, stop the brokers at once: the files are kept for {_DELAY}.",
+        advice=f"If this was not intended, stop the brokers at once: the files are kept for {_DELAY}.",
         figures={"topics": len(topics), "partitions": len(episode.partitions)},
     )
 

@@ -192,7 +192,7 @@ def _steps(
         what = f"Kafka's rules allow the answer from here on, and ask for it by {until} ({row['cause']})."
         yield Step(time=iso_utc(row["lowest_time"]), what=what)
     elif row["class_reason"]:
-        yield Step(time=iso_utc(row["handled_time"]), what=f"When to answer cannot be told: {row['class_reason']}.")
+        yield Step(time=iso_utc(row["handled_time"]), what=f"When to answer is unknown: {row['class_reason']}.")
     codes = ", ".join(error_name(code) for code in row["error_codes"] if code)
     answered = f"Answered{f' with {codes}' if codes else ' without error'}: {row['class']}."
     yield (

@@ -96,7 +96,7 @@ def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> C
     fact = candidate.fact
     message = f"Follower {fact.broker_id} took a high watermark of {fact.high_watermark}, above {what}, {limit}"
     if severity == OPEN:
-        message += "; open, as nothing shows that its log did not start there, or that the topic was not created anew"
+        message += "; open, as nothing shows that its log did not start there, or that the topic was not re-created"
     return Case(
         severity,
         f"{message}.",

@@ -81,7 +81,7 @@ class HighWatermarkAboveIsr(Checker):
         if severity is None:
             return
         leader, replica, position = fetch.broker_id, fetch.replica_id, fetch.offset
-        how = "moved its high watermark to" if line else "told a high watermark of"
+        how = "moved its high watermark to" if line else "sent a high watermark of"
         self._cases.add(
             (leader, epoch, replica, severity),
             lambda: Case(

@@ -150,7 +150,7 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
     if fact.kind == a.FETCH and earlier is not None:
         high = high_watermark_of(earlier)
         message = (
-            f"Leader {fact.broker_id} told follower {fact.replica_id} a high watermark of {high} and later, on the "
+            f"Leader {fact.broker_id} sent follower {fact.replica_id} a high watermark of {high} and later, on the "
             f"same connection and in the same leader epoch {epoch}, one of {low}"
         )
     elif earlier is None:
@@ -163,7 +163,7 @@ def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int
             f"in the same leader epoch {epoch}: between the two lines it went back"
         )
     if severity != VIOLATION:
-        message += ", unless the topic was created anew or the broker restarted between: these lines do not tell"
+        message += ", unless the topic was re-created or the broker restarted between: these lines do not show it"
     return Case(
         severity,
         f"{message}.",

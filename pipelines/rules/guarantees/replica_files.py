@@ -143,7 +143,7 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
         for fact in facts
     )
     more = f", and at {len(run) - 1} more up to {run[-1][0].offset}" if len(run) > 1 else ""
-    unless = "" if compacted is False else "; open, as no line tells whether the topic is compacted"
+    unless = "" if compacted is False else "; open, as no line shows whether the topic is compacted"
     why = (
         f" Broker {unknown[-1].broker_id} never had epoch {unknown[0].leader_epoch}: this version answers who asks "
         f"where that ended with the start of a later epoch ({KAFKA_6361})."
@@ -203,7 +203,7 @@ def _by_broker(history: FactHistory) -> dict[int, list[Fact]]:
 def _epoch_case(number: int, entries: list[Fact], severity: Severity) -> Case:
     offsets = sorted(entry.offset for entry in entries if entry.offset is not None)
     starts = "; ".join(f"broker {entry.broker_id}: {entry.offset}" for entry in entries)
-    unless = "" if severity == VIOLATION else "; open, as no line tells whether the topic is compacted"
+    unless = "" if severity == VIOLATION else "; open, as no line shows whether the topic is compacted"
     return Case(
         severity,
         f"Leader epoch {number} starts at different offsets in the replicas' files: {starts}{unless}.",

@@ -138,7 +138,7 @@ def two_leaders(history: FactHistory, settings: Settings) -> tuple[int, list[Cas
         cases.append(
             Case(
                 VIOLATION if certain else OPEN,
-                f"{message}." if certain else f"{message}, unless the topic was created anew between.",
+                f"{message}." if certain else f"{message}, unless the topic was re-created between.",
                 tuple(facts),
                 leader_epoch=epoch.number,
                 time_us=max(fact.time_us for fact in facts),

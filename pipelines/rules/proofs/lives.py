@@ -19,7 +19,7 @@ class Lives:
 
     Args:
         roles: lines of what brokers themselves did.
-        births_us: when the topic was created anew, as far as lines tell.
+        births_us: when the topic was re-created, as far as lines tell.
         skew_max_us: clocks of two brokers are taken to differ by no more.
     """
 

@@ -153,4 +153,4 @@ def test_a_request_log_of_which_nothing_tells_the_broker_is_audited(verb: Verb, 
         log.write_bytes(b"".join(islice(lines, 300)))
     ended = verb(tmp_path, "audit", log.parent)
     assert ended.code == 3, ended.err
-    assert "no line tells which broker wrote it" in ended.err
+    assert "no line shows which broker wrote it" in ended.err

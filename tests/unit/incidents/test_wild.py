@@ -25,7 +25,7 @@ def test_what_happened_is_told_in_these_words(case: str) -> None:
         ),
         ("16-last-replica-controlled-shutdown", ("failed 3 times", "events-9 and licences-21", "ISR")),
         ("18-new-leader-without-high-watermark", ("returns-0 cannot replicate from 11:00:00", "KAFKA-9491")),
-        ("26-kraft-331-controller-renounces", ("(node 3) renounced 3 times", "2641 to 2649", "6 min 56 s")),
+        ("26-kraft-331-controller-renounces", ("(node 3) resigned 3 times", "2641 to 2649", "6 min 56 s")),
         ("27-zk-kraft-migration-stuck", ("waited for brokers 1 and 2 to register with KRaft at 09:20:25", "still")),
         ("28-cp-image-disk-full", ("No space left on device", "Broker 1001 ended itself", "ingest-0")),
         ("29-embedded-windows-crlf", ("AccessDeniedException", "KAFKA-1194", "Broker 0 ended itself")),

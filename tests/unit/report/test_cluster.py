@@ -348,7 +348,7 @@ def test_what_is_not_in_the_logs_is_said() -> None:
     (story,) = stories(StoryRows([timed_out], [], FETCHES[:2]))
     words = [step.what for step in story.steps]
     assert "No fetch of broker 2 that shows the records is in the logs." in words
-    assert "When to answer cannot be told: no_fetch." in words
+    assert "When to answer is unknown: no_fetch." in words
     assert words[-1] == "Answered with REQUEST_TIMED_OUT: explained."
 
 

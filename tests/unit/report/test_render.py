@@ -319,7 +319,7 @@ def test_summary() -> None:
     assert "coordinators' requests: 1,000 (explained 980" in text
     assert "fetches: 1,000 (explained 980" in text
     assert re.search(r"^follower +- +- +1,000 +900 +98\.00% +7 +3 +10$", text, re.MULTILINE)
-    assert re.search(r"^ +2 +700 +30 +91\.00% +123\.5 .*stands out$", text, re.MULTILINE)
+    assert re.search(r"^ +2 +700 +30 +91\.00% +123\.5 .*outlier$", text, re.MULTILINE)
     assert re.search(r"^ +\? +700", text, re.MULTILINE)
 
 

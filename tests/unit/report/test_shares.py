@@ -58,7 +58,7 @@ def test_clients_that_quotas_held_back_are_listed() -> None:
     report = sample.report(throttled=(client,))
     assert "p-1     PRODUCE" in sections_text(report, ["throttled"])
     assert "| PRODUCE | 3 |" in render_markdown(report)
-    assert sections_text(sample.report(), ["throttled"]) == "throttled: no request was held back by a quota"
+    assert sections_text(sample.report(), ["throttled"]) == "throttled: no request was delayed by a quota"
 
 
 def test_outages_are_listed_in_order_of_time() -> None:

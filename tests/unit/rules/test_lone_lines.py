@@ -196,7 +196,7 @@ def test_an_epoch_that_one_broker_alone_names_proves_no_loss() -> None:
     assert lone(*known, forged) == [forged]
     (case,) = cases(RULE, [*known, forged])
     assert (case.severity, case.offset_start) == (OPEN, 0)
-    assert case.message.endswith("Open, as broker 3 says, and nobody else, that it led in such an epoch.")
+    assert case.message.endswith("Open, as broker 3 says, and no other broker, that it led in such an epoch.")
     assert lone(*known, forged, follows(31, 2, 7)) == []
     assert severities(*known, forged, follows(31, 2, 7)) == [VIOLATION]
 

@@ -183,7 +183,7 @@ ALTERED = {
         altered(fetch(2, 200), high_watermark=308),
     ),
     "a leader's line goes from 300 down to 280": ("hw-regression", altered(line("updated", 300), high_watermark=280)),
-    "an in-sync follower at 150 is told a high watermark of 152": (
+    "an in-sync follower at 150 is sent a high watermark of 152": (
         "hw-above-isr",
         altered(fetch(2, 50), high_watermark=152),
     ),
