@@ -188,7 +188,7 @@ def test_a_write_that_was_perhaps_refused_is_not_told_to_be_lost(capsys: pytest.
     shown = {(row["epoch"], row["offset_start"]): row["acknowledged"] for row in answer["tables"][0]["rows"]}
     assert shown == {(0, 118): True, (2, 118): True, (1, 119): None}
     assert "1 is lost: no replica is known to hold it, and some are known not to." in answer["sentences"]
-    assert answer["sentences"][-1].startswith("Of 1 no line tells whether the answer was an error")
+    assert answer["sentences"][-1].startswith("Of 1 no line shows whether the answer was an error")
 
 
 def test_what_a_file_holds_has_no_time(capsys: pytest.CaptureFixture[str]) -> None:
