@@ -106,7 +106,7 @@ def _rebalanced(episode: Episode, failures: dict[Signature, int]) -> LoggedIncid
     meaning="A coordinator of groups or transactions loaded its state for 10 s or longer: its clients waited.",
     source=_LOADED.source,
     signatures=(_LOADED,),
-    causes=("broker_halted", "broker_died", "broker_stopped", "log_cleaner_died"),
+    causes=(*ABSENT, "log_cleaner_died"),
 )
 def coordinator_slow(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield loads of each broker that ended within minutes of each other."""

@@ -15,7 +15,7 @@ from pipelines.incidents.candidates import is_reported
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, place
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
-from pipelines.incidents.kind import Kind, kind, preceding
+from pipelines.incidents.kind import ABSENT, Kind, kind, preceding
 from pipelines.incidents.loud_text import LoudText
 from pipelines.incidents.words import partitions, sentence, shortened, times, when
 from pipelines.messages.atlas import HOUSEKEEPING
@@ -55,7 +55,7 @@ OF_MESSAGES = {
 #: Kinds of incident that bring these about.
 _CAUSES = {
     "start_failed": preceding("start_failed"),
-    "coordinator_loading": ("partitions_under_min_isr", "log_directory_failed"),
+    "coordinator_loading": (*ABSENT, "partitions_under_min_isr"),
 }
 
 

@@ -9,7 +9,7 @@ from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, grouped
 from pipelines.incidents.facts import Facts, Row, node
 from pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Remedy
-from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.words import clock, lasting, listed, sentence, span, times
 
 _STATE = r"\[RaftManager (?:node)?[iI]d=\d+\] Completed transition to "
@@ -70,7 +70,7 @@ _LINES_MIN = 3
     meaning="Nodes of the KRaft quorum found no leader until the end of the logs, which show no controller at all.",
     source="org.apache.kafka.raft.QuorumState",
     signatures=(_SEARCHING, _FOUND),
-    causes=("broker_halted", "broker_died", "log_directory_failed", "quorum_unreachable"),
+    causes=(*ABSENT, "quorum_unreachable"),
 )
 def quorum_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield the search of each cluster's nodes, if the logs show no controller at all, else `quorum_lost` has it."""
@@ -128,7 +128,7 @@ def _without_leader(facts: Facts, episode: Episode) -> LoggedIncident:
     meaning="The controller refused to register a broker, so the broker did not start.",
     source=_REFUSED.source,
     signatures=(_REFUSED,),
-    causes=("broker_died",),
+    causes=ABSENT,
 )
 def registration_refused(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield refusals by broker and error; one that a start follows is a note."""
