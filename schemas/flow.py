@@ -298,8 +298,8 @@ INCIDENTS = FlowStep(
     *("replay", "incidents", "What happened, in words: findings, fail-overs, waits and deaths that belong together."),
     stage="incidents.stage.write_incidents",
     worker="incidents.story.incidents_of",
-    reads="bronze.log_files bronze.log_lines silver.broker_lifecycle silver.controller_events silver.broker_configs "
-    "silver.produce_requests silver.topics gold.delayed_operations gold.request_phases "
+    reads="bronze.log_files bronze.log_lines bronze.process_remarks silver.broker_lifecycle silver.controller_events "
+    "silver.broker_configs silver.produce_requests silver.topics gold.delayed_operations gold.request_phases "
     "gold.partition_timeline gold.isr_absences gold.share_operations gold.availability gold.failovers gold.violations "
     "gold.evidence gold.clock_bounds",
     gives="gold.broker_timeline gold.controller_timeline gold.incidents gold.incident_lines",

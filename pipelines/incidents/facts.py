@@ -70,6 +70,8 @@ class Facts:
     #: lines of other programs that show how a process ended: cluster_id, broker_id, time (of the log's line before, if
     #: the line has none), text, exit_file_id, byte_offset
     exits: Rows = ()
+    #: long pauses of JVMs by their GC logs: cluster_id, broker_id, start_time, end_time, text
+    pauses: Rows = ()
     #: acks=all produces by second and closing replica: cluster_id, second, replica_id, role, operations,
     #: slow_wait_ms, score_ms (each wait cut at a second), wait_ms_max, completed_us, leader_ids, topics
     waits: Rows = ()
@@ -250,6 +252,15 @@ class Facts:
     def remarked_by_brokers(self, *signatures: Signature) -> list[Row]:
         """The same, but for lines of which no line tells which broker wrote them."""
         return [row for row in self.remarked(*signatures) if row["broker_id"] is not None]
+
+    def longest_pause(self, broker: Node, start_us: int, end_us: int) -> Row | None:
+        """Return the longest pause of a broker's JVM within a span, cut to it. None if no GC log shows one."""
+        cut = [
+            {**row, "start_time": max(row["start_time"], start_us), "end_time": min(row["end_time"], end_us)}
+            for row in self.pauses
+            if node(row) == broker and row["start_time"] < end_us and row["end_time"] > start_us
+        ]
+        return max(cut, key=lambda row: row["end_time"] - row["start_time"], default=None)
 
     def life(self, broker: Node, *events: str) -> list[Row]:
         """Rows of `lifecycle` of one broker with one of these events."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from pipelines.base.config import Config
 from pipelines.base.values import UNKNOWN_CLUSTER
+from pipelines.bronze.process_files import GC_PAUSE, writer_of
 from pipelines.bronze.subjects import Subject, is_subject, subjects, with_names
 from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts, Rows, boots_apart
@@ -118,6 +120,9 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         *(*_OF_LINES, "event", "controller_epoch", "subject_broker_id", "brokers", "topic", "leader", "detail"),
         where=of_no_partition,
     )
+    crashes, pauses = _of_processes(
+        small_rows(lake, bronze.PROCESS_REMARKS, *bronze.PROCESS_REMARKS.column_names), files
+    )
     lines = questions.lines({file_id: subject.subject_id for file_id, subject in subject_of.items()})
     silences, first_boots = boots_apart(reader.rows(questions.silences()))
     return Facts(
@@ -136,7 +141,8 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         last_lines=reader.rows(questions.last_lines()),
         remarks=reader.rows(questions.remarks(signatures, lines)),
         loud=reader.rows(questions.loud(signatures, lines)),
-        exits=of_subjects(reader.rows(questions.exits())),
+        exits=sorted([*of_subjects(reader.rows(questions.exits())), *crashes], key=lambda row: row["time"]),
+        pauses=pauses,
         waits=reader.rows(questions.waits(config.latency.slow_ms)),
         reassignment_lines=rows(
             silver.CONTROLLER_EVENTS,
@@ -153,6 +159,30 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
         ends=ends,
     )
+
+
+def _of_processes(remarked: Rows, files: Rows) -> tuple[Rows, Rows]:
+    """Return rows of `Facts.exits` and `Facts.pauses` of JVM files whose brokers are known.
+
+    Args:
+        remarked: rows of ``bronze.process_remarks``.
+        files: rows of ``bronze.log_files``.
+    """
+    writers = {path: writer_of(path, files) for path in {row["path"] for row in remarked}}
+    crashes, pauses = [], []
+    for row in sorted(remarked, key=lambda row: (row["start_time"], row["path"], row["line"])):
+        writer = writers[row["path"]]
+        if writer is None:
+            continue
+        of_broker = {"cluster_id": writer[0] or UNKNOWN_CLUSTER, "broker_id": writer[1]}
+        if row["kind"] == GC_PAUSE:
+            end_time = row["start_time"] + row["duration_us"]
+            pauses.append(of_broker | {"start_time": row["start_time"], "end_time": end_time, "text": row["text"]})
+        else:
+            place = {"file_id": row["path"], "exit_file_id": row["path"], "byte_offset": row["line"]}
+            text = f"{PurePath(row['path']).name}: {row['text']}"
+            crashes.append(of_broker | place | {"time": row["start_time"], "text": text})
+    return crashes, pauses
 
 
 def _subjects(lake: Lake) -> dict[str, Subject]:

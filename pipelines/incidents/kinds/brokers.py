@@ -15,7 +15,7 @@ from pipelines.incidents.words import clock, lasting, listed, number, sentence, 
 from pipelines.timelines.broker import Away
 from pipelines.timelines.missed import Witness
 from pipelines.timelines.processes import BOOT_US
-from pipelines.timelines.rows import node
+from pipelines.timelines.rows import Node, node
 
 #: kafka.log.LogManager.loadLogs: the second one up to 2.6.
 _LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
@@ -34,7 +34,11 @@ _LOOP_MIN = 3
 #: Ends by SIGKILL; 137 is 128 and 9.
 _KILLED = re.compile(r"code 137\b|status=9\b|status=137\b|Out of memory|OOMKilled")
 #: Ends by SIGABRT, SIGBUS and SIGSEGV, and what the JVM prints before it ends by one.
-_CRASHED = re.compile(r"(?:code |status=)(?:134|135|139|6|7|11)\b|fatal error has been detected by the Java Runtime")
+_CRASHED = re.compile(
+    r"(?:code |status=)(?:134|135|139|6|7|11)\b|fatal error has been detected by the Java Runtime|: SIG[A-Z]+ \(0x"
+)
+#: Share of a time that a JVM paused for, if the pause explains it.
+_PAUSED_SHARE = 0.5
 #: What the JVM prints if the kernel refuses it memory.
 _NO_MEMORY = re.compile(r"insufficient memory for the Java Runtime")
 
@@ -289,6 +293,7 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
                     f"({lasting(end - start)} to {lasting(longest_us)})"
                 )
             )
+        paused, advice = _paused(facts, away.node, state.after_us or start, end)
         expired, noticed = state.witness("session"), state.witness("controller")
         is_missed = expired is not None or noticed is not None
         yield LoggedIncident(
@@ -299,9 +304,10 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
             broker_ids=(broker_id,),
             sentence=(
                 f"{sentence(name)} froze {froze}: it wrote no line to any log, and then the same process wrote again."
-                f"{_noticed(away)}{_expired(expired)}"
+                f"{paused}{_noticed(away)}{_expired(expired)}"
             ),
-            advice=(
+            advice=advice
+            or (
                 f"Look at what froze the whole process at {clock(start)} for {lasting(end - start)}: a garbage "
                 "collection (gc.log), a frozen or migrated virtual machine, a disk that did not answer, SIGSTOP."
             ),
@@ -309,6 +315,20 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
             places=_places([away]),
             weight=(end - start) / 1e6,
         )
+
+
+def _paused(facts: Facts, broker: Node, start_us: int, end_us: int) -> tuple[str, str]:
+    """Return a sentence about a JVM's pause that explains a time, and its advice; empty if no GC log shows one."""
+    pause = facts.longest_pause(broker, start_us, end_us)
+    paused_us = 0 if pause is None else pause["end_time"] - pause["start_time"]
+    if pause is None or paused_us < _PAUSED_SHARE * (end_us - start_us):
+        return "", ""
+    return (
+        f" Its GC log shows a pause of {lasting(paused_us)} from {clock(pause['start_time'])} on: "
+        f"{shortened(pause['text'])}.",
+        "Give the heap more room, or find what fills it (large requests, many partitions): the JVM stopped all threads "
+        "to collect garbage. If the pause used little CPU, look for swapping.",
+    )
 
 
 def _noticed(away: Away) -> str:
@@ -594,6 +614,7 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
         if away.state.reason != "session_expired" or expired is None:
             continue
         (cluster_id, broker_id), up = away.node, away.up_us
+        paused, advice = _paused(facts, away.node, away.state.after_us or away.start_us, expired.time_us)
         again = "it did not register again"
         if up is not None:
             again = f"it registered again after {lasting(up - expired.time_us)}"
@@ -612,9 +633,13 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
                 f"Broker {broker_id} noticed at {clock(expired.time_us)} that its ZooKeeper session had expired; "
                 f"{again}. Until then it may have acted as leader of partitions that others led."
                 + (f" The controller had removed it at {clock(removed[0].time_us)}." if removed else "")
+                + paused
             ),
+            advice=advice,
             unexplained=(
-                "Look at what kept it from ZooKeeper for longer than zookeeper.session.timeout.ms: a long garbage "
+                ""
+                if paused
+                else "Look at what kept it from ZooKeeper for longer than zookeeper.session.timeout.ms: a long garbage "
                 "collection, the network, ZooKeeper itself."
             ),
             places=_places([away]),

@@ -266,3 +266,19 @@ def test_roles_follow_from_the_classes_that_log() -> None:
     facts = Facts(last_lines=ask(questions.last_lines(), lines))
     assert facts.controllers == {("c", 4)}
     assert facts.named("c", [1, 2, 4]) == "brokers 1 and 2 and controller 4"
+
+
+def pause(start_s: float, end_s: float) -> dict[str, Any]:
+    row = {"cluster_id": "c", "broker_id": 2, "start_time": int(start_s * S), "end_time": int(end_s * S)}
+    return row | {"text": "GC(7) Pause Full (G1 Compaction Pause) 23M->9M(24M) 13500.000ms"}
+
+
+@pytest.mark.parametrize(
+    ("pauses", "is_explained"),
+    [([(100.2, 113.7)], True), ([(99, 120)], True), ([(100, 101)], False), ([(200, 214)], False), ([], False)],
+    ids=["within", "beyond both ends", "too short", "later", "no GC log"],
+)
+def test_a_pause_of_the_jvm_explains_a_freeze(pauses: list[tuple[float, float]], is_explained: bool) -> None:
+    (froze,) = detected("broker_stalled", silences=[silence(100, 114)], pauses=[pause(*each) for each in pauses])
+    assert ("GC log shows a pause" in froze.sentence) == is_explained
+    assert ("heap" in str(froze.advice)) == is_explained
