@@ -12,6 +12,8 @@ from schemas.table import TableSpec
 ANSWERS = tuple(spec for spec in TABLES if spec.layer == "gold" and spec is not gold.RUNS)
 #: Those that name files and places in them: how the input is cut into files shows in no other.
 NAME_FILES = (audit.EVIDENCE, incidents.INCIDENT_LINES)
+#: Columns of the place of a line: other files, other places.
+PLACE = ("file_id", "byte_offset")
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
 
 from pipelines.base.values import iso_or_none, iso_utc
@@ -50,7 +51,7 @@ def restarts(timeline: Rows, isr: Rows) -> tuple[Restart, ...]:
         changes[row["cluster_id"], row["replica_id"]].append(row)
     for node, states in _by_node(timeline).items():
         begun = [number for number, row in enumerate(states) if row["state"] == "starting"]
-        for number, following in zip(begun, [*begun[1:], None], strict=True):
+        for number, following in zip_longest(begun, begun[1:]):
             if number:
                 until = None if following is None else states[following]["begin_by_time"]
                 starts.append(_restart(node, states[:number], states[number:following], until, changes[node]))

@@ -10,7 +10,7 @@ from jobs.exit_codes import ExitCode
 from jobs.help import EXAMPLES, GROUPS
 from tests.verbs import Ended, as_printed
 
-LOST = "LOST: 1 acknowledged record of ledger-0 (offset 118)."
+LOST = "LOST: 1 acknowledged record of ledger-0 (offset 118), 2026-11-20 15:40:30 UTC."
 #: Of the lake that `highwater audit logs` makes: a shell's own words cannot be run here.
 ASKED = [
     example

@@ -100,6 +100,11 @@ def test_no_line_shows_how_a_process_ended(end: Row) -> None:
     assert restart.ending == "unknown"
 
 
+@pytest.mark.parametrize("states", [[UP], STOPPED, DIED, []])
+def test_a_broker_without_a_start_has_no_restart(states: list[Row]) -> None:
+    assert restarts(timeline(*states), [isr(11, "shrink")]) == ()
+
+
 def test_a_first_start_is_no_restart() -> None:
     assert restarts(timeline(*BACK), []) == ()
     assert [restart.starting for restart in restarts(timeline(*BACK, *DIED[1:], *BACK), [])] != []
