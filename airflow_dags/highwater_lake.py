@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 GOLD_TABLES = (
     "availability",
     "broker_metrics",
+    "broker_timeline",
     "clock_bounds",
     "controller_procedures",
+    "controller_timeline",
     "controller_transitions",
     "coverage",
     "delayed_operations",

@@ -289,7 +289,7 @@ def test_input_that_holds_no_log_stores_nothing(spark: SparkSession, lake: Lake,
     write(tmp_path, {"a.log": b"\x89PNG\r\n\x1a\n" + bytes(900), "b.log": bytes(900), "c.log": b""})
     with pytest.raises(InputError, match="none of 3 files is a broker"):
         run(spark, lake, tmp_path)
-    with pytest.raises(InputError, match="is no broker"):
+    with pytest.raises(InputError, match="is not a broker"):
         run(spark, lake, tmp_path / "c.log")
     assert files(lake) == {}
 

@@ -146,7 +146,7 @@ def test_what_the_run_before_had_is_known(audited: Lake, judge) -> None:
     code, said = judge(None)
     assert code == ExitCode.VIOLATED
     assert "new since the run before: 1 incident, 1 violation" in said
-    assert "happened: major" in said
+    assert "happened: AT RISK" in said
     assert [line.startswith("violated: new: ") for line in said.split("\n") if line.startswith("violated:")] == [
         False,
         True,

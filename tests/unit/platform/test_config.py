@@ -61,7 +61,7 @@ def test_spark_settings_may_be_quoted_or_not(tmp_path: Path) -> None:
         ("[ingest.clusters]\n'/l' = { name = 'east' }", "ingest.clusters./l.name", ["unknown key"]),
         ("[ingest.clusters]\n'/l' = 'a/b'", "ingest.clusters./l.cluster", ["'a/b'", "letters, digits"]),
         ("[ingest.clusters]\n'/l' = '..'", "ingest.clusters./l.cluster", ["'..'", "letters, digits"]),
-        ("[ingest]\ncluster = \"x' OR '\"", "ingest.cluster", ["is no name", "letters, digits"]),
+        ("[ingest]\ncluster = \"x' OR '\"", "ingest.cluster", ["is not a name", "letters, digits"]),
         ("[ingest.clusters]\n'/l' = 5", "ingest.clusters./l", ["5"]),
         ("[ingest]\nrecord_bytes_max = 10", "ingest.record_bytes_max", ["4096"]),
         (
@@ -162,7 +162,7 @@ def test_a_lake_brings_no_configuration(tmp_path: Path, capsys: pytest.CaptureFi
         for arguments in (["--conf", str(conf), "--lake"], ["--lake"]):
             end = [str(tmp_path / "lake"), *([] if "--conf" in arguments else ["--conf", str(conf)])]
             assert cli.run(["maintain", *arguments, *end]) == 2
-            assert "lies in the lake" in capsys.readouterr().err
+            assert "is in the lake" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "{b=" * 50_000, "[" * 50_000])

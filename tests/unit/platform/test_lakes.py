@@ -51,7 +51,7 @@ def test_a_report_is_of_the_cluster_whose_logs_were_given() -> None:
 
 def test_several_clusters_beside_others_are_not_mixed_with_them() -> None:
     three = lake(("a", 1, 0, 1), ("b", 1, 0, 1), ("c", 1, 0, 1))
-    with pytest.raises(InputError, match="holds logs of cluster c, beside those of a, b"):
+    with pytest.raises(InputError, match="holds logs of cluster c and of the given a, b"):
         only_cluster(three, {"a", "b"}, print)
 
 

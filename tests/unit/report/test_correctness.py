@@ -216,7 +216,7 @@ def test_an_open_case_outside_the_window_leaves_nothing_open() -> None:
     made = judge(results=results, in_window=True)
     assert verdict_of(made) == ("clean", ())
     assert made.rules[0].verdict == "inconclusive"
-    assert "findings are those of the window" in made.notes[0].lower()
+    assert "findings are of the window" in made.notes[0].lower()
 
 
 def test_a_violation_outside_the_window_is_none_of_it() -> None:
