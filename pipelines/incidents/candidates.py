@@ -13,12 +13,10 @@ from pipelines.incidents.questions import MOMENTS_MAX
 from pipelines.incidents.words import lasting, shortened
 from pipelines.messages.atlas import HOUSEKEEPING
 
-#: Lines of the node itself, of its container, or of no known node count this long before an incident, microseconds.
-_OWN_US = 30_000_000
+#: Lines count this long before an incident, microseconds.
+_BEFORE_US = 30_000_000
 #: Characters of a line that a sentence shows.
 _SHOWN_MAX = 160
-#: Lines of its peers count this long before it, microseconds.
-_PEERS_US = 15_000_000
 #: A line belongs to an incident that begins at most this long after it, or ended this long before it, microseconds.
 SLACK_US = 30_000_000
 #: A line that precedes an incident by less has no distance worth a number, microseconds.
@@ -26,7 +24,6 @@ _AT_ONCE_US = 1_000_000
 
 
 class _Candidate(NamedTuple):
-    is_own: bool
     time_us: int
     who: str
     line: str
@@ -45,19 +42,23 @@ class Candidates:
             for text in facts.loud_texts
             if text.found is None or (text.found.message.part != HOUSEKEEPING and text.found.message.severity != INFO)
             # A text with more lines precedes everything.
-            if len(text.row.get("moments") or ()) <= MOMENTS_MAX
+            if text.is_of_node and len(text.row.get("moments") or ()) <= MOMENTS_MAX
         ]
 
     def nearest(self, incident: LoggedIncident) -> str:
-        """Return a sentence that quotes the nearest line before an incident. Empty if there is none."""
+        """Return sentences that quote the nearest line before an incident. Empty if there is none.
+
+        Lines of brokers that the incident does not concern are left out: they explain nothing.
+        """
         lines = [*self._of_logs(incident), *self._of_containers(incident)]
-        nearest = max(lines, key=lambda line: (line.is_own, line.time_us), default=None)
+        nearest = max(lines, key=lambda line: line.time_us, default=None)
         if nearest is None:
             return ""
         before_us = incident.start_us - nearest.time_us
-        distance = "Just before it" if before_us < _AT_ONCE_US else f"{lasting(before_us)} before it"
+        distance = "just" if before_us < _AT_ONCE_US else lasting(before_us)
         line = shortened(nearest.line.rstrip(". "), _SHOWN_MAX)
-        return f"{distance}, {nearest.who} logged: {line}{'' if line.endswith('…') else '.'}"
+        end = "" if line.endswith("…") else "."
+        return f"The logs do not show why. A line of {nearest.who}, {distance} before it: {line}{end}"
 
     def _of_logs(self, incident: LoggedIncident) -> Iterable[_Candidate]:
         own = {*incident.by, *incident.broker_ids}
@@ -66,19 +67,18 @@ class Candidates:
                 continue
             for moment in text.row.get("moments") or ():
                 broker_id, time_us = moment["broker_id"], moment["second"] * 1_000_000
-                is_own = broker_id is None or broker_id in own
-                before_us = incident.start_us - time_us
-                if 0 <= before_us <= (_OWN_US if is_own else _PEERS_US):
+                is_own = not own or broker_id is None or broker_id in own
+                if is_own and 0 <= incident.start_us - time_us <= _BEFORE_US:
                     who = "a node" if broker_id is None else self._facts.named(text.cluster_id, [broker_id])
-                    yield _Candidate(is_own, time_us, who, moment["line"])
+                    yield _Candidate(time_us, who, moment["line"])
 
     def _of_containers(self, incident: LoggedIncident) -> Iterable[_Candidate]:
         own = {*incident.by, *incident.broker_ids}
         for row in self._facts.exits:
             is_own = row["cluster_id"] == incident.cluster_id and row["broker_id"] in own
-            if is_own and 0 <= incident.start_us - row["time"] <= _OWN_US:
+            if is_own and 0 <= incident.start_us - row["time"] <= _BEFORE_US:
                 name = self._facts.named(row["cluster_id"], [row["broker_id"]])
-                yield _Candidate(True, row["time"], f"the host or container of {name}", row["text"])
+                yield _Candidate(row["time"], f"the host or container of {name}", row["text"])
 
 
 def is_reported(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pipelines.bronze.layouts.loggers import is_kafka
 from pipelines.grammars.grammar import simple_name
 from pipelines.messages.atlas import Found, atlas
 from pipelines.messages.exceptions import Thrown, cause_of, innermost
@@ -32,6 +33,12 @@ class LoudText(NamedTuple):
         if self.found is not None:
             return self.found.message_id
         return f"{self.level} {self.row['logger']} {self.row['template']}"
+
+    @property
+    def is_of_node(self) -> bool:
+        """Return True if the node itself may have logged the lines: their logger is Kafka's, or another class."""
+        logger = str(self.row["logger"] or "")
+        return not logger or is_kafka(logger) or simple_name(logger)[:1].isupper()
 
     @property
     def level(self) -> str:

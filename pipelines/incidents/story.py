@@ -74,7 +74,7 @@ def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas 
         return False
     if cause.start_us > effect.start_us + max(effect.waited_us, SLACK_US):
         return False
-    if cause.end_us is not None and effect.start_us > cause.end_us + LAG_US:
+    if cause.end_us is not None and effect.start_us > cause.end_us + max(LAG_US, cause.unseen_us):
         return False
     if cause.is_cluster_wide:
         return True

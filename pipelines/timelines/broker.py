@@ -188,6 +188,17 @@ class BrokerTimelines:
         if process.started is not None and begin is not None:
             time = process.started["time"]
             states.append(BrokerState("up", time, time, "started", (_own(process.started),)))
+        elif begin is not None:
+            until_us = None if after is None else after.before_us
+            returned = [
+                span.back_us
+                for span in missed
+                if span.time_us < begin + CLOCKS_US
+                and span.back_us is not None
+                and begin <= span.back_us
+                and (until_us is None or span.back_us <= until_us)
+            ]
+            states += [BrokerState("up", time, time, "returned", (Witness("controller", time),)) for time in returned]
         end = self._end(of_node, process, after, missed)
         # What others noticed of its end is no span of its own.
         ends = [state.start_us for state in end if state.state in ("down", "stopping")]

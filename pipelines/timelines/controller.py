@@ -111,7 +111,7 @@ class _Quorum:
                 after_us = until_us
 
     def _end(self, term: ControllerTerm, until_us: int | None) -> _End:
-        """Return the end of a term: by the controller itself, else by a majority of the voters, else by its peers.
+        """Return the end of a term: by the controller itself or a majority of the voters, else by its peers.
 
         Args:
             until_us: the next election. None if there is none.
@@ -131,11 +131,10 @@ class _Quorum:
             and _is_between(away.since_us, since_us if away.reason == "froze" else term.elected_us + 1, until_us)
             and (away.reason != "froze" or away.until_us is None or until_us is None or away.until_us >= until_us)
         ]
-        if own:
-            return min(own, key=lambda end: end.by_us or 0)
         seen_us = self._majority_without(since_us, until_us)
-        if seen_us is not None:
-            return _End(since_us, seen_us, "no_leader", None)
+        seen = [] if seen_us is None else [_End(since_us, seen_us, "no_leader", None)]
+        if own or seen:
+            return min([*own, *seen], key=lambda end: end.by_us or 0)
         firsts = [
             first
             for first, last in self._evidence.missed.get(of_node, ())

@@ -127,12 +127,12 @@ def _begins(events: Sequence[Row], gaps: Sequence[Row], first_boot: int | None, 
 
 
 def _begin_before(events: Sequence[Row], gaps: Sequence[Row], time: int, turns: Sequence[int]) -> list[Process]:
-    """Return the process with a line about its start: it begins after the longest silence before that line."""
+    """Return the process with a line about its start: it begins after the last silence before that line."""
     ended = max((row["time"] for row in events if row["time"] < time and _is_end(row)), default=0)
     since = max(time - BOOT_US, ended)
     before = [row for row in gaps if since <= row["end_time"] <= time + 1_000_000]
     if before:
-        gap = max(before, key=lambda row: row["end_time"] - row["start_time"])
+        gap = max(before, key=lambda row: row["end_time"])
         return [Process(gap["end_time"], gap["start_time"], is_steady(gap))]
     return [Process(time, turns[-1])] if turns and (ended or time - turns[-1] > BOOT_US) else []
 

@@ -465,8 +465,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "produces_timed_out": Example(
         "12 produces to partition ledger-0 at broker 1, of bank timed out with REQUEST_TIMED_OUT from 12:00:10 to "
-        "12:00:12 (2.5 s): the in-sync replicas did not have the records in time, and they may be written all the "
-        "same.",
+        "12:00:12 (2.5 s): replication took too long, and the records may still be written.",
         rows={"errors": [_error(7, 12)]},
     ),
     "producers_fenced": Example(

@@ -18,8 +18,8 @@ _HEAD = """# Kinds of incidents
 Made by `python -m tests.bench.incident_kinds`; a test compares. `gold.incidents` and `incidents` in report.json have
 one row per episode. Of what can cause a kind, the cause of an episode is under way when it begins, has a broker or
 partition in common with it, and began last. An episode that needs a cause and has none quotes the nearest line at WARN
-or above before it: up to 30 s before, of its own nodes or their containers, or up to 15 s before, of others. Without
-such a line its sentence ends with "{unexplained}"
+or above before it: up to 30 s before, of its own nodes or their containers. Without such a line its sentence ends with
+"{unexplained}"
 
 ## Severity
 

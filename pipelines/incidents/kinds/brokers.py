@@ -87,9 +87,9 @@ def _died(facts: Facts, away: Away) -> LoggedIncident:
     noticed, exited = state.witness("controller"), state.witness("container")
     seen = f" The controller noticed at {clock(noticed.time_us)}." if noticed and state.is_exact else ""
     begun = "while it was shutting down" if away.stopping else "without shutting down"
-    back, recovered = "It did not come up again", ""
-    if facts.is_excerpt(away.node):
-        back = "Its lines here do not show that it came up again"
+    back, recovered = "No line shows that it started again", ""
+    if away.boot_us is not None:
+        back = f"It started again at {clock(away.boot_us)}; no line shows that it came up"
     if up is not None:
         back = f"It was up again at {clock(up)}, after {_lasted(away)}"
         recovered = f", {lasting(recovery_us)} of them to recover its logs" if recovery_us else ""
@@ -210,7 +210,9 @@ def _died_together(facts: Facts, group: list[Away]) -> LoggedIncident:
     up = None if None in ups else max(up for up in ups if up is not None)
     start, torn = group[0].start_us, _torn(facts, group)
     missing = sum(each is None for each in ups)
-    back = f" {missing} of them did not come up again." if up is None else f" All were up again at {clock(up)}."
+    back = (
+        f" No line shows that {missing} of them came up again." if up is None else f" All were up again at {clock(up)}."
+    )
     shared = "power, host, rack, or one command"
     return LoggedIncident(
         severity=MAJOR,
@@ -234,7 +236,9 @@ def _died_repeatedly(facts: Facts, loop: Sequence[Away]) -> LoggedIncident:
     """Return one incident of a node that died again and again."""
     (cluster_id, broker_id), up = loop[0].node, loop[-1].up_us
     name = facts.named(cluster_id, [broker_id])
-    back = "It did not come up again after the last one." if up is None else f"It was up again at {clock(up)}."
+    back = (
+        "No line shows that it came up again after the last one." if up is None else f"It was up again at {clock(up)}."
+    )
     exits = [exited for away in loop if (exited := away.state.witness("container")) is not None]
     shown = f" The line beside its log says: {shortened(exits[-1].text)}." if exits else ""
     return LoggedIncident(

@@ -106,8 +106,8 @@ _US = re.compile(r"in (\d+) (?:us|microseconds)")
 _IDS = re.compile(r"Still waiting for ZK brokers \[?([\d, ]+)\]?")
 #: A peer tries again at least this often to reach a node, microseconds.
 _STILL_MISSED_US = 15_000_000
-#: Ends of a term that the lines of the controller itself date.
-_OWN_ENDS = ("resigned", "no_leader", "froze", "shutdown")
+#: Ends of a term by its process.
+_PROCESS_ENDS = ("froze", "shutdown", "died")
 #: Without a controller for longer, elections and ISR changes waited noticeably, microseconds.
 _NONE_LONG_US = 5_000_000
 #: Nodes that start one after the other miss each other no longer, microseconds.
@@ -372,8 +372,10 @@ def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
 def _changed(facts: Facts, change: _Change) -> LoggedIncident:
     cluster_id, start, end = change.cluster_id, change.start_us, change.end_us
     gap_us, (old_id, new_id) = end - start, change.ids
-    is_exact = change.gap is not None and change.gap.reason in _OWN_ENDS
-    how_long = lasting(gap_us) if is_exact else f"at least {lasting(gap_us)} and at most {lasting(change.longest_us)}"
+    is_exact = _is_end_exact(facts, change)
+    least, longest = lasting(gap_us), lasting(change.longest_us)
+    bounds = f"at most {longest}" if change.gap is None else f"at least {least} and at most {longest}"
+    how_long = least if is_exact or least == longest else bounds
     is_worth_it = max(gap_us, 0 if is_exact else change.longest_us) >= 1_000
     without = f"; no controller was active for {how_long}" if is_worth_it else ""
     has_stopped = _is_shut_down(facts, (cluster_id, old_id), start)
@@ -403,6 +405,20 @@ def _changed(facts: Facts, change: _Change) -> LoggedIncident:
         by=(old_id,),
         is_cluster_wide=gap_us >= _NONE_LONG_US,
     )
+
+
+def _is_end_exact(facts: Facts, change: _Change) -> bool:
+    """Return True if a line of the controller itself, or of its process, dates the end of its term."""
+    gap = change.gap
+    if gap is None:
+        return False
+    if gap.reason in _PROCESS_ENDS:
+        of_node = change.cluster_id, change.before.controller
+        aways = [
+            away for away in facts.brokers.aways if away.node == of_node and away.state.start_us == gap.begin_by_us
+        ]
+        return all(away.state.is_exact for away in aways)
+    return gap.place is not None
 
 
 def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:

@@ -49,8 +49,10 @@ _FAILED_AT_LEADER = Signature(
 #: kafka.log.Log.maybeIncrementLogStartOffset: what a follower with KAFKA-7104 dies of.
 _BEYOND = "Cannot increment the log start offset"
 _PARTITION = re.compile(r"\b(?:for|of) (?:topic )?partition \[?(?P<name>[\w.]+[-,]\d+)\]?")
-#: Fewer lines, over less time, are the ordinary end of a connection, microseconds.
-_LINES_MIN, _LASTS_US = 2, 1_000_000
+#: Errors over less time are the ordinary end of a connection, microseconds.
+_LASTS_US = 1_000_000
+#: Time for which a follower tried before it logged an error, ms.
+_TRIED = re.compile(r"Failed to connect within (\d+) ms")
 #: Exceptions of a leader that is gone or slow, which say no more than that.
 _DISCONNECTED = {"IOException", "SocketTimeoutException", "ConnectException", "DisconnectException", "EOFException"}
 #: Followers that lose the same leader within this lose it together, microseconds.
@@ -118,8 +120,8 @@ def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together."""
     rows = [
         row
-        for row in before_shutdown(facts, facts.remarked_by_brokers(LEADER_UNREACHABLE))
-        if row["line_count"] >= _LINES_MIN and row["last_time"] - row["first_time"] >= _LASTS_US
+        for row in map(_since_tried, before_shutdown(facts, facts.remarked_by_brokers(LEADER_UNREACHABLE)))
+        if row["last_time"] - row["first_time"] >= _LASTS_US
     ]
     for group in grouped(sorted(rows, key=_of_leader), _is_lost_together):
         episode, leader = Episode(group), int(group[0]["key"])
@@ -140,7 +142,18 @@ def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
             figures={"errors": episode.lines, "leader": leader},
             weight=(episode.end_us - episode.start_us) / 1e6,
             by=(leader,),
+            unseen_us=max(map(_tried_us, group)),
         )
+
+
+def _since_tried(row: Row) -> Row:
+    """Return a row that begins when the follower first tried to connect, if its first line shows for how long."""
+    return {**row, "first_time": row["first_time"] - _tried_us(row)}
+
+
+def _tried_us(row: Row) -> int:
+    tried = _TRIED.search(row["message"])
+    return 0 if tried is None else int(tried[1]) * 1000
 
 
 def _of_leader(row: Row) -> tuple[str, int, int]:

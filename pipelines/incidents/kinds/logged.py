@@ -118,6 +118,8 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
     who = facts.named(worst.cluster_id, ids) if ids else "a node that no line names"
     if kind_of_logger(str(worst.row["logger"] or "")) == CLIENT:
         who = f"a client in the log of {who}"
+    elif not worst.is_of_node:
+        who = f"another program ({worst.row['logger']}) in the log of {who}"
     who = sentence(who)
     span = when(min(text.first_us for text in same), max(text.last_us for text in same))
     count = "" if lines == 1 else f"{times(lines)} "

@@ -200,17 +200,17 @@ def _did(second: float, node_id: int) -> dict[str, Any]:
             steady(1, (0, 60)),
             "for 13.0 s",
         ),
-        ([_elected(0, 1, 4), _no_leader(5, 2), _elected(43, 2, 9)], steady(1, (0, 60)), ""),
+        ([_elected(0, 1, 4), _no_leader(5, 2), _elected(43, 2, 9)], steady(1, (0, 60)), "for at most 43.0 s"),
         # A majority of the others has no leader, whatever its own lines show.
         (
             [_elected(0, 1, 4), _no_leader(5, 2), _no_leader(30, 3), _elected(43, 2, 9)],
             steady(2, (0, 60)),
-            "for at least 13.0 s",
+            "for at least 13.0 s and at most 43.0 s",
         ),
         (
             [_elected(0, 1, 4), _no_leader(5, 2), _no_leader(30, 3), _elected(43, 2, 9)],
             [(1, 1, "INFO", "kafka.A", "x"), (70, 1, "INFO", "kafka.A", "x")],
-            "for at least 13.0 s",
+            "for at least 13.0 s and at most 43.0 s",
         ),
         # It froze, and resigned only when it was back.
         (
@@ -223,9 +223,7 @@ def _did(second: float, node_id: int) -> dict[str, Any]:
 )
 def test_a_gap_begins_with_the_end_of_the_term(rows: list[dict[str, Any]], lines: list[Any], told: str) -> None:
     (sentence,) = said("controller_changed", lines, controller_events=rows)
-    assert sentence.endswith(f"; no controller was active {told}." if told else f"at 12:00:{rows[-1]['time']}."), (
-        sentence
-    )
+    assert sentence.endswith(f"; no controller was active {told}.")
 
 
 def test_a_controller_that_nobody_replaced_is_no_change() -> None:
@@ -241,7 +239,7 @@ def test_the_peers_of_a_controller_without_lines_date_its_end() -> None:
     lines = [(second, 2, "WARN", "org.apache.kafka.clients.NetworkClient", text) for second in (10, 20, 30, 40)]
     rows = [_elected(0, 1, 4), _elected(43, 2, 5)]
     (sentence,) = said("controller_changed", lines, controller_events=rows)
-    assert sentence.endswith("; no controller was active for at least 33.0 s.")
+    assert sentence.endswith("; no controller was active for at least 33.0 s and at most 43.0 s.")
 
 
 def test_a_controller_that_died_was_none_from_its_last_line_on() -> None:

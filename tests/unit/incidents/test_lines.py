@@ -10,7 +10,7 @@ from pipelines.incidents import questions
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
 from pipelines.incidents.kinds import BY_NAME, KINDS
-from pipelines.incidents.story import can_cause, incidents_of, linked
+from pipelines.incidents.story import can_cause, incidents_of
 from pipelines.messages.atlas import atlas
 from pipelines.messages.wording import parse_wording
 from tests.unit.incidents.test_questions import ask, line
@@ -516,11 +516,34 @@ def test_an_episode_without_cause_says_so() -> None:
     fenced = LoggedIncident(
         MAJOR, "c", 0, S, "It was fenced.", unexplained="Look at it.", by=(2,), kind="broker_fenced"
     )
-    (alone,) = linked([fenced], {"broker_fenced": ("broker_stalled",)})
+    kind = replace(BY_NAME["broker_fenced"], episodes=lambda facts: [fenced])
+    (alone,) = incidents_of(Facts(), [kind])
     assert (alone.sentence, alone.advice) == ("It was fenced. Nothing in the logs explains why.", "Look at it.")
     stalled = LoggedIncident(MAJOR, "c", 0, S, "", broker_ids=(2,), kind="broker_stalled")
-    explained = linked([stalled, fenced], {"broker_fenced": ("broker_stalled",)})[1]
+    froze = replace(BY_NAME["broker_stalled"], episodes=lambda facts: [stalled])
+    explained = incidents_of(Facts(), [froze, kind])[1]
     assert (explained.sentence, explained.caused_by) == ("It was fenced.", stalled.incident_id)
+
+
+def test_a_fetch_that_waited_for_its_timeout_explains_why_its_replica_left() -> None:
+    """One error shows that nothing was fetched since the follower first tried, and until it can have tried again."""
+    text = (
+        "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Error in response for fetch request (type=Fetch)\n"
+        "java.net.SocketTimeoutException: Failed to connect within 30000 ms"
+    )
+    at_us = 1_795_176_000 * S
+    absence = {"cluster_id": "c", "topic": "t", "partition": 0, "leader": 2, "replica_id": 1, "made_by": "leader"}
+    absence |= {"left_time": at_us + 20 * S, "back_time": None, "isr": [2], "ended": None}
+    facts = facts_of("kafka.server.ReplicaFetcherThread", "WARN", [text], absences=[absence])
+    unreachable, shrunk = sorted(incidents_of(facts, KINDS), key=lambda incident: incident.start_us)
+    assert (unreachable.kind, unreachable.start_us, unreachable.end_us) == ("leader_unreachable", at_us - 30 * S, at_us)
+    assert shrunk.caused_by == unreachable.incident_id
+
+
+def test_a_line_of_another_program_is_not_of_the_broker() -> None:
+    facts = facts_of("pipeline/output.go", "ERROR", ["Failed to publish events"])
+    (incident,) = incidents_of(facts, KINDS)
+    assert incident.sentence.startswith("Another program (pipeline/output.go) in the log of broker 1 logged at ERROR")
 
 
 @pytest.mark.parametrize(

@@ -115,24 +115,27 @@ def loud(second: int, line: str, broker_id: int | None = 2) -> dict[str, object]
     ("rows", "said"),
     [
         ([], ""),
-        ([loud(70, "the disk is slow")], "30.0 s before it, broker 2 logged: the disk is slow."),
-        ([loud(70, "slow"), loud(95, "gone", 3)], "30.0 s before it, broker 2 logged: slow."),
-        ([loud(95, "gone", 3)], "5.0 s before it, broker 3 logged: gone."),
-        ([loud(100, "now", None)], "Just before it, a node logged: now."),
+        ([loud(70, "the disk is slow")], "broker 2, 30.0 s before it: the disk is slow."),
+        ([loud(70, "slow"), loud(95, "gone", 3)], "broker 2, 30.0 s before it: slow."),
+        ([loud(95, "gone", 3)], ""),
+        ([loud(100, "now", None)], "a node, just before it: now."),
         ([loud(69, "long ago"), loud(101, "after it"), loud(80, "a peer", 3)], ""),
-        ([loud(100, "x" * 200)], f"Just before it, broker 2 logged: {'x' * 159}…"),
+        ([loud(100, "x" * 200)], f"broker 2, just before it: {'x' * 159}…"),
+        ([loud(95, "of filebeat") | {"logger": "pipeline/output.go"}], ""),
         ([loud(99, "x") | {"moments": [{"second": s, "broker_id": 2, "line": "x"} for s in range(50, 101)]}], ""),
     ],
 )
 def test_the_nearest_line_before_an_incident_is_quoted(rows: list[dict[str, object]], said: str) -> None:
-    """A line of the node itself precedes those of its peers. A text with many lines explains nothing."""
-    assert Candidates(Facts(loud=rows), []).nearest(incident("died", 100, broker_ids=(2,))) == said
+    """Lines of its peers and of other programs are not quoted. A text with many lines explains nothing."""
+    nearest = Candidates(Facts(loud=rows), []).nearest(incident("died", 100, broker_ids=(2,)))
+    assert nearest == (said and f"The logs do not show why. A line of {said}")
 
 
 def test_the_remark_of_a_container_is_quoted() -> None:
     row = {"cluster_id": "c", "broker_id": 2, "time": 99 * S, "text": "kafka2 exited with code 137"}
     candidates = Candidates(Facts(exits=[row]), [])
     assert candidates.nearest(incident("died", 100, broker_ids=(2,))) == (
-        "1.0 s before it, the host or container of broker 2 logged: kafka2 exited with code 137."
+        "The logs do not show why. A line of the host or container of broker 2, 1.0 s before it: kafka2 exited "
+        "with code 137."
     )
     assert not candidates.nearest(incident("died", 100, broker_ids=(3,)))

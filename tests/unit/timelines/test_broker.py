@@ -76,6 +76,18 @@ TABLE: dict[str, tuple[dict[str, Any], list[State]]] = {
         {"lifecycle": BOOT, "silences": [gap(100, 150)]},
         [RUNS, ("down", 100, 150, "died"), ("starting", 150, 150, "booted"), *BOOTED],
     ),
+    "own lines: it writes on until shortly before the next start": (
+        {"lifecycle": BOOT, "silences": [gap(70, 132), gap(132, 150)]},
+        [RUNS, ("down", 132, 150, "died"), ("starting", 150, 150, "booted"), *BOOTED],
+    ),
+    "controller: unfenced after a start without a line that it was up": (
+        {
+            "lifecycle": BOOT[:1],
+            "silences": [gap(100, 150)],
+            "controller_events": [control(118, "broker_fenced"), control(155, "broker_unfenced")],
+        },
+        [RUNS, ("down", 100, 118, "died"), ("starting", 118, 150, "booted"), ("up", 155, 155, "returned")],
+    ),
     "own lines: it wrote steadily": (
         {"lifecycle": BOOT, "silences": [gap(100, 150, is_steady=True)]},
         [RUNS, ("down", 100, 102, "died"), ("starting", 102, 150, "booted"), *BOOTED],
