@@ -91,8 +91,8 @@ EXAMPLES: dict[str, Example] = {
         rows={"availability": [_outage("offline", None)]},
     ),
     "leader_not_fenced": Example(
-        "Partition ledger-0 was led by broker 2, which was dead, from 12:00:39 to 12:01:13 (34.5 s): nobody could "
-        "write there or read. Its session had run out after 9.0 s, and no controller fenced it before.",
+        "Partition ledger-0 was led by broker 2, which was dead, from 12:00:39 to 12:01:13 (34.5 s): no "
+        "reads, no writes. Its session had run out after 9.0 s, and no controller fenced it before.",
         lines=[*steady(2, (0, 40)), (80, 2, "INFO", BOOT, "Registered"), *steady(2, (81, 120))],
         rows={
             "files": [{"broker_id": 2, "first_time": 0, "last_time": 120, "kafka_version": None}],
@@ -318,9 +318,13 @@ EXAMPLES: dict[str, Example] = {
         ],
     ),
     "session_expired": Example(
-        "Broker 2 noticed at 12:00:07 that its ZooKeeper session had expired; it registered again after 31 ms. Until "
-        "then it may have acted as leader of partitions that others led.",
-        rows={"lifecycle": [_life(7, 2, "zookeeper_expired"), _life(7.031, 2, "registered")]},
+        "The ZooKeeper session of broker 2 had expired by 12:00:02, as lines of the controller show; the broker "
+        "noticed at 12:00:07; it registered again after 31 ms. Until then it may have acted as leader of partitions "
+        "that others led.",
+        rows={
+            "controller_events": [_controller(2, 3, "broker_failed", 2)],
+            "lifecycle": [_life(7, 2, "zookeeper_expired"), _life(7.031, 2, "registered")],
+        },
     ),
     "controller_changed": Example(
         "The active controller changed from node 2 to node 1 at 12:00:38; no controller was active for 12.7 s.",

@@ -24,7 +24,7 @@ ALLOWED = {
     "jobs": 0,
     "pipelines/report": 0,
     "pipelines/inquiry": 0,
-    "pipelines/incidents": 20,
+    "pipelines/incidents": 13,
     "pipelines/rules": 0,
     "pipelines/metrics": 0,
     "pipelines/base": 0,

@@ -622,11 +622,12 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
         again = "it did not register again"
         if up is not None:
             again = f"it registered again after {lasting(up - expired.time_us)}"
-        removed = [
-            witness
-            for witness in away.state.shown
-            if witness.source == "controller" and witness.text == "broker_failed"
-        ]
+        noticed = f"Broker {broker_id} noticed at {clock(expired.time_us)} that its ZooKeeper session had expired"
+        if away.start_us < expired.time_us:
+            noticed = (
+                f"The ZooKeeper session of broker {broker_id} had expired by {clock(away.start_us)}, as lines of the "
+                f"controller show; the broker noticed at {clock(expired.time_us)}"
+            )
         yield LoggedIncident(
             severity=MAJOR,
             cluster_id=cluster_id,
@@ -634,10 +635,7 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
             end_us=up,
             broker_ids=(broker_id,),
             sentence=(
-                f"Broker {broker_id} noticed at {clock(expired.time_us)} that its ZooKeeper session had expired; "
-                f"{again}. Until then it may have acted as leader of partitions that others led."
-                + (f" The controller had removed it at {clock(removed[0].time_us)}." if removed else "")
-                + paused
+                f"{noticed}; {again}. Until then it may have acted as leader of partitions that others led.{paused}"
             ),
             advice=advice,
             unexplained=(

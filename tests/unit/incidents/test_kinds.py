@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from graphlib import TopologicalSorter
@@ -18,6 +19,7 @@ from pipelines.incidents.kind import ABSENT, FAILED, Kind, preceding
 from pipelines.incidents.kinds import BY_NAME, KINDS
 from pipelines.incidents.kinds.logged import OF_MESSAGES
 from pipelines.incidents.story import incidents_of, linked
+from pipelines.incidents.words import clock
 from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example, steady
 from tests.bench.incident_kinds import DOCUMENT, document
 from tests.bench.incident_severities import SEVERITIES_OF
@@ -65,6 +67,15 @@ def test_what_a_kind_says(kind: Kind) -> None:
     (incident,) = kind.detect(facts_of(EXAMPLES[kind.name]))
     assert incident.sentence == EXAMPLES[kind.name].sentence
     assert incident.severity in SEVERITIES_OF[kind.name]
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_an_absence_names_its_begin_first(name: str) -> None:
+    """A headline quotes it as the cause of what follows, so a later instant would come after its effect."""
+    (incident,) = BY_NAME[name].detect(facts_of(EXAMPLES[name]))
+    first = re.search(r"\d\d:\d\d:\d\d", incident.sentence)
+    assert first is not None
+    assert first[0] == clock(incident.start_us)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
