@@ -20,7 +20,7 @@ from pipelines.bronze.layouts.loggers import is_kafka
 from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
 from pipelines.bronze.layouts.structured import object_at
 from pipelines.bronze.layouts.times import MOMENT, spelled
-from pipelines.bronze.wrappers.labels import label_column
+from pipelines.bronze.wrappers.labels import is_one_each, label_column
 from pipelines.bronze.wrappers.step import OF_SOURCE, Step
 
 FRAME = "frame "
@@ -224,13 +224,26 @@ def _with_fields(
             names[place] = "stream"
     labels = {str(place): items for place, items in values.items() if place not in names}
     by = label_column(labels, texts)
-    if by is None and labels:
-        # Nothing says who is who: the first word that changes now and then, as a service of compose does.
-        by = next((name for name, items in labels.items() if _is_service(items)), None)
+    if by is None and not _is_bare(pattern, lines):
+        # Nothing shows sources: the first word that changes now and then, as a service of compose does.
+        services = (name for name, items in labels.items() if _is_service(items) and is_one_each(items, texts))
+        by = next(services, None)
     if by is not None:
         names[int(by)] = "source"
     named = "".join(f"%X{{{names[number]}}}" if number in names else part for number, part in enumerate(parts))
     yield of_name(FRAME + named + "%m" + _suffix(named, texts, continued))
+
+
+def is_field(step: Step, lines: Sequence[bytes]) -> bool:
+    """Return True if a frame may be a field of the layout, such as a thread. It has no time and is on records only."""
+    pattern = step.name.removeprefix(FRAME).partition("%m")[0]
+    return step.name.startswith(FRAME) and not re.search(r"%d|%X\{", pattern) and _is_bare(pattern, lines)
+
+
+def _is_bare(pattern: str, lines: Sequence[bytes]) -> bool:
+    """Return True if more lines that continue records are without a frame than within it."""
+    taken = compiled(pattern + "%m")
+    return sum(CONTINUATION.match(line) is not None for line in lines) > sum(_is_within(taken, line) for line in lines)
 
 
 def _is_service(items: Sequence[str]) -> bool:

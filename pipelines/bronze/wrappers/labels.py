@@ -73,6 +73,16 @@ def _is_time(value: bytes) -> bool:
     return time is not None and len(value) < time.end - time.start + 4
 
 
+def is_one_each(labels: Sequence[Any], texts: Sequence[bytes]) -> bool:
+    """Return True if no broker is named under two labels. Threads of a broker are labels that all name it.
+
+    Args:
+        labels, texts: a label and a record, or what continues one, for each line.
+    """
+    step = max(1, len(texts) // _ASKED)
+    return _is_one_each(labels[::step], [named_broker(text) for text in texts[::step]])
+
+
 def _is_one_each(labels: Sequence[Any], brokers: Sequence[int | None]) -> bool:
     """Return True if no broker is named under two labels."""
     pairs = {(label, broker) for label, broker in zip(labels, brokers, strict=True) if broker is not None}

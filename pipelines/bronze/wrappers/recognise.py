@@ -18,7 +18,7 @@ from pipelines.bronze.layouts.structured import layout_of_name
 from pipelines.bronze.wrappers import frames, rows, separators
 from pipelines.bronze.wrappers.order import ORDERS, order_of
 from pipelines.bronze.wrappers.pieces import split
-from pipelines.bronze.wrappers.remarks import has_others
+from pipelines.bronze.wrappers.remarks import has_others, is_preamble
 from pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
 from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, ENTITIES, columns, has_colours, has_entities
 
@@ -116,8 +116,11 @@ def step_named(name: str) -> Step:
 
 def _in_order(chain: Sequence[Step], layout: Layout, lines: Sequence[bytes]) -> Layout:
     starts = layout.start.match
-    own = next((time_shape(line) for line in lines if starts(line)), None)
-    if not chain and has_others(lines, starts, own):
+    first = next((number for number, line in enumerate(lines) if starts(line)), 0)
+    own = time_shape(lines[first]) if lines else None
+    # The plain reader, which is the fast one, reads lines before the first record as one text.
+    seen = lines[first:] if is_preamble(lines[:first]) else lines
+    if not chain and has_others(seen, starts, own):
         chain = (frames.NO_FRAME,)
     read = around(chain, layout)
     return around(chain, layout, order_of(read, lines))
@@ -147,7 +150,8 @@ def _within(
         if not inner:
             continue
         chain, inferred = _within(inner, depth - 1, judge)
-        is_better = inferred.score > best.score or (not best_chain and inferred.score >= best.score)
+        is_equal = inferred.score == best.score and not best_chain and not frames.is_field(step, lines)
+        is_better = inferred.score > best.score or is_equal
         if inferred.proven and is_better:
             best_chain, best = (step, *chain), inferred
             if inferred.share >= _READ:

@@ -7,7 +7,7 @@ something of Kafka's. Any other line may be Kafka's, cut or damaged, and is not 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from pipelines.bronze.layouts.anchors import CONTINUATION as CONTINUED
 from pipelines.bronze.layouts.anchors import is_foreign, names_kafka, time_shape
@@ -72,13 +72,20 @@ def has_others(lines: Iterable[bytes], is_start: Callable[[bytes], object], own:
 
 
 def looked_into(problem: str | None, text: bytes) -> str | None:
-    """The problem of lines that no layout fits; that of another program's lines names it."""
+    """Return the problem of lines that no layout fits. Lines of other programs have the name of the first program."""
     if problem not in (NO_LAYOUT, CONTINUATION):
         return problem
     lines = [line for line in text.split(b"\n") if line.strip()]
-    programs = [_program_of_line(line) for line in lines[:1000]]
     if not lines:
         return f"{FOREIGN}frame"
-    if len(lines) > 1000 or None in programs:
+    programs = [_program_of_line(line) for line in lines[:1000]]
+    known = next((name for name in programs if name is not None), None)
+    others = (line for line, name in zip(lines, programs, strict=False) if name is None)
+    if len(lines) > 1000 or known is None or not all(map(is_text_of_others, others)):
         return problem
-    return f"{FOREIGN}{programs[0]}".replace(" ", "_")
+    return f"{FOREIGN}{known}".replace(" ", "_")
+
+
+def is_preamble(lines: Sequence[bytes]) -> bool:
+    """Return True if lines before the first record are one text of other programs, such as a start script."""
+    return looked_into(CONTINUATION, b"\n".join(lines)) != CONTINUATION

@@ -18,8 +18,11 @@ from pipelines.bronze.reader import records
 from pipelines.bronze.wrapped import STREAMS_MAX, log_records
 from pipelines.bronze.wrappers.recognise import layout_named
 from pipelines.bronze.wrappers.recognise import recognise as recognised
-from pipelines.kafka.raw_record import RawRecord
+from pipelines.bronze.wrappers.remarks import looked_into
+from pipelines.kafka.raw_record import CONTINUATION as CONTINUED
+from pipelines.kafka.raw_record import FOREIGN, RawRecord
 from tests.examples import examples
+from tests.renderings import by_pattern, logs_of, records_of
 from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS, wrapped
 
 ROOT = Path(__file__).parents[3]
@@ -220,6 +223,40 @@ def test_a_plain_log_is_not_taken_for_a_wrapped_one() -> None:
         layout = recognise(lines[:500])
         assert layout is not None
         assert layout.name == KAFKA
+
+
+@pytest.mark.parametrize("pattern", ["[%t] %d %p %m (%c)", "%t %d %p %m (%c)", "[%t] [%d] %p %c: %m"])
+def test_threads_before_times_are_no_sources(pattern: str) -> None:
+    write = by_pattern(pattern)
+    content = max((content for path, content in logs_of(SLICE) if path.name.startswith("server.log")), key=len)
+    lines = [line for record in records_of(content)[:300] for line in write(record).encode().split(b"\n")]
+    layout = recognise(lines)
+    assert layout is not None
+    assert "{source}" not in layout.name
+
+
+_PREAMBLES = {
+    "confluent": "===> User\nuid=1000(appuser) gid=1000(appuser)\nCLUSTER_ID not set. Setting it to default value\n",
+    "bitnami": "\nkafka 10:00:00.00 INFO  ==> Welcome to the Bitnami kafka container\n",
+    "strimzi": "STRIMZI_BROKER_ID=0\nCertificate was added to keystore\nlisteners=PLAIN-9092://0.0.0.0:9092\n",
+    "jvm": "OpenJDK 64-Bit Server VM warning: Option UseConcMarkSweepGC was deprecated\n",
+}
+
+
+@pytest.mark.parametrize("name", _PREAMBLES)
+def test_a_log_behind_lines_of_a_start_script_takes_the_plain_reader(name: str) -> None:
+    file = _PREAMBLES[name].encode() + LINE * 3
+    layout = recognise(file.split(b"\n")[:-1])
+    assert layout is not None
+    assert layout.name == KAFKA
+    found = list(log_records([file], layout, MIB))
+    assert [looked_into(record.problem, record.text) is None for record in found] == [False, True, True, True]
+    assert str(looked_into(found[0].problem, found[0].text)).startswith(FOREIGN)
+
+
+def test_a_record_of_kafka_before_the_log_is_not_of_a_start_script() -> None:
+    damaged = b"[2026-11-20 15:39:2 INFO Cluster ID = x (kafka.server.KafkaServer)"
+    assert looked_into(CONTINUED, b"===> User\n" + damaged) == CONTINUED
 
 
 def test_lines_of_a_tool_between_those_of_the_log_are_records_of_their_own() -> None:
