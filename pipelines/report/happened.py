@@ -99,14 +99,13 @@ class Chain(NamedTuple):
 
     @property
     def start_time(self) -> str:
-        """Return the earliest start of its parts."""
-        return min(part.start_time for part in self.parts)
+        """Return the start of the head."""
+        return self.head.start_time
 
     @property
     def end_time(self) -> str | None:
-        """Return the latest end of its parts. None if a part lasts to the end of the logs."""
-        ends = [part.end_time for part in self.parts if part.end_time is not None]
-        return max(ends) if len(ends) == len(self.parts) else None
+        """Return the end of the head. None if it lasts to the end of the logs."""
+        return self.head.end_time
 
     def commands(self, has_requests: bool) -> list[str]:
         """Return the next commands: those of the head, then those of the cause."""

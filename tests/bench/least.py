@@ -42,6 +42,19 @@ _LINES: Mapping[str, Example] = {
             (
                 *(10, 1, "INFO", "org.apache.kafka.controller.ReplicationControlManager"),
                 "[QuorumController id=1] Fencing broker 2 because its session has timed out.",
+            ),
+            (
+                *(12, 2, "INFO", "kafka.log.UnifiedLog"),
+                "[UnifiedLog partition=orders-3, dir=/data] Rolled new log segment at offset 858 in 2 ms.",
+            ),
+        ],
+    ),
+    "logs_end_early": Example(
+        "",
+        [
+            (
+                *(10, 1, "INFO", "org.apache.kafka.controller.ReplicationControlManager"),
+                "[QuorumController id=1] Fencing broker 3 because its session has timed out.",
             )
         ],
     ),
