@@ -151,7 +151,7 @@ class Facts:
         settings: dict[str, set[frozenset[int]]] = defaultdict(set)
         for row in self.configs:
             if row["key"] == "controller.quorum.voters" and (
-                ids := re.findall(r"(?:^|,)\s*(\d+)@", row["value"] or "")
+                ids := re.findall(r"(?<![\w.-])(\d+)@", row["value"] or "")
             ):
                 settings[row["cluster_id"]].add(frozenset(map(int, ids)))
         return {cluster_id: min(values) for cluster_id, values in settings.items() if len(values) == 1}

@@ -267,3 +267,9 @@ def test_an_outage_that_is_older_than_the_logs_is_not_shorter() -> None:
     assert incident.sentence == (
         "Partition t-0 had no leader since before 00:00:10, where the logs begin, to 00:00:14 (at least 4.0 s)."
     )
+
+
+@pytest.mark.parametrize("value", ["1@a:1,2@b-2:2,3@c:3", "[1@a:1, 2@b-2:2, 3@c:3]"], ids=["a list", "as printed"])
+def test_voters_are_read_from_both_forms_of_the_setting(value: str) -> None:
+    row = {"cluster_id": "c", "broker_id": 1, "key": "controller.quorum.voters", "value": value}
+    assert Facts(configs=[row]).voters == {"c": frozenset({1, 2, 3})}
