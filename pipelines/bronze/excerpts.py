@@ -15,7 +15,7 @@ REASONS: Final = (LEVELS, LOGGER, PARTITION, NUMBERS)
 #: Fewer lines may be alike by chance.
 _RECORDS_MIN: Final = 5
 #: A number of a line as `grep -n` writes it, also behind the name of a file.
-_NUMBERED: Final = re.compile(rb"([^\s:]*[A-Za-z][^\s:]*[:-])?(\d{1,9})[:-](?!\d\d\b)")
+_NUMBERED: Final = re.compile(rb"([^\s:A-Za-z]*+[A-Za-z][^\s:]*[:-])?(\d{1,9})[:-](?!\d\d\b)")
 _NUMBERED_SHARE: Final = 0.9
 _HIGH: Final = frozenset({"WARN", "ERROR", "FATAL"})
 #: Logs with lines of many loggers and levels.

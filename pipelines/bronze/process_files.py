@@ -38,10 +38,11 @@ _SECONDS: Final = re.compile(rb"real=(?P<real>\d{1,6}[.,]\d+) secs|, (?P<secs>\d
 _CONCURRENT: Final = re.compile(rb"concurrent", re.I)
 _REASON: Final = re.compile(
     r"#\s+(?P<reason>(?:SIG|EXCEPTION_|Internal Error|There is insufficient memory|Out of Memory Error|Native memory "
-    r"allocation)\S*.*)"
+    r"allocation).*)"
 )
 _CRASH_TIME: Final = re.compile(
-    r"[Tt]ime: (?P<time>\w{3} +\w{3} +\d{1,2} \d\d:\d\d:\d\d \d{4})(?: (?P<zone>[\w ]+?))?(?: elapsed .*)?$"
+    r"[Tt]ime: (?P<time>\w{3} +\w{3} +\d{1,2} \d\d:\d\d:\d\d \d{4})"
+    r"(?: (?P<zone>\w{1,30}(?: \w{1,30}){0,4}?))?(?: elapsed .*)?$"
 )
 _CRASH_ZONE: Final = re.compile(r"timezone: (?P<zone>\S+)")
 _COMMAND: Final = re.compile(r"(?:Command Line|java_command): .*\bkafka\.(?:Kafka|docker\.KafkaDockerWrapper)\b")

@@ -14,7 +14,7 @@ SHOWN_MAX = 5
 
 #: A command in a text: highwater's with a verb, or a script of Kafka, with its arguments.
 _COMMAND = re.compile(
-    r"(?:\bhighwater (?:trace|survivors|compare|whatif|incidents|explain|report|sql)|\bkafka-[a-z-]+\.sh)"
+    r"(?:\bhighwater (?:trace|survivors|compare|whatif|incidents|explain|report|sql)|\bkafka-[a-z-]{1,60}+\.sh)"
     r"(?: (?=\S*[\d.:=/_-]|partition |write |finding |request )\S+)+"
 )
 #: A blank that `textwrap` does not break at.

@@ -33,11 +33,11 @@ _SAMPLE = 40
 _ITEMS_MAX = 4
 _FRAME = re.compile(r"\n[^\S\n]*at |(?:Exception|Error)\b(?:(?!(?:Exception|Error)\b)[^\n])*\n")
 _DIGITS = re.compile(r"\d{10,19}(?:\.\d{1,9})?")
-_KEY = rb"[A-Za-z_@][\w.@/-]*="
+_KEY = rb"(?<![\w.@/-])[A-Za-z_@][\w.@/-]*+="
 _PAIR = re.compile(rb"(" + _KEY + rb")(\"(?:[^\"\\]|\\.)*\"|[^\s\"]*)")
 #: A line of pairs, as in logfmt, with what a frame may have behind it.
 _PAIRS = re.compile(rb"(?:" + _PAIR.pattern + rb"[ \t]+){2,}" + _PAIR.pattern + rb"(?=\W{0,3}\Z)")
-_BEGINS = re.compile(rb'\{"|(?<![\w.@/-])(?=' + _KEY + rb")")
+_BEGINS = re.compile(rb'\{"|(?=' + _KEY + rb")")
 #: Rows that lack a path which this share of the others has are of other programs.
 _COMMON = 0.7
 #: Fields that are tried as the message, at most.

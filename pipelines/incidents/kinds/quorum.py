@@ -60,7 +60,7 @@ _REFUSALS = {
 }
 _TO_DO = "Look at the log of the active controller at that time: it logs why it refuses a broker."
 _EPOCH = re.compile(r"\bepoch=(\d{1,10})\b")
-_VOTERS = re.compile(r"voters=\[((?:\d{1,10},? ?)+)\]")
+_VOTERS = re.compile(r"voters=\[(\d{1,10}(?:, ?\d{1,10})*+)\]")
 #: A quorum that starts, or changes its leader, has none for less time, microseconds.
 _LASTS_US = 10_000_000
 _LINES_MIN = 3
