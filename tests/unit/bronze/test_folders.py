@@ -176,7 +176,7 @@ def test_brokers_of_one_id_that_nothing_tells_apart_are_not_made_one() -> None:
 def test_brokers_that_an_earlier_run_read_are_looked_at_too() -> None:
     before = profile("/l/a/1/server.log")
     register = [stored(before, identities({}, before)[before.path])]
-    with pytest.raises(InputError, match="no line tells their clusters"):
+    with pytest.raises(InputError, match="no line shows their clusters"):
         identities({}, profile("/l/b/1/server.log"), register=register)
 
 

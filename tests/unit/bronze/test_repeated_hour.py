@@ -117,7 +117,7 @@ def test_what_was_printed_in_a_zone_is_read_as_the_instants_that_it_was(
     for path, instants in files.items():
         if is_told and not in_order and told[path].problem is not None:
             # Lines out of order in a file of two lines, or on either side of a rotation: said, not guessed.
-            assert "nothing tells" in (told[path].problem or "")
+            assert "no line shows" in (told[path].problem or "")
         elif is_told:
             assert back[path] == instants
             assert (told[path].first_us, told[path].last_us) == (
@@ -128,7 +128,7 @@ def test_what_was_printed_in_a_zone_is_read_as_the_instants_that_it_was(
         else:
             # All of it is of one pass, and it is not told which.
             assert {moment - line for moment, line in zip(instants, back[path], strict=True)} <= {span, timedelta()}
-            assert "nothing tells" in (told[path].problem or "")
+            assert "no line shows" in (told[path].problem or "")
 
 
 def test_lines_that_come_late_where_the_file_begins_with_the_second_pass() -> None:

@@ -577,6 +577,7 @@ def test_a_process_that_said_why_it_ends_did_not_die_without_a_word() -> None:
         more = {"kafka_version": None, "mode": "kraft", "detail": ""}
         lifecycle = [row | more for row in (lived(90, "starting"), *fatal, lived(105, "starting"))]
         lived_on = {"share_before": 0.0, "written_after_us": 0, "moved_before": 0, "steady_us": 0, "steady_silences": 0}
-        facts = Facts(lifecycle=lifecycle, silences=[silence | lived_on])
+        files = [FILES[0] | {"broker_id": 1, "first_time": 1 * S, "last_time": 200 * S}]
+        facts = Facts(lifecycle=lifecycle, silences=[silence | lived_on], files=files)
         kinds = [incident.kind for incident in incidents_of(facts, KINDS)]
         assert ("broker_died" in kinds) is (fatal == [])

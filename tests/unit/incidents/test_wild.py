@@ -32,7 +32,10 @@ def test_what_happened_is_told_in_these_words(case: str) -> None:
         ("41-pipes-caller-class-map-failed", ("Map failed", "vm.max_map_count", "Broker 2 ended itself")),
         ("43-kibana-copied-two-lines", ("pay-gateway rebalanced 8 times", "6 times because", "twice because")),
         ("47-tiered-copy-fails", ("20 times", "invoices.change_log-0", "NullPointerException", "grows")),
-        ("48-transaction-log-under-min-isr", ("11 appends", "__transaction_state-18", "quotes-4", "replicas (2)")),
+        (
+            "48-transaction-log-under-min-isr",
+            ("11 acks=all produces were refused", "__transaction_state-18", "quotes-4", "replicas (2)"),
+        ),
         ("50-powershell-utf16-record-too-large", ("RecordTooLargeException", "4718604", "message.max.bytes")),
         ("52-cloudera-one-disk-of-six", ("Broker 152 ended itself", "Input/output error", "log.dirs")),
         ("54-wrong-cluster-id-on-start", ("did not start, 3 times", "zC5vWq8oTnGd0eLx2RkYiA", "Do not delete")),
