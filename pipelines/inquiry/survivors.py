@@ -85,12 +85,14 @@ class Candidate:
     @property
     def is_known_safe(self) -> bool:
         """Return True if its log is known, and its election loses no record that the logs show."""
-        losses = (self.of_all, self.of_one)
-        return (
-            self.log.end_max is not None
-            and self.committed_lost is None
-            and not any(loss.surely or loss.perhaps or loss.beyond for loss in losses)
-        )
+        return self.log.end_max is not None and self.loses_nothing
+
+    @property
+    def loses_nothing(self) -> bool:
+        """Return True if its log has every record that the logs show as acknowledged or committed."""
+        if (self.log.end_min, self.log.end_max) == (None, None) or self.committed_lost is not None:
+            return False
+        return not any(loss.surely or loss.perhaps or loss.beyond for loss in (self.of_all, self.of_one))
 
 
 @dataclass(frozen=True)
@@ -242,13 +244,12 @@ def _sentences(result: Survivors) -> Iterable[str]:
 
 def _in_one_sentence(result: Survivors) -> str:
     """Return which replicas can be elected without a loss."""
-    known = [candidate for candidate in result.candidates if candidate.log.end_max is not None]
-    safe = [str(candidate.log.replica_id) for candidate in known if candidate.is_known_safe]
+    safe = [str(candidate.log.replica_id) for candidate in result.candidates if candidate.loses_nothing]
     if len(safe) == len(result.candidates) and safe:
         return "Any replica can be elected: no known loss."
     if safe:
         return f"Elect broker {' or '.join(safe)}: no known loss. Others lose records, or their log is unknown."
-    least = min(known, key=lambda candidate: candidate.of_all.surely_count, default=None)
+    least = min(result.candidates, key=lambda candidate: candidate.of_all.surely_count, default=None)
     if least is None:
         return "The logs do not show what any replica holds."
     if not least.of_all.surely_count:
