@@ -91,8 +91,8 @@ EXAMPLES: dict[str, Example] = {
         rows={"availability": [_outage("offline", None)]},
     ),
     "leader_not_fenced": Example(
-        "Partition ledger-0 was led by broker 2, which was dead, from 12:00:39 to 12:01:13 (34.5 s): no "
-        "reads, no writes. Its session had run out after 9.0 s, and no controller fenced it before.",
+        "Partition ledger-0 was led by broker 2, which was dead, from 12:00:39 to 12:01:13 (34.5 s): no reads, no "
+        "writes. Its session had run out after 9.0 s, and no controller fenced it before.",
         lines=[*steady(2, (0, 40)), (80, 2, "INFO", BOOT, "Registered"), *steady(2, (81, 120))],
         rows={
             "files": [{"broker_id": 2, "first_time": 0, "last_time": 120, "kafka_version": None}],
@@ -246,7 +246,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "clock_set_back": Example(
         "The clock of broker 2 was set back by 3.5 s or more shortly before 12:00:10: times of its lines from then on "
-        "are earlier than before.",
+        "are not those of the lines before.",
         rows={"lifecycle": [_life(10, 2, "clock_set_back", "3.500")]},
     ),
     "clock_skewed": Example(
@@ -458,8 +458,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "slow_replica": Example(
         "Broker 2 was slow to replicate from 12:00:10 to 12:00:20 (10.0 s): 200 acks=all produces of trades at brokers "
-        "1 "
-        "and 3 waited 9.0 s in total for it, the longest 110 ms, which is 100% of such waiting.",
+        "1 and 3 waited for it: 9.0 s in total, 110 ms at most, 100% of all slow waiting.",
         rows={"waits": [_wait(second) for second in range(10, 20)]},
     ),
     "produces_refused": Example(

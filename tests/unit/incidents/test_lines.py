@@ -61,7 +61,7 @@ TOLD = [
         "org.apache.kafka.controller.QuorumController",
         "WARN",
         [_RENOUNCED.format(epoch) for epoch in (2641, 2645, 2649)],
-        "renounced 3 times",
+        "resigned 3 times",
     ),
     (
         "migration_waits",
