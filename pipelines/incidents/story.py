@@ -109,11 +109,7 @@ STORED_MAX = 1000
 
 
 def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[LoggedIncident]:
-    """Return all incidents, of each cluster the most harmful first, at most `STORED_MAX`.
-
-    Raises:
-        ValueError: two different incidents have the same id.
-    """
+    """Return all incidents, of each cluster the most harmful first, at most `STORED_MAX`."""
     detected = [incident for kind in kinds if not kind.is_rest for incident in kind.detect(facts)]
     detected = without_excluded(_distinct(detected), {kind.name: kind.yields_to for kind in kinds})
     detected += [incident for kind in kinds if kind.is_rest for incident in kind.detect(facts, detected)]
@@ -190,17 +186,14 @@ def _follows(group: list[LoggedIncident], incident: LoggedIncident) -> bool:
 def _distinct(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
     """Return each incident once. Lines that two files contain may show one incident twice.
 
-    Raises:
-        ValueError: two different incidents have the same id.
+    Of two different incidents with one id, the second one has its end in its subject.
     """
     by_id: dict[str, LoggedIncident] = {}
     for incident in incidents:
         first = by_id.setdefault(incident.incident_id, incident)
         if replace(first, places=()) != replace(incident, places=()):
-            raise ValueError(
-                f"two incidents of kind {incident.kind} have the id {incident.incident_id}: {first.sentence!r} and "
-                f"{incident.sentence!r}; expected a subject that names the difference"
-            )
+            until = replace(incident, subject=f"{incident.subject} {incident.end_us} {incident.sentence}".strip())
+            by_id.setdefault(until.incident_id, until)
     return list(by_id.values())
 
 

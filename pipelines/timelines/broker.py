@@ -408,8 +408,10 @@ class BrokerTimelines:
         shown += [] if peers is None or peers.place is None else [peers]
         # A controller whose session ended was replaced once since it registered.
         registered = [row["time"] for row in self._evidence.lifecycle if _is_registered(row, of_node, span.time_us)]
-        since_us = max(registered, default=0)
-        shown += [witness for witness in self._replaced[of_node] if since_us < witness.time_us <= span.time_us]
+        backs = [each.back_us for each in self._missed[of_node] if each.back_us is not None]
+        since_us = max([0, *registered, *(back for back in backs if back <= span.time_us)])
+        if span.reason != "fenced":  # KRaft elects controllers without sessions of brokers.
+            shown += [witness for witness in self._replaced[of_node] if since_us < witness.time_us <= span.time_us]
         by = min([since, *(witness.time_us for witness in shown)])
         if after is not None:
             by = max(by, after)

@@ -226,3 +226,17 @@ def test_states_follow_each_other(case: str) -> None:
             assert (state.end_after_us, state.end_by_us) == (later.after_us, later.by_us)
             assert state.by_us is None or later.by_us is None or state.by_us <= later.by_us
             assert later.after_us is None or later.by_us is None or later.after_us <= later.by_us
+
+
+def test_a_change_of_the_quorum_dates_no_fencing() -> None:
+    elected = [control(second, "controller_elected", subject, by=subject) for second, subject in ((10, 2), (32, 3))]
+    fenced = [
+        control(45, "broker_fenced", by=3),
+        control(59, "broker_unfenced", by=3),
+        control(90, "broker_fenced", by=3),
+    ]
+    found = states(own_lines={}, last_lines=[], controller_events=[*elected, *fenced])
+    assert [state for state in found if state[0] == "silent"] == [
+        ("silent", None, 45, "fenced"),
+        ("silent", 59, 90, "fenced"),
+    ]
