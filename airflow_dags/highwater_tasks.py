@@ -115,8 +115,9 @@ def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
 
 
 def verdict(lines: Sequence[str]) -> str | None:
-    """What a gate says first; None of other verbs."""
-    return next((line.removeprefix("gate: ").split(",")[0] for line in lines if line.startswith("gate: ")), None)
+    """Return the verdict of a gate, without the class in parentheses. None for other verbs."""
+    first = next((line.removeprefix("gate: ") for line in lines if line.startswith("gate: ")), None)
+    return None if first is None else re.split(r", | \(", first, maxsplit=1)[0]
 
 
 def worst(lines: Sequence[str]) -> str | None:

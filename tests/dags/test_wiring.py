@@ -100,7 +100,7 @@ def test_the_gate_fails_the_run_at_once(recorded: Recorded, code: int) -> None:
     assert [call[0] for call in recorded.arguments] == list(CHAIN[1:])
 
 
-GATE = """gate: violated, from 2026-11-20T14:00:00.000Z until 2026-11-20T16:00:00.000Z
+GATE = """gate: violated (data lost), from 2026-11-20T14:00:00.000Z until 2026-11-20T16:00:00.000Z
 happened: critical, 2026-11-20 15:39:52 to 15:41:13: Broker 1 died.
 violated: new: committed-data-lost  ledger-0  offset 118  2026-11-20T15:40:30.047Z"""
 WORST = "violated: new: committed-data-lost  ledger-0  offset 118  2026-11-20T15:40:30.047Z"
