@@ -43,7 +43,7 @@ _SHOWN = 10
 OUTCOMES = ("false", "silent", "other", "same")
 
 
-class Told(NamedTuple):
+class Claim(NamedTuple):
     """An incident of a report."""
 
     kind: str
@@ -53,7 +53,7 @@ class Told(NamedTuple):
     end: float | None
     sentence: str
 
-    def overlaps(self, other: Told) -> bool:
+    def overlaps(self, other: Claim) -> bool:
         """Return True if two incidents have a time and a subject in common."""
         ends = self.end is None or other.start <= self.end + _SLACK_S
         begins = other.end is None or self.start <= other.end + _SLACK_S
@@ -67,28 +67,28 @@ class Excerpt(NamedTuple):
     """An incident of the whole logs, and what its excerpt gave."""
 
     name: str
-    incident: Told
-    told: Sequence[Told]
-    excluded: Sequence[Told]  #: Of `told`, those that the whole logs exclude.
+    incident: Claim
+    claims: Sequence[Claim]
+    excluded: Sequence[Claim]  #: Of `claims`, those that the whole logs exclude.
 
     @property
     def outcome(self) -> str:
         """Return one of `OUTCOMES`."""
         if self.excluded:
             return "false"
-        if any(told.kind == self.incident.kind for told in self.told):
+        if any(claim.kind == self.incident.kind for claim in self.claims):
             return "same"
-        return "other" if self.told else "silent"
+        return "other" if self.claims else "silent"
 
 
-def incidents(report: Path) -> list[tuple[Told, Row]]:
+def incidents(report: Path) -> list[tuple[Claim, Row]]:
     """Return the incidents of a report.json, each with its row."""
-    return [(_told(row), row) for row in json.loads(report.read_text())["incidents"]]
+    return [(_claim_of(row), row) for row in json.loads(report.read_text())["incidents"]]
 
 
-def _told(row: Row) -> Told:
+def _claim_of(row: Row) -> Claim:
     end = row["end_time"]
-    return Told(
+    return Claim(
         *(row["kind"], frozenset(row["broker_ids"]), frozenset(row["topic_partitions"]), _seconds(row["start_time"])),
         *(None if end is None else _seconds(end), row["sentence"]),
     )
@@ -98,16 +98,20 @@ def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def is_excluded(told: Told, whole: Iterable[Told]) -> bool:
+def is_excluded(claim: Claim, whole: Iterable[Claim]) -> bool:
     """Return True if the whole logs do not know an incident of an excerpt.
 
     An incident of the same kind and subject, or one that can cause it or follow from it, knows it. What quotes a line
     is never excluded.
     """
-    if told.kind in _QUOTES:
+    if claim.kind in _QUOTES:
         return False
-    known = [other for other in whole if told.overlaps(other)]
-    related = {told.kind, *BY_NAME[told.kind].causes, *(name for name in BY_NAME if told.kind in BY_NAME[name].causes)}
+    known = [other for other in whole if claim.overlaps(other)]
+    related = {
+        claim.kind,
+        *BY_NAME[claim.kind].causes,
+        *(name for name in BY_NAME if claim.kind in BY_NAME[name].causes),
+    }
     return not any(other.kind in related for other in known)
 
 
@@ -201,22 +205,22 @@ def audit(logs: Path, out: Path, clusters: Iterable[str] = ()) -> Path:
 def excerpts(logs: Path, report: Path, out: Path, each: int, context_s: float) -> list[Excerpt]:
     """Write, audit and judge the excerpts of the first incidents of each kind."""
     whole = incidents(report)
-    chosen: dict[str, tuple[Told, Row]] = {}
+    chosen: dict[str, tuple[Claim, Row]] = {}
     of_kind: Counter[str] = Counter()
-    for told, row in whole:
-        of_kind[told.kind] += 1
-        if of_kind[told.kind] <= each:
-            name = f"{told.kind}-{of_kind[told.kind]}"
+    for claim, row in whole:
+        of_kind[claim.kind] += 1
+        if of_kind[claim.kind] <= each:
+            name = f"{claim.kind}-{of_kind[claim.kind]}"
             write_excerpt(logs, row, out / "in" / name, context_s)
             if (out / "in" / name).is_dir():
-                chosen[name] = told, row
-    found: dict[str, list[Told]] = defaultdict(list)
+                chosen[name] = claim, row
+    found: dict[str, list[Claim]] = defaultdict(list)
     for row in json.loads(audit(out / "in", out, chosen).read_text())["incidents"]:
-        found[row["cluster_id"]].append(_told(row))
-    known = [told for told, _ in whole]
+        found[row["cluster_id"]].append(_claim_of(row))
+    known = [claim for claim, _ in whole]
     return [
-        Excerpt(name, told, found[name], [other for other in found[name] if is_excluded(other, known)])
-        for name, (told, _) in chosen.items()
+        Excerpt(name, claim, found[name], [other for other in found[name] if is_excluded(other, known)])
+        for name, (claim, _) in chosen.items()
     ]
 
 
@@ -232,8 +236,8 @@ def table(judged: Sequence[Excerpt]) -> Iterable[str]:
     worst = sorted(judged, key=lambda excerpt: OUTCOMES.index(excerpt.outcome))
     for excerpt in [excerpt for excerpt in worst if excerpt.outcome != "same"][:_SHOWN]:
         yield f"{excerpt.name}, {excerpt.outcome}: {excerpt.incident.sentence}"
-        for told in excerpt.excluded or excerpt.told:
-            yield f"    {told.kind}: {told.sentence}"
+        for claim in excerpt.excluded or excerpt.claims:
+            yield f"    {claim.kind}: {claim.sentence}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

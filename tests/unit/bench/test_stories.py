@@ -3,14 +3,14 @@
 import gzip
 from pathlib import Path
 
-from tests.bench.stories import Excerpt, Told, is_excluded, table, write_excerpt
+from tests.bench.stories import Claim, Excerpt, is_excluded, table, write_excerpt
 
 START = 1_795_176_000.0
 
 
-def told(kind: str, start: float, end: float | None, brokers: set[int], sentence: str = "It was.") -> Told:
+def claim(kind: str, start: float, end: float | None, brokers: set[int], sentence: str = "It was.") -> Claim:
     of_end = None if end is None else START + end
-    return Told(kind, frozenset(brokers), frozenset(), START + start, of_end, sentence)
+    return Claim(kind, frozenset(brokers), frozenset(), START + start, of_end, sentence)
 
 
 def test_an_excerpt_has_the_records_that_show_an_incident(tmp_path: Path) -> None:
@@ -31,16 +31,16 @@ def test_an_excerpt_has_the_records_that_show_an_incident(tmp_path: Path) -> Non
 
 
 def test_what_the_whole_logs_do_not_know_is_false() -> None:
-    whole = [told("broker_died", 10, 40, {2})]
-    assert not is_excluded(told("broker_died", 12, None, {2}), whole)
-    assert not is_excluded(told("isr_shrunk", 12, None, {2}), whole), "it follows from a death"
-    assert is_excluded(told("broker_died", 12, 20, {3}), whole)
-    assert is_excluded(told("broker_died", 50, 60, {2}), whole)
-    assert is_excluded(told("clock_set_back", 12, 12, {2}), whole)
+    whole = [claim("broker_died", 10, 40, {2})]
+    assert not is_excluded(claim("broker_died", 12, None, {2}), whole)
+    assert not is_excluded(claim("isr_shrunk", 12, None, {2}), whole), "it follows from a death"
+    assert is_excluded(claim("broker_died", 12, 20, {3}), whole)
+    assert is_excluded(claim("broker_died", 50, 60, {2}), whole)
+    assert is_excluded(claim("clock_set_back", 12, 12, {2}), whole)
 
 
 def test_the_table_ends_with_the_worst_sentences() -> None:
-    died, other = told("broker_died", 10, 40, {2}, "It died."), told("broker_stopped", 10, 40, {2}, "It stopped.")
+    died, other = claim("broker_died", 10, 40, {2}, "It died."), claim("broker_stopped", 10, 40, {2}, "It stopped.")
     judged = [Excerpt("a", died, [died], []), Excerpt("b", died, [], []), Excerpt("c", died, [other], [other])]
     assert [*table(judged)] == [
         "| kind | false | silent | other | same |",
