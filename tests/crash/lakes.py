@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,11 +109,18 @@ class Comparison:
         return f"compared {said}: {len(self.differences)} differences"
 
 
-def compare(one: Path, other: Path, layers: Iterable[str] = COMPARED_LAYERS, without: Iterable[str] = ()) -> Comparison:
+def compare(
+    one: Path,
+    other: Path,
+    layers: Iterable[str] = COMPARED_LAYERS,
+    without: Iterable[str] = (),
+    but_columns: Iterable[str] = (),
+) -> Comparison:
     """Compare lakes by all columns but those `OF_THE_RUN`.
 
     Args:
         without: tables that are left out.
+        but_columns: columns that are left out of every table.
     """
     first, second = tables(one), tables(other)
     wanted = sorted(name for name in {*first, *second} if name.split(".")[0] in layers and name not in without)
@@ -123,7 +130,8 @@ def compare(one: Path, other: Path, layers: Iterable[str] = COMPARED_LAYERS, wit
         if name not in first or name not in second:
             differences.append(f"{name} is only in {one if name in first else other}")
             continue
-        left, right = _counted(name, first[name]), _counted(name, second[name])
+        ignored = {*OF_THE_RUN.get(name, ()), *but_columns}
+        left, right = _counted(first[name], ignored), _counted(second[name], ignored)
         rows[name] = sum(left.values())
         for what, extra in (("only in the first", left - right), ("only in the second", right - left)):
             if extra:
@@ -131,10 +139,9 @@ def compare(one: Path, other: Path, layers: Iterable[str] = COMPARED_LAYERS, wit
     return Comparison(rows, differences)
 
 
-def _counted(name: str, version: Version) -> Counter[str]:
-    left_out = OF_THE_RUN.get(name, ())
+def _counted(version: Version, ignored: Set[str]) -> Counter[str]:
     return Counter(
-        json.dumps({key: value for key, value in row.items() if key not in left_out}, sort_keys=True, default=repr)
+        json.dumps({key: value for key, value in row.items() if key not in ignored}, sort_keys=True, default=repr)
         for row in version.rows()
     )
 
