@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
+from jobs.configuration import checked_config
 from jobs.exit_codes import ExitCode
 from jobs.help import COMPLETE_VARIABLE, Highwater, Verbs, complain_of_use, complete
 from jobs.help import completion as completion_of
@@ -423,21 +424,7 @@ def _printed(document: str) -> ExitCode:
 
 
 def _config(conf: Path | None, master: str | None = None) -> Config:
-    return _checked(load_config(conf, {"session.master": master}), conf)
-
-
-def _checked(config: Config, conf: Path | None) -> Config:
-    """The configuration, if the rules and the expectations that it names are there."""
-    if config.audit.severity:
-        from pipelines.rules.registry import require_rules
-
-        require_rules(config.audit.severity, conf or "default.toml")
-    if config.quality.severity:
-        # Declarations of all tables: hardly anyone needs them here.
-        from pipelines.quality.suites import require_expectations
-
-        require_expectations(config.quality.severity, conf or "default.toml")
-    return config
+    return checked_config(conf, {"session.master": master})
 
 
 def _run(
@@ -460,9 +447,8 @@ def _run(
     if (sections or is_verbose) and given.get("form", "text") != "text":
         raise click.UsageError("--verbose and --section are for --format text")
     key = redaction_key(redact_key_file) if redact else None
-    config = _checked(
-        load_config(conf, {"session.master": master, "ingest.cluster": cluster_name, "ingest.log_format": log_format}),
-        conf,
+    config = checked_config(
+        conf, {"session.master": master, "ingest.cluster": cluster_name, "ingest.log_format": log_format}
     )
     return Run(config, RichConsole(), redact_key=key, sections=SECTION_NAMES if is_verbose else sections, **given)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from jobs.fetch_jars import fetch_missing
@@ -40,6 +41,7 @@ def spark_session(
         EnvironmentProblem: jars cannot be fetched; executors lack the package, or do not see the lake or the logs.
     """
     fetch_missing(console, config.session)
+    is_joined = SparkContext._active_spark_context is not None
     with console.stage("start Spark"):
         spark = build_session(config, f"highwater {verb}", size_bytes, lake)
     try:
@@ -53,7 +55,9 @@ def spark_session(
             console.note(f"  {context.defaultParallelism} cores")
         yield spark
     finally:
-        spark.stop()
+        # A session that was there before belongs to its owner.
+        if not is_joined:
+            spark.stop()
 
 
 def by_spark(config: Config, console: Console, root: Place, statement: str) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,8 @@ from pipelines.base.threads import concurrently
 from pipelines.base.values import micros
 from pipelines.bronze.data_files import DataSummary, ingest_data
 from pipelines.bronze.discover import discover
-from pipelines.bronze.ingest import folders, ingest_batches
+from pipelines.bronze.ingest import ingest_batches
+from pipelines.bronze.log_source import configured_folders
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.passes import Unread
 from pipelines.bronze.profile import Profile
@@ -72,6 +73,7 @@ class Run:
     console: Console
     lake: Place  #: folder of the Delta tables
     out: Place = Path("highwater-report")  #: folder that receives the report
+    has_output: bool = True  #: the report is written and printed
     time_from: datetime | None = None  #: only what arrived at or after this is reported; None for no bound
     time_until: datetime | None = None  #: only what arrived before this is reported; None for no bound
     form: str = "text"  #: what is printed of the report, a name of `pipelines.report.printed.PRINTED`
@@ -99,7 +101,7 @@ def audited(run: Run, logs: Sequence[Place]) -> Report:
     """The report of all steps in a row."""
     started = datetime.now(UTC)
     problems: dict[tuple[str, str], None] = {}
-    with made_folder(run.out, "report"), open_lake(run, "audit", logs=logs) as lake:
+    with _made_out(run), open_lake(run, "audit", logs=logs) as lake:
         for of_batch, is_last, clusters in _ingested(run, lake, logs):
             problems |= dict.fromkeys(of_batch)
             if is_last:
@@ -149,11 +151,19 @@ def replay(run: Run) -> ExitCode:
 
 
 def report(run: Run) -> ExitCode:
-    """Gold to the report; the code is the verdict."""
+    """Write the report from gold; the code is the verdict."""
+    return OF_VERDICT[make_report(run).verdict]
+
+
+def make_report(run: Run) -> Report:
+    """Return the report from gold."""
     started = datetime.now(UTC)
-    with made_folder(run.out, "report"), open_lake(run, "report") as lake:
-        report = _report(run, lake, run_id_of(run, lake), (), started)
-    return OF_VERDICT[report.verdict]
+    with _made_out(run), open_lake(run, "report") as lake:
+        return _report(run, lake, run_id_of(run, lake), (), started)
+
+
+def _made_out(run: Run) -> AbstractContextManager[None]:
+    return made_folder(run.out, "report") if run.has_output else nullcontext()
 
 
 def gate(run: Run, fail_on: str, only_new: bool = False, stale_after_hours: float | None = None) -> ExitCode:
@@ -216,7 +226,7 @@ def open_lake(
     ingest = run.config.ingest
     files: Sequence[str] = ()
     if logs is not None:
-        folders(ingest)
+        configured_folders(ingest)
         files = discover(logs, ingest.include, ingest.exclude).files
     else:
         tables_in(run.lake)
@@ -290,7 +300,7 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Pro
             summary = next(batches)
             is_last = not summary.files_waiting
             if is_last:
-                data = ingest_data(lake.spark, lake, logs, summary.run_id, folders(config), config.cluster)
+                data = ingest_data(lake.spark, lake, logs, summary.run_id, configured_folders(config), config.cluster)
         new = f"{summary.files_new:,} new: {number(summary.records, 'record')} in {number(summary.lines, 'line')}"
         later = "" if is_last else f"; {summary.files_waiting:,} more in later batches"
         run.console.note(f"  {number(summary.files_found, 'log file')}, {new}{later}")
@@ -346,6 +356,8 @@ def _replay(run: Run, lake: Lake) -> str:
 
 def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime) -> Report:
     with stage(run, lake, "report"):
+        if not run.has_output:
+            return _collect(run, lake, run_id, problems)
         report = whole_report(run, lake, run_id, problems, started)
         if run.redact_key is not None:
             report = redacted(report, Redactor(pseudonyms(lake, run.redact_key)))

@@ -44,23 +44,23 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pipelines.base.config import IngestConfig
 from pipelines.base.errors import InputError
-from pipelines.base.task_sizes import TASK_BYTES, balance
+from pipelines.base.task_sizes import balance
 from pipelines.base.values import instant
 from pipelines.bronze.backfill import in_batches, text_bytes
 from pipelines.bronze.discover import discover
 from pipelines.bronze.file_types import listed
-from pipelines.bronze.folders import Folder, Folders, folders_of
 from pipelines.bronze.inventory import ReadLog, stat, unchanged, updated
+from pipelines.bronze.log_source import configured_folders, how_of
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.passes import (
     ITEMS,
-    HowRead,
     Unread,
     batches,
     nothing_readable,
     profiles,
     require_kafka,
     span_of,
+    units_of,
 )
 from pipelines.bronze.process_files import lines_of, remarks
 from pipelines.bronze.profile import Profile, known_files
@@ -79,8 +79,6 @@ from schemas.state import INVENTORY
 
 #: Each file that changes while it is read costs another try.
 _STORE_TRIES_MAX = 4
-#: A longer plain file is read by several tasks. Two tasks' worth: what a range's own table files cost is little then.
-RANGE_BYTES = 2 * TASK_BYTES
 #: Files that are smaller than this all together are asked by the driver whether they are known: that is a second of
 #: hashing, and where all are, it saves the start of Python workers, which takes longer.
 HASHED_HERE_BYTES_MAX = 256 << 20
@@ -163,8 +161,8 @@ def ingest_batches(
         raise nothing_readable(paths, [*profiled, *unread])
     require_kafka(paths, profiled, register, {item.sha256 for item in known})
 
-    new = in_their_pass(new, register, _how(config).zone_of)
-    identities, changes = identify(list(new.values()), known, register, folders(config), config.cluster)
+    new = in_their_pass(new, register, how_of(config).zone_of)
+    identities, changes = identify(list(new.values()), known, register, configured_folders(config), config.cluster)
     if on_profiled is not None:
         on_profiled(list(new.values()), identities, [item for item in unread if item.problem])
     items = [_unless_expired(item, lake.closed.of(identities[item.path].cluster_id)) for item in new.values()]
@@ -250,7 +248,7 @@ def _profile(
     marks = _marks(register)
     sized = [(path, size) for path, size in sizes.items() if path not in hashed]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
-    how = _how(config)
+    how = how_of(config)
 
     def work(path: str) -> Iterator[pa.RecordBatch]:
         for item in profiles(path, known, marks, how):
@@ -284,7 +282,7 @@ def _replace_remarks(
     Args:
         files: path and type of each file.
     """
-    how = _how(config)
+    how = how_of(config)
 
     def work(file: tuple[str, str]) -> Batches:
         path, file_type = file
@@ -305,16 +303,6 @@ def _replace_remarks(
     kept = before.filter(pc.invert(pc.is_in(before.column("path"), paths)))
     rows = [*kept.to_pylist(), *read.to_pylist()]
     lake.replace(PROCESS_REMARKS, pa.Table.from_pylist(rows, PROCESS_REMARKS.arrow_schema), run_id)
-
-
-def folders(config: IngestConfig) -> Folders:
-    """What the configuration says of folders of logs."""
-    return folders_of({path: Folder(said.cluster, said.timezone) for path, said in config.clusters.items()})
-
-
-def _how(config: IngestConfig) -> HowRead:
-    patterns = tuple(config.include), tuple(config.exclude)
-    return HowRead(config.timezone, config.record_bytes_max, *patterns, folders(config), RANGE_BYTES, config.log_format)
 
 
 def _store_lines(
@@ -338,17 +326,14 @@ def _store_lines(
     """
     present = _with_lines(lake, [item.log.content_id for item in readings], registered)
     todo = [item for item in readings if item.log.content_id not in present]
-    how = _how(config)
+    how = how_of(config)
 
     def work(unit: list[FileSpan]) -> Batches:
         return batches(unit, how)
 
     gone: set[str] = set()
     for _ in range(_STORE_TRIES_MAX if todo else 0):
-        units: dict[object, list[FileSpan]] = defaultdict(list)
-        for item in todo:
-            units[item.log.bundle or (item.log.path, item.part)].append(item)  # sources of one file are read together
-        sized = [(unit, sum(item.stored_bytes for item in unit)) for unit in units.values()]
+        sized = [(unit, sum(item.stored_bytes for item in unit)) for unit in units_of(todo)]
         plan = balance(sized, spark.sparkContext.defaultParallelism)
         contents = sha256("\n".join(sorted({item.log.content_id for item in todo})).encode()).hexdigest()
         try:

@@ -116,6 +116,14 @@ def span_of(item: Profile, identity: Identity) -> FileSpan:
     return FileSpan(log, identity.cluster_id, identity.broker_id, is_shared=bool(identity.broker_ids))
 
 
+def units_of(spans: Iterable[FileSpan]) -> list[list[FileSpan]]:
+    """Return what one task reads each: members of a bundle, or sources of a file, are read together."""
+    units: dict[object, list[FileSpan]] = defaultdict(list)
+    for span in spans:
+        units[span.log.bundle or (span.log.path, span.part)].append(span)
+    return list(units.values())
+
+
 def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
     """Rows of a file or of a range of it, of several sources of one file, or of several members of one bundle.
 

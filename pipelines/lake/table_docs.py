@@ -31,16 +31,15 @@ holds, `highwater tables NAME` the columns of one table, `highwater sql` answers
 In SQL a table is called `<layer>_<table>`, as `gold_violations`. In Spark:
 
 ```python
-from pathlib import Path
+import highwater
 
-from highwater.views import register
-
-register(spark, Path("highwater-lake"))
+spark = highwater.spark("highwater-lake")
 spark.sql("select * from lost_ranges").show()
 ```
 
-Without Spark, `highwater sql "select * from lost_ranges" --format csv` (or `json`, `parquet`), and with
-`pip install deltalake`, for pandas; `ArrowDtype` keeps whole numbers whole where some are null:
+A session of your own, and the interface without Spark: [python.md](python.md). `highwater sql "select * from lost_ranges"
+--format csv` (or `json`, `parquet`) needs no Spark. With `pip install deltalake` alone, for pandas; `ArrowDtype` keeps whole
+numbers whole where some are null:
 
 ```python
 import pandas as pd

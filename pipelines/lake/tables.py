@@ -68,15 +68,17 @@ def lacks(folder: Place, spec: TableSpec) -> str | None:
     return None if how is None else how.what or None
 
 
-def require_readable(folder: Place) -> None:
-    """Refuse a table that Delta or DuckDB would read elsewhere, or by what a property names.
+def require_readable(folder: Place) -> TableLog:
+    """Return the log of a table, unless Delta or DuckDB would read elsewhere, or by what a property names.
 
     Raises:
         InputError: its log is damaged.
         ForeignTable: it names files elsewhere, or has properties that no version declared.
     """
-    if what := odd_properties(read_log(folder).properties):
+    log = read_log(folder)
+    if what := odd_properties(log.properties):
         raise _foreign(folder, what, "read")
+    return log
 
 
 def _foreign(folder: Place, what: Sequence[str], done: str) -> ForeignTable:

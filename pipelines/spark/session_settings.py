@@ -74,7 +74,7 @@ ONE_TASK_A_TABLE = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.max
 
 #: More text than this is worth compiling for; below it, most code runs once or twice. The number is a guess between
 #: what was measured: 27 MB (it costs a tenth) and 851 MB (it saves a quarter).
-_MUCH_TEXT_BYTES = 300_000_000
+MUCH_TEXT_BYTES = 300_000_000
 _LITTLE_TEXT = {
     # Spark's own compiler: each query of a small audit is compiled to read a handful of rows.
     "spark.sql.codegen.wholeStage": "false",
@@ -115,7 +115,7 @@ def settings_for(session: SessionConfig, master: str, text_bytes: int) -> dict[s
     """
     cores = local_cores(master)
     if cores:
-        settings = EVERYWHERE | _IN_PROCESS | (_LITTLE_TEXT if text_bytes < _MUCH_TEXT_BYTES else {})
+        settings = EVERYWHERE | _IN_PROCESS | (_LITTLE_TEXT if text_bytes < MUCH_TEXT_BYTES else {})
         partitions: int | None = session.shuffle_partitions or cores * 2
     else:
         settings, much = EVERYWHERE, text_bytes // _PARTITION_TEXT_BYTES
@@ -125,7 +125,7 @@ def settings_for(session: SessionConfig, master: str, text_bytes: int) -> dict[s
 
 def in_process_jvm_options(text_bytes: int) -> tuple[str, ...]:
     """Options of a JVM that is all of Spark."""
-    return (*_JVM_OPTIONS, *(_LITTLE_TEXT_JVM_OPTIONS if text_bytes < _MUCH_TEXT_BYTES else ()))
+    return (*_JVM_OPTIONS, *(_LITTLE_TEXT_JVM_OPTIONS if text_bytes < MUCH_TEXT_BYTES else ()))
 
 
 def with_delta(extensions: str | None) -> str:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipelines.base.config import load_config
-from pipelines.bronze import ingest as module
+from pipelines.bronze import log_source as module
 from pipelines.lake.lake import Lake
 from pipelines.silver.parse import parse
 from schemas import silver
