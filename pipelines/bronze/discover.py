@@ -49,7 +49,7 @@ _BLOCKS_SEEN = 8
 
 EXPECTED = (
     "expected files such as server.log, state-change.log, controller.log or kafka-request.log, also rotated or "
-    "compressed, or bundles of them (.tar, .tgz, .zip)"
+    "compressed, or bundles of them (.tar, .tgz, .zip); docs/collecting.md has commands that fetch them"
 )
 
 

@@ -62,7 +62,17 @@ def test_commands_have_verbs_and_options_that_are_there(document: Path) -> None:
 def test_what_is_not_there_is_found() -> None:
     assert _problems("    highwater audit LOGS --nosuch") == ["no --nosuch: highwater audit LOGS --nosuch"]
     assert _problems("run `highwater nosuch`") == ["no verb: highwater nosuch"]
-    assert len(list(_given((ROOT / "README.md").read_text(encoding="utf-8")))) > 30
+
+
+def test_the_list_of_commands_has_all_of_them() -> None:
+    listed = {given.split()[0] for given in _given((ROOT / "docs" / "commands.md").read_text(encoding="utf-8"))}
+    assert highwater.commands.keys() <= listed
+
+
+def test_readme_is_short_and_its_sentence_comes_first() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    assert text.splitlines()[2].startswith("**Find out from broker logs whether Kafka lost data")
 
 
 def test_modules_and_targets_are_there() -> None:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from jobs.demo import LOGS
 from jobs.exit_codes import ExitCode
 from jobs.help import EXAMPLES, GROUPS
+from tests.bench.front_door import README, head_of, shown_in
 from tests.verbs import Ended, as_printed
 
 LOST = "LOST: 1 acknowledged record of ledger-0 (offset 118), 2026-11-20 15:40:30 UTC."
@@ -53,6 +54,8 @@ def test_the_demo_says_what_to_look_at(spark: SparkSession, folder: Path) -> Non
     first = as_printed(spark, folder, "highwater demo --no-open")
     assert first.code == ExitCode.CLEAN, first.err
     assert LOST in first.out
+    shown = shown_in(README.read_text(encoding="utf-8"))
+    assert head_of(first.out) == shown, "run `python -m tests.bench.front_door`"
     told = first.out.partition("what to look at")[2].splitlines()
     commands = [line[line.index("highwater ") :] for line in told if "  highwater " in line]
     assert len(commands) == 3
