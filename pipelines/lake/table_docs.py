@@ -37,9 +37,9 @@ spark = highwater.spark("highwater-lake")
 spark.sql("select * from lost_ranges").show()
 ```
 
-A session of your own, and the interface without Spark: [python.md](python.md). `highwater sql "select * from lost_ranges"
---format csv` (or `json`, `parquet`) needs no Spark. With `pip install deltalake` alone, for pandas; `ArrowDtype` keeps whole
-numbers whole where some are null:
+A session of your own, and the interface without Spark: [python.md](python.md). Without Spark, `highwater sql
+"select * from lost_ranges" --format csv` (or `json`, `parquet`), and with `pip install deltalake` alone, for pandas;
+`ArrowDtype` keeps whole numbers whole where some are null:
 
 ```python
 import pandas as pd

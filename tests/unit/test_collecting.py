@@ -1,4 +1,4 @@
-"""docs/collecting.md: its commands are valid Bash, and its sections are linked from the table at its beginning."""
+"""Commands of documents that need services are valid Bash, and docs/collecting.md has one for each place."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from textwrap import dedent
 
 import pytest
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "collecting.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TEXT = (DOCS / "collecting.md").read_text(encoding="utf-8")
 #: Indented blocks, below a list item too.
 _BLOCK = re.compile(r"(?:^ {4,}\S.*\n(?:^ {4,}.*\n|\n(?= {4}))*)+", re.MULTILINE)
-BLOCKS = [dedent(match[0]) for match in _BLOCK.finditer(TEXT)]
+OTHERS = [(DOCS / name).read_text(encoding="utf-8") for name in ("kubernetes.md", "airflow.md")]
+BLOCKS = [dedent(match[0]) for text in (TEXT, *OTHERS) for match in _BLOCK.finditer(text)]
 #: Blocks of resources, not of commands.
 COMMANDS = [block for block in BLOCKS if not block.startswith("spec:")]
 
