@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import INFO, LoggedIncident
+from pipelines.incidents.kind import SHOWN_BY
 from pipelines.incidents.loud_text import LoudText
 from pipelines.incidents.questions import MOMENTS_MAX
 from pipelines.incidents.words import lasting, shortened
@@ -93,7 +94,7 @@ def is_reported(
     return any(
         incident.start_us <= text.last_us + SLACK_US
         and (incident.end_us is None or text.first_us <= incident.end_us + SLACK_US)
-        for name in text.kinds
+        for name in {*text.kinds, *(shown for name in text.kinds for shown in SHOWN_BY.get(name, ()))}
         if name != of_kind
         for incident in reported.get((text.cluster_id, name), ())
     )

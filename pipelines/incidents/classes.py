@@ -25,7 +25,15 @@ _KINDS: Final[Mapping[IncidentClass, tuple[str, ...]]] = {
         *("session_expired", "controlled_shutdown_failed", "fetcher_died", "leader_unreachable", "fetch_errors"),
         *("partitions_not_fetched", "start_failed", "reassignment_unfinished", "quorum_unreachable"),
         "registration_refused",
-        *("controller_renounced", "metadata_stale", "elections_failed", "remote_copy_failed", "share_state_failed"),
+        *(
+            "brokers_rejected",
+            "controller_slow",
+            "controller_renounced",
+            "metadata_stale",
+            "elections_failed",
+            "remote_copy_failed",
+            "share_state_failed",
+        ),
         *("log_cleaner_died", "migration_waits", "migration"),
     ),
     "slow": (
@@ -42,7 +50,7 @@ _KINDS: Final[Mapping[IncidentClass, tuple[str, ...]]] = {
             "authentication_failed",
         ),
         *("authorization_denied", "topics_deleted", "config_rejected", "clients_disconnected", "also_logged"),
-        *("topics_created_again", "reassignment_ended", "clock_skewed"),
+        *("topics_created_again", "reassignment_ended", "connections_refused"),
     ),
 }
 CLASS_BY_KIND: Final[Mapping[str, IncidentClass]] = {kind: name for name, kinds in _KINDS.items() for kind in kinds}

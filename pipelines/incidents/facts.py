@@ -13,7 +13,7 @@ from functools import cached_property
 
 from pipelines.incidents.kind import Signature
 from pipelines.incidents.loud_text import LoudText, loud_texts
-from pipelines.incidents.witnesses import losses
+from pipelines.incidents.witnesses import losses, losses_by_peer
 from pipelines.incidents.words import nodes
 from pipelines.timelines.broker import BrokerTimelines, Evidence
 from pipelines.timelines.processes import OwnLines
@@ -173,6 +173,7 @@ class Facts:
                 first_boots=self.first_boots,
                 own_lines=self._own_lines,
                 losses=losses(self.remarks),
+                own_losses=losses_by_peer(self.remarks),
                 exits=self.exits,
                 controllers=self.controllers,
                 ends=self.ends,

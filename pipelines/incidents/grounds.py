@@ -218,6 +218,15 @@ GROUNDS: Mapping[str, Ground] = {
     "transactions_timed_out": Ground(
         "One line of a coordinator that aborted a transaction.", "How many, of which ids.", "An abort by the producer."
     ),
+    "brokers_rejected": Ground(
+        "One line of a broker's client about a failed login, or one denial of ClusterAction.",
+        "How many, at which nodes, and an earlier line about expired credentials.",
+        "Failed logins of other clients; denials of other operations.",
+    ),
+    "controller_slow": Ground(
+        "One line of EventPerformanceMonitor at WARN or ERROR.", "How many events, and the longest.", "Slow requests."
+    ),
+    "connections_refused": Ground("One line.", "How many, of which addresses.", "A connection that was closed."),
     "authentication_failed": Ground("One line.", "How many, of which addresses.", "A connection that was closed."),
     "authorization_denied": Ground("One line of the authorizer.", "How many, and which operations.", "Other errors."),
     "clients_throttled": Ground(

@@ -27,10 +27,18 @@ ABSENT = (
 UNDECIDED = ("quorum_unreachable", "quorum_lost", "controller_renounced", "controller_changed")
 #: Kinds in which a follower does not fetch, or is not served.
 NOT_FETCHED = (
+    "brokers_rejected",
     *("fetcher_died", "partitions_not_fetched", "high_watermark_below_start", "leader_unreachable", "fetch_errors"),
 )
 #: Kinds that keep a replica out of the in-sync set.
 LAGGING = (*ABSENT, *NOT_FETCHED, "slow_replica", "zombie_leader")
+#: Kinds that show more of the same episode, by kind: texts of a kind belong to them, too.
+SHOWN_BY = {
+    "start_failed": ("broker_halted",),
+    "session_expired": ("broker_stalled",),
+    "broker_fenced": ("broker_died", "broker_stopped"),
+    "quorum_unreachable": ("broker_fenced",),
+}
 
 
 def preceding(name: str, order: tuple[str, ...] = ABSENT) -> tuple[str, ...]:

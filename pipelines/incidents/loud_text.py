@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 from pipelines.bronze.layouts.loggers import is_kafka
 from pipelines.grammars.grammar import simple_name
 from pipelines.messages.atlas import Found, atlas
-from pipelines.messages.exceptions import Thrown, cause_of, innermost
+from pipelines.messages.exceptions import Thrown, advice_of, cause_of, innermost
 from pipelines.messages.lines import find_message
 
 _PARTITION = re.compile(r"[\w.-]+-\d+")
+#: Nouns of placeholders of texts that name what a client uses.
+_CLIENTS = {"group": "group", "transaction": "transactional id", "topic": "topic"}
 
 
 class LoudText(NamedTuple):
@@ -87,12 +89,16 @@ class LoudText(NamedTuple):
         return next((name for name in named if _PARTITION.fullmatch(name)), "")
 
     @property
+    def client(self) -> str:
+        """Group, transactional id or topic of the first record, with its noun; empty if its entry names none."""
+        values = {} if self.found is None else self.found.values
+        return next((f"{noun} {values[name]}" for name, noun in _CLIENTS.items() if values.get(name)), "")
+
+    @property
     def action(self) -> str:
-        """What to do: the exception decides, where it is known."""
+        """What to do, by the entry of the line and that of its exception."""
         cause = None if self.thrown is None else cause_of(self.thrown)
-        if cause is not None and cause[1].action:
-            return cause[1].action
-        return "" if self.found is None else self.found.message.action
+        return advice_of("" if self.found is None else self.found.message.action, None if cause is None else cause[1])
 
 
 def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from pipelines.incidents.kind import Signature
 from pipelines.timelines.missed import Loss
-from pipelines.timelines.rows import Node, Rows, place
+from pipelines.timelines.rows import Node, Rows, node, place
 
 #: Begin of a line of the fetcher thread from the leader ``key``.
 FETCHER = (
@@ -45,16 +45,27 @@ CONTROLLER_UNREACHABLE = Signature(
 SIGNATURES = (LEADER_UNREACHABLE, QUORUM_UNREACHABLE, CONTROLLER_UNREACHABLE)
 
 
-def losses(remarks: Rows) -> dict[Node, list[Loss]]:
+def losses(remarks: Rows, by: Node | None = None) -> dict[Node, list[Loss]]:
     """Return when peers could not reach each node, in order.
 
     Args:
         remarks: `pipelines.incidents.facts.Facts.remarks`.
+        by: the peer. None: any.
     """
     names = {signature.name for signature in SIGNATURES}
     of_nodes: dict[Node, list[Loss]] = defaultdict(list)
     for row in remarks:
-        if row["signature"] in names and row["key"].isdigit() and int(row["key"]) != row["broker_id"]:
+        is_of_peer = row["key"].isdigit() and int(row["key"]) != row["broker_id"] and by in (None, node(row))
+        if row["signature"] in names and is_of_peer:
             loss = Loss(row["first_time"], row["last_time"], place(row))
             of_nodes[row["cluster_id"], int(row["key"])].append(loss)
     return {of_node: sorted(of_losses) for of_node, of_losses in of_nodes.items()}
+
+
+def losses_by_peer(remarks: Rows) -> dict[Node, list[Loss]]:
+    """Return when each node could not reach others, in order."""
+    writers = {node(row) for row in remarks if row["broker_id"] is not None}
+    return {
+        writer: sorted(loss for of_node in losses(remarks, by=writer).values() for loss in of_node)
+        for writer in writers
+    }

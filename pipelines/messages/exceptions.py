@@ -19,6 +19,9 @@ _THROWN = re.compile(
 _IN_TEXT = re.compile(
     r"(?<![\w$])(?<!\w\.)(?P<name>(?:(?:[a-z_]\w*\.)+)[A-Z][\w$]*(?:Exception|Error))(?::\s*(?P<text>[^\n]*))?"
 )
+#: Actions of entries that say no more than to read what the line shows.
+_READ_ONLY = ("", "Read the exception.", "Read the error.")
+_REFERS = re.compile(r"\b(?:exception|stack trace)\b")
 
 
 class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,6 +75,19 @@ def _without_tail(text: str) -> str:
 def causes() -> dict[str, Cause]:
     """Return the table, by id."""
     return msgspec.toml.decode(files(__package__).joinpath("exceptions.toml").read_bytes(), type=dict[str, Cause])
+
+
+def advice_of(action: str, cause: Cause | None) -> str:
+    """Return what to do about a line whose entry of the atlas has an action, and whose exception has a cause.
+
+    An error that is known by its text says most. The action of the line comes before that of a class of exceptions,
+    which completes an action that refers to the exception.
+    """
+    if cause is None or not cause.action:
+        return action
+    if cause.texts or action in _READ_ONLY:
+        return cause.action
+    return f"{action} {cause.action}" if _REFERS.search(action) else action
 
 
 def cause_of(thrown: Thrown) -> tuple[str, Cause] | None:

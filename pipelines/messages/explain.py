@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.messages.atlas import HOUSEKEEPING, Atlas, Message, atlas
-from pipelines.messages.exceptions import Cause, Thrown, cause_of, innermost
+from pipelines.messages.exceptions import Cause, Thrown, advice_of, cause_of, innermost
 from pipelines.messages.lines import LOUD, find_record, is_frame, read_line
 
 #: Bytes of a record that are looked at: the rest of a longer stack trace is frames.
@@ -35,10 +35,9 @@ class ExplainedText:
 
     @property
     def action(self) -> str:
-        """What to do: the exception decides, where it is known."""
-        if self.cause is not None and self.cause[1].action:
-            return self.cause[1].action
-        return self.message.action if self.message is not None else ""
+        """What to do, by the entry of the line and that of its exception."""
+        own = "" if self.message is None else self.message.action
+        return advice_of(own, None if self.cause is None else self.cause[1])
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``--format json`` prints."""

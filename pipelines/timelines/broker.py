@@ -44,6 +44,10 @@ _EXIT_US = 2_000_000
 STEADY_SECONDS = 9
 #: Other nodes write for this long at least after the lines of a node end early, microseconds.
 _CONTINUES_US = 10_000_000
+#: A node that missed its peers within this before a silence may be cut off, microseconds.
+_CUT_US = 10_000_000
+#: Longest silence of a node that seldom writes that can be a freeze, microseconds.
+_FROZEN_MAX_US = 120_000_000
 #: Brokers that stop within this of each other and do not come back stop together, microseconds.
 _TOGETHER_US = 120_000_000
 
@@ -59,6 +63,7 @@ class Evidence:
     first_boots: Mapping[Node, int] = field(default_factory=dict)
     own_lines: Mapping[Node, OwnLines] = field(default_factory=dict)
     losses: Mapping[Node, Sequence[Loss]] = field(default_factory=dict)
+    own_losses: Mapping[Node, Sequence[Loss]] = field(default_factory=dict)  #: Of peers, by the node that missed them.
     exits: Rows = ()  #: As `pipelines.incidents.facts.Facts.exits`.
     controllers: frozenset[Node] = frozenset()  #: Nodes that are controllers only.
     ends: Mapping[str, int] = field(default_factory=dict)  #: Last instant of the logs of each cluster.
@@ -282,7 +287,8 @@ class BrokerTimelines:
         gaps = self._frozen(of_node, process, until, after)
         for span in spans:
             gap = self._gap_of(of_node, span)
-            if gap is not None and gap not in gaps and self._is_within(gap, process, until, after):
+            is_new = gap is not None and gap not in gaps and self._can_be_frozen(of_node, gap)
+            if gap is not None and is_new and self._is_within(gap, process, until, after):
                 gaps.append(gap)
         for row in gaps:
             spans_here = [span for span in spans if self._gap_of(of_node, span) is row]
@@ -323,11 +329,21 @@ class BrokerTimelines:
                 continue
             # A broker that others lead for, and a controller that is not active, have nothing to write.
             is_idle = row["moved_before"] or of_node in self._evidence.controllers or self._are_all_silent(row)
-            is_replaced = bool(self._replaced_in(of_node, row))
+            is_replaced = bool(self._replaced_in(of_node, row)) and self._can_be_frozen(of_node, row)
             again = is_steady(row) and not is_idle and self._writes_again(row, until)
             if is_replaced or again or (is_steady(row) and self._is_missed_in(of_node, row)):
                 found.append(row)
         return found
+
+    def _can_be_frozen(self, of_node: Node, row: Row) -> bool:
+        """Return True if a silence of a node that others missed may be that of its process.
+
+        A node that seldom writes is silent for minutes anyway, and one that missed its peers before may be cut off.
+        """
+        start, end = row["start_time"], row["end_time"]
+        lost = self._evidence.own_losses.get(of_node, ())
+        is_cut_off = any(loss.first_us <= start <= loss.last_us + _CUT_US for loss in lost)
+        return is_steady(row) or (end - start <= _FROZEN_MAX_US and not is_cut_off)
 
     def _replaced_in(self, of_node: Node, row: Row) -> list[Witness]:
         return [

@@ -487,6 +487,37 @@ EXAMPLES: dict[str, Example] = {
             )
         ],
     ),
+    "brokers_rejected": Example(
+        "Broker 3 denied 1 request of User:CN=broker-1 at 12:00:10: requests between brokers need ClusterAction on the "
+        "cluster. A broker with this principal cannot replicate from there.",
+        lines=[
+            (
+                *(10, 3, "INFO", "kafka.authorizer.logger"),
+                "Principal = User:CN=broker-1 is Denied operation = CLUSTER_ACTION from host = 10.0.0.1 on resource = "
+                "Cluster:LITERAL:kafka-cluster for request = Fetch with resourceRefCount = 1 based on rule DefaultDeny",
+            )
+        ],
+    ),
+    "controller_slow": Example(
+        "Broker 3 was slow from 12:00:08 to 12:00:20 (12.0 s): 1 event took 12.0 s at most. Heartbeats, elections and "
+        "ISR changes waited for that long.",
+        lines=[
+            (
+                *(20, 3, "WARN", "org.apache.kafka.controller.EventPerformanceMonitor"),
+                "[QuorumController id=3] Exceptionally slow controller event processBrokerHeartbeat(4711) took 12000 ms.",
+            )
+        ],
+    ),
+    "connections_refused": Example(
+        "1 connection of 10.0.0.7 was refused at broker 1 at 12:00:10: max.connections.per.ip. It has the configured "
+        "maximum of 200.",
+        lines=[
+            (
+                *(10, 1, "INFO", "kafka.network.DataPlaneAcceptor"),
+                "Rejected connection from /10.0.0.7, address already has the configured maximum of 200 connections.",
+            )
+        ],
+    ),
     "authentication_failed": Example(
         "1 authentication of 10.0.0.7 failed at broker 1 at 12:00:10 (SSL handshake failed).",
         lines=[

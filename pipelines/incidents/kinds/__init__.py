@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pipelines.incidents.kind import Kind
 from pipelines.incidents.kinds import (
+    access,
     brokers,
     clients,
     clocks,
@@ -40,6 +41,7 @@ KINDS: tuple[Kind, ...] = (
     reassignments.reassignment_ended,
     isr.zombie_leader,
     fetchers.high_watermark_below_start,
+    access.brokers_rejected,
     failures.broker_halted,
     brokers.broker_died,
     brokers.broker_stalled,
@@ -57,6 +59,7 @@ KINDS: tuple[Kind, ...] = (
     controllers.quorum_lost,
     controllers.controller_changed,
     controllers.controller_renounced,
+    controllers.controller_slow,
     controllers.quorum_unreachable,
     quorum.quorum_without_leader,
     quorum.registration_refused,
@@ -71,8 +74,9 @@ KINDS: tuple[Kind, ...] = (
     clients.produces_timed_out,
     clients.producers_fenced,
     clients.transactions_timed_out,
-    clients.authentication_failed,
-    clients.authorization_denied,
+    access.authentication_failed,
+    access.authorization_denied,
+    access.connections_refused,
     clients.clients_throttled,
     clients.share_locks_expired,
     groups.group_rebalances,

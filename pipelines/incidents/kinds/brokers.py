@@ -9,8 +9,9 @@ from itertools import pairwise
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place
-from pipelines.incidents.kind import FAILED, kind, preceding
+from pipelines.incidents.kind import FAILED, SHOWN_BY, kind, preceding
 from pipelines.incidents.kinds.failures import TORN
+from pipelines.incidents.witnesses import losses
 from pipelines.incidents.words import clock, lasting, listed, number, sentence, shortened, span
 from pipelines.timelines.broker import Away
 from pipelines.timelines.missed import Witness
@@ -292,6 +293,8 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
             froze = (
                 f"within {span(state.after_us, end)}"
                 if end - start < _SHORT_US
+                else froze
+                if lasting(end - start) == lasting(longest_us)
                 else (
                     f"between {clock(state.after_us)} and {clock(start)}, until {clock(end)} "
                     f"({lasting(end - start)} to {lasting(longest_us)})"
@@ -354,13 +357,17 @@ def _expired(expired: Witness | None) -> str:
     )
 
 
+#: A broker misses its peers this long before a controller misses it, microseconds: a session's timeout.
+_CUT_US = 20_000_000
+
+
 @kind(
     meaning="A controller found that a broker was gone: its session had ended. Its own lines show that its process "
     "lived.",
     source="org.apache.kafka.controller.ReplicationControlManager.maybeFenceOneStaleBroker, KIP-631; "
     "kafka.controller.KafkaController.onBrokerFailure with ZooKeeper",
-    causes=preceding("broker_fenced"),
-    yields_to=("broker_died", "broker_stopped"),
+    causes=("brokers_rejected", "controller_slow", *preceding("broker_fenced")),
+    yields_to=SHOWN_BY["broker_fenced"],
 )
 def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield brokers that a controller found gone while their processes wrote lines."""
@@ -372,24 +379,44 @@ def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
         time_us = away.start_us if removed is None else removed.time_us
         did, why = _REMOVED[away.state.reason]
         back = "it was not let in again" if up is None else f"it was let in again after {lasting(up - time_us)}"
+        peers, since_us = _unreached(facts, away, time_us)
+        cut = ""
+        if peers:
+            cut = f" It could not reach node{'s' if len(peers) > 1 else ''} {listed([*map(str, peers)])} meanwhile."
         yield LoggedIncident(
             severity=MAJOR,
             cluster_id=cluster_id,
-            start_us=away.start_us,
+            start_us=min(away.start_us, since_us),
             end_us=up,
             broker_ids=(broker_id,),
             sentence=(
                 f"The controller {did.format(f'broker {broker_id}')} at {clock(time_us)}, though its process lived: "
-                f"{why}; {back}."
+                f"{why}; {back}.{cut}"
             ),
+            advice=f"Look at the network of broker {broker_id} at {clock(time_us)}." if cut else "",
             unexplained=(
-                f"Look at what kept broker {broker_id} from the active controller: a long pause, or the network."
+                ""
+                if cut
+                else f"Look at what kept broker {broker_id} from the active controller: a long pause, or the network."
             ),
             places=_places([away]),
             weight=_weight([away]),
             by=(broker_id,),
             subject=str(time_us),
         )
+
+
+def _unreached(facts: Facts, away: Away, time_us: int) -> tuple[list[int], int]:
+    """Return the nodes that a broker could not reach as it was gone, and since when."""
+    (cluster_id, _), up = away.node, away.up_us
+    until_us = facts.ends.get(cluster_id, time_us) if up is None else up
+    found = [
+        (other[1], loss.first_us)
+        for other, of_other in losses(facts.remarks, by=away.node).items()
+        for loss in of_other
+        if loss.first_us <= until_us and loss.last_us >= time_us - _CUT_US
+    ]
+    return sorted({peer for peer, _ in found}), min((first_us for _, first_us in found), default=time_us)
 
 
 #: What a controller did with a broker that was gone, and why, by the reason of the state.
@@ -403,7 +430,7 @@ _REMOVED = {
     meaning="Nodes are gone, and no line shows how their processes ended: others show that they do not answer, or they "
     "had written in nearly each second, write no more, and others write on.",
     source="The last line of each node; lines of controllers and peers about it",
-    causes=FAILED,
+    causes=("controller_slow", *FAILED),
 )
 def logs_end_early(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield nodes whose end no line of their own shows, those that are gone within a second as one."""

@@ -78,24 +78,6 @@ _TRANSACTION_ABORTED = Signature(
     ("INFO",),
     gap_s=600,
 )
-_NOT_AUTHENTICATED = Signature(
-    "authentication_failed",
-    ("Selector", "NetworkClient", "SocketServer", "InterBrokerSendThread", "NodeToControllerRequestThread"),
-    r"(?:\[[^\]]*\] )?(?:Failed authentication with (?:\S*/)?(?P<key>[^\s:()]+).*"
-    r"|Connection to node .* failed authentication due to: .*|Failed to send the following request due to "
-    r"authentication error: .*|Request .* failed due to authentication error.*)",
-    "org.apache.kafka.common.network.Selector.pollSelectionKeys, 1.1 on; NetworkClient.processDisconnection",
-    ("INFO", "WARN", "ERROR"),
-)
-_REASON = re.compile(r"(?:\((?P<bracketed>[^()]*)\)|due to: (?P<said>.*))$")
-_DENIED = Signature(
-    "authorization_denied",
-    ("kafka.authorizer.logger",),
-    r"Principal = (?P<key>\S+) is Denied [Oo]peration = .*",
-    "kafka.security.authorizer.AclAuthorizer.logAuditMessage, StandardAuthorizerData.logAuditMessage in KRaft",
-    ("INFO", "WARN"),
-)
-_OPERATION = re.compile(r"[Oo]peration = (?P<operation>\S+) (?:(?![Oo]peration = ).)*?on resource = (?P<resource>\S+)")
 _QUOTA_SET = Signature(
     "client_quota_set",
     ("ClientQuotaManager", "ClientRequestQuotaManager", "ControllerMutationQuotaManager"),
@@ -247,46 +229,6 @@ def transactions_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
                 "transaction.timeout.ms between begin and commit."
             ),
             figures={"transactions": count, "transactional_ids": len(names)},
-        )
-
-
-@kind(
-    meaning="Connections were refused since the peer did not authenticate.",
-    source="org.apache.kafka.common.network.Selector: Failed authentication with",
-    signatures=(_NOT_AUTHENTICATED,),
-)
-def authentication_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by cluster."""
-    for episode in episodes(facts.remarked(_NOT_AUTHENTICATED)):
-        peers = episode.keys
-        reason = _REASON.search(episode.message.split("\n")[0])
-        why = f" ({(reason['bracketed'] or reason['said'] or '')[:160]})" if reason is not None else ""
-        of = f" of {listed_some(peers, 'addresses')}" if peers else ""
-        yield episode.incident(
-            MINOR,
-            f"{number(episode.lines, 'authentication')}{of} failed{episode.at_brokers} {episode.when}{why}.",
-            advice="Look at credentials, certificates and listener security of these peers.",
-            figures={"failures": episode.lines, "peers": len(peers)},
-        )
-
-
-@kind(
-    meaning="The authorizer denied operations of a principal.",
-    source="kafka.authorizer.logger",
-    signatures=(_DENIED,),
-)
-def authorization_denied(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by principal, over all brokers."""
-    for episode in episodes(facts.remarked(_DENIED), "key"):
-        principal = episode.rows[0]["key"]
-        what = _OPERATION.search(episode.message)
-        such_as = f", first {what['operation']} on {what['resource']}" if what is not None else ""
-        yield episode.incident(
-            MINOR,
-            f"{principal} was denied {number(episode.lines, 'operation')}{episode.at_brokers} {episode.when}{such_as}.",
-            partitions=frozenset() if episode.broker_ids else frozenset({principal}),
-            advice="Grant the principal what it needs, or find out who uses it.",
-            figures={"denied": episode.lines},
         )
 
 

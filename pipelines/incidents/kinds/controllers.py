@@ -13,7 +13,7 @@ from pipelines.incidents.advice import is_open
 from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, Severity
-from pipelines.incidents.kind import ABSENT, UNDECIDED, Signature, kind, preceding
+from pipelines.incidents.kind import ABSENT, FAILED, SHOWN_BY, UNDECIDED, Signature, kind, preceding
 from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, losses
 from pipelines.incidents.words import (
     brokers,
@@ -92,6 +92,14 @@ MIGRATION_COPIED = Signature(
     "org.apache.kafka.metadata.migration.KRaftMigrationDriver.MigrateMetadataEvent",
     ("INFO",),
     gap_s=600,
+)
+_SLOW = Signature(
+    "controller_event_slow",
+    ("EventPerformanceMonitor",),
+    r"(?:\[[^\]]*\] )?Exceptionally slow controller event .* took (?P<key>\d+) ms\.",
+    "org.apache.kafka.controller.EventPerformanceMonitor.observeEvent, 4.0 on",
+    ("WARN", "ERROR"),
+    gap_s=1,
 )
 _MAJORITY_LOST = Signature(
     "quorum_majority_lost",
@@ -249,6 +257,31 @@ def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
             yield _changed_repeatedly(facts, series)
 
 
+@kind(
+    meaning="The active controller took seconds for events: requests of brokers, heartbeats among them, waited.",
+    source="org.apache.kafka.controller.EventPerformanceMonitor; controller.performance.always.log.threshold.ms",
+    signatures=(_SLOW,),
+    causes=FAILED,
+)
+def controller_slow(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield slow events by controller. A line is logged as its event ends."""
+    for episode in episodes(facts.remarked(_SLOW), "broker_id", within_s=300):
+        longest_us = max(int(row["key"]) for row in episode.rows) * 1000
+        start = min(row["first_time"] - int(row["key"]) * 1000 for row in episode.rows)
+        name = facts.named(episode.cluster_id, episode.broker_ids) or "the controller"
+        yield episode.incident(
+            MAJOR if longest_us >= _NONE_LONG_US else MINOR,
+            f"{sentence(name)} was slow {span(start, episode.end_us)}: {number(episode.lines, 'event')} took "
+            f"{lasting(longest_us)} at most. Heartbeats, elections and ISR changes waited for that long.",
+            start_us=start,
+            advice=f"Look at the disk of the metadata log, the CPU and gc.log of {name}.",
+            figures={"longest_s": longest_us / 1e6, "events": episode.lines},
+            weight=longest_us / 1e6,
+            # Sessions of brokers end when the controller handles no heartbeat for most of their timeout.
+            is_cluster_wide=longest_us >= _NONE_LONG_US,
+        )
+
+
 class _Change(NamedTuple):
     """The end of a term and the next term."""
 
@@ -326,11 +359,7 @@ def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
     cluster_id, start, end = first.cluster_id, first.start_us, last.end_us
     ids = [first.ids[0], *(change.ids[1] for change in series)]
     gaps = [change.end_us - change.start_us for change in series]
-    lost = [
-        row
-        for row in facts.remarked(_MAJORITY_LOST)
-        if row["cluster_id"] == cluster_id and start - _REASON_US <= row["first_time"] <= end
-    ]
+    lost = _majority_lost(facts, cluster_id, start, end)
     count = sum(row["line_count"] for row in lost)
     how_often = "Each time" if count >= len(series) else sentence(times(count))
     why = (
@@ -370,6 +399,15 @@ def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
     )
 
 
+def _majority_lost(facts: Facts, cluster_id: str, start_us: int, end_us: int) -> list[Row]:
+    """Return lines of leaders that lost the majority of the voters and resigned, as controllers changed."""
+    return [
+        row
+        for row in facts.remarked(_MAJORITY_LOST)
+        if row["cluster_id"] == cluster_id and start_us - _REASON_US <= row["first_time"] <= end_us
+    ]
+
+
 def _changed(facts: Facts, change: _Change) -> LoggedIncident:
     cluster_id, start, end = change.cluster_id, change.start_us, change.end_us
     gap_us, (old_id, new_id) = end - start, change.ids
@@ -386,17 +424,29 @@ def _changed(facts: Facts, change: _Change) -> LoggedIncident:
     else:
         what = f"The active controller changed from {old} to {new} at {clock(end)}"
     severity = MAJOR if gap_us >= _NONE_LONG_US else INFO if has_stopped else MINOR
+    lost = [row for row in _majority_lost(facts, cluster_id, start, end) if row["broker_id"] in (None, old_id)]
+    why = (
+        f" It resigned because no fetch request had come from the majority of the voters for {int(lost[-1]['key']):,} "
+        "ms."
+        if lost
+        else ""
+    )
     return LoggedIncident(
         severity=severity,
         cluster_id=cluster_id,
         start_us=start,
         end_us=end,
         broker_ids=(new_id,),
-        sentence=f"{what}{without}.",
+        sentence=f"{what}{without}.{why}",
+        advice=(
+            f"Look at the network between {old} and the other voters, and at pauses of its process at {clock(start)}."
+            if lost
+            else ""
+        ),
         unexplained=(
             f"While no controller was active ({span(start, end)}), no leader was elected and no ISR "
             f"changed: look at {old} and at the quorum."
-            if severity == MAJOR
+            if severity == MAJOR and not lost
             else ""
         ),
         figures={"without_controller_s": gap_us / 1e6}
@@ -475,6 +525,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     source="org.apache.kafka.clients.NetworkClient.processDisconnection, of RaftManager and the channel to controllers",
     signatures=(QUORUM_UNREACHABLE,),
     causes=ABSENT,
+    yields_to=SHOWN_BY["quorum_unreachable"],
 )
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by the node that could not be reached, those of several nodes together."""

@@ -11,7 +11,7 @@ from pipelines.incidents.episodes import Episode, episodes, grouped
 from pipelines.incidents.facts import Facts, Node, Row, node, place
 from pipelines.incidents.incident import CRITICAL, INFO, Bug, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import ABSENT, Signature, kind, preceding
-from pipelines.incidents.reasons import best_reason, reason_of
+from pipelines.incidents.reasons import Reason, best_reason, reason_of
 from pipelines.incidents.words import clock, number, partitions, sentence, shortened, span, times
 from pipelines.messages.atlas import Message, atlas
 from pipelines.messages.wording import parse_wording
@@ -126,6 +126,10 @@ TORN = Signature(
 )
 #: Lines of one end follow each other within this, microseconds.
 _END_US = 10_000_000
+#: A node that starts waits so long for others before it gives up, microseconds.
+_WAITED_US = 120_000_000
+#: Exceptions that show a fault of the program, and no answer of others.
+_OWN_FAULTS = ("IllegalArgumentException", "IllegalStateException", "NullPointerException")
 #: Lines of one failure of a directory follow each other within this, microseconds.
 _FAILURE_US = 30_000_000
 _IN_DIRECTORIES = re.compile(r"all log dirs in (?P<directories>(?:(?!all log dirs in ).)+?) have failed")
@@ -137,7 +141,9 @@ _OFFSETS = re.compile(
 )
 _DIRECTORY = re.compile(r"\bin dir (?P<dir>\S+)|log dir(?:ectory|s in)? (?P<other>/\S+|[A-Z]:\\\S+)")
 _WHERE = re.compile(r"\b(?:for|to) (?P<partition>\S+-\d+) in dir ")
-_STOPPED = re.compile(r"stopped fetcher for partitions (?P<partitions>\S*) and stopped moving")
+_STOPPED = re.compile(
+    r"stopped fetcher for partitions (?P<partitions>\S*) and stopped moving(?: logs)? for partitions (?P<moved>\S*)"
+)
 #: Lines with which a broker ends; the first signature that matches a line has it.
 _ENDINGS = (_TRUNCATION, _DIRECTORIES, _START_FAILED, _FAULT, _HALTS)
 #: What to do if the lines of a broker that ended itself show no exception with an entry, by signature.
@@ -195,9 +201,34 @@ def _ended(facts: Facts, group: list[Row]) -> tuple[str, dict[str, Any]]:
     if first["signature"] == _DIRECTORIES.name and (directories := _IN_DIRECTORIES.search(first["message"])):
         return f"all its log directories have failed ({directories['directories']}).", fields
     if first["signature"] == _START_FAILED.name and reason is not None:
-        return reason.words, fields
+        earlier = _earlier_reason(facts, first, reason)
+        if earlier is None:
+            return reason.words, fields
+        time_us, why = earlier
+        fields["advice"] = f"{why.action} {fields['advice']}".strip()
+        return f"{reason.words} Before, at {clock(time_us)}: {why.words}", fields
     text = shortened(_CONTEXT.sub("", first["message"].partition("\n")[0]).rstrip(".: "))
     return f"{text}: {reason.words}" if reason is not None else f"{text}.", fields
+
+
+def _earlier_reason(facts: Facts, row: Row, reason: Reason) -> tuple[int, Reason] | None:
+    """Return the error that a node logged before it gave up to wait for others. None if no line shows one.
+
+    A timeout does not show why no answer came.
+    """
+    if "Timeout" not in reason.thrown.name:
+        return None
+    found = [
+        (text.last_us, earlier)
+        for text in facts.loud_texts
+        if text.cluster_id == row["cluster_id"]
+        and row["broker_id"] in text.broker_ids
+        and row["first_time"] - _WAITED_US <= text.last_us < row["first_time"]
+        and (earlier := reason_of(str(text.row["message"]))) is not None
+        and earlier.cause not in (None, reason.cause)
+        and (earlier.cause.texts or earlier.thrown.name not in _OWN_FAULTS)
+    ]
+    return max(found, key=lambda item: item[0], default=None)
 
 
 def _not_truncated(facts: Facts, row: Row) -> tuple[str, dict[str, Any]]:
@@ -251,11 +282,17 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
         advice = (reason.action if reason is not None else "") or (
             "Look at the exception of its first line, and at the disk; then restart the broker."
         )
-        names = {name for text in texts for match in _STOPPED.finditer(text) for name in match["partitions"].split(",")}
-        names |= {match["partition"] for row in errors for match in _WHERE.finditer(row["message"])}
-        names.discard("")
+        stops = [match for text in texts for match in _STOPPED.finditer(text)]
+        served, moved = (
+            {name for match in stops for name in match[group].split(",")} - {""} for group in ("partitions", "moved")
+        )
+        # Copies that were being made are served from elsewhere.
+        moved -= served
+        names = served | {match["partition"] for row in errors for match in _WHERE.finditer(row["message"])} - moved
         which = f" {min(directories)}" if len(directories) == 1 else ""
         stopped = f" It no longer serves {partitions(names)} from there." if names else ""
+        if moved:
+            stopped += f" The copy of {partitions(moved)} to there stopped; the replica itself is elsewhere."
         yield LoggedIncident(
             severity=CRITICAL,
             cluster_id=broker[0],

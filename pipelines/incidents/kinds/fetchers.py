@@ -100,8 +100,8 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
             end_us=end,
             partitions=frozenset(match["name"].replace(",", "-") for match in _PARTITION.finditer(row["message"])),
             advice=Remedy(
-                f"{action} Restart broker {broker_id}: the thread does not come back by itself. Look at the log of "
-                "the partition that the error names first: it dies again where that is damaged.".lstrip(),
+                f"Restart broker {broker_id}: the thread does not come back by itself. Look at the log of "
+                f"the partition that the error names first: it dies again where that is damaged. {action}".rstrip(),
                 is_open,
             ),
             figures={"leader": int(row["key"])},
@@ -114,7 +114,7 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="Fetcher threads of followers got no connection to, or no answer from, a leader.",
     source="kafka.server.AbstractFetcherThread.processFetchRequest",
     signatures=(LEADER_UNREACHABLE,),
-    causes=ABSENT,
+    causes=("brokers_rejected", *ABSENT),
 )
 def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together."""
@@ -169,7 +169,10 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     meaning="A leader answered followers' fetches of some partitions with errors.",
     source="kafka.server.AbstractFetcherThread.processFetchRequest",
     signatures=(_ERROR,),
-    causes=(*ABSENT, *UNDECIDED, "high_watermark_below_start", "zombie_leader", "partitions_without_leader"),
+    causes=(
+        *("brokers_rejected", *ABSENT, *UNDECIDED),
+        *("high_watermark_below_start", "zombie_leader", "partitions_without_leader"),
+    ),
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
     """Episodes by leader, those of several followers together; none of a cluster that is shut down."""
@@ -230,8 +233,8 @@ def partitions_not_fetched(facts: Facts) -> Iterable[LoggedIncident]:
             end_us=None,
             partitions=names,
             advice=(
-                f"{(reason.action if reason is not None else '') or 'Look at the error before it.'} A new leader, or a "
-                f"restart of broker {broker_id}, makes it fetch again."
+                f"Restart broker {broker_id}, or elect another leader: either makes it fetch again. "
+                f"{(reason.action if reason is not None else '') or 'Look at the error before it.'}"
             ),
             figures={"partitions": len(names)},
             weight=float(len(names)),

@@ -15,9 +15,9 @@ from pipelines.incidents.candidates import is_reported
 from pipelines.incidents.episodes import grouped
 from pipelines.incidents.facts import Facts, place
 from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
-from pipelines.incidents.kind import ABSENT, Kind, kind, preceding
+from pipelines.incidents.kind import ABSENT, SHOWN_BY, Kind, kind, preceding
 from pipelines.incidents.loud_text import LoudText
-from pipelines.incidents.words import partitions, sentence, shortened, times, when
+from pipelines.incidents.words import listed_some, partitions, sentence, shortened, times, when
 from pipelines.messages.atlas import HOUSEKEEPING
 from pipelines.messages.exceptions import cause_of
 from schemas.incidents import SEVERITIES
@@ -57,13 +57,21 @@ _CAUSES = {
     "start_failed": preceding("start_failed"),
     "coordinator_loading": (*ABSENT, "partitions_under_min_isr"),
 }
+#: Kinds that last until the broker starts again.
+_UNTIL_RESTART = {"log_cleaner_died"}
 
 
 def _detector(name: str) -> Kind:
     meaning, source = OF_MESSAGES[name]
 
-    causes = _CAUSES.get(name, ())
-    return Kind(name, meaning, source, lambda facts: incidents_of_messages(facts, name), causes=causes)
+    return Kind(
+        name,
+        meaning,
+        source,
+        lambda facts: incidents_of_messages(facts, name),
+        causes=_CAUSES.get(name, ()),
+        yields_to=SHOWN_BY.get(name, ()),
+    )
 
 
 def incidents_of_messages(facts: Facts, name: str) -> Iterable[LoggedIncident]:
@@ -112,7 +120,7 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
     worst = min(ordered, key=lambda text: (_ORDER.index(_severity(text)), text.found is None, -text.lines))
     same = [text for text in ordered if text.key == worst.key]
     lines = sum(text.lines for text in same)
-    start, end = min(text.first_us for text in ordered), max(text.last_us for text in ordered)
+    start, last_us = min(text.first_us for text in ordered), max(text.last_us for text in ordered)
     ids = sorted({broker_id for text in ordered for broker_id in text.broker_ids})
     names = frozenset(text.partition for text in ordered if text.partition)
     who = facts.named(worst.cluster_id, ids) if ids else "a node that no line names"
@@ -131,12 +139,13 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
     reason += "." if means and not reason.endswith(".") else ""
     meaning = "" if worst.found is None else f"{worst.found.message.meaning} "
     level = f" at {worst.level}" if worst.found is None else ""
-    about = f" for {partitions(names)}" if names else ""
+    clients = sorted({text.client for text in same} - {""})
+    about = f" for {partitions(names)}" if names else f" for {listed_some(clients, 'clients')}" if clients else ""
     return LoggedIncident(
         severity=_severity(worst),
         cluster_id=worst.cluster_id,
         start_us=start,
-        end_us=end,
+        end_us=_end_us(facts, worst.cluster_id, ids, last_us) if worst.kinds & _UNTIL_RESTART else last_us,
         broker_ids=tuple(ids),
         partitions=names,
         sentence=f"{meaning}{who} logged{level} {count}{span}{about}: {shortened(reason)}{means}",
@@ -147,6 +156,12 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
         weight=float(lines),
         subject=worst.key,
     )
+
+
+def _end_us(facts: Facts, cluster_id: str, broker_ids: Sequence[int], last_us: int) -> int | None:
+    """Return when all brokers have started again. None if one has not within the logs."""
+    starts = [facts.next_start((cluster_id, broker_id), last_us) for broker_id in broker_ids]
+    return max((start for start in starts if start is not None), default=None) if None not in starts else None
 
 
 def _bug(facts: Facts, text: LoudText) -> Bug | None:

@@ -43,6 +43,16 @@ _NOT_ELECTED = Signature(
     ("ERROR", "WARN"),
     gap_s=10,
 )
+_PREFERRED = Signature(
+    "preferred_election_failed",
+    ("KafkaController",),
+    r"(?:\[[^\]]*\]:? )?(?:Error completing (?:preferred replica leader election|replica leader election "
+    r"\(PREFERRED\)) for partition|Partition) (?P<partition>[\w.-]+-\d+)"
+    r"(?: failed to complete preferred replica leader election.*)?",
+    "kafka.controller.KafkaController.onReplicaElection, onPreferredReplicaElection",
+    ("ERROR", "WARN"),
+    gap_s=600,
+)
 
 
 class Outage(NamedTuple):
@@ -424,7 +434,7 @@ def _session_ms(facts: Facts, broker: Node) -> int:
 @kind(
     meaning="A ZooKeeper controller found no eligible replica, or another controller had elected before it.",
     source="kafka.controller.PartitionStateMachine.doElectLeaderForPartitions",
-    signatures=(_NOT_ELECTED,),
+    signatures=(_PREFERRED, _NOT_ELECTED),
     causes=("partitions_without_leader", "controlled_shutdown_failed", *ABSENT, *UNDECIDED),
 )
 def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
@@ -439,5 +449,17 @@ def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
             f"{who} could not elect a leader{where} {episode.when}: {attempts}.",
             partitions=names,
             advice=Remedy("Bring back a broker that was in the ISR: no other replica is eligible.", is_any_offline),
+            figures={"attempts": episode.lines, "partitions": len(names)},
+        )
+    for episode in episodes(before_shutdown(facts, facts.remarked(_PREFERRED)), within_s=600):
+        ids, names = episode.broker_ids, episode.partitions
+        who = f"The controller ({brokers(ids)})" if ids else "The controller"
+        yield episode.incident(
+            MINOR,
+            f"{who} could not make the preferred replicas of {partitions(names)} leaders {episode.when} "
+            f"({number(episode.lines, 'failed attempt')}): they were not alive, or not in the ISR. The partitions keep "
+            "their leaders.",
+            partitions=names,
+            advice="Look at the first replica of these partitions (kafka-topics.sh --describe): it is not in the ISR.",
             figures={"attempts": episode.lines, "partitions": len(names)},
         )
