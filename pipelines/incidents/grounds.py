@@ -216,7 +216,7 @@ GROUNDS: Mapping[str, Ground] = {
         "One refused produce, or one line of a producer that gave up.", "How many.", "A transaction that timed out."
     ),
     "transactions_timed_out": Ground(
-        "One line of a coordinator that aborted a transaction.", "How many, of which ids.", "An abort by the producer."
+        "One line of a coordinator that aborted a transaction.", "How many, and their ids.", "An abort by the producer."
     ),
     "brokers_rejected": Ground(
         "One line of a broker's client about a failed login, or one denial of ClusterAction.",
@@ -226,8 +226,8 @@ GROUNDS: Mapping[str, Ground] = {
     "controller_slow": Ground(
         "One line of EventPerformanceMonitor at WARN or ERROR.", "How many events, and the longest.", "Slow requests."
     ),
-    "connections_refused": Ground("One line.", "How many, of which addresses.", "A connection that was closed."),
-    "authentication_failed": Ground("One line.", "How many, of which addresses.", "A connection that was closed."),
+    "connections_refused": Ground("One line.", "How many, and their addresses.", "A connection that was closed."),
+    "authentication_failed": Ground("One line.", "How many, and their addresses.", "A connection that was closed."),
     "authorization_denied": Ground("One line of the authorizer.", "How many, and which operations.", "Other errors."),
     "clients_throttled": Ground(
         "One request with a throttle time that the broker logged, or a longer measured one and a line of a quota.",

@@ -21,6 +21,7 @@ _IN_TEXT = re.compile(
 )
 #: Actions of entries that say no more than to read what the line shows.
 _READ_ONLY = ("", "Read the exception.", "Read the error.")
+_READ_FIRST = re.compile(r"^Read the exception(?: before this line)?(?:;|,? and|, then|,) ")
 _REFERS = re.compile(r"\b(?:exception|stack trace)\b")
 
 
@@ -87,7 +88,10 @@ def advice_of(action: str, cause: Cause | None) -> str:
         return action
     if cause.texts or action in _READ_ONLY:
         return cause.action
-    return f"{action} {cause.action}" if _REFERS.search(action) else action
+    if not _REFERS.search(action):
+        return action
+    rest = _READ_FIRST.sub("", action)
+    return f"{rest[0].upper()}{rest[1:]} {cause.action}"
 
 
 def cause_of(thrown: Thrown) -> tuple[str, Cause] | None:

@@ -504,7 +504,7 @@ EXAMPLES: dict[str, Example] = {
         lines=[
             (
                 *(20, 3, "WARN", "org.apache.kafka.controller.EventPerformanceMonitor"),
-                "[QuorumController id=3] Exceptionally slow controller event processBrokerHeartbeat(4711) took 12000 ms.",
+                "[QuorumController id=3] Exceptionally slow controller event writeNoOpRecord(7) took 12000 ms.",
             )
         ],
     ),

@@ -264,8 +264,18 @@ def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     causes=FAILED,
 )
 def controller_slow(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield slow events by controller. A line is logged as its event ends."""
-    for episode in episodes(facts.remarked(_SLOW), "broker_id", within_s=300):
+    """Yield slow events by controller, but those of a series of changes. A line is logged as its event ends."""
+    known = [
+        (series[0].cluster_id, series[0].start_us - _REASON_US, series[-1].end_us)
+        for series in _series(facts)
+        if len(series) >= _SERIES_MIN
+    ]
+    rows = [
+        row
+        for row in facts.remarked(_SLOW)
+        if not any(row["cluster_id"] == of and since <= row["first_time"] <= until for of, since, until in known)
+    ]
+    for episode in episodes(rows, "broker_id", within_s=300):
         longest_us = max(int(row["key"]) for row in episode.rows) * 1000
         start = min(row["first_time"] - int(row["key"]) * 1000 for row in episode.rows)
         name = facts.named(episode.cluster_id, episode.broker_ids) or "the controller"
@@ -377,7 +387,16 @@ def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
         and text.last_us >= start - _REASON_US
     ]
     logged = max(texts, key=lambda text: text.lines, default=None)
+    slow = [
+        row
+        for row in facts.remarked(_SLOW)
+        if row["cluster_id"] == cluster_id and start - _REASON_US <= row["first_time"] <= end
+    ]
     beside = f" Controllers logged {times(logged.lines)}: {shortened(logged.line)}" if logged is not None else ""
+    if slow:
+        longest = max(slow, key=lambda row: int(row["key"]))
+        count = sum(row["line_count"] for row in slow)
+        beside = f" Controllers logged {times(count)}, such as: {shortened(longest['message'])}"
     without = f" No controller was active for {lasting(max(gaps))} at most each time." if max(gaps) >= 1_000 else ""
     return LoggedIncident(
         severity=MAJOR,

@@ -219,7 +219,7 @@ def _earlier_reason(facts: Facts, row: Row, reason: Reason) -> tuple[int, Reason
     if "Timeout" not in reason.thrown.name:
         return None
     found = [
-        (text.last_us, earlier)
+        (text.first_us, earlier)
         for text in facts.loud_texts
         if text.cluster_id == row["cluster_id"]
         and row["broker_id"] in text.broker_ids

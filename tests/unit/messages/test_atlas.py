@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.incidents.kinds import BY_NAME
 from pipelines.messages.atlas import HOUSEKEEPING, atlas
-from pipelines.messages.exceptions import Thrown, cause_of, causes, innermost
+from pipelines.messages.exceptions import Thrown, advice_of, cause_of, causes, innermost
 from tests.bench.messages import CATALOGUE, DOCUMENT, catalogue, document, is_loud, without_entry, without_text
 
 _PARTS = ("begins", "continues", "ends", "explains")
@@ -127,3 +127,14 @@ def test_each_cause_can_be_found() -> None:
 
 def test_the_document_is_that_of_the_entries() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == document()
+
+
+def test_the_remedy_of_a_line_comes_before_that_of_a_class_of_exceptions() -> None:
+    of_text, of_class = causes()["disk_full"], causes()["unfinished_fault"]
+    assert advice_of("Restart the broker.", None) == "Restart the broker."
+    assert advice_of("Restart the broker.", of_text) == of_text.action
+    assert advice_of("Restart the broker.", of_class) == "Restart the broker."
+    for reads_only in ("", "Read the exception.", "Read the error."):
+        assert advice_of(reads_only, of_class) == of_class.action
+    assert advice_of("Read the exception; restart the node.", of_class) == f"Restart the node. {of_class.action}"
+    assert advice_of("Correct what the exception names.", of_class).startswith("Correct what the exception names. ")
