@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from pipelines.base.values import instant
@@ -15,10 +15,9 @@ from pipelines.bronze.profile import profile
 from pipelines.bronze.source import Source
 from pipelines.bronze.streams import label
 from pipelines.bronze.wrapped import sourced_records
-from pipelines.bronze.wrappers.order import IN_WORDS, ORDERS
-from pipelines.bronze.wrappers.recognise import CHANGE, layout_named
+from pipelines.bronze.wrappers.order import IN_WORDS
+from pipelines.bronze.wrappers.recognise import layout_named, readings_of
 from pipelines.bronze.wrappers.remarks import looked_into
-from pipelines.bronze.wrappers.step import WITHIN
 from pipelines.grammars.facts import parse_record
 from pipelines.grammars.record import UNPARSED
 from pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
@@ -60,37 +59,14 @@ def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = 
         yield from _of_records(_sourced(Source(file), layout, record_bytes_max), layout, zone)
 
 
-class PartRead(NamedTuple):
-    """How a part of a file is read, by the name of its layout."""
-
-    offset: int  #: of its first byte
-    order: str  #: one of `pipelines.bronze.wrappers.order.ORDERS`; empty: by time
-    steps: tuple[str, ...]  #: containers and frames, the outermost first
-    layout: str
-
-
-def parts_of(name: str) -> list[PartRead]:
-    """Return the parts of a file by the name of its layout."""
-    first, *changed = CHANGE.split(name)
-    found = []
-    for offset, part in zip([0, *map(int, changed[::2])], [first, *changed[1::2]], strict=True):
-        *steps, layout = part.split(WITHIN)
-        order = steps.pop(0) if steps and steps[0] in ORDERS else ""
-        found.append(PartRead(offset, order, tuple(steps), layout))
-    return found
-
-
 def described(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a layout's name: order, containers, frames, layout."""
-    parts = parts_of(name)
-    for part in parts:
-        if len(parts) > 1:
-            yield "from byte", str(part.offset)
-        for step in part.steps:
+    """Yield what a layout's name has: containers, frames, layout, order."""
+    for order, steps, layout in readings_of(name):
+        for step in steps:
             kind, _, rest = step.partition(" ")
             yield ("frame" if kind == "frame" else "container"), rest if kind == "frame" else step
-        yield "layout", part.layout
-        yield "order", IN_WORDS.get(part.order, "its records are in the order of their times")
+        yield "layout", layout
+        yield "order", IN_WORDS.get(order, "its records are in the order of their times")
 
 
 def _sourced(source: Source, layout: Layout, record_bytes_max: int) -> Iterator[tuple[bytes | None, RawRecord]]:

@@ -52,23 +52,12 @@ class Layout:
     #: matches the logger at the end of a line; None if it does not stand at the end of the message
     tail: re.Pattern[bytes] | None = None
     pieces: str = ""  #: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines
-    #: a line that goes on by its length alone is over where the next one starts as a record does
-    is_broken: bool = False
-    suffix: bytes = b""  #: what frames have at the end of a line that was broken
     is_entry: bool = False  #: each item is an entry of a container, which may be in another order than its neighbours
     order: str = ""  #: order of the records in the file (`pipelines.bronze.wrappers.order`); empty: by time
-    parts: tuple[Part, ...] = ()  #: layouts of parts of a file that changed its layout; empty: all of it is in this one
 
     def parser(self, zone: tzinfo) -> Parser:
         """A parser of this layout's records: whole text in, `RecordHead` or None if it does not fit."""
         return self.make(Clock(zone))
-
-
-class Part(NamedTuple):
-    """A part of a file that is in one layout."""
-
-    offset: int  #: of its first byte
-    layout: Layout
 
 
 class Clock:

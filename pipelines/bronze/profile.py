@@ -141,12 +141,12 @@ def profile(
     if range_bytes is not None and source.is_as_stored:
         is_wrapped = layout is not None and layout.unwrap is not None
         cutter = RangeCutter(range_bytes) if is_wrapped else StartCutter(layout, range_bytes)
-    if layout is not None and (layout.order or layout.parts):
+    if layout is not None and layout.order:
         cutter = None
     if why is None:
         content = changes.tap(chain(first, blocks))
         tapped = sources.tap(content if cutter is None else cutter.tap(content))
-        if layout is not None and (layout.unwrap is not None or layout.parts):
+        if layout is not None and layout.unwrap is not None:
             for named, record in sourced_records(tapped, layout, record_bytes_max, cutter=cutter):
                 sources.of(named).count(record)
                 if record.line_count > 1 or record.problem is not None or changes.sees_all:

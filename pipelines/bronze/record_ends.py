@@ -212,7 +212,7 @@ def _loggers(text: bytes, tail: re.Pattern[bytes]) -> int:
     if end < 0 and text[-1:] in LAST_BYTES:
         return 1
     head = tail.search(text, 0, end if end >= 0 else len(text))
-    names = () if end < 0 else (match[1] for match in tail.finditer(text, end))
+    names = () if end < 0 else (match[match.lastindex or 0] for match in tail.finditer(text, end))
     number = (head is not None) + sum(could_log(name) for name in names)
     return number if number < 2 or _SETTINGS.fullmatch(text) is None else 1
 

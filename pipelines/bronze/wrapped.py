@@ -13,14 +13,12 @@ Memory is bounded by the limit of a record, times the streams that are written a
 
 from __future__ import annotations
 
-import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC
-from itertools import chain
 from typing import NamedTuple
 
-from pipelines.bronze.layout import START_BYTES_MAX, Layout, Part, Unwrap
+from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
 from pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, names_kafka, time_shape
 from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.reader import records
@@ -58,47 +56,11 @@ def sourced_records(
     Args:
         blocks, layout, record_bytes_max, byte_offset, line_no, cutter: as in `log_records`; the layout is known.
     """
-    if layout.parts:
-        yield from _in_parts(blocks, layout.parts, record_bytes_max, byte_offset, line_no)
-        return
     if layout.unwrap is None:
         yield from ((b"", record) for record in records(blocks, layout, record_bytes_max, byte_offset, line_no))
         return
     reader = _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX), cutter)
     yield from reader.read(blocks, byte_offset, line_no)
-
-
-def _in_parts(
-    blocks: Iterable[bytes], parts: Sequence[Part], record_bytes_max: int, byte_offset: int, line_no: int
-) -> Iterator[tuple[bytes | None, RawRecord]]:
-    """Yield records of the parts of a file, each in its layout."""
-    content = _Blocks(blocks, byte_offset, line_no)
-    for part, end in zip(parts, [*(part.offset for part in parts[1:]), sys.maxsize], strict=True):
-        if content.offset < end:
-            start, number = content.offset, content.line_no
-            yield from sourced_records(content.up_to(end), part.layout, record_bytes_max, start, number)
-
-
-class _Blocks:
-    """Blocks of a content that are read up to some place, and then on from there."""
-
-    def __init__(self, blocks: Iterable[bytes], offset: int, line_no: int) -> None:
-        self._blocks = iter(blocks)
-        self.offset = offset  #: of the next byte
-        self.line_no = line_no  #: number of the line that the next byte is in
-
-    def up_to(self, end: int) -> Iterator[bytes]:
-        """Yield the blocks before a byte."""
-        for block in self._blocks:
-            mine = block[: end - self.offset]
-            self.offset += len(mine)
-            self.line_no += mine.count(b"\n")
-            if len(mine) < len(block):
-                self._blocks = chain((block[len(mine) :],), self._blocks)
-            if mine:
-                yield mine
-            if self.offset == end:
-                return
 
 
 def log_records(
@@ -115,7 +77,7 @@ def log_records(
         blocks, layout, record_bytes_max, byte_offset, line_no: as in `pipelines.bronze.reader.records`.
         cutter: is told where a wrapped file, which is read from its beginning, can be cut.
     """
-    if layout is None or (layout.unwrap is None and not layout.parts):
+    if layout is None or layout.unwrap is None:
         return records(blocks, layout, record_bytes_max, byte_offset, line_no)
     sourced = sourced_records(blocks, layout, record_bytes_max, byte_offset, line_no, cutter)
     return (record for _, record in sourced)
@@ -172,7 +134,6 @@ class _Wrapped:
         self._layout = layout
         self._parse = layout.parser(UTC)
         self._start = layout.start
-        self._is_broken = layout.is_broken
         self._unwrap = unwrap
         self._max = record_bytes_max
         self._streams: OrderedDict[bytes, _Stream] = OrderedDict()
@@ -214,9 +175,6 @@ class _Wrapped:
                 self._streams.move_to_end(name)
             stream.last = line.offset
             piece = stream.line
-            if piece is not None and self._is_broken and self._is_begun(text, piece):
-                yield from self._line(stream)
-                piece = None
             if piece is None:
                 piece = stream.line = _Piece(line)
             piece.size += line.size
@@ -305,7 +263,7 @@ class _Wrapped:
         if line is None:
             return
         stream.line = None
-        text = line.texts[0] if len(line.texts) == 1 else b"".join(line.texts).removesuffix(self._layout.suffix)
+        text = b"".join(line.texts)
         line.texts = [text.removesuffix(b"\r")]
         line.length += not cut
         line.starts = self._start.match(text) is not None
@@ -391,14 +349,6 @@ class _Wrapped:
             self._interrupted.add(line.name)
             return True
         return line.name in self._interrupted and is_text_of_others(line.text)
-
-    def _is_begun(self, text: bytes, before: _Piece) -> bool:
-        """Return True if a line begins a record, or is of another program and the one before is whole."""
-        if self._start.match(text):
-            return True
-        tail = self._layout.tail
-        is_whole = tail is not None and tail.search(b"".join(before.texts)) is not None
-        return is_whole and self._own_shape is not None and is_foreign(text, self._own_shape)
 
     def _is_open(self, record: _Piece) -> bool:
         """Return True if a record has no logger yet, and may hold a value of a client: it may have any lines."""

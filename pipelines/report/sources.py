@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from pipelines.bronze.explain_file import parts_of
 from pipelines.bronze.wrappers.order import BY_TIME, IN_WORDS
+from pipelines.bronze.wrappers.recognise import readings_of
 from pipelines.report.model import SourceRead
 
 _SOURCES_MAX: Final = 1000
@@ -30,12 +30,12 @@ def sources_of(files: Iterable[Mapping[str, Any]]) -> tuple[SourceRead, ...]:
 
 
 def _source(row: Mapping[str, Any]) -> SourceRead:
-    parts = parts_of(row["layout"]) if row.get("layout") else []
-    orders = [order for part in parts if (order := part.order)]
+    readings = readings_of(row["layout"]) if row.get("layout") else []
+    orders = [reading.order for reading in readings if reading.order]
     return SourceRead(
         path=row["path"],
-        layout="; ".join(dict.fromkeys(part.layout for part in parts)) or None,
-        around=tuple(dict.fromkeys(step for part in parts for step in part.steps)),
+        layout="; ".join(dict.fromkeys(reading.layout for reading in readings)) or None,
+        around=tuple(dict.fromkeys(step for reading in readings for step in reading.steps)),
         order=IN_WORDS[orders[0]] if orders else None,
         encoding=row.get("encoding"),
         excerpt=_EXCERPTS.get(row.get("excerpt") or ""),

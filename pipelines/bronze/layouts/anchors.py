@@ -59,12 +59,13 @@ def share_of_anchors(texts: Sequence[bytes]) -> float:
 
 
 def time_shape(text: bytes) -> str | None:
-    """Return the signs that a line begins with, and the form of its time up to the seconds. None without a time."""
+    """Return the signs that a line begins with, and the form of its time up to a fraction. None without a time."""
     time = spelled(text, _TIME_WITHIN)
     if time is None:
         return None
     signs = _NAMES.sub(b"w", text[: time.start]).decode("latin-1")
-    return signs + time.shape.partition("ss")[0]
+    clock, _, fraction = time.shape.partition("ss")
+    return signs + clock + fraction[: fraction[1:2] == "S"]
 
 
 def is_timed(text: bytes, within: int) -> bool:

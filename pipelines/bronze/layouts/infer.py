@@ -28,8 +28,8 @@ from pipelines.grammars.grammar import bare_context, context_of
 
 #: At least this share of the sampled lines that start as records do has to parse.
 FIT_SHARE = 0.9
-#: Lines that a candidate is tried on.
-TRIED = 40
+#: Lines that a candidate is tried on, and lines by which the best one is compared with other readings.
+TRIED, _COMPARED = 40, 400
 #: Lines that neither begin nor continue a record, beside those that begin one: more of them are a frame.
 _OTHERS_MAX = 0.2
 #: Candidates that are tried of a group of lines, and what settles it: nearly all of its lines are read by templates.
@@ -101,7 +101,7 @@ def _inferred(lines: Sequence[bytes]) -> Inferred:
     if 2 * len(objects) >= len(lines):
         table = _table(objects)
         found = [layout for layout in structured.layouts(table) if "[" not in layout.name]
-        return max((scored(layout, _starts(layout, lines)) for layout in found), default=best, key=_score)
+        return max((scored(layout, _starts(layout, lines), _COMPARED) for layout in found), default=best, key=_score)
     groups = _groups(lines)
     # A line that was cut may look like one of a template that ends earlier: without loggers nothing would tell.
     for is_named in (True, False) if width_of(lines) is None else (True,):
@@ -155,7 +155,8 @@ def _of_group(group: _Group, is_named: bool) -> Inferred:
             continue
         best = max(best, tried(pattern, group.lines), key=_score)
         is_settled = best.score >= _SETTLED * len(group.lines)
-    return best
+    compared = best if best.layout is None else scored(best.layout, group.lines, _COMPARED)
+    return best if compared.layout is None else compared
 
 
 def is_plain_kafka(lines: Sequence[bytes]) -> bool:
@@ -306,7 +307,7 @@ def _have_one_end(rests: Sequence[bytes]) -> bool:
 
 def _ended(pattern: str, rests: Sequence[bytes], has_logger: bool = False) -> Iterator[str]:
     """Yield patterns whose message begins here, with what may be behind the message."""
-    for tail in _tails([rest.rstrip(b"\r ") for rest in rests], has_logger):
+    for tail in reversed(list(_tails([rest.rstrip(b"\r ") for rest in rests], has_logger))):
         yield f"{pattern}%m{tail}"
     yield pattern + "%m"
 
@@ -404,6 +405,8 @@ def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool,
     for sign in (b" - ", b" | "):
         if "%t" not in pattern and all(sign in rest[:80] for rest in rests):
             after = [rest[rest.index(sign) :] for rest in rests]
+            if any(spelled(rest, rest.index(sign)) for rest in rests):
+                continue  # a thread has no time
             yield from _walk(pattern + "%t", after, has_level, has_logger, min(left - 1, 3))
 
 
@@ -456,9 +459,13 @@ def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
     return scored(layout, lines)
 
 
-def scored(layout: Layout, lines: Sequence[bytes]) -> Inferred:
-    """Return what speaks for a layout."""
-    some = lines[:: max(1, len(lines) // TRIED)][:TRIED]
+def scored(layout: Layout, lines: Sequence[bytes], most: int = TRIED) -> Inferred:
+    """Return what speaks for a layout.
+
+    Args:
+        most: number of lines that are tried.
+    """
+    some = lines[:: max(1, len(lines) // most)][:most]
     parse = layout.parser(UTC)
     fitting = [head for line in some if (head := parse(line)) is not None]
     if not fitting or len(fitting) < FIT_SHARE * len(some):

@@ -100,7 +100,7 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
         cut_of = _time_of if continued else _cut
         cuts = [[cut_of(heads[line], number) for line in records] for number in range(_TIMES_MAX - 1, -1, -1)]
         options = [(records, cut) for cut in cuts]
-        if 2 * len(objects) > len(some):
+        if 5 * len(objects) > len(some):
             heads |= {line: _head(line[:at], piece) for line, at in places.items()}
             options.insert(0, (objects, [len(heads[line].tokens) for line in objects]))
         for of_lines, cut in options:
@@ -149,21 +149,25 @@ def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], line
         return
     same = [head.tokens[:at] for head, at in cut if _signature(head.tokens[:at]) == best]
     columns = [list(column) for column in zip(*same, strict=True)]
-    for length in range(len(columns), 0, -1):
-        if length < len(columns) and columns[length - 1][0].kind not in ("space", "sign"):
-            continue
-        pattern = "".join(_written(column, number == length - 1) for number, column in enumerate(columns[:length]))
-        taken = compiled(pattern + "%m")
-        if sum(_is_within(taken, line) for line in continued) < 0.8 * len(continued):
-            continue
-        yield from _with_fields(pattern, columns[:length], continued, lines)
+    patterns = {
+        "".join(_written(column, number == length - 1) for number, column in enumerate(columns[:length])): length
+        for length in range(len(columns), 0, -1)
+        if length == len(columns) or columns[length - 1][0].kind in ("space", "sign")
+    }
+    # Other lines that continue a record may have another frame.
+    within = {pattern: _lines_within(pattern, continued) for pattern in patterns}
+    most = max(within.values(), default=0)
+    if most < 0.2 * len(continued):
         return
+    pattern = next(pattern for pattern, number in within.items() if number >= 0.8 * most)
+    yield from _with_fields(pattern, columns[: patterns[pattern]], continued, lines)
 
 
-def _is_within(frame: re.Pattern[bytes], line: bytes) -> bool:
-    """Return True if a line continues a record once the frame is taken off."""
-    found = frame.match(line)
-    return found is not None and CONTINUATION.match(found["m"]) is not None
+def _lines_within(pattern: str, lines: Sequence[bytes]) -> int:
+    """Return the number of lines that continue a record once the frame is taken off."""
+    frame = compiled(pattern + "%m")
+    found = (frame.match(line) for line in lines)
+    return sum(match is not None and CONTINUATION.match(match["m"]) is not None for match in found)
 
 
 def _signature(tokens: Sequence[_Token]) -> tuple[str, ...]:
@@ -242,8 +246,7 @@ def is_field(step: Step, lines: Sequence[bytes]) -> bool:
 
 def _is_bare(pattern: str, lines: Sequence[bytes]) -> bool:
     """Return True if more lines that continue records are without a frame than within it."""
-    taken = compiled(pattern + "%m")
-    return sum(CONTINUATION.match(line) is not None for line in lines) > sum(_is_within(taken, line) for line in lines)
+    return sum(CONTINUATION.match(line) is not None for line in lines) > _lines_within(pattern, lines)
 
 
 def _is_service(items: Sequence[str]) -> bool:
@@ -338,8 +341,7 @@ def of_name(name: str) -> Step:
             text = b"\t" * (tabs.end() // 4) + text[tabs.end() :]
         return [(stream, text, has_part and found["part"] == b"P", 0)]
 
-    suffix = pattern.partition("%m")[2].replace("%%", "%").encode("latin-1")
-    return Step(name, unwrap, suffix=suffix)
+    return Step(name, unwrap)
 
 
 #: Of lines of several programs, without anything around them.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from pipelines.bronze.source import BOM
+from pipelines.bronze.wrappers.terminals import COLUMNS, without_colours
 
 #: Rows of a table, in which quotes hold line ends. Objects of a JSON document, with the number of objects and arrays
-#: around each. Stanzas, with a pattern of the line that begins one.
+#: around each. Stanzas, with a pattern of the line that begins one. Lines of a full width with the line behind them.
 ROWS, DOCUMENT, STANZA = "rows", "document", "stanza "
 _IN_TEXT = re.compile(rb'["\\]')
 _OUTSIDE = re.compile(rb'["{}\[\]]')
@@ -31,7 +32,7 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
     """The pieces of a content.
 
     Args:
-        how: `ROWS`, `DOCUMENT` and a number, `STANZA` and a pattern, or nothing for lines.
+        how: `ROWS`, `DOCUMENT` or `COLUMNS` and a number, `STANZA` and a pattern, or nothing for lines.
         bytes_max: limit of a piece's text; what is beyond it only counts.
         offset: where the first block begins.
         line_no: number of the line that begins there.
@@ -42,8 +43,18 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
         return _objects(blocks, int(how.removeprefix(DOCUMENT)), offset, line_no, bytes_max)
     if how.startswith(STANZA):
         begins = re.compile(how.removeprefix(STANZA).encode())
-        return _stanzas(lines(blocks, offset, line_no, bytes_max), begins, bytes_max)
+        whole = lines(blocks, offset, line_no, bytes_max)
+        return _joined(whole, lambda _, line: begins.match(line) is not None, bytes_max)
+    if how.startswith(COLUMNS):
+        width = int(how.removeprefix(COLUMNS))
+        whole = lines(blocks, offset, line_no, bytes_max)
+        return _joined(whole, lambda before, _: shown_width(before) != width, bytes_max)
     return lines(blocks, offset, line_no, bytes_max)
+
+
+def shown_width(line: bytes) -> int:
+    """Return the number of signs that a terminal shows of a line."""
+    return len(without_colours(line).removesuffix(b"\r").decode(errors="replace"))
 
 
 def lines(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
@@ -73,13 +84,16 @@ def _beginning(text: bytes, offset: int, bytes_max: int) -> bytes:
     return text.removeprefix(BOM) if offset == 0 else text
 
 
-def _stanzas(pieces: Iterable[Piece], begins: re.Pattern[bytes], bytes_max: int) -> Iterator[Piece]:
-    """Yield lines from one that begins a stanza up to the next such line, as one piece each."""
+def _joined(pieces: Iterable[Piece], is_begun: Callable[[bytes, bytes], bool], bytes_max: int) -> Iterator[Piece]:
+    """Yield several lines as one piece each.
+
+    Args:
+        is_begun: returns True for the line before and the one that begins a piece.
+    """
     held: Piece | None = None
     texts: list[bytes] = []
     for line in pieces:
-        is_begun = begins.match(line.text) is not None
-        if held is not None and not is_begun and held.size + line.size <= bytes_max:
+        if held is not None and not is_begun(texts[-1], line.text) and held.size + line.size <= bytes_max:
             held = held._replace(size=held.size + line.size, ended=line.ended, lines=held.lines + line.lines)
             texts.append(line.text)
             continue

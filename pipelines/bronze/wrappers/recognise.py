@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pipelines.bronze.broken_lines import width_of
-from pipelines.bronze.layout import Item, Layout, Part, Unwrap
+from pipelines.bronze.layout import Clock, Item, Layout, Parser, RecordHead, Unwrap
 from pipelines.bronze.layouts.anchors import time_shape
 from pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
 from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
@@ -20,7 +20,7 @@ from pipelines.bronze.wrappers.order import ORDERS, order_of
 from pipelines.bronze.wrappers.pieces import split
 from pipelines.bronze.wrappers.remarks import has_others, is_preamble
 from pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
-from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, ENTITIES, columns, has_colours, has_entities
+from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, ENTITIES, columns, has_colours, has_entities, rejoin
 
 #: Steps within steps, colours not counted.
 DEPTH_MAX = 4
@@ -28,9 +28,8 @@ DEPTH_MAX = 4
 _SHARE_MIN = 0.2
 #: A line of a sample is not longer than the sample.
 _SAMPLE_MAX = 1 << 24
-#: Before the byte at which a file changes its layout, in the name of the layout.
-CHANGED_AT = "@"
-CHANGE = re.compile(rf"{WITHIN}{CHANGED_AT}(\d+){WITHIN}")
+#: Between the layouts of one file, in the name of the layout.
+ALTERNATIVE = f"{WITHIN}|{WITHIN}"
 #: Where templates read this share of the records, no other reading is tried.
 _READ = 0.85
 
@@ -78,22 +77,35 @@ def _fitting(given: Layout, lines: Sequence[bytes]) -> Inferred:
     return Inferred(given if number else None, number, number, share=number / len(starts) if starts else 0.0)
 
 
+class Reading(NamedTuple):
+    """How lines are read, by the name of their layout."""
+
+    order: str  #: one of `pipelines.bronze.wrappers.order.ORDERS`; empty: by time
+    steps: tuple[str, ...]  #: containers and frames, the outermost first
+    layout: str
+
+
+def readings_of(name: str) -> list[Reading]:
+    """Return the readings of a file by the name of its layout: one, or several if lines have several layouts."""
+    found = []
+    for one in name.split(ALTERNATIVE):
+        *steps, layout = one.split(WITHIN)
+        order = steps.pop(0) if steps and steps[0] in ORDERS else ""
+        found.append(Reading(order, tuple(steps), layout))
+    return found
+
+
 def layout_named(name: str) -> Layout:
     """Return the layout that `recognise` gave a name.
 
     Raises:
         ValueError: it gave no such name.
     """
-    first, *changed = CHANGE.split(name)
-    if changed:
-        from pipelines.bronze.changes import in_parts
-
-        of_parts = zip([0, *map(int, changed[::2])], [first, *changed[1::2]], strict=True)
-        return in_parts([Part(offset, layout_named(of_part)) for offset, of_part in of_parts])
-    *names, layout = name.split(WITHIN)
-    order = names.pop(0) if names and names[0] in ORDERS else ""
-    inner = regex_layout(layout) if layout.startswith(REGEX) else layout_of_name(layout)
-    return around([step_named(step) for step in names], inner, order)
+    found = []
+    for order, steps, layout in readings_of(name):
+        inner = regex_layout(layout) if layout.startswith(REGEX) else layout_of_name(layout)
+        found.append(around([step_named(step) for step in steps], inner, order))
+    return either(found) if len(found) > 1 else found[0]
 
 
 def step_named(name: str) -> Step:
@@ -143,7 +155,7 @@ def _within(
     best = Inferred(None) if is_container else judge(lines)
     if not depth or (judge is infer and is_plain_kafka(lines)):
         return best_chain, best
-    for step in rows.documents(lines) if is_container else _steps(lines):
+    for step in rows.documents(lines) if is_container else _steps(lines, depth):
         if is_json and best_chain and not step.is_entry:
             break
         inner = _unwrapped(step, lines)
@@ -154,21 +166,22 @@ def _within(
         is_better = inferred.score > best.score or is_equal
         if inferred.proven and is_better:
             best_chain, best = (step, *chain), inferred
-            if inferred.share >= _READ:
+            # Lines that are joined by chance make fewer records, each of which may be read.
+            if inferred.share >= _READ and not step.name.startswith(COLUMNS):
                 break
     if is_container and not best.proven:
         return (), judge(lines)
     return best_chain, best
 
 
-def _steps(lines: Sequence[bytes]) -> Iterator[Step]:
+def _steps(lines: Sequence[bytes], depth: int) -> Iterator[Step]:
     yield from rows.documents(lines)
     yield from rows.tables(lines)
+    if depth == DEPTH_MAX and (width := width_of(lines)) is not None:
+        yield columns(width)
     yield from frames.frames(lines)
     yield from rows.stanzas(lines)
     yield from separators.candidates(lines)
-    if (width := width_of(lines)) is not None:
-        yield columns(width)
 
 
 def _unwrapped(step: Step, lines: Sequence[bytes]) -> list[bytes]:
@@ -198,21 +211,50 @@ def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
     """Return a layout within steps, the outermost first."""
     if not chain and not order:
         return layout
-    unwrap = chain[-1].unwrap if chain else layout.unwrap or _as_is
-    for step in reversed(chain[:-1]):
-        begins = layout.start.match if step.name.startswith(COLUMNS) else None
-        unwrap = _both(step.unwrap, unwrap, begins)
-    broken = next((number for number, step in enumerate(chain) if step.name.startswith(COLUMNS)), len(chain))
-    name = WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name])
+    unwrap = layout.unwrap or _as_is
+    for step in reversed(chain):
+        is_broken = step.name.startswith(COLUMNS)
+        unwrap = partial(rejoin, layout, unwrap) if is_broken else _both(step.unwrap, unwrap)
     return replace(
         layout,
-        name=name,
+        name=WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name]),
         unwrap=unwrap,
         pieces=next((step.pieces for step in chain if step.pieces), ""),
-        is_broken=broken < len(chain),
-        suffix=b"".join(step.suffix for step in reversed(chain[broken:])),
         is_entry=any(step.is_entry for step in chain),
         order=order,
+    )
+
+
+def either(layouts: Sequence[Layout]) -> Layout:
+    """Return the layout of lines of several layouts, which fall into the same pieces."""
+    readings = [(layout.start.match, layout.unwrap or _as_is) for layout in layouts]
+    last = readings[0][1]
+
+    def unwrap(piece: bytes) -> list[Item] | None:
+        nonlocal last
+        for starts, inner in readings:
+            if (items := inner(piece)) and any(starts(item[1]) for item in items):
+                last = inner
+                return items
+        return last(piece)
+
+    def make(clock: Clock) -> Parser:
+        parsers = [(layout.start.match, layout.make(clock)) for layout in layouts]
+
+        def parse(text: bytes) -> RecordHead | None:
+            return next((head for starts, read in parsers if starts(text) and (head := read(text)) is not None), None)
+
+        return parse
+
+    tails = [layout.tail.pattern for layout in layouts if layout.tail is not None]
+    return Layout(
+        name=ALTERNATIVE.join(layout.name for layout in layouts),
+        start=re.compile(b"|".join(b"(?:" + layout.start.pattern + b")" for layout in layouts)),
+        make=make,
+        unwrap=unwrap,
+        tail=re.compile(b"|".join(tails)) if len(tails) == len(layouts) else None,
+        pieces=layouts[0].pieces,
+        is_entry=all(layout.is_entry for layout in layouts),
     )
 
 
@@ -220,37 +262,27 @@ def _as_is(line: bytes) -> list[Item] | None:
     return [(b"", line, False, 0)]
 
 
-def _both(outer: Unwrap, inner: Unwrap, begins: Callable[[bytes], object] | None) -> Unwrap:
-    """Take two steps off. A line in parts of the outer one has the inner one's frame on its first part.
-
-    Args:
-        begins: finds the start of a record, which ends a line in parts; None if parts say where a line ends.
-    """
+def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:
+    """Take two steps off. A line in parts of the outer one has the inner one's frame on its first part."""
+    if inner is _as_is:
+        return outer
     under_way: dict[bytes, bytes] = {}
 
-    def unwrap(line: bytes) -> list[Item] | None:
-        outside = outer(line)
+    def unwrap(piece: bytes) -> list[Item] | None:
+        outside = outer(piece)
         if not outside:
             return outside
         found: list[Item] = []
         is_known = False
         for name, text, goes_on, at in outside:
-            whole, inside = under_way.pop(name, None), None
-            if whole is not None and begins is not None and (inside := inner(text)) and begins(inside[0][1]):
-                whole = None
-            if whole is None:
-                inside = inner(text) if inside is None else inside
-                if inside is None:
-                    continue
-                is_known = True
-                found += [(_of_both(name, item[0]), item[1], item[2] or goes_on, at + item[3]) for item in inside]
-                if goes_on and inside:
-                    under_way[name] = found[-1][0]
-            else:
-                is_known = True
-                found.append((whole, text, goes_on, at))
-                if goes_on:
-                    under_way[name] = whole
+            if (whole := under_way.pop(name, None)) is not None:
+                inside: list[Item] | None = [(whole, text, goes_on, 0)]
+            elif (inside := inner(text)) is not None:
+                inside = [(_of_both(name, item[0]), item[1], item[2] or goes_on, item[3]) for item in inside]
+            is_known = is_known or inside is not None
+            found += [(*item[:3], at + item[3]) for item in inside or ()]
+            if goes_on and inside:
+                under_way[name] = inside[-1][0]
         return found if is_known else None
 
     return unwrap

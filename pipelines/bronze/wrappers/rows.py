@@ -244,6 +244,8 @@ def _stanzas(lines: Sequence[bytes]) -> Iterator[Rows]:
     if dashes > 1:
         yield Rows(begins=r"---\s*\Z")
     first = dict(reversed(names))
+    # A stanza has several names: lines that begin with one name each are in frames.
+    often = [name for name in often if 2 * counts[name] <= sum(counts[name] for name in often)]
     for name in sorted(often, key=list(first)[::-1].index)[:4]:
         yield Rows(begins=re.escape(first[name]).decode() + r"[ \t]*[:=|]")
     numbered = Counter(re.sub(rb"\d+", b"#", line) for line in texts if re.fullmatch(rb"\W*\w[\w ]*#?\d+\W*", line))

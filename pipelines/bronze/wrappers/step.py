@@ -19,7 +19,6 @@ class Step:
     name: str  #: rebuilds it; a part of the layout's name in ``bronze.log_files.layout``
     unwrap: Unwrap  #: what a piece holds
     pieces: str = ""  #: how a file falls into pieces (`pipelines.bronze.wrappers.pieces`); empty: into lines
-    suffix: bytes = b""  #: what it takes off the end of a line
     is_entry: bool = False  #: each item is an entry of a container, which may be in another order than its neighbours
 
 

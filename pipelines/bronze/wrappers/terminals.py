@@ -6,11 +6,15 @@ import html
 import re
 from collections.abc import Sequence
 
-from pipelines.bronze.layout import Item
+from pipelines.bronze.layout import Item, Layout, Unwrap
+from pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, time_shape
 from pipelines.bronze.wrappers.step import Step
 
 COLUMNS = "columns "
-_COLOURS = re.compile(rb"(?:\x1b|\^\[|#033|\\x1b|\\033|\\u001[bB])\[[0-9;?]*[A-Za-z]|\x1b\(B")
+#: Lines in which a record's time stands, if a terminal broke them.
+_BROKEN_MAX = 12
+#: An escape sign that is escaped itself is of a container within.
+_COLOURS = re.compile(rb"(?<!\\)(?:\x1b|\^\[|#033|\\x1b|\\033|\\u001[bB])\[[0-9;?]*[A-Za-z]|\x1b\(B")
 
 
 def _plain(line: bytes) -> list[Item] | None:
@@ -50,9 +54,42 @@ def has_entities(lines: Sequence[bytes]) -> bool:
 
 def columns(width: int) -> Step:
     """Return the step that joins lines which a terminal broke: one of the full width goes on in the next line."""
+    return Step(f"{COLUMNS}{width}", _rejoin, pieces=f"{COLUMNS}{width}")
 
-    def unwrap(line: bytes) -> list[Item] | None:
-        line = line.removesuffix(b"\r")
-        return [(b"", line, len(line.decode(errors="replace")) == width, 0)]
 
-    return Step(f"{COLUMNS}{width}", unwrap)
+def _rejoin(piece: bytes) -> list[Item] | None:
+    return [(b"", _line(piece.split(b"\n")), False, 0)]
+
+
+def rejoin(layout: Layout, inner: Unwrap, piece: bytes) -> list[Item] | None:
+    """Return the records of lines that a terminal broke. A line of the full width may be whole.
+
+    Args:
+        inner: takes the frame of a whole line off.
+    """
+    lines = piece.split(b"\n")
+    found: list[Item] = []
+    begun = at = place = 0
+    for number, line in enumerate(lines, 1):
+        place += len(line) + 1
+        if number < len(lines) and not _is_begun(layout, inner, lines[begun:number], lines[number:]):
+            continue
+        items = inner(_line(lines[begun:number]))
+        found += [(name, text, goes_on, at) for name, text, goes_on, _ in items or ()]
+        begun, at = number, place
+    return found or None
+
+
+def _is_begun(layout: Layout, inner: Unwrap, before: Sequence[bytes], lines: Sequence[bytes]) -> bool:
+    """Return True if lines begin or continue a record, or are of another program and the line before is whole."""
+    text = _line(lines[:_BROKEN_MAX])
+    if any(layout.start.match(item[1]) or CONTINUATION.match(item[1]) for item in inner(text) or ()):
+        return True
+    own = inner(_line(before)) if layout.tail is not None else None
+    if not own or layout.tail is None or layout.tail.search(own[0][1]) is None:
+        return False
+    return is_foreign(text, time_shape(own[0][1]))
+
+
+def _line(lines: Sequence[bytes]) -> bytes:
+    return b"".join(line.removesuffix(b"\r") for line in lines)

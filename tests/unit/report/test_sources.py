@@ -12,7 +12,7 @@ ROWS = [
     {"path": "/l/b", "layout": f"newest-first => json {{}} => frame %X %m => {KAFKA}", "encoding": "utf-16-le"},
     {"path": "/l/a", "layout": KAFKA, "excerpt": "levels"},
     {"path": "/l/c", "layout": None},
-    {"path": "/l/d", "layout": f"{KAFKA} => @77 => frame %d %m => %d %m"},
+    {"path": "/l/d", "layout": f"{KAFKA} => | => frame %d %m => %d %m"},
 ]
 
 
