@@ -281,6 +281,11 @@ def kind_of_name(path: str) -> tuple[str | None, str]:
     return None, ""
 
 
+def is_appender(path: str) -> bool:
+    """Return True if a file has the name of an appender that Kafka ships, such as ``broker1-server.log``."""
+    return _NAME_KIND.match(PurePath(path).name) is not None
+
+
 def kind_of(path: str, kinds: Counter[str]) -> str:
     """The kind of a file: what its name says if the content does not contradict, else what the content says."""
     named, _ = kind_of_name(path)

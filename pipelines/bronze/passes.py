@@ -22,7 +22,7 @@ from pipelines.bronze.decompress import CORRUPT
 from pipelines.bronze.discover import is_asked, is_log
 from pipelines.bronze.file_types import CLIENT, HEAD_BYTES, TEXT, beginning, bundle_form, is_log_content, type_of
 from pipelines.bronze.folders import NO_FOLDERS, Folders
-from pipelines.bronze.identity import OTHER, Hints, kind_of_name
+from pipelines.bronze.identity import OTHER, Hints, is_appender
 from pipelines.bronze.lives import FileLife
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.profile import Profile, profile, stored_sha256
@@ -222,12 +222,12 @@ def _of_member(path: str, member: Member, marks: Marks, how: HowRead, layout: st
 
 
 def _with_type(item: Profile, head: bytes) -> Profile:
-    """Return the profile, with what the file is if it is not a broker's log. A file with a log's name is one.
+    """Return the profile, with what the file is if it is not a broker's log, by its content.
 
     Args:
         head: beginning of the file, as stored.
     """
-    if item.kafka_records or item.content_bytes == 0 or kind_of_name(item.path)[0] is not None or item.source:
+    if item.kafka_records or item.content_bytes == 0 or is_appender(item.path) or item.source:
         return item
     if item.hints.is_clients:
         return replace(item, foreign=CLIENT)

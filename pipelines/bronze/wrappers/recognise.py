@@ -32,6 +32,8 @@ _SAMPLE_MAX = 1 << 24
 ALTERNATIVE = f"{WITHIN}|{WITHIN}"
 #: Where templates read this share of the records, no other reading is tried.
 _READ = 0.85
+#: Containers are tried first: another reading has to be better by this factor.
+_BETTER = 1.03
 
 
 NOT_GIVEN = "no line is of the layout that --log-format names"
@@ -163,7 +165,7 @@ def _within(
             continue
         chain, inferred = _within(inner, depth - 1, judge)
         is_equal = inferred.score == best.score and not best_chain and not frames.is_field(step, lines)
-        is_better = inferred.score > best.score or is_equal
+        is_better = is_equal or inferred.score > best.score * (_BETTER if best_chain else 1)
         if inferred.proven and is_better:
             best_chain, best = (step, *chain), inferred
             # Lines that are joined by chance make fewer records, each of which may be read.

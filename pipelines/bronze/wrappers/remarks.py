@@ -36,6 +36,7 @@ REMARKS: tuple[tuple[str, str], ...] = (
     ("logging", r"\[[\w-]+\] (?:TRACE|DEBUG|INFO|WARN|ERROR) [\w.$]+ - .*"),
     ("journal", r"-- (?:Logs begin at|Journal begins at|Boot|Reboot|No entries).*"),
     ("stern", r"[+-] \S+ \u203a \S+.*|(?:stern|kubectl): .*|Defaulted container .* out of: .*"),
+    ("paste", r"`{3,}\w*|~{3,}\w*"),
     ("grafana", r"(?:Common labels|Line limit|Total bytes processed): .*"),
 )
 _REMARKS = [(name, re.compile(pattern)) for name, pattern in REMARKS]
