@@ -29,7 +29,6 @@ from pipelines.lake.stored_tables import StoredTables
 from pipelines.report.model import Finding, Headline, Incident, Report
 from pipelines.report.printed import printed
 from pipelines.spark.session import build_session
-from pipelines.spark.session_settings import MUCH_TEXT_BYTES
 from pipelines.storage.place import Place, place_of
 from schemas.bronze import LOG_FILES
 from schemas.views import table_alias, views_over
@@ -241,9 +240,8 @@ def _session(config: Config, lake: Place | None) -> SparkSession:
     session = SparkSession.getActiveSession()
     if session is None:
         fetch_missing(Console(), config.session)
-        # Without a lake the input is unknown, and may be much.
         sizes = None if lake is None else StoredTables(lake).rows(LOG_FILES, "size_bytes")["size_bytes"]
-        text_bytes = MUCH_TEXT_BYTES if sizes is None else pc.sum(sizes).as_py() or 0
+        text_bytes = 0 if sizes is None else pc.sum(sizes).as_py() or 0
         session = build_session(config, "highwater", text_bytes, lake)
     if session.conf.get(_HAS_FORMAT, None) is None:
         session.dataSource.register(KafkaBrokerLog)

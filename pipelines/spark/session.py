@@ -32,8 +32,8 @@ from pipelines.spark.session_settings import (
     DELTA_EXTENSION,
     DRIVER_MEMORY,
     EXTENSIONS,
+    IN_PROCESS_JVM_OPTIONS,
     REQUIRED,
-    in_process_jvm_options,
     local_cores,
     settings_for,
     spark_defaults,
@@ -60,7 +60,7 @@ def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Pla
     """Start Spark with Delta, or join the session that is already there.
 
     Args:
-        text_bytes: how much log text there is to work on, roughly: compilers and parallelism are chosen by it.
+        text_bytes: how much log text there is to work on, roughly: the number of partitions on a cluster depends on it.
         place: where the lake lies: a store is reached by jars and settings of its own.
 
     What the user has set stays as it is (`pipelines.spark.session_settings`): spark-submit's arguments first, then
@@ -74,7 +74,7 @@ def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Pla
     if is_submitted:
         SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started
     else:
-        _start_jvm(session, text_bytes, place)
+        _start_jvm(session, place)
     of_jvm = dict(SparkConf().getAll())
     asked = {"spark.master": session.master} | session.spark
     if is_submitted:
@@ -136,10 +136,10 @@ def _look_up_once(spark: SparkSession) -> None:
         setattr(jvm, name, class_)
 
 
-def _start_jvm(session: SessionConfig, text_bytes: int, place: Place | None) -> None:
+def _start_jvm(session: SessionConfig, place: Place | None) -> None:
     """Start the JVM as PySpark would, if there is none yet, with what counts only at its start."""
     use_java()
-    settings = {"spark.master": session.master} | _launch_settings(session, text_bytes, place)
+    settings = {"spark.master": session.master} | _launch_settings(session, place)
     if SparkContext._gateway is not None:
         return
     if local_cores(session.master) is not None:
@@ -201,7 +201,7 @@ def _use_this_python(in_process: bool, configured: str | None) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", configured or sys.executable)
 
 
-def _launch_settings(session: SessionConfig, text_bytes: int, place: Place | None) -> dict[str, str]:
+def _launch_settings(session: SessionConfig, place: Place | None) -> dict[str, str]:
     """Settings that count only when this process starts the JVM."""
     in_process = local_cores(session.master) is not None
     given = spark_defaults(_find_spark_home(), os.environ) | session.spark
@@ -215,7 +215,7 @@ def _launch_settings(session: SessionConfig, text_bytes: int, place: Place | Non
         settings["spark.sql.warehouse.dir"] = tempfile.mkdtemp(prefix="highwater-warehouse-")
         atexit.register(shutil.rmtree, settings["spark.sql.warehouse.dir"], ignore_errors=True)
     logging = conf_file("log4j2.properties").as_uri()
-    local_options = (*in_process_jvm_options(text_bytes), *archive_options()) if in_process else ()
+    local_options = (*IN_PROCESS_JVM_OPTIONS, *archive_options()) if in_process else ()
     options = (given.get(_JAVA_OPTIONS, ""), *local_options, f'"-Dlog4j2.configurationFile={logging}"')
     settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
     asked = {key: value for key, value in session.spark.items() if key != _JAVA_OPTIONS}

@@ -65,6 +65,10 @@ _IN_PROCESS = {
     # printed anew: 131 jobs of an audit of 34 queries, against 46.
     "spark.sql.adaptive.enabled": "false",
     "spark.python.daemon.module": f"{__package__}.worker_daemon",
+    # Rows pass the JVM as chunks of bytes, so there is nothing that pays for compiling queries: 97 s of CPU with
+    # whole-stage code and both compilers, 81 s without, on 371 MB of text.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Workers run in the user's folder, where a file may have the name of a module.
     **{f"spark.executorEnv.{name}": value for name, value in SAFE_PATH.items()},
 }
@@ -72,24 +76,17 @@ _IN_PROCESS = {
 #: are to do: an audit of the slice takes a fifth less time so.
 ONE_TASK_A_TABLE = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.maxPartitionBytes": "8388608"}
 
-#: More text than this is worth compiling for; below it, most code runs once or twice. The number is a guess between
-#: what was measured: 27 MB (it costs a tenth) and 851 MB (it saves a quarter).
-MUCH_TEXT_BYTES = 300_000_000
-_LITTLE_TEXT = {
-    # Spark's own compiler: each query of a small audit is compiled to read a handful of rows.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-_JVM_OPTIONS = (
-    # It took 5 to 12 % less CPU than the default collector, on any input.
-    "-XX:+UseParallelGC",
+#: Options of a JVM that is all of Spark.
+IN_PROCESS_JVM_OPTIONS = (
+    # A collector without threads of its own: a third less memory at the peak than the parallel one.
+    "-XX:+UseSerialGC",
+    # The first compiler only. The JVM then reserves 48 MB for compiled code, which a full audit fills.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
     # Arrow checks each access to its buffers unless told otherwise: a tenth of what tasks do in the JVM.
     "-Darrow.enable_unsafe_memory_access=true",
     "-Darrow.enable_null_check_for_get=false",
 )
-#: With the first compiler only, the JVM reserves 48 MB for compiled code, which a full audit fills.
-_LITTLE_TEXT_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-
 #: Spark's own number of shuffle partitions; adaptive execution makes fewer of them where there is little in each.
 _PARTITIONS = 200
 #: A chosen size, not a measured one: text of one partition, of which a fold's rows are a part.
@@ -115,17 +112,12 @@ def settings_for(session: SessionConfig, master: str, text_bytes: int) -> dict[s
     """
     cores = local_cores(master)
     if cores:
-        settings = EVERYWHERE | _IN_PROCESS | (_LITTLE_TEXT if text_bytes < MUCH_TEXT_BYTES else {})
-        partitions: int | None = session.shuffle_partitions or cores * 2
+        settings = EVERYWHERE | _IN_PROCESS
+        partitions: int | None = session.shuffle_partitions or cores
     else:
         settings, much = EVERYWHERE, text_bytes // _PARTITION_TEXT_BYTES
         partitions = session.shuffle_partitions or (much if much > _PARTITIONS else None)
     return settings | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})
-
-
-def in_process_jvm_options(text_bytes: int) -> tuple[str, ...]:
-    """Options of a JVM that is all of Spark."""
-    return (*_JVM_OPTIONS, *(_LITTLE_TEXT_JVM_OPTIONS if text_bytes < MUCH_TEXT_BYTES else ()))
 
 
 def with_delta(extensions: str | None) -> str:

@@ -33,7 +33,7 @@ def measured(checkout: Path, logs: str) -> tuple[float, float]:
     """
     with tempfile.TemporaryDirectory() as scratch:
         places = ["--lake", f"{scratch}/lake", "--out", f"{scratch}/out"]
-        usage = watched([sys.executable, "-m", "jobs.cli", "audit", logs, *places], Path(scratch, "printed"), checkout)
+        usage = watched([sys.executable, "-m", "highwater", "audit", logs, *places], Path(scratch, "printed"), checkout)
     return sum(usage.core_s.values()), usage.seconds
 
 

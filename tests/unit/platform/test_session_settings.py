@@ -26,7 +26,7 @@ def test_nothing_that_suits_a_laptop_reaches_a_cluster(master: str) -> None:
 
 
 def test_partitions_of_one_process_follow_its_cores() -> None:
-    assert settings_for(_session(), "local[4]", 1000 * GIB)["spark.sql.shuffle.partitions"] == "8"
+    assert settings_for(_session(), "local[4]", 1000 * GIB)["spark.sql.shuffle.partitions"] == "4"
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,6 @@ def test_partitions_of_a_cluster_are_sparks_own_until_there_is_more_text(text_by
 def test_partitions_that_are_configured_are_those(master: str) -> None:
     configured = settings_for(_session(shuffle_partitions=7), master, 1000 * GIB)
     assert configured["spark.sql.shuffle.partitions"] == "7"
-
-
-def test_much_text_is_compiled_for() -> None:
-    assert settings_for(_session(), "local[4]", 0)["spark.sql.codegen.wholeStage"] == "false"
-    assert "spark.sql.codegen.wholeStage" not in settings_for(_session(), "local[4]", GIB)
 
 
 def test_delta_is_added_to_the_extensions_that_are_there() -> None:
