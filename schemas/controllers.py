@@ -285,20 +285,27 @@ ISR_ABSENCES = TableSpec(
         required("isr", INTS, "In-sync replicas of the first state without the replica, ascending"),
         required("left_time", TIMESTAMP, "First line, or record, of that state: the commit"),
         required("left_clock", INT, "Broker whose line that is"),
-        column("back_time", TIMESTAMP, "The same of the state that ended it; null: it lasts until the logs end"),
+        column(
+            "outside_time",
+            TIMESTAMP,
+            "Last instant at which the replica was certainly outside; if it lasts until the logs end, the begin of the "
+            "last state",
+        ),
+        column("back_time", TIMESTAMP, "First line of the state that ended it; null: it lasts until the logs end"),
         column("back_clock", INT, "Broker whose line that is; null where the topic was deleted"),
         column(
             "ended",
             STRING,
             "joined: in the in-sync set again; elected: leader again; removed: a reassignment removed the replica; "
-            "deleted: the topic was deleted; null: it lasts until the logs end",
+            "deleted: the topic was deleted; unseen: the replica was outside, but lines of states before are missing; "
+            "null: it lasts until the logs end",
         ),
     ),
     feeds_changes=True,
     keys=("cluster_id", "topic", "partition", "sequence"),
     checks={
         "made_by_known": "made_by IN ('leader', 'controller')",
-        "ended_known": "ended IS NULL OR ended IN ('joined', 'elected', 'removed', 'deleted')",
+        "ended_known": "ended IS NULL OR ended IN ('joined', 'elected', 'removed', 'deleted', 'unseen')",
     },
     dated_by=("back_time",),
 )

@@ -1,16 +1,17 @@
 """Windows in which a replica was outside the committed in-sync set, read off the timeline of its partition.
 
 A replica is back as soon as a later state has it in the in-sync set, or as leader. A replica that a reassignment
-removes, or whose log is deleted, is not absent.
+removes, or whose log is deleted, is not absent. Where states are missing between two that lines show, the replica may
+have been back: the absence ends with the first of the two, and another one begins with the second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Collection, Sequence
+from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
-from pipelines.controllers.partition_timeline import BY_CONTROLLER, PartitionSpan
+from pipelines.controllers.partition_timeline import BY_CONTROLLER, BY_LEADER, PartitionSpan
 from pipelines.controllers.partition_timeline import DELETED as TOPIC_DELETED
 from pipelines.kafka.controller_rows import NO_LEADER
 
@@ -18,6 +19,7 @@ JOINED: Final = "joined"
 ELECTED: Final = "elected"
 REMOVED: Final = "removed"
 DELETED: Final = "deleted"
+UNSEEN: Final = "unseen"
 #: A live broker deletes its log so soon after a controller has taken the replica out to remove it, microseconds.
 _DELETES_US: Final = 10_000_000
 
@@ -31,21 +33,31 @@ class IsrAbsence(NamedTuple):
     isr: tuple[int, ...]  #: in-sync replicas without it
     left_time_us: int
     left_clock: int
-    back_time_us: int | None  #: None if the absence lasts until the logs end
-    back_clock: int | None
-    ended: str | None  #: `JOINED`, `ELECTED`, `REMOVED`, `DELETED`; None if the absence lasts until the logs end
+    #: last instant at which the replica was certainly outside: the begin of the last state that shows it outside, or
+    #: the end of that state if the next one is known
+    outside_time_us: int
+    back_time_us: int | None = None  #: first instant of the state that ended it; None if no line shows one
+    back_clock: int | None = None
+    ended: str | None = None  #: `JOINED`, `ELECTED`, `REMOVED`, `DELETED`, `UNSEEN`; None as `back_time_us`
 
 
 def isr_absences(timeline: Sequence[PartitionSpan]) -> list[IsrAbsence]:
     """Return the absences of one partition, in the order of time."""
     lives = groupby(timeline, key=lambda span: span.incarnation)
-    absences = [absence for _, spans in lives for absence in _of_incarnation(spans)]
+    loggers = {span.begin_clock for span in timeline}
+    absences = [absence for _, spans in lives for absence in _of_incarnation([*spans], loggers)]
     return sorted(absences, key=lambda each: (each.left_time_us, each.replica_id))
 
 
-def _of_incarnation(spans: Iterable[PartitionSpan]) -> list[IsrAbsence]:
+def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) -> list[IsrAbsence]:
+    """Return the absences of one life of a topic.
+
+    Args:
+        loggers: brokers with lines about the partition.
+    """
     closed: list[IsrAbsence] = []
     away: dict[int, IsrAbsence] = {}
+    unsure: set[int] = set()  # absent replicas that may have been back since `outside_time_us`
     inside: set[int] = set()
     leader: int | None = None
     planned: set[int] = set()  # replicas that a reassignment removes
@@ -59,8 +71,20 @@ def _of_incarnation(spans: Iterable[PartitionSpan]) -> list[IsrAbsence]:
             closed.append(absence._replace(back_time_us=now.begin_by_us, back_clock=now.begin_clock, ended=how))
         planned.discard(replica_id)
         removed.discard(replica_id)
+        unsure.discard(replica_id)
 
-    for now in spans:
+    def begin(replica_id: int, now: PartitionSpan) -> None:
+        members = () if now.isr is None else tuple(sorted(now.isr))
+        without = replica_id, NO_LEADER if leader is None else leader, now.made_by, members
+        away[replica_id] = IsrAbsence(*without, now.begin_by_us, now.begin_clock, now.begin_by_us)
+
+    for before, now in pairwise([None, *spans]):
+        assert now is not None
+        outside_us = now.begin_by_us if before is None else _held_until_us(before, now, loggers)
+        for replica_id in away.keys() - unsure:
+            away[replica_id] = away[replica_id]._replace(outside_time_us=max(away[replica_id].left_time_us, outside_us))
+        if before is not None and not _is_next(before, now, loggers):
+            unsure |= away.keys()
         if now.state == TOPIC_DELETED:
             for replica_id in sorted(away.keys() - removed):
                 end(replica_id, now, DELETED)
@@ -84,13 +108,40 @@ def _of_incarnation(spans: Iterable[PartitionSpan]) -> list[IsrAbsence]:
         if members is not None:
             for replica_id in sorted(members & away.keys()):
                 end(replica_id, now, JOINED)
+            for replica_id in sorted(unsure - removed):
+                end(replica_id, now, UNSEEN)
+                begin(replica_id, now)
             for replica_id in sorted(inside - members - away.keys()):
-                without = replica_id, NO_LEADER if leader is None else leader, now.made_by, tuple(sorted(members))
-                away[replica_id] = IsrAbsence(*without, now.begin_by_us, now.begin_clock, None, None, None)
+                begin(replica_id, now)
                 if replica_id in planned:
                     removed.add(replica_id)
             inside = members
     return [*closed, *(absence for replica_id, absence in away.items() if replica_id not in removed)]
+
+
+def _is_next(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]) -> bool:
+    """Return True if lines show that no state is missing between two: by partition epochs, else by leader epochs.
+
+    A leader with lines logs each change that it makes.
+    """
+    epochs = before.partition_epoch, now.partition_epoch
+    if epochs[0] is not None and epochs[1] is not None and epochs[0] != epochs[1]:
+        return epochs[1] == epochs[0] + 1
+    epochs = before.leader_epoch, now.leader_epoch
+    if epochs[0] is not None and epochs[1] is not None and epochs[1] > epochs[0] + 1:
+        return False
+    return before.leader is None or before.leader in loggers
+
+
+def _held_until_us(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]) -> int:
+    """Return the last instant at which the state before another one certainly held.
+
+    The leader logs a change as its answer comes, and an election as it begins to lead.
+    """
+    is_prompt = now.made_by == BY_LEADER or now.begin_clock == now.leader
+    if is_prompt and _is_next(before, now, loggers):
+        return now.begin_by_us
+    return before.begin_by_us if now.begin_after_us is None else now.begin_after_us
 
 
 def _is_deleted_live(absence: IsrAbsence, now: PartitionSpan) -> bool:

@@ -352,7 +352,7 @@ class _Walk:
         if shown.is_decided and is_next:
             return shown.time_us
         since_us = min(before.begin_by_us, shown.time_us)
-        if not shown.by_leader:
+        if not (shown.by_leader and is_next):
             return since_us
         asked = [
             row.time_us

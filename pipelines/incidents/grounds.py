@@ -49,8 +49,9 @@ GROUNDS: Mapping[str, Ground] = {
     ),
     "isr_shrunk": Ground(
         "One line of a committed change: the controller's, or a leader's with its answer.",
-        "Later states: when the replica was back, or why its absence ended.",
-        "A proposal that was refused or not answered; a reassignment.",
+        "The next state: when the replica was back, or why its absence ended. Lines of the last leader: that it was "
+        "not back.",
+        "A proposal that was refused or not answered; a reassignment; two states with others between them.",
     ),
     "isr_flapping": Ground(
         "Four committed changes by leaders that remove one replica, ten minutes apart at most.",
@@ -88,19 +89,21 @@ GROUNDS: Mapping[str, Ground] = {
         "An error after which the same process logs on.",
     ),
     "broker_died": Ground(
-        "The first line of a process after a line of another one, without a shutdown between them; or an exit code.",
+        "The first line of a process after a line of another one, without a shutdown between them; an exit code; or a "
+        "controller's line about a broker that starts later and finds no clean shutdown.",
         "Peers, controllers and the container: bounds of the instant. The exit code: the signal.",
         "Others' lines alone: a broker that does not answer may live.",
     ),
     "broker_stalled": Ground(
         "Two lines of a process with a gap: it wrote steadily before, or others show that it did not answer meanwhile.",
-        "A session that expired, or a controller that fenced it: that it was the broker and not the traffic.",
+        "A session that expired, a controller that fenced it, or an election that it noticed late: that it was the "
+        "broker and not the traffic.",
         "Silence at a level at which a broker writes in bursts, or below the resolution of times.",
     ),
     "broker_fenced": Ground(
         "One line of the active controller, and a later line of the same process.",
         "Peers and session timeouts: bounds of the begin.",
-        "What a node replays as it starts, or a controller that is not active logs.",
+        "What a node replays as it starts, or a controller logs that is not active, even if it does not know yet.",
     ),
     "logs_end_early": Ground(
         "One line of the active controller about a broker without later lines; or the last line of a broker that "
@@ -119,7 +122,7 @@ GROUNDS: Mapping[str, Ground] = {
         "Lines without a known order.",
     ),
     "broker_stopped": Ground(
-        "One line of a shutdown: the signal, or the broker's own.",
+        "One line of a shutdown: the signal, the broker's own, or the controller's that it granted one.",
         "The next start: how long it was away. The same of all brokers: the whole cluster.",
         "The end of a log.",
     ),

@@ -29,6 +29,7 @@ from pipelines.lake.lines import Line, Place, lines_at
 from pipelines.lake.reader import LakeReader
 from pipelines.timelines.broker import rows_of as timeline_rows
 from pipelines.timelines.controller import rows_of as controller_rows
+from pipelines.timelines.rows import Node, Row, node
 from schemas import bronze, silver
 from schemas.audit import EVIDENCE, VIOLATIONS
 from schemas.clocks import CLOCK_BOUNDS
@@ -128,7 +129,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
     return Facts(
         files=files,
         lifecycle=lifecycle,
-        controller_events=as_they_happened(controllers, lifecycle),
+        controller_events=as_they_happened(controllers, [*lifecycle, *_boots(silences, first_boots)]),
         availability=rows(AVAILABILITY, *AVAILABILITY.column_names, by="started_time"),
         failovers=rows(FAILOVERS, *FAILOVERS.column_names, by="detected_time"),
         absences=rows(ISR_ABSENCES, *ISR_ABSENCES.column_names, by="left_time"),
@@ -159,6 +160,13 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
         ends=ends,
     )
+
+
+def _boots(silences: Rows, first_boots: Mapping[Node, int]) -> Iterable[Row]:
+    """Yield the first lines of processes as rows of `silver.broker_lifecycle`: controllers log no other start."""
+    begun = [(node(row), row["end_time"]) for row in silences if row["is_boot"]]
+    for (cluster_id, broker_id), time in (*first_boots.items(), *begun):
+        yield {"cluster_id": cluster_id, "broker_id": broker_id, "time": time, "event": "starting"}
 
 
 def _of_processes(remarked: Rows, files: Rows) -> tuple[Rows, Rows]:

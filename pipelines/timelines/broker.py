@@ -27,9 +27,11 @@ from pipelines.timelines.missed import (
 )
 from pipelines.timelines.processes import BOOT_US, SILENCE_US, OwnLines, Process, is_steady, processes
 from pipelines.timelines.rows import Node, Place, Row, Rows, node, place
-from pipelines.timelines.terms import terms
+from pipelines.timelines.terms import has_no_leader, terms
 
 State = Literal["unknown", "starting", "up", "silent", "stopping", "down"]
+#: States in which a node does not answer.
+_GONE: tuple[State, ...] = ("silent", "stopping", "down")
 #: Share of the time after a silence in which a broker writes. Others may lead for it then: it has less to write.
 _AGAIN_SHARE = 0.35
 #: Share of a time for which the others are silent too, if the cluster had nothing to do.
@@ -138,7 +140,13 @@ class BrokerTimelines:
         self._processes = processes(evidence.lifecycle, evidence.silences, evidence.first_boots, evidence.own_lines)
         with_lines = {node(row) for row in (*evidence.last_lines, *evidence.controller_events)}
         removed = removals(evidence.controller_events, self.terms, with_lines)
-        self._missed = merged([*removed, *expired_sessions(evidence.lifecycle)])
+        gone = [span for span in removed if span.reason != "shutdown"]
+        self._missed = merged([*gone, *expired_sessions(evidence.lifecycle)])
+        self._granted = merged([span for span in removed if span.reason == "shutdown"])
+        self._leaderless: dict[str, list[Row]] = defaultdict(list)
+        for row in evidence.controller_events:
+            if has_no_leader(row) and row["controller_epoch"] is not None:
+                self._leaderless[row["cluster_id"]].append(row)
         self._replaced: dict[Node, list[Witness]] = defaultdict(list)
         for of_node, witness in replacements(self.terms, evidence.controller_events):
             self._replaced[of_node].append(witness)
@@ -146,7 +154,7 @@ class BrokerTimelines:
         self._silences: dict[Node, list[Row]] = defaultdict(list)
         for row in evidence.silences:
             self._silences[node(row)].append(row)
-        nodes = {*self._processes, *self._missed}
+        nodes = {*self._processes, *self._missed, *self._granted}
         self.states = {of_node: self._states(of_node) for of_node in sorted(nodes)}
 
     # ---------------------------------------------------------------- states of one node
@@ -157,14 +165,13 @@ class BrokerTimelines:
         states: list[BrokerState] = []
         if not begun:
             states.append(BrokerState("unknown", None, None, "no_logs"))
-            for span in open_spans:
-                states += self._silent(of_node, span, None, "unknown")
+            states += self._before_lines(of_node, open_spans, None)
         elif begun[0].begin_us is not None:
             early = [span for span in open_spans if span.time_us < begun[0].begin_us + CLOCKS_US]
-            if early:
+            of_others = self._before_lines(of_node, early, begun[0])
+            if of_others:
                 states.append(BrokerState("unknown", None, None, "logs_begin"))
-                for span in early:
-                    states += self._silent(of_node, span, begun[0].begin_us, "unknown")
+                states += of_others
                 open_spans = [span for span in open_spans if span not in early]
         for number, process in enumerate(begun):
             after = begun[number + 1] if number + 1 < len(begun) else None
@@ -177,6 +184,26 @@ class BrokerTimelines:
             state._replace(end_after_us=later.after_us, end_by_us=later.by_us)
             for state, later in pairwise([*ordered, BrokerState("unknown", None, None, "")])
         )
+
+    def _before_lines(self, of_node: Node, spans: Sequence[Missed], first: Process | None) -> list[BrokerState]:
+        """Return the states that others show of a node before its own lines.
+
+        Args:
+            first: the process that its lines begin with. None if it has no lines.
+        """
+        until = None if first is None else first.begin_us
+        states = []
+        for span in self._granted.get(of_node, ()):
+            if until is None or span.time_us < until:
+                states.append(BrokerState("down", None, span.time_us, "shutdown", span.shown))
+                states += _returned(span, until, "unknown")
+        for span in spans:
+            silent = self._silent(of_node, span, until, "unknown")
+            if first is not None and first.loads == "unclean" and len(silent) == 1:
+                # The first process here finds that the one before ended without a shutdown.
+                silent = [silent[0]._replace(state="down", reason="died")]
+            states += silent
+        return states
 
     def _of_process(
         self, of_node: Node, process: Process, after: Process | None, missed: Sequence[Missed]
@@ -330,6 +357,8 @@ class BrokerTimelines:
             # A broker that others lead for, and a controller that is not active, have nothing to write.
             is_idle = row["moved_before"] or of_node in self._evidence.controllers or self._are_all_silent(row)
             is_replaced = bool(self._replaced_in(of_node, row)) and self._can_be_frozen(of_node, row)
+            # A voter that is cut off from a dead leader and the others logs its own candidacy.
+            is_replaced = is_replaced or bool(self._unanswered_in(of_node, row))
             again = is_steady(row) and not is_idle and self._writes_again(row, until)
             if is_replaced or again or (is_steady(row) and self._is_missed_in(of_node, row)):
                 found.append(row)
@@ -349,6 +378,33 @@ class BrokerTimelines:
         return [
             witness for witness in self._replaced[of_node] if row["start_time"] < witness.time_us <= row["end_time"]
         ]
+
+    def _unanswered_in(self, of_node: Node, row: Row) -> list[Witness]:
+        """Return the first epoch without a leader in a silence that the node learns of after it only.
+
+        A voter logs each epoch at once, if the leader of the epoch before is dead.
+        """
+        start, end = row["start_time"], row["end_time"]
+        of_cluster = self._leaderless[of_node[0]]
+        later = [
+            vote["controller_epoch"]
+            for vote in of_cluster
+            if vote["broker_id"] == of_node[1] and end <= vote["time"] <= end + _NOTICED_US
+        ]
+        for vote in of_cluster:
+            is_within = start < vote["time"] <= end - SILENCE_US and vote["broker_id"] != of_node[1]
+            if is_within and vote["controller_epoch"] <= max(later, default=-1) and self._is_leader_dead(vote):
+                return [Witness("peers", vote["time"], place(vote), "election")]
+        return []
+
+    def _is_leader_dead(self, vote: Row) -> bool:
+        """Return True if the process of the last controller had ended at an instant, by its own lines."""
+        before = [term for term in self.terms.get(vote["cluster_id"], ()) if term.elected_us <= vote["time"]]
+        begun = self._processes.get((vote["cluster_id"], before[-1].controller), ()) if before else ()
+        return any(
+            process.before_us is not None and process.before_us <= vote["time"] <= (process.begin_us or 0)
+            for process in begun
+        )
 
     def _is_missed_in(self, of_node: Node, row: Row) -> bool:
         return any(self._gap_of(of_node, span) is row for span in self._missed.get(of_node, ()))
@@ -379,7 +435,8 @@ class BrokerTimelines:
         """Return the state of a frozen process, and the state after it."""
         start, end = row["start_time"], row["end_time"]
         replaced = self._replaced_in(of_node, row)
-        shown = [witness for span in spans for witness in span.shown] + replaced
+        unanswered = self._unanswered_in(of_node, row)
+        shown = [witness for span in spans for witness in span.shown] + replaced + unanswered
         if is_steady(row):
             by = start + SILENCE_US
             shown.append(Witness("own", start))
@@ -432,10 +489,7 @@ class BrokerTimelines:
         if after is not None:
             by = max(by, after)
         states = [BrokerState("silent", after, by, span.reason, tuple(shown))]
-        back = span.back_us
-        if back is not None and (until is None or back < until):
-            states.append(BrokerState(next_state, back, back, "returned", (Witness("controller", back),)))
-        return states
+        return states + _returned(span, until, next_state)
 
     def _ends_early(self, of_node: Node) -> list[BrokerState]:
         """Return the unknown state after the last line of a node that wrote steadily, if others write on."""
@@ -502,6 +556,25 @@ class BrokerTimelines:
             else away.state.after_us
         )
 
+    def is_gone_since(self, of_node: Node, time_us: int) -> bool:
+        """Return True if a node is gone at the end of the logs, and was up at no time since an instant."""
+        states = [
+            state for state in self.states.get(of_node, ()) if state.end_by_us is None or state.end_by_us > time_us
+        ]
+        return bool(states) and all(state.state in _GONE or state.reason == "logs_end" for state in states)
+
+    def shown_until(self, of_node: Node, since_us: int) -> int | None:
+        """Return until when a node's own lines show what it does, from an instant on. None: to the end of the logs."""
+        own = self._evidence.own_lines.get(of_node)
+        if own is None or own.is_excerpt:
+            return since_us
+        ends = [
+            state.start_us
+            for state in self.states.get(of_node, ())
+            if state.start_us > since_us and (state.state in _GONE or state.reason == "logs_end")
+        ]
+        return min(ends, default=None)
+
     @cached_property
     def stops(self) -> list[Away]:
         """Return orderly ends, in order of time."""
@@ -509,7 +582,7 @@ class BrokerTimelines:
 
     @cached_property
     def shutdowns(self) -> dict[str, list[Away]]:
-        """Return of each cluster the stops with which the logs of all its brokers end."""
+        """Return the stops with which the logs of all brokers of a cluster end, of one or more, by cluster."""
         last: dict[str, dict[Node, Away]] = defaultdict(dict)
         for away in self.stops:
             if away.boot_us is None and away.up_us is None:
@@ -518,13 +591,13 @@ class BrokerTimelines:
         for cluster_id, of_cluster in last.items():
             ends = sorted(of_cluster.values(), key=lambda away: away.start_us)
             is_all = {of_node for of_node in self._last if of_node[0] == cluster_id} <= of_cluster.keys()
-            if is_all and len(ends) > 1 and ends[-1].start_us - ends[0].start_us <= _TOGETHER_US:
+            if is_all and ends[-1].start_us - ends[0].start_us <= _TOGETHER_US:
                 whole[cluster_id] = ends
         return whole
 
     @cached_property
     def shutdown_times(self) -> dict[str, int]:
-        """Return when the first broker of each cluster that is shut down as a whole began to stop, microseconds."""
+        """Return when the first of the brokers with which the logs of each cluster end began to stop, microseconds."""
         return {cluster_id: ends[0].start_us for cluster_id, ends in self.shutdowns.items()}
 
     @cached_property
@@ -555,6 +628,14 @@ class Death(NamedTuple):
 
 def _is_registered(row: Row, of_node: Node, before_us: int) -> bool:
     return bool(row["event"] == "registered" and node(row) == of_node and row["time"] < before_us)
+
+
+def _returned(span: Missed, until_us: int | None, state: State) -> list[BrokerState]:
+    """Return the state of a node that is back, before an instant. Empty if no line shows it back."""
+    back = span.back_us
+    if back is None or (until_us is not None and back >= until_us):
+        return []
+    return [BrokerState(state, back, back, "returned", (Witness("controller", back),))]
 
 
 def _own(row: Row) -> Witness:

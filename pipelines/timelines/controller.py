@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipelines.timelines.rows import Node, Place, Row, Rows, place
-from pipelines.timelines.terms import ControllerTerm, terms
+from pipelines.timelines.terms import ControllerTerm, has_no_leader, terms
 
 #: A peer that cannot reach a node tries again at least this often, microseconds.
 _STILL_MISSED_US = 15_000_000
@@ -182,11 +182,6 @@ def _reason(row: Row) -> str:
 
 def _is_between(time_us: int, since_us: int, until_us: int | None) -> bool:
     return since_us <= time_us and (until_us is None or time_us <= until_us)
-
-
-def has_no_leader(row: Row) -> bool:
-    """Return True if a node of a quorum logs an epoch without a leader."""
-    return row["event"] == "other" and (row["detail"] or "").endswith("the leader is (none).")
 
 
 def rows_of(states: Mapping[str, Sequence[ControllerState]]) -> Iterable[dict[str, Any]]:

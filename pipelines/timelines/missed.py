@@ -25,6 +25,8 @@ _OUT = {
     "broker_failed": ("controlled_shutdown", "broker_failed"),
 }
 _BACK = ("broker_unfenced", "broker_registered")
+_STOPS = "controlled_shutdown"
+_REASONS = {"broker_fenced": "fenced", "broker_failed": "removed", _STOPS: "shutdown"}
 
 
 class Witness(NamedTuple):
@@ -50,24 +52,24 @@ class Missed(NamedTuple):
     node: Node
     time_us: int  #: First line about it.
     back_us: int | None  #: Registered or unfenced again. None if no line shows that.
-    reason: str  #: fenced (KRaft), removed (ZooKeeper) or session_expired.
+    reason: str  #: fenced (KRaft), removed (ZooKeeper), session_expired, or shutdown (the controller granted it).
     shown: tuple[Witness, ...]
 
 
 def removals(
     controller_events: Rows, terms: Mapping[str, Sequence[ControllerTerm]], with_lines: Collection[Node]
 ) -> list[Missed]:
-    """Return when active controllers found brokers gone, without orderly ends."""
+    """Return when active controllers found brokers gone, and when they granted brokers to stop."""
     state: dict[Node, str] = {}
     lost: dict[Node, Row] = {}
+    stops: dict[Node, Row] = {}
+    believed: dict[Node, int | None] = {}
     found = []
     for row in controller_events:
-        if row["event"] not in (*_OUT, *_BACK, "controlled_shutdown"):
-            continue
-        before = [term for term in terms.get(row["cluster_id"], ()) if term.elected_us <= row["time"]]
-        active = before[-1].controller if before else row["broker_id"]
-        # A node that is not active replays records, maybe late. It counts if the active one has no logs here.
-        if active != row["broker_id"] and (row["cluster_id"], active) in with_lines:
+        if row["event"] in ("controller_elected", "controller_resigned"):
+            is_elected = row["event"] == "controller_elected"
+            believed[row["cluster_id"], row["broker_id"]] = row["subject_broker_id"] if is_elected else None
+        if row["event"] not in (*_OUT, *_BACK, _STOPS) or not _is_valid(row, terms, with_lines, believed):
             continue
         for broker_id in {row["subject_broker_id"], *(row["brokers"] or ())} - {None}:
             broker = row["cluster_id"], broker_id
@@ -77,12 +79,38 @@ def removals(
                     found.append(_removal(out, broker, row["time"]))
             elif broker not in lost and row["event"] in _OUT and state.get(broker) not in _OUT[row["event"]]:
                 lost[broker] = row
+            if broker in stops and row["event"] in _BACK:
+                found.append(_removal(stops.pop(broker), broker, row["time"]))
+            elif row["event"] == _STOPS and broker not in lost:
+                stops.setdefault(broker, row)
             state[broker] = row["event"]
-    return found + [_removal(row, broker, None) for broker, row in lost.items()]
+    return found + [_removal(row, broker, None) for out in (lost, stops) for broker, row in out.items()]
+
+
+def _is_valid(
+    row: Row,
+    terms: Mapping[str, Sequence[ControllerTerm]],
+    with_lines: Collection[Node],
+    believed: Mapping[Node, int | None],
+) -> bool:
+    """Return True if a line about a broker is of the active controller, or of a node that replays its records.
+
+    A node that was deposed acts on old sessions until it learns so. Records that it replays then are never committed.
+
+    Args:
+        believed: the controller that each node took for the active one last.
+    """
+    of_node = row["cluster_id"], row["broker_id"]
+    before = [term for term in terms.get(row["cluster_id"], ()) if term.elected_us <= row["time"]]
+    active = before[-1].controller if before else row["broker_id"]
+    if active == row["broker_id"]:
+        return True
+    # Replayed records may come late. They count if the active controller has no logs here.
+    return (row["cluster_id"], active) not in with_lines and believed.get(of_node) != row["broker_id"]
 
 
 def _removal(row: Row, broker: Node, back_us: int | None) -> Missed:
-    reason = "fenced" if row["event"] == "broker_fenced" else "removed"
+    reason = _REASONS[row["event"]]
     shown = Witness("controller", row["time"], place(row), row["event"])
     return Missed(broker, row["time"], back_us, reason, (shown,))
 

@@ -39,6 +39,11 @@ def terms(controller_events: Iterable[Row], with_lines: Collection[Node]) -> dic
     return in_order
 
 
+def has_no_leader(row: Row) -> bool:
+    """Return True if a node of a quorum logs an epoch without a leader."""
+    return row["event"] == "other" and (row["detail"] or "").endswith("the leader is (none).")
+
+
 def _elected(row: Row) -> Node:
     return row["cluster_id"], row["subject_broker_id"]
 

@@ -35,7 +35,8 @@ def _life(second: float, broker_id: int, event: str, detail: str | None = None) 
 def _absence(left: float, back: float | None, replica_id: int = 2, leader: int = 1) -> dict[str, Any]:
     of = {"topic": "ledger", "partition": 0, "leader": leader, "replica_id": replica_id, "made_by": "leader"}
     ended = None if back is None else "joined"
-    return of | {"left_time": left, "back_time": back, "ended": ended, "isr": [leader, 3]}
+    times = {"left_time": left, "outside_time": left if back is None else back, "back_time": back}
+    return of | times | {"ended": ended, "isr": [leader, 3]}
 
 
 def _finding(rule_id: str, message: str, severity: str = "violation") -> dict[str, Any]:
@@ -337,7 +338,7 @@ EXAMPLES: dict[str, Example] = {
         },
     ),
     "quorum_lost": Example(
-        "No controller was active from 12:00:11 to 12:00:42 (31.0 s): 2 of 3 voters were down (brokers 1 and 2). "
+        "No controller was active from 12:00:11 to 12:00:42 (31.0 s): 2 of 3 voters did not answer (brokers 1 and 2). "
         "Meanwhile no leader was elected, no ISR changed and no broker was fenced.",
         lines=[*steady(1, (0, 10)), *steady(2, (0, 12)), *steady(3, (0, 60))],
         rows={

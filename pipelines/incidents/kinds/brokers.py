@@ -109,6 +109,7 @@ def _died(facts: Facts, away: Away) -> LoggedIncident:
         cluster_id=cluster_id,
         start_us=away.start_us,
         end_us=up,
+        earliest_us=state.after_us,
         broker_ids=(broker_id,),
         sentence=f"{sentence(name)} died {begun} {_ended(away)}.{seen} {back}{recovered}.{shown}{torn}",
         advice=_exit_advice(exited.text, name) if exited else "",
@@ -122,11 +123,15 @@ def _died(facts: Facts, away: Away) -> LoggedIncident:
 def _ended(away: Away) -> str:
     """Return when a process ended, with the lines that show it."""
     state = away.state
-    if state.is_exact or state.after_us is None or state.by_us is None:
-        return f"at {clock(away.start_us)}, its last line"
     how = {"peers": "when its peers could no longer reach it", "controller": "when the controller noticed"}
     first = _first(away)
     until = "its next start" if first is None else how.get(first.source, "when its exit was logged")
+    if state.after_us is None:
+        noticed = state.witness("controller")
+        at = clock(away.start_us) if noticed is None else f"{clock(noticed.time_us)}, when the controller noticed"
+        return f"before {at}; its lines before are not here"
+    if state.is_exact or state.by_us is None:
+        return f"at {clock(away.start_us)}, its last line"
     return f"between {clock(state.after_us)}, its last line, and {clock(state.by_us)}, {until}"
 
 
@@ -139,7 +144,9 @@ def _first(away: Away) -> Witness | None:
 def _lasted(away: Away) -> str:
     """Return how long a node was away until it was up again: exact, between bounds, or at most."""
     state, up = away.state, away.up_us or away.boot_us or away.start_us
-    if state.is_exact or state.after_us is None or state.by_us is None:
+    if state.after_us is None:
+        return f"at least {lasting(up - away.start_us)}"
+    if state.is_exact or state.by_us is None:
         return lasting(up - away.start_us)
     longest = lasting(up - state.after_us)
     return f"{lasting(up - state.by_us)} to {longest}" if state.is_dated else f"{longest} at most"
@@ -308,10 +315,11 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
             cluster_id=cluster_id,
             start_us=start,
             end_us=end,
+            earliest_us=state.after_us,
             broker_ids=(broker_id,),
             sentence=(
                 f"{sentence(name)} froze {froze}: it wrote no line to any log, and then the same process wrote again."
-                f"{paused}{_noticed(away)}{_expired(expired)}"
+                f"{paused}{_noticed(away)}{_expired(expired)}{_unanswered(away)}"
             ),
             advice=advice
             or (
@@ -347,6 +355,12 @@ def _noticed(away: Away) -> str:
     return ""
 
 
+def _unanswered(away: Away) -> str:
+    """Return a sentence about an election that a voter did not answer; empty if there was none."""
+    times = [witness.time_us for witness in away.state.shown if witness.text == "election"]
+    return f" It did not answer the election of a controller at {clock(min(times))}." if times else ""
+
+
 def _expired(expired: Witness | None) -> str:
     """Return a sentence about a session that expired meanwhile; empty if none did."""
     if expired is None:
@@ -378,7 +392,11 @@ def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
         removed = away.state.witness("controller")
         time_us = away.start_us if removed is None else removed.time_us
         did, why = _REMOVED[away.state.reason]
-        back = "it was not let in again" if up is None else f"it was let in again after {lasting(up - time_us)}"
+        back = (
+            "no line shows that it was let in again"
+            if up is None
+            else f"it was let in again after {lasting(up - time_us)}"
+        )
         peers, since_us = _unreached(facts, away, time_us)
         cut = ""
         if peers:
@@ -388,6 +406,7 @@ def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
             cluster_id=cluster_id,
             start_us=min(away.start_us, since_us),
             end_us=up,
+            earliest_us=away.state.after_us,
             broker_ids=(broker_id,),
             sentence=(
                 f"The controller {did.format(f'broker {broker_id}')} at {clock(time_us)}, though its process lived: "
@@ -496,6 +515,7 @@ def _gone(facts: Facts, group: Sequence[Away]) -> LoggedIncident:
         cluster_id=cluster_id,
         start_us=start,
         end_us=up,
+        earliest_us=group[0].state.after_us,
         broker_ids=tuple(ids),
         sentence=(
             f"{sentence(name)} {was} gone {span(start, up)}.{noticed} {shown}: no line shows whether {they} died."
@@ -549,7 +569,7 @@ def clock_set_back(facts: Facts) -> Iterable[LoggedIncident]:
 )
 def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield orderly ends: of a whole cluster, of a restart of several brokers, of one broker."""
-    whole = facts.brokers.shutdowns
+    whole = {cluster_id: ends for cluster_id, ends in facts.brokers.shutdowns.items() if len(ends) > 1}
     for cluster_id, ends in whole.items():
         start, last = ends[0].start_us, ends[-1].start_us
         ids = sorted(away.node[1] for away in ends)
@@ -581,7 +601,7 @@ def _restarts_with(group: list[Away], away: Away) -> bool:
 
 def _stopped(facts: Facts, away: Away) -> LoggedIncident:
     (cluster_id, broker_id), start, up = away.node, away.start_us, away.up_us
-    back = "it did not start again within the logs"
+    back = "no line shows that it started again"
     if up is not None:
         back = f"it was up again at {clock(up)}, after {_stop_lasted(away)}"
     name = sentence(facts.named(cluster_id, [broker_id]))

@@ -203,8 +203,7 @@ def quorum_lost(facts: Facts) -> Iterable[LoggedIncident]:
     for cluster_id, gap, down in _lost_quorums(facts):
         voters = facts.voters.get(cluster_id, frozenset())
         start, end = gap.begin_by_us, gap.end_by_us
-        were = "was" if len(down) == 1 else "were"
-        who = f": {len(down)} of {len(voters)} voters {were} down ({facts.named(cluster_id, down)})" if down else ""
+        who = f": {len(down)} of {len(voters)} voters did not answer ({facts.named(cluster_id, down)})" if down else ""
         waits = [
             row
             for row in facts.waits

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pipelines.incidents.advice import is_any_not_restarted, is_open
 from pipelines.incidents.episodes import Window, before_shutdown, episodes, grouped, windows_together
@@ -47,52 +48,93 @@ _REFUSED = Signature(
 )
 def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield absences of each replica, those that begin and end together as one."""
-    by_replica: dict[Node, list[Row]] = defaultdict(list)
+    by_replica: dict[Node, list[_Absence]] = defaultdict(list)
+    last_states = {(row["cluster_id"], partition_name(row)): row for row in facts.last_states}
     for row in before_shutdown(facts, facts.absences, "left_time"):
-        by_replica[row["cluster_id"], row["replica_id"]].append(row)
-    for replica, rows in sorted(by_replica.items()):
+        last = last_states.get((row["cluster_id"], partition_name(row)))
+        by_replica[row["cluster_id"], row["replica_id"]].append(_absence(facts, row, last))
+    for replica, absences in sorted(by_replica.items()):
         waits = [
             row for row in facts.waits if row["role"] == LEFT and (row["cluster_id"], row["replica_id"]) == replica
         ]
         # A wait counts once: in the group with the most partitions.
-        for group in sorted(windows_together(rows, _window, _TOGETHER_US), key=len, reverse=True):
-            left = [row["left_time"] for row in group]
+        for group, unseen in _groups(absences):
+            left = [absence.row["left_time"] for absence in (*group, *unseen)]
             ended = [row for row in waits if any(abs(row["completed_us"] - at) <= _ANSWERED_US for at in left)]
             waits = [row for row in waits if row not in ended]
-            yield _shrunk(replica, group, ended)
+            yield _shrunk(replica, group, unseen, ended)
 
 
-def _window(row: Row) -> Window:
-    return Window(row["cluster_id"], row["left_time"], row["back_time"])
+class _Absence(NamedTuple):
+    """An absence of a replica, and what lines show of its end."""
+
+    row: Row
+    until_us: int | None  #: Last instant at which the replica was certainly outside. None: to the end of the logs.
+    is_whole: bool  #: Lines show when it ended, or that it did not.
+
+    @property
+    def window(self) -> Window:
+        """Return the time in which the replica was certainly outside."""
+        return Window(self.row["cluster_id"], self.row["left_time"], self.until_us)
 
 
-def _shrunk(replica: Node, group: list[Row], waits: list[Row]) -> LoggedIncident:
+def _absence(facts: Facts, row: Row, last: Row | None) -> _Absence:
+    """Return an absence with its end.
+
+    Args:
+        last: the last state of the partition. None if it has no leader then: no set changes.
+    """
+    back_us, outside_us = row["back_time"], row["outside_time"]
+    if back_us is not None:
+        is_whole = row["ended"] != "unseen" and back_us - outside_us <= _SPREAD_US
+        return _Absence(row, back_us if is_whole else outside_us, is_whole)
+    if last is None or facts.brokers.is_gone_since((row["cluster_id"], row["replica_id"]), row["left_time"]):
+        return _Absence(row, None, True)
+    until_us = facts.brokers.shown_until((row["cluster_id"], last["leader"]), last["begin_by_time"])
+    return _Absence(row, until_us, until_us is None)
+
+
+def _groups(absences: Sequence[_Absence]) -> Iterable[tuple[list[_Absence], list[_Absence]]]:
+    """Yield absences whose windows are the same, the most first, with those that begin with them and whose end no
+    line shows.
+    """
+    unseen = [absence for absence in absences if not absence.is_whole]
+    whole = [absence for absence in absences if absence.is_whole]
+    for group in sorted(windows_together(whole, lambda each: each.window, _TOGETHER_US), key=len, reverse=True):
+        start = min(absence.window.start_us for absence in group)
+        with_it = [absence for absence in unseen if abs(absence.window.start_us - start) <= _TOGETHER_US]
+        unseen = [absence for absence in unseen if absence not in with_it]
+        yield group, with_it
+    for group in windows_together(unseen, lambda each: each.window, _TOGETHER_US):
+        yield [], group
+
+
+def _shrunk(
+    replica: Node, group: Sequence[_Absence], unseen: Sequence[_Absence], waits: Sequence[Row]
+) -> LoggedIncident:
     """Return the incident of absences of one replica.
 
     Args:
+        unseen: those whose end no line shows.
         waits: produces that were answered as the replica left.
     """
-    names = frozenset(map(partition_name, group))
-    lefts = [row["left_time"] for row in group]
-    backs = [row["back_time"] for row in group if row["back_time"] is not None]
-    start, end = min(lefts), max(backs, default=None)
-    by_length = sorted(
-        (row for row in group if row["back_time"] is not None), key=lambda row: row["back_time"] - row["left_time"]
-    )
-    repeated = len(group) - len(names)
-    again = f" It left {times(repeated)} more." if repeated else ""
-    removed = {partition_name(row) for row in group if row["ended"] in ("removed", "deleted")}
+    shown = group or unseen
+    rows = [absence.row for absence in shown]
+    names = frozenset(map(partition_name, rows))
+    windows = [absence.window for absence in shown]
+    start = min(window.start_us for window in windows)
+    ends = [window.end_us for window in windows if window.end_us is not None]
+    end = max(ends, default=None)
+    repeated = len(rows) - len(names)
+    again = f" It left {times(repeated)} more." if repeated and group else ""
+    removed = {partition_name(row) for row in rows if row["ended"] in ("removed", "deleted")}
     gone = f" It holds {partitions(removed)} no longer." if removed else ""
-    leaders = {row["leader"] for row in group} - {replica[1], -1}
-    is_by_leader = len(leaders) == 1 and all(row["made_by"] == "leader" and row["leader"] in leaders for row in group)
+    leaders = {row["leader"] for row in rows} - {replica[1], -1}
+    is_by_leader = len(leaders) == 1 and all(row["made_by"] == "leader" and row["leader"] in leaders for row in rows)
     by = f" (leader: {brokers(leaders)})" if is_by_leader else ""
-    what = f"the ISR of {partitions(names)}{by}"
-    if repeated or any(max(each) - min(each) > _SPREAD_US for each in (lefts, backs) if each):
-        lasted = {lasting(row["back_time"] - row["left_time"]): None for row in (*by_length[:1], *by_length[-1:])}
-        back = f"was back {within(min(backs), max(backs))}, after {' to '.join(lasted)}" if backs else _NOT_BACK
-        outside = f"left {what} {within(start, max(lefts))} and {back}."
-    else:
-        outside = f"was out of {what} {span(start, end)}."
+    outside = (_outside if group else _outside_at_least)(f"the ISR of {partitions(names)}{by}", shown)
+    others = {partition_name(absence.row) for absence in unseen} - names
+    more = f" It left {partitions(others)}, too: no line shows when it was back there." if others else ""
     operations = sum(row["operations"] for row in waits)
     longest_ms = max((row["wait_ms_max"] for row in waits), default=0.0)
     produces = number(operations, "acks=all produce")
@@ -101,13 +143,13 @@ def _shrunk(replica: Node, group: list[Row], waits: list[Row]) -> LoggedIncident
     )
     lasted_s = 60.0 if end is None else (end - start) / 1e6
     return LoggedIncident(
-        severity=MAJOR if not backs else MINOR,
+        severity=MAJOR if end is None else MINOR,
         cluster_id=replica[0],
         start_us=start,
         end_us=end,
         broker_ids=(replica[1],),
         partitions=names,
-        sentence=f"Broker {replica[1]} {outside}{again}{gone}{waited}",
+        sentence=f"Broker {replica[1]} {outside}{again}{gone}{more}{waited}",
         advice=Remedy(f"Find out why broker {replica[1]} did not keep up or is not there.", is_open),
         unexplained=(
             f"Look outside Kafka at broker {replica[1]} at {clock(start)}: garbage collection (gc.log), its disk, its "
@@ -115,7 +157,7 @@ def _shrunk(replica: Node, group: list[Row], waits: list[Row]) -> LoggedIncident
         ),
         figures={
             "partitions": len(names),
-            "not_back": len(group) - len(backs),
+            "not_back": len(rows) - len(ends),
             "produces": operations,
             "longest_ms": longest_ms,
         },
@@ -123,6 +165,34 @@ def _shrunk(replica: Node, group: list[Row], waits: list[Row]) -> LoggedIncident
         # A leader that stood still takes out, as it goes on, all who could not fetch from it.
         by=(replica[1], *sorted(leaders)),
     )
+
+
+def _outside(what: str, absences: Sequence[_Absence]) -> str:
+    """Return when a replica was outside, of absences whose ends lines show."""
+    lefts = [absence.window.start_us for absence in absences]
+    backs = [absence.window.end_us for absence in absences if absence.window.end_us is not None]
+    is_repeated = len({partition_name(absence.row) for absence in absences}) < len(absences)
+    if not is_repeated and all(max(each) - min(each) <= _SPREAD_US for each in (lefts, backs) if each):
+        return f"was out of {what} {span(min(lefts), max(backs, default=None))}."
+    back = _NOT_BACK
+    if backs:
+        lasted = sorted(
+            absence.window.end_us - absence.window.start_us for absence in absences if absence.window.end_us
+        )
+        shortest_to_longest = " to ".join(dict.fromkeys(lasting(each) for each in (lasted[0], lasted[-1])))
+        back = f"was back {within(min(backs), max(backs))}, after {shortest_to_longest}"
+    return f"left {what} {within(min(lefts), max(lefts))} and {back}."
+
+
+def _outside_at_least(what: str, absences: Sequence[_Absence]) -> str:
+    """Return when a replica was certainly outside, of absences whose ends no line shows."""
+    lefts = [absence.window.start_us for absence in absences]
+    until = min(absence.window.end_us or absence.window.start_us for absence in absences)
+    backs = [absence.row["back_time"] for absence in absences if absence.row["ended"] not in (None, "unseen")]
+    back = f"It was back by {clock(max(backs))}." if len(backs) == len(absences) else "No line shows when it was back."
+    if until - max(lefts) <= _SPREAD_US:
+        return f"was out of {what} {within(min(lefts), max(lefts))}. {back}"
+    return f"was out of {what} from {clock(max(lefts))} to {clock(until)} at least. {back}"
 
 
 @kind(

@@ -178,6 +178,30 @@ def test_absences_are_those_of_the_committed_set(data: st.DataObject, is_seen: b
     assert found == true_absences(cluster.ticks)
 
 
+@given(data=st.data())
+def test_a_replica_is_outside_as_long_as_the_lines_show_whichever_are_missing(data: st.DataObject) -> None:
+    cluster = Cluster(is_seen=True)
+    cluster.show("leader_start")
+    cluster.tick()
+    for is_elected in data.draw(st.lists(st.sampled_from((False, False, False, True)), min_size=4, max_size=12)):
+        cluster.second += 3
+        outside = frozenset(REPLICAS) - cluster.isr
+        if is_elected:
+            cluster.elect(data.draw(st.sampled_from(sorted(cluster.isr))), cluster.isr)
+        else:
+            cluster.propose(cluster.isr | outside if outside else frozenset({cluster.leader}), "committed")
+    lines = [*cluster.rows, *cluster.changes]
+    missing = data.draw(st.lists(st.sampled_from(lines), unique=True, min_size=2))
+    cluster.rows = [row for row in cluster.rows if row not in missing]
+    cluster.changes = [row for row in cluster.changes if row not in missing]
+    for absence in absences_of(cluster):
+        assert absence.left_time_us <= absence.outside_time_us
+        assert absence.back_time_us is None or absence.outside_time_us <= absence.back_time_us
+        before = [tick for tick in cluster.ticks if tick.time_us <= absence.left_time_us]
+        within = [tick for tick in cluster.ticks if absence.left_time_us < tick.time_us < absence.outside_time_us]
+        assert not any(absence.replica_id in tick.isr for tick in [*before[-1:], *within])
+
+
 def test_a_refused_shrink_of_a_zombie_is_no_absence() -> None:
     """Its next proposal begins with the same set: the one before was not committed."""
     cluster = Cluster(is_seen=False)

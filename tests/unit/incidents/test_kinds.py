@@ -325,6 +325,7 @@ def test_a_kind_that_one_absence_can_cause_lists_all_of_them(kind: Kind) -> None
 def test_windows_under_the_minimum_of_one_cause_are_one_incident() -> None:
     died = LoggedIncident("major", "c", START_US, START_US + 20_000_000, "It died.", broker_ids=(2,))
     shrunk = {"replica_id": 2, "leader": 1, "made_by": "leader", "isr": [1], "left_time": 4, "back_time": 30}
+    shrunk |= {"outside_time": 30}
     windows = [_WINDOW, _WINDOW | {"partition": 4, "started_time": 7, "ended_time": 20}]
     absences = [{"topic": "clicks", "partition": number, "ended": "joined"} | shrunk for number in (3, 4)]
     facts = facts_of(Example("", rows={"availability": windows, "absences": absences}))

@@ -359,7 +359,7 @@ def test_a_follower_gives_a_partition_up_for_a_reason(partition: str, said: str)
         f"{fetcher}Partition {partition} marked as failed",
     ]
     absence = {"cluster_id": "c", "topic": "t", "partition": int(partition[-1]), "leader": 1, "replica_id": 1}
-    absence |= {"left_time": 1_795_176_020 * S, "back_time": None, "isr": [1]}
+    absence |= {"left_time": 1_795_176_020 * S, "outside_time": 1_795_176_020 * S, "back_time": None, "isr": [1]}
     facts = facts_of("kafka.server.ReplicaFetcherThread", "ERROR", texts, absences=[absence])
     (incident,) = BY_NAME["partitions_not_fetched"].detect(facts)
     assert said in incident.sentence
@@ -533,7 +533,8 @@ def test_a_fetch_that_waited_for_its_timeout_explains_why_its_replica_left() -> 
     )
     at_us = 1_795_176_000 * S
     absence = {"cluster_id": "c", "topic": "t", "partition": 0, "leader": 2, "replica_id": 1, "made_by": "leader"}
-    absence |= {"left_time": at_us + 20 * S, "back_time": None, "isr": [2], "ended": None}
+    absence |= {"left_time": at_us + 20 * S, "outside_time": at_us + 20 * S, "back_time": None, "isr": [2]}
+    absence |= {"ended": None}
     facts = facts_of("kafka.server.ReplicaFetcherThread", "WARN", [text], absences=[absence])
     unreachable, shrunk = sorted(incidents_of(facts, KINDS), key=lambda incident: incident.start_us)
     assert (unreachable.kind, unreachable.start_us, unreachable.end_us) == ("leader_unreachable", at_us - 30 * S, at_us)

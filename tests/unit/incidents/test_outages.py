@@ -161,7 +161,7 @@ def test_absences_that_end_at_different_times_are_different_incidents_and_a_wait
     absences = [
         row
         | {"partition": partition, "left_time": 60 * SECOND, "ended": None if end is None else "joined"}
-        | {"back_time": None if end is None else end * SECOND}
+        | {"back_time": None if end is None else end * SECOND, "outside_time": (end or 60) * SECOND}
         for partition, end in ends
     ]
     wait = {"cluster_id": "c", "replica_id": 2, "role": "left_isr", "operations": 3, "wait_ms_max": 900.0}
@@ -199,7 +199,7 @@ def test_advice_to_act_is_given_only_while_it_is_due(is_over: bool) -> None:
         {"back_time": 90 * SECOND, "ended": "joined"} if is_over else {"back_time": None, "ended": None}
     )
     absence = {"cluster_id": "c", "topic": "t", "partition": 0, "replica_id": 2, "leader": 1, "made_by": "leader"}
-    absence |= {"left_time": 60 * SECOND, "isr": [1], **back}
+    absence |= {"left_time": 60 * SECOND, "outside_time": 90 * SECOND, "isr": [1], **back}
     under = {"cluster_id": "c", "topic": "t", "partition": 0, "state": "under_min_isr", "started_time": 60 * SECOND}
     under |= {"produces_refused": 0, "min_insync_replicas": 2, "ended_time": back["back_time"]}
     of = Facts(absences=[absence], availability=[under], ends={"c": END * SECOND})

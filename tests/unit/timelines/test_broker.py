@@ -240,3 +240,59 @@ def test_a_change_of_the_quorum_dates_no_fencing() -> None:
         ("silent", None, 45, "fenced"),
         ("silent", 59, 90, "fenced"),
     ]
+
+
+def test_a_granted_shutdown_is_an_orderly_end_of_a_broker_without_lines() -> None:
+    events = [control(30, "controlled_shutdown"), control(33, "broker_fenced"), control(40, "broker_registered")]
+    found = states(own_lines={}, last_lines=[], controller_events=events)
+    assert found == [
+        ("unknown", None, None, "no_logs"),
+        ("down", None, 30, "shutdown"),
+        ("unknown", 40, 40, "returned"),
+    ]
+
+
+@pytest.mark.parametrize("is_aware", [True, False])
+def test_a_deposed_controller_fences_no_broker(is_aware: bool) -> None:
+    """It was frozen itself: to its clock, no heartbeat has come. Its replays count once it knows the other one."""
+    elected = [control(10, "controller_elected", 1, by=1), control(32, "controller_elected", 3, by=4)]
+    elected += [control(39, "controller_elected", 3, by=1)] * is_aware
+    fenced = control(40, "broker_fenced", by=1, detail="Fencing broker 2 because its session has timed out.")
+    found = states(own_lines={}, last_lines=[], controller_events=[*elected, fenced])
+    assert [state[0] for state in found] == (["unknown", "silent"] if is_aware else [])
+
+
+@pytest.mark.parametrize(
+    ("loading", "expected"),
+    [("Attempting recovery since no clean shutdown file was found", ("down", "died")), ("", ("silent", "fenced"))],
+)
+def test_a_recovery_shows_that_the_process_before_the_logs_died(loading: str, expected: tuple[str, str]) -> None:
+    begun = [life(41, "starting"), life(42, "log_loading", loading), life(45, "started")]
+    found = states(
+        own_lines=own(41, 500),
+        lifecycle=begun,
+        first_boots={NODE: 41 * S},
+        controller_events=[control(30, "broker_fenced"), control(44, "broker_unfenced")],
+    )
+    assert [(state, reason) for state, _, by, reason in found if by == 30] == [expected]
+
+
+@pytest.mark.parametrize(("ended", "count"), [(19, 1), (31, 0)])
+def test_a_voter_that_notices_no_election_after_the_leader_died_froze(ended: int, count: int) -> None:
+    """A voter that still has its leader has nothing to log."""
+    none = "In the new epoch {}, the leader is (none)."
+    votes = [
+        control(second, "other", by=by, detail=none.format(epoch)) | {"controller_epoch": epoch}
+        for second, by, epoch in ((22, 3, 8), (24, 3, 9), (30.5, 2, 8), (30.6, 2, 9))
+    ]
+    dead = gap(ended, 40, is_boot=True) | {"broker_id": 1}
+    evidence = Evidence(
+        own_lines=own(0, 500),
+        last_lines=[last(500), last(500, broker_id=1), last(500, broker_id=3)],
+        ends={"c": 500 * S},
+        silences=[gap(20, 30), dead],
+        controller_events=[control(5, "controller_elected", 1, by=1), *votes],
+    )
+    found = [state for state in BrokerTimelines(evidence).states[NODE] if state.reason == "froze"]
+    assert len(found) == count
+    assert [(state.after_us, state.by_us, state.end_by_us) for state in found] == [(20 * S, 22 * S, 30 * S)][:count]

@@ -1,0 +1,66 @@
+"""What `isr_shrunk` says of absences of which lines show a part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.incidents.facts import Facts
+from pipelines.incidents.incident import MAJOR, MINOR
+from pipelines.incidents.kinds import BY_NAME
+
+SECOND = 1_000_000
+END = 200
+
+
+def _absence(partition: int, outside: int, back: int | None, ended: str | None = "joined") -> dict[str, Any]:
+    row = {"cluster_id": "c", "topic": "t", "partition": partition, "replica_id": 3, "leader": 2, "isr": [2]}
+    times = {"left_time": 60, "outside_time": outside, "back_time": back}
+    in_us = {name: None if second is None else second * SECOND for name, second in times.items()}
+    return row | in_us | {"made_by": "controller", "ended": None if back is None else ended}
+
+
+def _facts(*absences: dict[str, Any], loggers: dict[int, int] | None = None) -> Facts:
+    """Return facts. The last leader of each partition is broker 2.
+
+    Args:
+        loggers: last line of each broker with lines, seconds.
+    """
+    lines = [
+        {"cluster_id": "c", "broker_id": broker_id, "first_time": 0, "last_time": last * SECOND, "seconds_before": 0}
+        | {"file_id": "f", "byte_offset": 0}
+        for broker_id, last in (loggers or {2: END}).items()
+    ]
+    last = {"cluster_id": "c", "topic": "t", "leader": 2, "isr": [2], "replicas": None, "begin_by_time": 60 * SECOND}
+    states = [last | {"partition": number} for number in {absence["partition"] for absence in absences}]
+    return Facts(absences=absences, last_lines=lines, last_states=states, ends={"c": END * SECOND})
+
+
+def test_an_absence_lasts_as_long_as_lines_show_it() -> None:
+    (shrunk,) = BY_NAME["isr_shrunk"].detect(_facts(_absence(0, 60, 90)))
+    assert (shrunk.end_us, shrunk.severity) == (60 * SECOND, MINOR)
+    assert shrunk.sentence == "Broker 3 was out of the ISR of partition t-0 at 00:01:00. It was back by 00:01:30."
+    (shrunk,) = BY_NAME["isr_shrunk"].detect(_facts(_absence(0, 75, 90)))
+    assert "from 00:01:00 to 00:01:15 at least. It was back by 00:01:30." in shrunk.sentence
+
+
+def test_missing_states_hide_when_a_replica_was_back() -> None:
+    (shrunk,) = BY_NAME["isr_shrunk"].detect(_facts(_absence(0, 60, 90, "unseen")))
+    assert shrunk.sentence.endswith("at 00:01:00. No line shows when it was back.")
+
+
+@pytest.mark.parametrize(("loggers", "is_open"), [({2: END}, True), ({1: END}, False)])
+def test_only_lines_of_the_last_leader_show_that_a_replica_was_not_back(loggers: dict[int, int], is_open: bool) -> None:
+    (shrunk,) = BY_NAME["isr_shrunk"].detect(_facts(_absence(0, 60, None), loggers=loggers))
+    assert (shrunk.end_us is None, shrunk.severity == MAJOR) == (is_open, is_open)
+    assert ("No line shows when it was back." in shrunk.sentence) == (not is_open)
+
+
+def test_partitions_without_an_end_are_no_incident_of_their_own() -> None:
+    (shrunk,) = BY_NAME["isr_shrunk"].detect(_facts(_absence(0, 90, 90), _absence(1, 60, 90)))
+    assert shrunk.partitions == {"t-0"}
+    assert shrunk.sentence == (
+        "Broker 3 was out of the ISR of partition t-0 from 00:01:00 to 00:01:30 (30.0 s). "
+        "It left partition t-1, too: no line shows when it was back there."
+    )
