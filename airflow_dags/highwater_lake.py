@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 #: Every gold table; a test compares them with the declarations.
 GOLD_TABLES = (
     "availability",
-    "broker_metrics",
     "broker_timeline",
     "clock_bounds",
     "controller_procedures",

@@ -319,21 +319,21 @@ def expire(lake: Place, cluster: str | None, conf: Path | None, keep: str | None
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["csv", "openmetrics"]),
-    default="csv",
+    type=click.Choice(["openmetrics"]),
+    default="openmetrics",
     show_default=True,
-    help="As Kafka's CSV reporter wrote, or for promtool tsdb create-blocks-from openmetrics.",
+    help="For promtool tsdb create-blocks-from openmetrics.",
 )
 @click.option("--markdown", is_flag=True, help="All metrics as the table of the document docs/metrics.md.")
 @click.option("--dashboard", is_flag=True, help="A Grafana dashboard of what `highwater watch --openmetrics` writes.")
 def metrics(out: Place, markdown: bool, dashboard: bool, **given: Any) -> ExitCode:
-    """Write brokers' metrics, rebuilt from their logs, as files for other tools."""
+    """Write brokers' metrics, rebuilt from their logs, for Prometheus."""
     if dashboard:
         from pipelines.metrics.live import dashboard as grafana
 
         return _printed(grafana())
     if markdown:
-        from pipelines.metrics.mbeans import metrics_markdown
+        from schemas.metrics import metrics_markdown
 
         return _printed(metrics_markdown())
     from jobs.metrics import export

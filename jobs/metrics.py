@@ -1,49 +1,43 @@
-"""``highwater metrics``: brokers' metrics as files for other tools. Without Spark."""
+"""``highwater metrics``: brokers' metrics as a file for Prometheus. Without Spark."""
 
 from __future__ import annotations
 
 from jobs.exit_codes import ExitCode
 from jobs.question import Question
 from pipelines.base.errors import InputError
-from pipelines.lake.clusters import FileCluster, cluster_named
-from pipelines.metrics.export import Row, csv_files, openmetrics_lines
+from pipelines.lake.reader import Rows
+from pipelines.metrics.export import openmetrics_lines
 from pipelines.report.write import made_folder
 from pipelines.storage.place import Place, resolved
 from pipelines.storage.store import store_of
+from schemas.views import VIEW_BY_NAME
 
 OPENMETRICS = "metrics.openmetrics.txt"
 
 
 def export(question: Question, out: Place) -> ExitCode:
-    """Write the metrics of a lake: of one cluster if it is named, else each broker's in a folder of its cluster.
+    """Write the metrics of a lake, or of one cluster of it if one is named.
 
     Args:
-        question: of intervals by their start.
+        question: window of minutes, by their start.
 
     Raises:
         InputError: there is no lake, it holds no metrics of that time or cluster, or the folder cannot be written.
     """
-    root = question.lake
-    rows: list[Row] = list(question.reader.rows("SELECT * FROM gold_broker_metrics"))
-    if question.cluster is not None:
-        files_of = [FileCluster(row["cluster_id"], row["broker_id"]) for row in rows]
-        chosen = cluster_named(root, files_of, question.cluster)
-        rows = [row for row in rows if row["cluster_id"] == chosen]
+    brokers, requests = (_rows(question, name) for name in ("broker_metrics", "request_metrics"))
     since_us, until_us = question.window
-    if not any(
-        (since_us is None or row["interval_start"] >= since_us)
-        and (until_us is None or row["interval_start"] < until_us)
-        for row in rows
-    ):
-        raise InputError(root, "has no metrics of that time", "see what there is: select * from gold_broker_metrics")
-    files = csv_files(rows, since_us, until_us)
-    if question.form == "openmetrics":
-        files = iter([(OPENMETRICS, list(openmetrics_lines(rows, since_us, until_us)))])
-    store, folder, number = store_of(out), resolved(out), 0
+    lines = list(openmetrics_lines(brokers, requests, since_us, until_us))
+    if len(lines) == 1:
+        raise InputError(
+            question.lake, "has no metrics of that time", "see what there is: select * from broker_metrics"
+        )
     with made_folder(out, "metrics"):
-        for number, (name, lines) in enumerate(files, 1):  # noqa: B007
-            store.make_folder((folder / name).parent)
-            store.replace(folder / name, ("\n".join(lines) + "\n").encode())
-    written = out / OPENMETRICS if question.form == "openmetrics" else f"{number} files below {out}"
-    question.console.result(f"wrote {written}")
+        store_of(out).replace(resolved(out) / OPENMETRICS, ("\n".join(lines) + "\n").encode())
+    question.console.result(f"wrote {out / OPENMETRICS}")
     return ExitCode.CLEAN
+
+
+def _rows(question: Question, name: str) -> Rows:
+    reader, cluster_id = question.reader, question.cluster_id
+    reader.make_view(VIEW_BY_NAME[name])
+    return reader.rows(f"SELECT * FROM {name} WHERE coalesce(cluster_id = $cluster_id, TRUE)", cluster_id=cluster_id)

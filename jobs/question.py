@@ -22,7 +22,7 @@ class Question(NamedTuple):
     #: time_from, time_until: of what is asked for, the end exclusive
     time_from: datetime | None = None
     time_until: datetime | None = None
-    form: str = "text"  #: of the answer: ``text`` or ``json``; of metrics ``csv`` or ``openmetrics``
+    form: str = "text"  #: of the answer: ``text`` or ``json``; of metrics ``openmetrics``
 
     @property
     def reader(self) -> LakeReader:

@@ -146,7 +146,7 @@ LEADERSHIPS = FlowStep(
     worker="replay.broker_lines.BrokerWorker",
     reads="silver.leader_and_isr silver.isr_changes silver.fetcher_events silver.broker_lifecycle",
     by=_BROKER,
-    gives="leaderships.events leaderships.steps",
+    gives="leaderships.events",
 )
 APART = FlowStep(
     *("replay", "apart", "How far the clocks of followers that serve consumers are from those of their leaders."),
@@ -304,15 +304,6 @@ INCIDENTS = FlowStep(
     "gold.evidence gold.clock_bounds",
     gives="gold.broker_timeline gold.controller_timeline gold.incidents gold.incident_lines",
 )
-METRICS = FlowStep(
-    *("replay", "metrics", "What each broker would have exposed through JMX, by interval."),
-    stage="metrics.stage.write_broker_metrics",
-    worker="metrics.rows.rows_of",
-    reads="leaderships.steps silver.isr_changes silver.broker_lifecycle silver.controller_events "
-    f"silver.broker_configs silver.line_counts silver.replica_fetches {_REQUESTS} gold.delayed_operations "
-    "gold.isr_timeline gold.availability gold.failovers gold.controller_procedures gold.broker_timeline",
-    gives="gold.broker_metrics",
-)
 LEDGER = FlowStep(
     *("replay", "ledger", "The last commit of a run, which makes it count: seals, and what it went on from."),
     stage="gold.ledger.note_run",
@@ -327,7 +318,7 @@ STEPS = (
     *(CONFIGS, PREMISES, SILENCES, WINDOW),
     *(CONNECTIONS, LEADERSHIPS, APART, PARTITIONS, PRODUCES, FETCHES, LATE, SHARES),
     *(FOLLOWERS, CHECKS, PHASES, BLAME, FOLDS),
-    *(CONTROLLERS, RULES, HOLES, FINDINGS, CLOCKS, INCIDENTS, METRICS, LEDGER),
+    *(CONTROLLERS, RULES, HOLES, FINDINGS, CLOCKS, INCIDENTS, LEDGER),
 )
 #: Tables that no step gives, and who keeps each: they are about the lake, and not about what is in the logs.
 OF_THE_LAKE = {

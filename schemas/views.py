@@ -1,9 +1,8 @@
 """Views over the tables: the questions that people ask daily, with a name each.
 
-Their SQL is what Spark and DuckDB have in common, so that the same views stand in both; the functions that differ,
-``explode``, ``size`` and ``unix_millis``, are macros in DuckDB (`DUCKDB_MACROS`). A table is called ``<layer>_<name>``
-in them: Spark allows no dot in the name of a temporary view, and a database of its own would leave entries in a shared
-metastore.
+Their SQL is what Spark and DuckDB have in common, so that both have the same views. Functions that differ are macros in
+DuckDB (`DUCKDB_MACROS`). A table is called ``<layer>_<name>`` in them: Spark allows no dot in the name of a temporary
+view, and a database of its own would leave entries in a shared metastore.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from schemas.catalog import BY_FULL_NAME
+from schemas.metrics import BROKER_METRICS_SQL, REQUEST_METRICS_SQL
 
 #: Spark's names for what DuckDB calls otherwise.
 DUCKDB_MACROS = {
     "explode(list)": "unnest(list)",
+    "sequence(first, last, step)": "generate_series(first, last, step)",
     "size(list)": "len(list)",
     # Its own epoch_ms rounds.
     "unix_millis(instant)": "epoch_us(instant) // 1000",
@@ -261,7 +262,19 @@ from gold_coverage
 group by cluster_id, broker_id, kind
 """,
     ),
+    ViewSpec(
+        "broker_metrics",
+        "One row per minute of a running broker: gauges that it would have exposed at the end of the minute, and "
+        "counts of the minute. Null: no log shows it.",
+        BROKER_METRICS_SQL,
+    ),
+    ViewSpec(
+        "request_metrics",
+        "One row per minute, broker and kind of request: how many, and quantiles of their times in milliseconds.",
+        REQUEST_METRICS_SQL,
+    ),
 )
+VIEW_BY_NAME = {view.name: view for view in VIEWS}
 
 
 def views_over(tables: Container[str]) -> list[ViewSpec]:

@@ -135,7 +135,6 @@ class LatencyConfig(_Section):
 
     slow_ms: int = Field(ge=0)
     interval_s: int = Field(ge=1)
-    metrics_interval_s: int = Field(ge=1)
 
 
 class QualityConfig(_Section):

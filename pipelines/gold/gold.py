@@ -29,8 +29,7 @@ from pipelines.kafka.seals import Broker, Seal, Start
 from pipelines.lake.digests import drop_outdated
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
-from pipelines.lake.staged import Beside, Staged, remove_staging
-from pipelines.metrics.stage import metrics_since_us, write_broker_metrics
+from pipelines.lake.staged import Beside, remove_staging
 from pipelines.replay.carried import ReplayPlan, plan, write_folds
 from pipelines.replay.checks_stage import checked_blobs
 from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
@@ -99,11 +98,10 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
     replay = ExitStack()
     last = todo.runs[0] if todo.runs and inputs else None
-    rest: list[tuple[Mapping[Broker, Seal], Callable[[], None] | None, list[Beside], Staged | None]] = []
-    since_us = metrics_since_us(config, _provisional_us(todo))
+    rest: list[tuple[Mapping[Broker, Seal], Callable[[], None] | None, list[Beside]]] = []
 
     def operations() -> None:
-        rest.append(_operations(lake, config, premises, todo, run_id, since_us, replay))
+        rest.append(_operations(lake, config, premises, todo, run_id, replay))
 
     def phases() -> None:
         if todo.whole:
@@ -119,10 +117,10 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     in_process = local_cores(lake.spark.sparkContext.master) is not None
     with lake.settings(ONE_TASK_A_TABLE if in_process else {}), replay:
         if last is not None and last.inputs == inputs:
-            rest.append((last.seals, None, [], None))
+            rest.append((last.seals, None, []))
         else:
             concurrently([operations, phases, checks])
-        ((seals, carry, beside, ground),) = rest
+        ((seals, carry, beside),) = rest
         judged, *_ = concurrently(
             [
                 lambda: audit(lake, premises, config.audit, run_id, todo, seals, beside),
@@ -131,8 +129,6 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
             ]
         )
         write_incidents(lake, config, run_id)
-        # Metrics read windows without leader and elections of the rules' pass, and the timelines of brokers.
-        write_broker_metrics(lake, config, premises, since_us, run_id, ground)
         drop_outdated(lake, (bronze.LOG_LINES, *silver.TABLES, gold.DELAYED_OPERATIONS))
     note_run(lake, todo, seals, run_id, fingerprint, inputs, judged, carry is not None)
     concurrently([partial(_gather, lake, spec) for spec in GATHERED])
@@ -148,25 +144,23 @@ def _gather(lake: Lake, spec: TableSpec) -> None:
 
 
 def _operations(
-    lake: Lake, config: Config, premises: Premises, todo: ReplayPlan, run_id: str, metrics_us: int, stack: ExitStack
-) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside], Staged | None]:
+    lake: Lake, config: Config, premises: Premises, todo: ReplayPlan, run_id: str, stack: ExitStack
+) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside]]:
     """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
 
     Args:
-        metrics_us: from when on metrics are made.
         stack: closed when that is done, too.
 
     Returns:
-        Up to where the replay is final; what is left to do; folds that go beside those of the rules; and what the
-        replay began with, None where there is nothing to replay.
+        Up to where the replay is final; what is left to do; and folds that go beside those of the rules.
     """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME, *shares.TABLES, *FOLLOWER_TABLES):
             lake.empty(spec, run_id)
-        return {}, lambda: None, [], None
+        return {}, lambda: None, []
     limits = Tolerances(config.replay.tolerance_ms * 1000, config.replay.late_ms * 1000)
     into = (gold.DELAYED_OPERATIONS, SHARE_OPERATIONS, ISR_TIMELINE)
-    made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, into, metrics_us))
+    made = stack.enter_context(replayed(lake, config.replay, premises, todo.window, into))
     files = made.operations.files(gold.DELAYED_OPERATIONS.name)
     if (late := settled(lake, made.operations, limits, premises.contexts)) is not None:
         files += lake.write_rows(gold.DELAYED_OPERATIONS, late)
@@ -185,13 +179,7 @@ def _operations(
         lake.replace_part(ISR_TIMELINE, isr, _undecided(todo), run_id)
 
     blame = replica_blame(lake, config.latency, since, run_id)
-    return made.seals, partial(write_folds, lake, todo, made, run_id), [blame], made.ground.tables
-
-
-def _provisional_us(todo: ReplayPlan) -> int:
-    """The earliest instant of which new files may tell something new; 0: all is made anew."""
-    anew = (start.seal for broker, start in todo.starts.items() if broker in todo.new_files or start.is_first)
-    return min((0 if seal is None else seal.sealed_us for seal in anew), default=0)
+    return made.seals, partial(write_folds, lake, todo, made, run_id), [blame]
 
 
 def _undecided(todo: ReplayPlan) -> pc.Expression:

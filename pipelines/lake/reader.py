@@ -104,7 +104,7 @@ class LakeReader:
             self._make_view(full_name)
         for view in VIEWS:
             if view.name in words and all(map(self.has, view.reads)):
-                self._make_named(view)
+                self.make_view(view)
         self._lock()
         try:
             # A comment may stand at its end, hence the new lines.
@@ -123,11 +123,16 @@ class LakeReader:
 
     def view_columns(self, view: ViewSpec) -> list[tuple[str, str]]:
         """Names and types of a view's columns."""
-        self._make_named(view)
+        self.make_view(view)
         rows = self.connection.view(view.name)
         return list(zip(rows.columns, map(str, rows.types), strict=True))
 
-    def _make_named(self, view: ViewSpec) -> None:
+    def make_view(self, view: ViewSpec) -> None:
+        """Make a view of `schemas.views` under its name.
+
+        Raises:
+            InputError: as for `rows`.
+        """
         if view.name in self._views:
             return
         for full_name in view.reads:

@@ -65,14 +65,12 @@ def replayed(
     premises: Premises,
     window: ReplayWindow = WHOLE,
     into: Sequence[TableSpec] = (),
-    steps_since_us: int = 0,
 ) -> Iterator[Replayed]:
     """Every delayed produce and every fetch in silver, and every change of an ISR.
 
     Args:
         window: which part of silver, and what is carried from before; all of it, from the beginning, if not given.
         into: tables of gold whose files are written into their own folders, for the caller to commit.
-        steps_since_us: as of `pipelines.replay.timeline.leadership_fold`.
     """
     with staging(lake) as folder:
         lake.create(into)
@@ -81,7 +79,7 @@ def replayed(
             of_gold = {spec.name: spec for spec in into}
             return [of_gold.get(spec.name, spec) for spec in folder.tables(shapes, *bounded_by)]
 
-        ground = grounds(lake, premises, window, folder, steps_since_us)
+        ground = grounds(lake, premises, window, folder)
         partitioned = replay_partitions(lake, premises, ground, config, window)
         partitions = folder.written(partitioned, tables(SHAPES))
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)

@@ -82,17 +82,13 @@ class Grounds(NamedTuple):
     apart: Apart  #: how far clocks of followers that serve consumers are from those of their leaders
 
 
-def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Staging, steps_since_us: int = 0) -> Grounds:
-    """Fold what is logged by connection, by broker, and by partition of all its followers.
-
-    Args:
-        steps_since_us: as of `leadership_fold`.
-    """
+def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Staging) -> Grounds:
+    """Fold what is logged by connection, by broker, and by partition of all its followers."""
     carried = _carried_evidence(lake, window)
     lake.create(FOLLOWER_TABLES)
     folds = [
         connection_fold(lake, premises, window, carried),
-        leadership_fold(premises, window, steps_since_us),
+        leadership_fold(premises, window),
         follower_fold(lake, premises),
     ]
     shapes = {**connections.SHAPES, **broker_lines.SHAPES}
@@ -165,12 +161,8 @@ def _carried_evidence(lake: Lake, window: ReplayWindow) -> Evidences:
     return evidences
 
 
-def leadership_fold(premises: Premises, window: ReplayWindow, steps_since_us: int = 0) -> Fold:
-    """Gives `pipelines.replay.broker_lines.SHAPES`.
-
-    Args:
-        steps_since_us: steps of what brokers lead before this instant are left out, but for the last one.
-    """
+def leadership_fold(premises: Premises, window: ReplayWindow) -> Fold:
+    """Return the fold that makes `pipelines.replay.broker_lines.SHAPES`."""
     readings = [
         Reading(silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
         Reading(silver.ISR_CHANGES, broker_lines.CHANGE_COLUMNS, broker_lines.isr_changes),
@@ -178,7 +170,7 @@ def leadership_fold(premises: Premises, window: ReplayWindow, steps_since_us: in
         Reading(silver.BROKER_LIFECYCLE, broker_lines.LIFE_COLUMNS, broker_lines.lives),
     ]
     readings = [about_replicas(reading, premises.future_logs) for reading in readings]
-    worker = broker_lines.BrokerWorker(premises.contexts, window.sealed, steps_since_us)
+    worker = broker_lines.BrokerWorker(premises.contexts, window.sealed)
     columns = tuple(broker_lines.LINE_TYPES)
     return Fold(
         readings, Keyed(shape(broker_lines.ROW_TYPES), flow.LEADERSHIPS.key, broker_lines.ORDER, columns), worker

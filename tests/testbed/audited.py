@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
+
+from jobs.lakes import tables_in
+from pipelines.lake.reader import LakeReader
+from pipelines.metrics.export import request_name
+from schemas.metrics import BROKER_METRICS, GAUGE, HISTOGRAM, REQUEST_TIMES, REQUESTS
+from schemas.views import VIEW_BY_NAME
 
 Row = dict[str, Any]
 
@@ -73,9 +79,40 @@ def read_audit(lake: Path, corpus: Path) -> Audited:
     return Audited(frozenset(row["broker_id"] for row in files), **rows)
 
 
-def read_metrics(lake: Path) -> list[Row]:
-    """``gold.broker_metrics`` of a lake that holds one cluster."""
-    return _rows(lake, "gold/broker_metrics", None)
+def read_metrics(lake: Path, interval_s: int) -> list[Row]:
+    """Return the metrics of a lake that holds one cluster, a row per interval and MBean.
+
+    Args:
+        interval_s: length of the intervals, instead of the views' minutes.
+    """
+    return [*_metric_rows(lake, "broker_metrics", interval_s), *_metric_rows(lake, "request_metrics", interval_s)]
+
+
+def _metric_rows(lake: Path, name: str, interval_s: int) -> Iterator[Row]:
+    reader = LakeReader(lake, tables_in(lake))
+    # DuckDB alone has intervals of other lengths.
+    sql = VIEW_BY_NAME[name].sql.replace("date_trunc('minute',", f"time_bucket(interval {interval_s} second,")
+    reader.make_view(VIEW_BY_NAME[name])
+    for row in reader.rows(sql.replace("interval 1 minute", f"interval {interval_s} second")):
+        request = row.get("request")
+        metrics = BROKER_METRICS if request is None else (REQUESTS, *REQUEST_TIMES)
+        for metric in metrics:
+            column = metric.column.removesuffix("_time_ms") + "_ms_sum" if metric.kind == HISTOGRAM else metric.column
+            if (value := row[column]) is None:
+                continue
+            count = row["requests"] if metric.kind == HISTOGRAM else value
+            yield {
+                "broker_id": row["broker_id"],
+                "interval_start": row["minute"] / 1e6,
+                "mbean": metric.mbean(None if request is None else request_name(request)),
+                "name": metric.name,
+                "kind": metric.kind,
+                "measured": "at_most" if metric.name.startswith("Isr") else "exact",
+                "value": value if metric.kind == GAUGE else None,
+                "value_max": None,
+                "event_count": None if metric.kind == GAUGE else count,
+                "mean_ms": value / count if metric.kind == HISTOGRAM else None,
+            }
 
 
 def _rows(lake: Path, name: str, columns: Sequence[str] | None) -> list[Row]:

@@ -41,21 +41,18 @@ def metrics_checks(corpus: Path, folder: Path) -> list[Check]:
         AuditError: as `check`.
         ValueError: nobody read them while the cluster ran.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = folder / "metrics.toml"
-    settings.write_text(f"[latency]\nmetrics_interval_s = {INTERVAL_S}\n", encoding="utf-8")
     exposed = read_exposed(corpus)
-    lake = _audit([corpus], folder, "--conf", str(settings))
-    return compare_metrics(exposed, read_metrics(lake))
+    lake = _audit([corpus], folder)
+    return compare_metrics(exposed, read_metrics(lake, INTERVAL_S))
 
 
-def _audit(corpora: Sequence[Path], folder: Path, *more: str) -> Path:
+def _audit(corpora: Sequence[Path], folder: Path) -> Path:
     """The lake of an audit of corpora."""
     lake, said = folder / "lake", folder / "audit.txt"
     shutil.rmtree(lake, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     places = ["--lake", str(lake), "--out", str(folder / "report")]
-    command = [sys.executable, "-m", "jobs.cli", "audit", *map(str, corpora), *places, *more]
+    command = [sys.executable, "-m", "jobs.cli", "audit", *map(str, corpora), *places]
     with said.open("w", encoding="utf-8") as output:
         done = subprocess.run(command, stdout=output, stderr=output, timeout=TIMEOUT_S, check=False)
     if done.returncode not in VERDICTS:

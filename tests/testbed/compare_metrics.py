@@ -159,7 +159,7 @@ def _part(mbean: str, interval: int, first: Poll, last: Poll) -> float:
 def _checks(name: str, kind: str, measured: str, of_name: _Sums) -> Iterator[Check]:
     spare = max(COUNT_SPARE * len(of_name.beans) ** 0.5, COUNT_SHARE * of_name.exposed)
     difference = of_name.rebuilt - of_name.exposed
-    agrees = difference <= spare if measured == "at_least" else abs(difference) <= spare
+    agrees = -spare <= difference if measured == "at_most" else abs(difference) <= spare
     beans = f"{len(of_name.beans)} MBeans, {of_name.exposed:.0f} events"
     how = "" if measured == "exact" else f" ({measured})"
     yield Check(f"{name} count", beans, f"{of_name.rebuilt:.0f}{how}", agrees)

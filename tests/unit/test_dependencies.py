@@ -52,8 +52,6 @@ SPARK_SHELLS = {
     "pipelines.incidents.stage",
     "pipelines.lake.lake",
     "pipelines.timing.latency.stage",
-    "pipelines.metrics.request_stage",
-    "pipelines.metrics.stage",
     "pipelines.cluster.replicas",
     "pipelines.cluster.stage",
     "pipelines.bronze.quarantine",

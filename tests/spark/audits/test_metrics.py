@@ -1,60 +1,61 @@
-"""Metrics of the bundled slice, against what its other tables say."""
+"""Metrics of the bundled slice, against its other tables."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from jobs.lakes import tables_in
 from jobs.metrics import OPENMETRICS, export
 from jobs.question import Question
 from pipelines.base.errors import InputError
 from pipelines.lake.lake import Lake
+from pipelines.lake.reader import LakeReader
 from schemas import silver
-from schemas.metrics import BROKER_METRICS
 from tests.console import CaptureConsole
 from tests.verbs import Ended
 
-TOTAL = "kafka.network:type=RequestMetrics,name=TotalTimeMs,request="
+
+def _rows(lake: Lake, view: str) -> list[dict[str, Any]]:
+    return LakeReader(lake.root, tables_in(lake.root)).query(f"select * from {view}").to_pylist()
 
 
-@pytest.fixture(scope="module")
-def rows(slice_lake: Lake) -> list[dict[str, Any]]:
-    return list(slice_lake.rows(BROKER_METRICS, *BROKER_METRICS.column_names).to_pylist())
-
-
-def test_every_request_is_counted_in_the_minute_of_its_line(slice_lake: Lake, rows: list[dict[str, Any]]) -> None:
-    for spec, request in ((silver.PRODUCE_REQUESTS, "Produce"), (silver.FETCH_REQUESTS, "Fetch")):
+def test_every_request_is_counted_in_the_minute_of_its_line(slice_lake: Lake) -> None:
+    rows = _rows(slice_lake, "request_metrics")
+    for spec, prefix in ((silver.PRODUCE_REQUESTS, "PRODUCE"), (silver.FETCH_REQUESTS, "FETCH_")):
         lines = slice_lake.rows(spec, "broker_id", "time", "total_time_ms").to_pylist()
-        counts = Counter((line["broker_id"], line["time"].replace(second=0, microsecond=0)) for line in lines)
-        longest: dict[Any, float] = defaultdict(float)
+        counts: Counter[Any] = Counter()
+        total_ms: Counter[Any] = Counter()
         for line in lines:
             key = (line["broker_id"], line["time"].replace(second=0, microsecond=0))
-            longest[key] = max(longest[key], line["total_time_ms"])
-        told = {(row["broker_id"], row["interval_start"]): row for row in rows if row["mbean"] == f"{TOTAL}{request}"}
-        assert {key: row["event_count"] for key, row in told.items()} == counts
-        assert {key: row["max_ms"] for key, row in told.items()} == longest
+            counts[key] += 1
+            total_ms[key] += line["total_time_ms"]
+        found: Counter[Any] = Counter()
+        found_ms: Counter[Any] = Counter()
+        for row in rows:
+            if row["request"].startswith(prefix):
+                found[row["broker_id"], row["minute"]] += row["requests"]
+                found_ms[row["broker_id"], row["minute"]] += row["total_ms_sum"]
+        assert found == counts
+        assert found_ms == pytest.approx(total_ms)
 
 
-def test_a_broker_that_was_killed_had_left_the_isrs_and_came_back(slice_lake: Lake, rows: list[dict[str, Any]]) -> None:
-    last = max(row["interval_start"] for row in rows)
-    under = {row["broker_id"]: row for row in rows if row["name"] == "UnderReplicatedPartitions"}
-    assert all(under[broker_id]["interval_start"] == last for broker_id in (1, 3))
-    assert [under[broker_id]["value"] for broker_id in (1, 2, 3)] == [0, 0, 0]
-    assert under[1]["value_max"] > 0 < under[3]["value_max"]
-    # A leader counts what its own line says was made, which its metadata did not tell it first.
-    lines = slice_lake.rows(silver.ISR_CHANGES, "change").column("change").to_pylist()
-    counts = {
-        name: sum(row["event_count"] for row in rows if row["name"] == name)
-        for name in ("IsrExpandsPerSec", "IsrShrinksPerSec")
-    }
-    assert counts == {"IsrExpandsPerSec": lines.count("committed"), "IsrShrinksPerSec": 0}
-    assert counts["IsrExpandsPerSec"] > 0
-    active = [(row["broker_id"], row["value"]) for row in rows if row["name"] == "ActiveControllerCount"]
-    assert Counter(value for _, value in active) == {1.0: 2, 0.0: 4}
+def test_gauges_show_the_failover(slice_lake: Lake) -> None:
+    rows = _rows(slice_lake, "broker_metrics")
+    last = max(row["minute"] for row in rows)
+    ended = {row["broker_id"]: row for row in rows if row["minute"] == last}
+    assert {broker_id: row["leader_count"] for broker_id, row in ended.items()} == {1: 8, 2: 0, 3: 11}
+    assert {row["under_replicated_partitions"] for row in ended.values()} == {0}
+    assert sum(row["active_controller"] or 0 for row in ended.values()) == 1
+    assert [row["offline_partitions"] for row in ended.values() if row["active_controller"]] == [0]
+    expands = sum(row["isr_expands"] for row in rows)
+    committed = slice_lake.rows(silver.ISR_CHANGES, "change").column("change").to_pylist().count("committed")
+    assert expands >= committed > 0
 
 
 def test_openmetrics_are_read_by_another_reader(audited_slice: tuple[Path, Ended], tmp_path: Path) -> None:
@@ -65,13 +66,9 @@ def test_openmetrics_are_read_by_another_reader(audited_slice: tuple[Path, Ended
     assert families["kafka_server_replicamanager_underreplicatedpartitions"] == "gauge"
     assert families["kafka_network_requestmetrics_remotetimems"] == "summary"
     assert families["kafka_server_replicamanager_isrshrinks"] == "counter"
-    export(Question(CaptureConsole(), lake, form="csv"), tmp_path)
-    assert (tmp_path / "broker-1" / "Produce-TotalTimeMs.csv").is_file()
 
 
-def test_a_time_without_metrics_is_told(audited_slice: tuple[Path, Ended], tmp_path: Path) -> None:
-    from datetime import UTC, datetime
-
-    lake = audited_slice[0] / "lake"
+def test_a_time_without_metrics_is_refused(audited_slice: tuple[Path, Ended], tmp_path: Path) -> None:
+    question = Question(CaptureConsole(), audited_slice[0] / "lake", time_from=datetime(2030, 1, 1, tzinfo=UTC))
     with pytest.raises(InputError, match="has no metrics of that time"):
-        export(Question(CaptureConsole(), lake, time_from=datetime(2030, 1, 1, tzinfo=UTC), form="csv"), tmp_path)
+        export(question, tmp_path)

@@ -16,7 +16,6 @@ from pipelines.kafka.context import Contexts
 from pipelines.lake.bounds import Bounds
 from pipelines.replay import broker_lines as b
 from pipelines.replay.broker_account import BrokerAccount, Placed
-from pipelines.replay.partition_counts import HOSTED, LEADERS
 from schemas import events as e
 from schemas import silver
 from schemas.broker_lines import BEGUN, LEADERSHIP, BrokerLine
@@ -226,8 +225,6 @@ def test_events_before_the_bound_are_not_given_but_known():
     assert (event["time_us"], event["kind"], event["isr"]) == (9, e.ISR_UPDATE, [1, 3])
     assert (event["topic"], event["partition"], event["broker_id"]) == ("t", 0, BROKER)
     assert event["rank"] == e.RANK[e.ISR_UPDATE]
-    steps = [(row["count"], row["time_us"], row["value"]) for row in given[b.STEPS]]
-    assert steps[:3] == [(None, None, None), (LEADERS, 1, 1), (HOSTED, 1, 1)]
 
 
 # Lines at few instants, so that some come together.
