@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from schemas.table import DOUBLE, INT, LONG, STRING, TIMESTAMP, column, required
+from schemas.table import DOUBLE, INT, STRING, TIMESTAMP, column, required
 
 CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where no line says it")
 TOPIC = required("topic", STRING, "Topic")
 PARTITION = required("partition", INT, "Partition index")
 LEADER_EPOCH = column("leader_epoch", INT, "Leader epoch")
-CONTROLLER_EPOCH = column("controller_epoch", INT, "Controller epoch")
 DETAIL = column("detail", STRING, "As logged")
 CLIENT_ID = column("client_id", STRING, "Client id")
 CORRELATION_ID = column("correlation_id", INT, "Correlation id")
 CONNECTION = column("connection", STRING, "Connection")
 ARRIVAL = required("arrival_time", TIMESTAMP, "Request read from the socket (an upper bound)")
-LINE_TIME = required("line_time", TIMESTAMP, "Time of the request's log line")
-BYTE_OFFSET = required("byte_offset", LONG, "Offset of its first byte in the decompressed file")
 #: Whose lines are counted together.
 COUNTED = (
     required("kind", STRING, "Kind of file"),
@@ -34,12 +31,6 @@ OPERATION = (
     required("broker_id", INT, "Broker that led and answered; -1 where nothing tells"),
     ARRIVAL,
     required("operation_id", STRING, "MD5 of cluster, broker, connection, correlation id and line time"),
-)
-#: Whose request an operation is of, and when it was handled and answered.
-OPERATION_REQUEST = (
-    *(CLIENT_ID, CONNECTION, CORRELATION_ID, LINE_TIME),
-    required("handled_time", TIMESTAMP, "Left the request handler: the wait begins"),
-    required("completed_time", TIMESTAMP, "Answered, as observed"),
 )
 #: When the rules let an operation be answered.
 PREDICTED = (

@@ -1,10 +1,13 @@
-"""`TableSpec`: the one declaration from which a table's DDL, Arrow schema and documentation are rendered."""
+"""`TableSpec`: the declaration of a table in ``schemas/tables``, and its DDL, Arrow schema and documentation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -37,6 +40,18 @@ STRINGS = ArrayType(STRING, containsNull=False)
 CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
+#: Types as declarations name them.
+_TYPES = {
+    "string": STRING,
+    "int": INT,
+    "long": LONG,
+    "double": DOUBLE,
+    "boolean": BOOLEAN,
+    "timestamp": TIMESTAMP,
+    "binary": BINARY,
+}
+
+
 def column(name: str, data_type: DataType, comment: str) -> StructField:
     """A column that may be null."""
     return StructField(name, data_type, True, {"comment": comment})
@@ -48,7 +63,7 @@ def required(name: str, data_type: DataType, comment: str) -> StructField:
 
 
 def structs(*fields: StructField) -> ArrayType:
-    """An array of structs without null elements."""
+    """Return the type of an array of structs without null elements."""
     return ArrayType(StructType(list(fields)), containsNull=False)
 
 
@@ -121,3 +136,37 @@ class TableSpec:
     @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+
+@cache
+def _declarations(layer: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads((files(__package__ or "schemas") / "tables" / f"{layer}.toml").read_text(encoding="utf-8"))
+
+
+def declaration(full_name: str) -> dict[str, Any]:
+    """Return the arguments of `TableSpec` that ``schemas/tables`` declares for a table."""
+    layer, _, name = full_name.partition(".")
+    given = _declarations(layer)[name]
+    declared: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    declared["columns"] = tuple(_fields(given["columns"]))
+    declared["words"] = {column: tuple(text.split()) for column, text in declared.get("words", {}).items()}
+    return {"layer": layer, "name": name} | declared
+
+
+def table(full_name: str) -> TableSpec:
+    """Return the table that ``schemas/tables`` declares."""
+    return TableSpec(**declaration(full_name))
+
+
+def _fields(columns: Mapping[str, str], prefix: str = "") -> Iterator[StructField]:
+    """Yield the fields of a struct, whose names begin with a prefix and have no further point."""
+    for key, text in columns.items():
+        name = key.removeprefix(prefix)
+        if not key.startswith(prefix) or "." in name:
+            continue
+        declared, _, comment = text.partition(": ")
+        type_name = declared.removesuffix("!")
+        element = type_name.removesuffix("[]")
+        of_element = StructType(list(_fields(columns, f"{key}."))) if element == "struct" else _TYPES[element]
+        data_type = of_element if element == type_name else ArrayType(of_element, containsNull=False)
+        yield StructField(name, data_type, type_name == declared, {"comment": comment})

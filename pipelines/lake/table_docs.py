@@ -20,7 +20,7 @@ _LAYERS = {
 _INTRODUCTION = """\
 # Tables
 
-Made from the declarations in `schemas/` by `highwater tables --markdown`; a test compares the two.
+Made from the declarations in `schemas/tables/` by `highwater tables --markdown`; a test compares the two.
 
 A lake is a folder of Delta tables, one per `<layer>/<table>`. All times are UTC. `highwater tables` lists what a lake
 holds, `highwater tables NAME` the columns of one table, `highwater sql` answers queries over them, and

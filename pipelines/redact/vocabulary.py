@@ -13,8 +13,8 @@ _ROOT = Path(__file__).parents[2]
 #: Where the words of log lines, columns and messages stand.
 _ROOMS = ("controllers", "data_dir", "grammars", "incidents", "kafka", "quality", "replay", "report", "rules", "timing")
 _FOLDERS = ("schemas", *(f"pipelines/{name}" for name in _ROOMS))
-#: Texts that Kafka logs, by the classes that log them, and what rules say in words.
-_TEXTS = ("pipelines/grammars/templates.toml", "pipelines/rules/texts.toml")
+#: Texts that Kafka logs, by the classes that log them, texts of rules, and tables.
+_TEXTS = ("pipelines/grammars/templates.toml", "pipelines/rules/texts.toml", "schemas/tables/*.toml")
 _WORD = re.compile("[A-Za-z]+")
 _COMMENT = re.compile("^ *#.*", re.MULTILINE)
 #: Values and names of files that no grammar spells out.
@@ -32,8 +32,8 @@ def vocabulary() -> frozenset[str]:
     for folder in _FOLDERS:
         for path in sorted((_ROOT / folder).rglob("*.py")):
             words |= words_of(path.read_text(encoding="utf-8"))
-    for name in _TEXTS:
-        words |= set(_WORD.findall(_COMMENT.sub("", (_ROOT / name).read_text(encoding="utf-8"))))
+    for path in (path for pattern in _TEXTS for path in sorted(_ROOT.glob(pattern))):
+        words |= set(_WORD.findall(_COMMENT.sub("", path.read_text(encoding="utf-8"))))
     # A letter and a number are a name sooner than a word.
     return frozenset({word for word in words if len(word) > 1} | {"a", "A"})
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, cast
 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from schemas import columns as c
-from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required
+from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, declaration, required
 
 #: Where a fact comes from. The parse stage fills these; a grammar produces only the columns after them.
 SOURCE = (
@@ -27,26 +27,20 @@ KEYS = ("file_id", "byte_offset", "fact_no")
 _BOUNDED_BY = ("cluster_id", "broker_id", "time", "handled_time", "dequeued_time")
 
 
-def silver_table(
-    name: str, comment: str, *columns: StructField, is_traffic: bool = False, words: Mapping[str, str] | None = None
-) -> TableSpec:
-    """Declare a table of facts: the columns of `SOURCE`, then its own.
+def silver_table(name: str) -> TableSpec:
+    """Return a table of facts: the columns of `SOURCE`, then those that ``schemas/tables`` declares.
 
-    Args:
-        is_traffic: it grows with what clients and followers send, and its old days can be dropped.
-        words: `TableSpec.words`, each list as one text.
+    Old days of a table with ``is_traffic`` can be dropped: it grows with what clients and followers send.
     """
-    columns = (*SOURCE, *columns)
+    declared = declaration(f"silver.{name}")
+    columns = (*SOURCE, *declared.pop("columns"))
     return TableSpec(
-        layer="silver",
-        name=name,
-        comment=comment,
         columns=columns,
         keys=KEYS,
         bounded_by=tuple(field.name for field in columns if field.name in _BOUNDED_BY),
         ordered_by="time",
-        dated_by=("time",) if is_traffic else (),
-        words={column: tuple(text.split()) for column, text in (words or {}).items()},
+        dated_by=("time",) if declared.pop("is_traffic", False) else (),
+        **declared,
     )
 
 

@@ -48,6 +48,7 @@ OF_THIS_MACHINE = {
     "pipelines/bronze/layouts/loggers.py": "files of the package",
     "pipelines/grammars/templates.py": "files of the package",
     "pipelines/kafka/waits.py": "files of the package",
+    "schemas/table.py": "files of the package",
     "jobs/options.py": "the file of --conf",
     "jobs/help.py": "none: click's formatter",
     "jobs/streams.py": "stdin, stdout and stderr",
