@@ -9,13 +9,17 @@ from typing import Any, NamedTuple
 
 from pipelines.base.config import load_config
 from pipelines.bronze.discover import discover
+from pipelines.bronze.layout import Layout
 from pipelines.bronze.neighbours import Identity
 from pipelines.bronze.passes import HowRead, batches, profiles, span_of
 from pipelines.bronze.profile import Profile, profile
+from pipelines.bronze.ranges import RangeCutter
 from pipelines.bronze.register import identify
 from pipelines.bronze.rows import FileSpan
+from pipelines.bronze.wrapped import sourced_records
 from pipelines.grammars.facts import parse_record
 from pipelines.grammars.record import UNPARSED, LineFact, Parsed
+from pipelines.kafka.raw_record import RawRecord
 from pipelines.storage.store import open_file
 
 MIB = 1 << 20
@@ -61,6 +65,14 @@ def profiled(path: Path | str, zone: str = "UTC", *more: Any) -> list[Profile]:
     """Profiles of a file."""
     with open_file(path) as file:
         return profile(str(path), file, zone, *(more or (MIB,)))
+
+
+def log_records(
+    blocks: Iterable[bytes], layout: Layout | None, record_bytes_max: int, *more: Any, cutter: RangeCutter | None = None
+) -> Iterator[RawRecord]:
+    """Yield the records of `sourced_records` without their sources."""
+    sourced = sourced_records(blocks, layout, record_bytes_max, *more, cutter=cutter)
+    return (record for _, record in sourced)
 
 
 def read_folder(folder: Path) -> ReadFolder:

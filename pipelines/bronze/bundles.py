@@ -26,6 +26,7 @@ from pipelines.bronze.decompress import (
     RATIO_ASKED_BYTES,
     RATIO_MAX,
     TRUNCATED,
+    BlockFile,
     DamagedError,
     codec_of,
     inflate_all,
@@ -219,34 +220,17 @@ def _label(path: str, name: str) -> str:
     return path + MEMBER + "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
 
 
-class _Inflated:
-    """The content of a compressed file as a file."""
+def _inflated(file: Readable) -> BlockFile:
+    """Return the content of a file, which may be compressed."""
+    ahead = [file.read(COMPRESSED_BLOCK_BYTES)]
+    codec = codec_of(ahead[0])
 
-    def __init__(self, file: Readable) -> None:
-        first = file.read(COMPRESSED_BLOCK_BYTES)
-        ahead = [first]
-        codec = codec_of(first)
+    def read(size: int) -> bytes:
+        return ahead.pop() if ahead else file.read(size)
 
-        def read(size: int) -> bytes:
-            return ahead.pop() if ahead else file.read(size)
-
-        self._blocks = (
-            inflate_all(codec, read, BLOCK_BYTES, CODECS_MAX) if codec else iter(lambda: read(BLOCK_BYTES), b"")
-        )
-        self._held = memoryview(b"")
-        self._damage: DamagedError | None = None
-
-    def read(self, size: int) -> bytes:
-        if self._damage is not None:
-            raise self._damage
-        if not self._held:
-            try:
-                self._held = memoryview(next(self._blocks, b""))
-            except DamagedError as damage:
-                self._damage = damage
-                raise
-        data, self._held = self._held[:size], self._held[size:]
-        return data.tobytes()
+    return BlockFile(
+        inflate_all(codec, read, BLOCK_BYTES, CODECS_MAX) if codec else iter(lambda: read(BLOCK_BYTES), b"")
+    )
 
 
 class _Header(tarfile.TarInfo):
@@ -291,7 +275,7 @@ class _Header(tarfile.TarInfo):
 def _tar_members(path: str, file: Readable) -> Iterator[Member]:
     try:
         with tarfile.open(
-            fileobj=_Inflated(file),  # type: ignore[call-overload]
+            fileobj=_inflated(file),  # type: ignore[call-overload]
             mode="r|",
             bufsize=tarfile.RECORDSIZE,
             tarinfo=type("_OwnHeader", (_Header,), {}),  # its state is that of one archive

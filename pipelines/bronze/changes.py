@@ -41,7 +41,7 @@ class Changes:
         self._layout = layout
         self._parse = None if layout is None else layout.parser(UTC)
         #: Any object begins a record of a structured layout: which ones are read, their fields decide.
-        self.sees_all = layout is not None and layout.name.endswith("}")
+        self.sees_all = layout is not None and layout.is_structured
         self._blocks: list[bytes] = []
         self._held_from = 0
         #: Number of missed lines that name Kafka's classes.
@@ -99,6 +99,8 @@ class Changes:
         known = [] if self._layout is None else [self._layout]
         for sample in self._samples.values():
             found = recognise(_unread(sample, known)).layout
+            if found is not None and not known and found.order:
+                return found
             if found is not None and not found.order and (not known or found.pieces == known[0].pieces):
                 known.append(found)
         if len(known) > 1:

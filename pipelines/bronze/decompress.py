@@ -98,21 +98,28 @@ def inflate_all(codec: str, read: Read, block_bytes: int, depth: int) -> Iterato
     if inner is None:
         yield from chain((first,), blocks)
         return
-    held = _Blocks(chain((first,), blocks))
+    held = BlockFile(chain((first,), blocks))
     yield from inflate_all(inner, held.read, block_bytes, depth - 1)
 
 
-class _Blocks:
-    """Blocks that are read by size."""
+class BlockFile:
+    """Blocks that are read by size. Damage that ends them is raised by each further read."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
         self._held = memoryview(b"")
+        self._damage: DamagedError | None = None
 
     def read(self, size: int) -> bytes:
         """Return at most ``size`` bytes. None at the end."""
+        if self._damage is not None:
+            raise self._damage
         if not self._held:
-            self._held = memoryview(next(self._blocks, b""))
+            try:
+                self._held = memoryview(next(self._blocks, b""))
+            except DamagedError as damage:
+                self._damage = damage
+                raise
         data, self._held = self._held[:size], self._held[size:]
         return data.tobytes()
 

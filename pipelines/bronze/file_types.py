@@ -15,7 +15,7 @@ from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.anchors import is_continued
 from pipelines.bronze.layouts.infer import sees_kafka
 from pipelines.bronze.process_files import GC_LOG, HS_ERR
-from pipelines.bronze.source import TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
+from pipelines.bronze.source import BOM, TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
 from pipelines.bronze.wrappers.recognise import recognise
 
 #: Bytes of a file that are looked at: at its beginning, and in its middle and at its end.
@@ -106,7 +106,7 @@ def is_log_content(parts: Iterable[bytes]) -> bool:
     for part in parts:
         if _KAFKA.search(part) is None:
             continue
-        lines = part.replace(b"\r\n", b"\n").split(b"\n")
+        lines = part.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
         lines = lines[:-1] if len(lines) > 2 else lines
         layout = recognise(lines).layout
         if looks_like_log(lines) if layout is None else _is_mostly(layout, lines):

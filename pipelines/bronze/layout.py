@@ -55,6 +55,11 @@ class Layout:
     is_entry: bool = False  #: each item is an entry of a container, which may be in another order than its neighbours
     order: str = ""  #: order of the records in the file (`pipelines.bronze.wrappers.order`); empty: by time
 
+    @property
+    def is_structured(self) -> bool:
+        """Return True if a record's parts are fields of an object."""
+        return self.name.endswith("}")
+
     def parser(self, zone: tzinfo) -> Parser:
         """A parser of this layout's records: whole text in, `RecordHead` or None if it does not fit."""
         return self.make(Clock(zone))

@@ -10,34 +10,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import PurePath
 
 from pipelines.base.errors import InputError
+from pipelines.bronze.neighbours import FileEvidence
 
-#: Logs that follow each other may overlap by so much: lines are out of order by a pause.
-OVERLAP_MAX_US = 10_000_000
 _REMEDY = "name the folders in ingest.clusters, or give --cluster NAME if all logs are of one cluster"
 
 
-@dataclass(frozen=True)
-class BrokerLog:
-    """A log of a broker of an unknown cluster."""
-
-    path: str
-    kind: str
-    broker_id: int
-    #: first_us, last_us: times of its first and last record
-    first_us: int
-    last_us: int
-    #: host:port that its broker is configured to listen on, as far as lines tell
-    listeners: frozenset[str] = frozenset()
-    locals: frozenset[str] = frozenset()  #: host:port of its broker's side of connections
-    is_new: bool = False  #: read in this run; those of earlier runs were told apart then
-
-
-def told_apart(logs: Iterable[BrokerLog]) -> list[tuple[str, str]]:
+def told_apart(logs: Iterable[FileEvidence]) -> list[tuple[str, str]]:
     """See that the logs of a broker are of one broker.
 
     Returns:
@@ -46,12 +28,13 @@ def told_apart(logs: Iterable[BrokerLog]) -> list[tuple[str, str]]:
     Raises:
         InputError: names two logs that cannot be of one broker.
     """
-    by_broker: dict[int, dict[str, list[BrokerLog]]] = defaultdict(lambda: defaultdict(list))
-    for log in sorted(logs, key=lambda log: (log.first_us, log.path)):
-        by_broker[log.broker_id][str(PurePath(log.path).parent)].append(log)
+    by_broker: dict[int, dict[str, list[FileEvidence]]] = defaultdict(lambda: defaultdict(list))
+    for log in sorted(logs, key=lambda log: (log.first_us or 0, log.path)):
+        if log.broker is not None:
+            by_broker[log.broker][str(PurePath(log.path).parent)].append(log)
     problems = {}
     for broker_id, folders in sorted(by_broker.items()):
-        new = [part for part in folders.values() if any(log.is_new for log in part)]
+        new = [part for part in folders.values() if any(log.new for log in part)]
         for here, there in product(new, folders.values()):
             if here is there or (is_one := _is_one(here, there)):
                 continue
@@ -70,7 +53,7 @@ def told_apart(logs: Iterable[BrokerLog]) -> list[tuple[str, str]]:
     return [problems[broker_id] for broker_id in sorted(problems)]
 
 
-def _is_one(logs: Sequence[BrokerLog], others: Sequence[BrokerLog]) -> bool | None:
+def _is_one(logs: Sequence[FileEvidence], others: Sequence[FileEvidence]) -> bool | None:
     """Whether addresses show that two folders are of one broker, or of two; None: they show neither."""
     listeners, other_listeners = (frozenset().union(*(log.listeners for log in part)) for part in (logs, others))
     locals_, other_locals = (frozenset().union(*(log.locals for log in part)) for part in (logs, others))
@@ -79,10 +62,6 @@ def _is_one(logs: Sequence[BrokerLog], others: Sequence[BrokerLog]) -> bool | No
     return False if (listeners and other_listeners) or (locals_ and other_locals) else None
 
 
-def _overlapping(logs: Sequence[BrokerLog], others: Sequence[BrokerLog]) -> tuple[str, str] | None:
-    """Two logs of one kind that cover a common time."""
-    for log, other in product(logs, others):
-        overlap_us = min(log.last_us, other.last_us) - max(log.first_us, other.first_us)
-        if log.kind == other.kind and overlap_us > OVERLAP_MAX_US:
-            return log.path, other.path
-    return None
+def _overlapping(logs: Sequence[FileEvidence], others: Sequence[FileEvidence]) -> tuple[str, str] | None:
+    """Return two logs of one kind that cover a common time. None if there are none."""
+    return next(((log.path, other.path) for log, other in product(logs, others) if log.is_beside(other)), None)

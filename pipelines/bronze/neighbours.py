@@ -19,7 +19,6 @@ from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.bronze.broker_names import BrokerName, broker_name, broker_names, brokers_of_names
 from pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
 from pipelines.bronze.lives import FileLife
-from pipelines.bronze.namesakes import OVERLAP_MAX_US
 
 CONTENT = "content"
 ENVIRONMENT = "environment"
@@ -28,6 +27,8 @@ FOLDER = "folder"
 NAME = "name"
 #: Evidence of the file itself. What a folder or a name showed is no evidence for other files.
 BY_LINES = (CONTENT, ENVIRONMENT, LISTENER)
+#: Logs that follow each other may overlap by this time: lines are out of order by a pause.
+OVERLAP_MAX_US = 10_000_000
 _CLUSTER_UNTOLD = (
     "no line shows which cluster it belongs to: keep the logs of each cluster in a folder of their own, or name its "
     "folder in ingest.clusters"
@@ -58,6 +59,13 @@ class FileEvidence:
     def in_cluster(self, name: str) -> FileEvidence:
         """The evidence of a file in a folder that has a name; an empty one changes nothing."""
         return replace(self, cluster=name, is_named=True) if name else self
+
+    def is_beside(self, other: FileEvidence) -> bool:
+        """Return True if both are of one kind and cover a common time: a broker writes one log of a kind at a time."""
+        if None in (self.first_us, self.last_us, other.first_us, other.last_us) or self.kind != other.kind:
+            return False
+        ends_us, begins_us = (self.last_us or 0, other.last_us or 0), (self.first_us or 0, other.first_us or 0)
+        return min(ends_us) - max(begins_us) > OVERLAP_MAX_US
 
 
 @dataclass(frozen=True)
@@ -251,15 +259,9 @@ def _with_names(files: Sequence[FileEvidence]) -> list[FileEvidence]:
 
 
 def _are_two(file: FileEvidence, other: FileEvidence) -> bool:
-    """Return True if two brokers wrote the files: a broker writes one log of a kind at a time."""
-    is_alike = other.source in BY_LINES and other.kind == file.kind
-    if not is_alike or (file.cluster and other.cluster and file.cluster != other.cluster):
-        return False
-    times = (file.first_us, file.last_us, other.first_us, other.last_us)
-    if None in times:
-        return False
-    first_us, last_us, other_first_us, other_last_us = (time_us or 0 for time_us in times)
-    return min(last_us, other_last_us) - max(first_us, other_first_us) > OVERLAP_MAX_US
+    """Return True if two brokers wrote the files."""
+    is_other_cluster = file.cluster and other.cluster and file.cluster != other.cluster
+    return other.source in BY_LINES and not is_other_cluster and file.is_beside(other)
 
 
 def _with_brokers(

@@ -17,7 +17,6 @@ from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.infer import sees_kafka
 from pipelines.bronze.lives import FileLife
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
-from pipelines.bronze.reader import records
 from pipelines.bronze.record_watch import Sources
 from pipelines.bronze.repeated_hour import Passage
 from pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_text
@@ -146,17 +145,10 @@ def profile(
     if why is None:
         content = changes.tap(chain(first, blocks))
         tapped = sources.tap(content if cutter is None else cutter.tap(content))
-        if layout is not None and layout.unwrap is not None:
-            for named, record in sourced_records(tapped, layout, record_bytes_max, cutter=cutter):
-                sources.of(named).count(record)
-                if record.line_count > 1 or record.problem is not None or changes.sees_all:
-                    changes.see(record)
-        else:
-            plain = sources.of(b"")
-            for record in records(tapped, layout, record_bytes_max):
-                plain.count(record)
-                if record.line_count > 1 or record.problem is not None or changes.sees_all:
-                    changes.see(record)
+        for named, record in sourced_records(tapped, layout, record_bytes_max, cutter=cutter):
+            sources.of(named).count(record)
+            if record.line_count > 1 or record.problem is not None or changes.sees_all:
+                changes.see(record)
     else:
         for _ in blocks:
             pass

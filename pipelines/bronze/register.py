@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.base.values import UNKNOWN_CLUSTER, instant
 from pipelines.bronze.excerpts import excerpt_of
 from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
-from pipelines.bronze.namesakes import BrokerLog, told_apart
+from pipelines.bronze.namesakes import told_apart
 from pipelines.bronze.neighbours import BY_LINES, FileEvidence, Identity, evidence, named, resolve
 from pipelines.bronze.passes import Unread
 from pipelines.bronze.profile import Profile
@@ -109,28 +109,14 @@ def _evidence(item: Profile) -> FileEvidence:
 def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], register: Rows) -> list[tuple[str, str]]:
     """`told_apart` of the files of no known cluster."""
     logs = [
-        BrokerLog(
-            item.path,
-            item.kind,
-            broker_id,
-            item.first_us,
-            item.last_us,
-            listeners=frozenset(item.hints.listeners),
-            locals=frozenset(item.hints.locals),
-            is_new=True,
-        )
+        replace(_evidence(item), broker=identities[item.path].broker_id)
         for item in new
-        if identities[item.path].cluster_id == UNKNOWN_CLUSTER
-        and (broker_id := identities[item.path].broker_id) is not None
-        and item.first_us is not None
-        and item.last_us is not None
+        if identities[item.path].cluster_id == UNKNOWN_CLUSTER and item.first_us is not None
     ]
     before = [
-        BrokerLog(row["path"], row["kind"], row["broker_id"], row["first_time"], row["last_time"])
+        replace(_stored_evidence(row, row["path"], NO_FOLDERS), broker=row["broker_id"])
         for row in (register if logs else ())
-        if row["cluster_id"] in (None, UNKNOWN_CLUSTER)
-        and row["broker_id"] is not None
-        and row["last_time"] is not None
+        if row["cluster_id"] in (None, UNKNOWN_CLUSTER) and row["last_time"] is not None
     ]
     return told_apart([*logs, *before])
 

@@ -17,7 +17,7 @@ from pipelines.bronze.profile import Profile
 from pipelines.bronze.ranges import ByteRange, RangeReader
 from pipelines.bronze.source import Readable, Source
 from pipelines.bronze.streams import MARK, OTHER_LINES, id_of, label
-from pipelines.bronze.wrapped import log_records, sourced_records
+from pipelines.bronze.wrapped import sourced_records
 from pipelines.bronze.wrappers.recognise import layout_named
 from pipelines.bronze.wrappers.remarks import OTHER_STREAM, looked_into
 from pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
@@ -135,20 +135,14 @@ def _rows(
     batches = {reading.log.source: _Batch(reading, layout, Clock(ZoneInfo(zone))) for reading in readings}
     place = first.start
     stored = _from(blocks, place[0] - begun)
-    if layout is not None and first.log.source:
-        labels: dict[bytes | None, str] = {}
-        for source, record in sourced_records(stored, layout, record_bytes_max, *place):
-            name = labels.get(source)
-            if name is None:
-                named = "" if source is None else label(source)
-                name = labels[source] = named if named in batches else OTHER_LINES
-            if (batch := batches.get(name)) is not None:
-                batch.add(record)
-                if batch.is_full:
-                    yield batch.flush()
-    else:
-        (batch,) = batches.values()
-        for record in log_records(stored, layout, record_bytes_max, *place):
+    others = OTHER_LINES if first.log.source else ""
+    labels: dict[bytes | None, str] = {}
+    for source, record in sourced_records(stored, layout, record_bytes_max, *place):
+        name = labels.get(source)
+        if name is None:
+            named = "" if source is None else label(source)
+            name = labels[source] = named if named in batches else others
+        if (batch := batches.get(name)) is not None:
             batch.add(record)
             if batch.is_full:
                 yield batch.flush()

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.bronze.identity import OTHER
-from pipelines.bronze.namesakes import OVERLAP_MAX_US
+from pipelines.bronze.neighbours import OVERLAP_MAX_US
 from pipelines.bronze.streams import MARK, source_of
 
 #: Numbers of subjects have ten digits: -1000000000 to -1999999999.

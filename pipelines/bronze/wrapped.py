@@ -1,4 +1,4 @@
-"""Records of a file whose lines stand in a wrapper each. `log_records` reads any file, wrapped or not.
+"""Records of a file whose lines are in a wrapper each. `sourced_records` reads any file, wrapped or not.
 
 Places are those of the file as it is: a record begins at its first line's first byte, wrapper included, and its text is
 what was wrapped. Lines of one stream belong together, whatever stands between them; so sizes and counts of all records
@@ -13,6 +13,7 @@ Memory is bounded by the limit of a record, times the streams that are written a
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from datetime import UTC
@@ -45,42 +46,25 @@ _TAKEN_RECORDS = 256
 
 def sourced_records(
     blocks: Iterable[bytes],
-    layout: Layout,
-    record_bytes_max: int,
-    byte_offset: int = 0,
-    line_no: int = 1,
-    cutter: RangeCutter | None = None,
-) -> Iterator[tuple[bytes | None, RawRecord]]:
-    """Records of a wrapped file, each with the source that its wrapper names; None without the wrapper.
-
-    Args:
-        blocks, layout, record_bytes_max, byte_offset, line_no, cutter: as in `log_records`; the layout is known.
-    """
-    if layout.unwrap is None:
-        yield from ((b"", record) for record in records(blocks, layout, record_bytes_max, byte_offset, line_no))
-        return
-    reader = _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX), cutter)
-    yield from reader.read(blocks, byte_offset, line_no)
-
-
-def log_records(
-    blocks: Iterable[bytes],
     layout: Layout | None,
     record_bytes_max: int,
     byte_offset: int = 0,
     line_no: int = 1,
     cutter: RangeCutter | None = None,
-) -> Iterator[RawRecord]:
-    """Read the records of a file in its layout.
+) -> Iterator[tuple[bytes | None, RawRecord]]:
+    """Yield the records of a file in its layout, each with the source that its wrapper names.
+
+    The source is empty if no wrapper names one. It is None for what is in no wrapper.
 
     Args:
         blocks, layout, record_bytes_max, byte_offset, line_no: as in `pipelines.bronze.reader.records`.
         cutter: is told where a wrapped file, which is read from its beginning, can be cut.
     """
     if layout is None or layout.unwrap is None:
-        return records(blocks, layout, record_bytes_max, byte_offset, line_no)
-    sourced = sourced_records(blocks, layout, record_bytes_max, byte_offset, line_no, cutter)
-    return (record for _, record in sourced)
+        yield from ((b"", record) for record in records(blocks, layout, record_bytes_max, byte_offset, line_no))
+        return
+    reader = _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX), cutter)
+    yield from reader.read(blocks, byte_offset, line_no)
 
 
 class Logged(NamedTuple):
@@ -240,22 +224,24 @@ class _Wrapped:
         is_single = self._layout.is_entry or self._layout.order == LINES_BACKWARDS
         times: dict[bytes | None, int] = {}
         held: list[Logged] = []
-        number = 0
+        number, is_begun = 0, is_single
+
+        def key() -> tuple[int, int]:
+            if not is_begun:
+                return -sys.maxsize, 0  # what is before all records stays there
+            return (times.get(held[0].name, times.get(None, 0)), number) if is_by_time else (-number, 0)
+
         for line in logged:
             begins = line.name is not None and self._start.match(line.text) is not None
             if held and (is_single or begins or line.name is None):
-                yield self._key(held, times, number, is_by_time), held
+                yield key(), held
                 held, number = [], number + 1
+            is_begun = is_begun or begins
             if begins and is_by_time and (head := parse(line.text)) is not None:
                 times[line.name] = times[None] = head.time_us
             held.append(line)
         if held:
-            yield self._key(held, times, number, is_by_time), held
-
-    def _key(
-        self, entry: list[Logged], times: dict[bytes | None, int], number: int, is_by_time: bool
-    ) -> tuple[int, int]:
-        return (times.get(entry[0].name, times.get(None, 0)), number) if is_by_time else (-number, 0)
+            yield key(), held
 
     def _line(self, stream: _Stream, cut: bool = False) -> Iterator[tuple[bytes, RawRecord]]:
         """A logged line is whole: it begins a record, or belongs to the one before it."""

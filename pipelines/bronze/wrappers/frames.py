@@ -104,7 +104,8 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
             heads |= {line: _head(line[:at], piece) for line, at in places.items()}
             options.insert(0, (objects, [len(heads[line].tokens) for line in objects]))
         for of_lines, cut in options:
-            for step in _learned([(heads[line], at) for line, at in zip(of_lines, cut, strict=True)], continued, some):
+            others = [] if of_lines is objects else continued  # an object is one line
+            for step in _learned([(heads[line], at) for line, at in zip(of_lines, cut, strict=True)], others, some):
                 if step.name not in seen:
                     seen.add(step.name)
                     yield step

@@ -157,7 +157,7 @@ def _within(
     best = Inferred(None) if is_container else judge(lines)
     if not depth or (judge is infer and is_plain_kafka(lines)):
         return best_chain, best
-    for step in rows.documents(lines) if is_container else _steps(lines, depth):
+    for step in _steps(lines, depth, is_container):
         if is_json and best_chain and not step.is_entry:
             break
         inner = _unwrapped(step, lines)
@@ -176,11 +176,14 @@ def _within(
     return best_chain, best
 
 
-def _steps(lines: Sequence[bytes], depth: int) -> Iterator[Step]:
+def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[Step]:
     yield from rows.documents(lines)
-    yield from rows.tables(lines)
+    if not is_container:
+        yield from rows.tables(lines)
     if depth == DEPTH_MAX and (width := width_of(lines)) is not None:
         yield columns(width)
+    if is_container:
+        return
     yield from frames.frames(lines)
     yield from rows.stanzas(lines)
     yield from separators.candidates(lines)
@@ -216,7 +219,7 @@ def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
     unwrap = layout.unwrap or _as_is
     for step in reversed(chain):
         is_broken = step.name.startswith(COLUMNS)
-        unwrap = partial(rejoin, layout, unwrap) if is_broken else _both(step.unwrap, unwrap)
+        unwrap = rejoin(layout, unwrap) if is_broken else _both(step.unwrap, unwrap)
     return replace(
         layout,
         name=WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name]),

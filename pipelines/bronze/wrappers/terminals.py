@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from datetime import UTC
 
 from pipelines.bronze.layout import Item, Layout, Unwrap
 from pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, time_shape
@@ -61,34 +62,39 @@ def _rejoin(piece: bytes) -> list[Item] | None:
     return [(b"", _line(piece.split(b"\n")), False, 0)]
 
 
-def rejoin(layout: Layout, inner: Unwrap, piece: bytes) -> list[Item] | None:
-    """Return the records of lines that a terminal broke. A line of the full width may be whole.
+def rejoin(layout: Layout, inner: Unwrap) -> Unwrap:
+    """Return what takes apart lines that a terminal broke. A line of the full width may be whole.
 
     Args:
         inner: takes the frame of a whole line off.
     """
-    lines = piece.split(b"\n")
-    found: list[Item] = []
-    begun = at = place = 0
-    for number, line in enumerate(lines, 1):
-        place += len(line) + 1
-        if number < len(lines) and not _is_begun(layout, inner, lines[begun:number], lines[number:]):
-            continue
-        items = inner(_line(lines[begun:number]))
-        found += [(name, text, goes_on, at) for name, text, goes_on, _ in items or ()]
-        begun, at = number, place
-    return found or None
+    parse = layout.parser(UTC) if layout.is_structured else None
 
+    def is_begun(before: Sequence[bytes], lines: Sequence[bytes]) -> bool:
+        """Return True if lines begin or continue a record, or are of another program and the line before is whole."""
+        own = inner(_line(before)) or [(b"", b"", False, 0)]
+        if parse is not None:
+            return parse(own[0][1]) is not None  # a part of an object is none
+        text = _line(lines[:_BROKEN_MAX])
+        if any(layout.start.match(item[1]) or CONTINUATION.match(item[1]) for item in inner(text) or ()):
+            return True
+        is_whole = layout.tail is not None and layout.tail.search(own[0][1]) is not None
+        return is_whole and is_foreign(text, time_shape(own[0][1]))
 
-def _is_begun(layout: Layout, inner: Unwrap, before: Sequence[bytes], lines: Sequence[bytes]) -> bool:
-    """Return True if lines begin or continue a record, or are of another program and the line before is whole."""
-    text = _line(lines[:_BROKEN_MAX])
-    if any(layout.start.match(item[1]) or CONTINUATION.match(item[1]) for item in inner(text) or ()):
-        return True
-    own = inner(_line(before)) if layout.tail is not None else None
-    if not own or layout.tail is None or layout.tail.search(own[0][1]) is None:
-        return False
-    return is_foreign(text, time_shape(own[0][1]))
+    def unwrap(piece: bytes) -> list[Item] | None:
+        lines = piece.split(b"\n")
+        found: list[Item] = []
+        begun = at = place = 0
+        for number, line in enumerate(lines, 1):
+            place += len(line) + 1
+            if number < len(lines) and not is_begun(lines[begun:number], lines[number:]):
+                continue
+            items = inner(_line(lines[begun:number]))
+            found += [(name, text, goes_on, at) for name, text, goes_on, _ in items or ()]
+            begun, at = number, place
+        return found or None
+
+    return unwrap
 
 
 def _line(lines: Sequence[bytes]) -> bytes:

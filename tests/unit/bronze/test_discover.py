@@ -182,9 +182,7 @@ def test_what_is_found_by_its_content_is_read(tmp_path: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", ["audit_of_kafka.log", "kafka-rest.log", "kafka_exporter.log.1"])
 def test_the_word_kafka_in_a_name_makes_no_brokers_log(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(
-        b'{"evtTime":"2026-11-20 15:33:21.101","user":"app","resource":"orders","id":7}\n' * 90
-    )
+    (tmp_path / name).write_bytes(b'{"evtTime":"2026-11-20 15:33:21.101","user":"app","topic":"t","id":7}\n' * 90)
     (item,) = profiles(str(tmp_path / name), frozenset(), {}, HowRead("UTC", 1 << 20, ("*",), ()))
     assert isinstance(item, Profile)
     assert item.foreign == "other text"

@@ -24,7 +24,7 @@ from pipelines.bronze.reader import records
 from pipelines.bronze.rows import FileChangedError, FileSpan, rows
 from pipelines.bronze.wrappers.recognise import layout_named
 from tests.examples import examples
-from tests.reading import profiled
+from tests.reading import log_records, profiled
 from tests.unit.bronze.test_reader import KAFKA, LINE, MIB, TRACE, contents, cut, layouts, limits
 from tests.unit.bronze.test_wrapped import step_of
 from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS
@@ -143,16 +143,16 @@ def test_the_records_of_all_ranges_are_those_of_the_wrapped_file(
     layout = layout_named(f"{step_of(name)} => {KAFKA.name}")
     cutter = RangeCutter(range_bytes)
     with patch.multiple(wrapped, STREAMS_MAX=bounds[0], SILENT_BYTES=bounds[1], START_BYTES_MAX=0):
-        whole = list(wrapped.log_records(cutter.tap(cut(content, block)), layout, limit, cutter=cutter))
+        whole = list(log_records(cutter.tap(cut(content, block)), layout, limit, cutter=cutter))
         ranges = cutter.ranges()
         event(f"ranges: {min(len(ranges), 4)}")
         read = [
             record
             for start, line_no, end, checksum in ranges
             if checksum == crc32(content[start:end])
-            for record in wrapped.log_records(cut(content[start:end], block), layout, limit, start, line_no)
+            for record in log_records(cut(content[start:end], block), layout, limit, start, line_no)
         ]
-        assert whole == list(wrapped.log_records([content], layout, limit))
+        assert whole == list(log_records([content], layout, limit))
     if ranges:
         assert (ranges[0].start, ranges[-1].end) == (0, len(content))
         assert all(before.end == after.start < after.end for before, after in pairwise(ranges))
@@ -166,9 +166,7 @@ def cri(*lines: bytes, stream: bytes = b"stdout") -> bytes:
 
 def wrapped_ranges(content: bytes, range_bytes: int) -> list[tuple[int, int]]:
     cutter = RangeCutter(range_bytes)
-    for _ in wrapped.log_records(
-        cutter.tap([content]), layout_named(f"{step_of('cri')} => {KAFKA.name}"), MIB, cutter=cutter
-    ):
+    for _ in log_records(cutter.tap([content]), layout_named(f"{step_of('cri')} => {KAFKA.name}"), MIB, cutter=cutter):
         pass
     return [(part.start, part.line_no) for part in cutter.ranges()]
 

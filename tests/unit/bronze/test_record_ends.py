@@ -15,10 +15,10 @@ from pipelines.bronze.layouts import patterns
 from pipelines.bronze.layouts.patterns import pattern_layout
 from pipelines.bronze.ranges import StartCutter
 from pipelines.bronze.reader import records
-from pipelines.bronze.wrapped import log_records
 from pipelines.bronze.wrappers.recognise import layout_named
 from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 from tests.examples import examples
+from tests.reading import log_records
 from tests.unit.bronze.test_wrapped import step_of
 from tests.unit.bronze.wrapping import WRAPPINGS, wrapped
 from tests.unit.forging import CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from pipelines.bronze.layout import Layout, RecordHead
 from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
 from pipelines.bronze.reader import records
-from pipelines.bronze.wrapped import STREAMS_MAX, log_records
+from pipelines.bronze.wrapped import STREAMS_MAX
 from pipelines.bronze.wrappers.recognise import layout_named
 from pipelines.bronze.wrappers.recognise import recognise as recognised
 from pipelines.bronze.wrappers.remarks import looked_into
 from pipelines.kafka.raw_record import CONTINUATION as CONTINUED
 from pipelines.kafka.raw_record import FOREIGN, RawRecord
 from tests.examples import examples
+from tests.reading import log_records
 from tests.renderings import by_pattern, logs_of, records_of
 from tests.unit.bronze.wrapping import IN_PIECES, WRAPPINGS, wrapped
 
