@@ -27,6 +27,8 @@ _KINDS: Final[Mapping[IncidentClass, tuple[str, ...]]] = {
         "registration_refused",
         *(
             "brokers_rejected",
+            "heartbeats_not_sent",
+            "isr_join_rejected",
             "controller_slow",
             "controller_renounced",
             "metadata_stale",
@@ -50,7 +52,7 @@ _KINDS: Final[Mapping[IncidentClass, tuple[str, ...]]] = {
             "authentication_failed",
         ),
         *("authorization_denied", "topics_deleted", "config_rejected", "clients_disconnected", "also_logged"),
-        *("topics_created_again", "reassignment_ended", "connections_refused"),
+        *("topics_created_again", "reassignment_ended", "connections_refused", "topic_deletion_waits"),
     ),
 }
 CLASS_BY_KIND: Final[Mapping[str, IncidentClass]] = {kind: name for name, kinds in _KINDS.items() for kind in kinds}

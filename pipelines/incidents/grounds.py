@@ -226,6 +226,9 @@ GROUNDS: Mapping[str, Ground] = {
         "How many, at which nodes, and an earlier line about expired credentials.",
         "Failed logins of other clients; denials of other operations.",
     ),
+    "heartbeats_not_sent": Ground("One line of a broker.", "How many, and peers that were out of reach.", "Silence."),
+    "isr_join_rejected": Ground("One line of a leader.", "How often, of which partitions.", "Changes that go through."),
+    "topic_deletion_waits": Ground("The controller's line with the reason.", "Nothing.", "A deletion that takes long."),
     "controller_slow": Ground(
         "One line of EventPerformanceMonitor at WARN or ERROR.", "How many events, and the longest.", "Slow requests."
     ),

@@ -37,7 +37,8 @@ SHOWN_BY = {
     "start_failed": ("broker_halted",),
     "session_expired": ("broker_stalled",),
     "broker_fenced": ("broker_died", "broker_stopped"),
-    "quorum_unreachable": ("broker_fenced",),
+    "broker_died": ("broker_halted",),
+    "quorum_unreachable": ("broker_fenced", "heartbeats_not_sent"),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pipelines.bronze.layouts.loggers import is_kafka
 from pipelines.grammars.grammar import simple_name
 from pipelines.messages.atlas import Found, atlas
-from pipelines.messages.exceptions import Thrown, advice_of, cause_of, innermost
+from pipelines.messages.exceptions import Thrown, advice_of, cause_of, most_specific
 from pipelines.messages.lines import find_message
 
 _PARTITION = re.compile(r"[\w.-]+-\d+")
@@ -112,7 +112,7 @@ def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
     for row in rows:
         message = str(row["message"])
         logger = simple_name(str(row["logger"])) if row["logger"] else None
-        thrown = innermost(message)
+        thrown = most_specific(message)
         found = find_message(known, message, logger)
         if found is None and thrown is not None and logger is not None:
             found = known.find_thrown(logger)

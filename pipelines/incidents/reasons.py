@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pipelines.incidents.words import shortened
-from pipelines.messages.exceptions import Cause, Thrown, cause_of, innermost
+from pipelines.messages.exceptions import Cause, Thrown, cause_of, most_specific
 
 
 class Reason(NamedTuple):
@@ -31,7 +31,7 @@ class Reason(NamedTuple):
 
 def reason_of(message: str) -> Reason | None:
     """Return the reason that a record shows. None if it shows no exception."""
-    thrown = innermost(message)
+    thrown = most_specific(message)
     if thrown is None:
         return None
     found = cause_of(thrown)

@@ -81,16 +81,17 @@ def listed_some(names: Sequence[str], noun: str) -> str:
 
 def brokers(broker_ids: Collection[int]) -> str:
     """``broker 3``, ``brokers 1 and 2``, or ``8 brokers``."""
-    return _numbered("broker", broker_ids)
+    return numbered("broker", broker_ids)
 
 
 def nodes(broker_ids: Collection[int], controller_ids: Collection[int]) -> str:
     """``brokers 1 and 2``, ``controller 4``, or ``broker 3 and controllers 4 and 5``."""
     parts = [("broker", broker_ids), ("controller", controller_ids)]
-    return " and ".join(_numbered(role, ids) for role, ids in parts if ids)
+    return " and ".join(numbered(role, ids) for role, ids in parts if ids)
 
 
-def _numbered(role: str, node_ids: Collection[int]) -> str:
+def numbered(role: str, node_ids: Collection[int]) -> str:
+    """Return a role with ids: ``node 3``, ``nodes 1 and 2``, or ``8 nodes``."""
     ids = sorted(node_id for node_id in node_ids if node_id is not None)
     if not ids:
         return f"a {role} of unknown id"

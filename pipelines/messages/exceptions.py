@@ -1,4 +1,4 @@
-"""The exceptions that appear in broker logs: what they mean and what to do, and the innermost one of a stack trace.
+"""Exceptions in broker logs: what they mean, what to do, and the one of a stack trace that says most.
 
 The table is data, ``exceptions.toml``: by class name, or by the text of the error where one class has several causes.
 """
@@ -44,11 +44,12 @@ class Thrown(NamedTuple):
         return f"{self.name}: {self.text}" if self.text else self.name
 
 
-def innermost(record: str) -> Thrown | None:
-    """Return the innermost exception of a record with its message. None if the record shows none.
+def most_specific(record: str) -> Thrown | None:
+    """Return the exception of a record that says most, with its message. None if the record shows none.
 
-    "Caused by" lines name causes from the outermost to the innermost one. Suppressed exceptions are no causes. A cause
-    without a message, such as CancellationException, says less than the exception around it.
+    "Caused by" lines name causes from the outermost to the innermost one. Suppressed exceptions are no causes. The
+    innermost exception whose text the table knows says most, then the innermost one with a message. A cause without a
+    message, such as CancellationException, says less than the exception around it.
     """
     lines = record.split("\n")
     found: list[Thrown] = []
@@ -57,7 +58,8 @@ def innermost(record: str) -> Thrown | None:
         if match is not None and not line.lstrip().startswith("Suppressed:"):
             found.append(Thrown(_simple(match["name"]), (match["text"] or "").strip()))
     if found:
-        return next((thrown for thrown in reversed(found) if thrown.text), found[-1])
+        known = (thrown for thrown in reversed(found) if (cause := cause_of(thrown)) is not None and cause[1].texts)
+        return next(known, None) or next((thrown for thrown in reversed(found) if thrown.text), found[-1])
     match = _IN_TEXT.search(lines[0])
     if match is None:
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.messages.atlas import HOUSEKEEPING, Atlas, Message, atlas
-from pipelines.messages.exceptions import Cause, Thrown, advice_of, cause_of, innermost
+from pipelines.messages.exceptions import Cause, Thrown, advice_of, cause_of, most_specific
 from pipelines.messages.lines import LOUD, find_record, is_frame, read_line
 
 #: Bytes of a record that are looked at: the rest of a longer stack trace is frames.
@@ -95,7 +95,7 @@ def explain_lines(lines: Iterable[str], is_single: bool = False, messages: Atlas
                 )
         explained.count += 1
         if explained.thrown is None:
-            explained.thrown = innermost(record)
+            explained.thrown = most_specific(record)
             explained.cause = None if explained.thrown is None else cause_of(explained.thrown)
     return sorted(found.values(), key=_rank)
 

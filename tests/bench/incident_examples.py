@@ -499,6 +499,39 @@ EXAMPLES: dict[str, Example] = {
             )
         ],
     ),
+    "heartbeats_not_sent": Example(
+        "Broker 4 could not send 1 heartbeat to the controller at 12:00:10. The controller fences a broker after "
+        "broker.session.timeout.ms without one.",
+        lines=[
+            (
+                *(10, 4, "INFO", "kafka.server.BrokerLifecycleManager"),
+                "[BrokerLifecycleManager id=4] Unable to send a heartbeat because the RPC got timed out before it "
+                "could be sent.",
+            )
+        ],
+    ),
+    "isr_join_rejected": Example(
+        "Broker 3 could not join the ISR of partition bids-6 at 12:00:10: the controller rejected 1 request at broker "
+        "2 with INELIGIBLE_REPLICA.",
+        lines=[
+            (
+                *(10, 2, "INFO", "kafka.cluster.Partition"),
+                "[Partition bids-6 broker=2] Failed to alter partition to PendingExpandIsr(newInSyncReplicaId=3, "
+                "sentLeaderAndIsr=LeaderAndIsr(leader=2)) since the controller rejected the request with "
+                "INELIGIBLE_REPLICA. Partition state has been reset to the latest committed state "
+                "CommittedPartitionState(isr=Set(2, 1), leaderRecoveryState=RECOVERED).",
+            )
+        ],
+    ),
+    "topic_deletion_waits": Example(
+        "The deletion of orders waits since 12:00:10: replica deletion failed.",
+        lines=[
+            (
+                *(10, 1, "INFO", "kafka.controller.TopicDeletionManager"),
+                "[Topic Deletion Manager 1] Halted deletion of topics orders due to replica deletion failed",
+            )
+        ],
+    ),
     "controller_slow": Example(
         "Broker 3 was slow from 12:00:08 to 12:00:20 (12.0 s): 1 event took 12.0 s at most. Heartbeats, elections and "
         "ISR changes waited for that long.",

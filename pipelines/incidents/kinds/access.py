@@ -9,7 +9,7 @@ from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts
 from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.words import brokers, clock, listed, listed_some, number, sentence, shortened
+from pipelines.incidents.words import brokers, clock, listed_some, number, numbered, sentence, shortened
 from pipelines.messages.exceptions import Thrown, cause_of
 
 _PEER_DENIED = Signature(
@@ -89,7 +89,7 @@ def _not_logged_in(facts: Facts, episode: Episode) -> LoggedIncident:
     name = facts.named(episode.cluster_id, episode.broker_ids)
     # Below 0 are addresses of the configuration.
     peers = sorted(int(key) for key in episode.keys if int(key) >= 0)
-    whom = f"node{'s' if len(peers) > 1 else ''} {listed([*map(str, peers)])}" if peers else "its peers"
+    whom = numbered("node", peers) if peers else "its peers"
     said = _LOGIN_REASON.search(episode.message.partition("\n")[0])
     why = f" ({shortened(said['said'].rstrip('. '), 160)})" if said else ""
     cause = cause_of(Thrown("SaslAuthenticationException", said["said"] if said else ""))

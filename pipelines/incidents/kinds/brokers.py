@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from pipelines.incidents.episodes import grouped
-from pipelines.incidents.facts import Facts, place
+from pipelines.incidents.episodes import before_shutdown, episodes, grouped
+from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place
-from pipelines.incidents.kind import FAILED, SHOWN_BY, kind, preceding
+from pipelines.incidents.kind import FAILED, SHOWN_BY, Signature, kind, preceding
 from pipelines.incidents.kinds.failures import TORN
 from pipelines.incidents.witnesses import losses
-from pipelines.incidents.words import clock, lasting, listed, number, sentence, shortened, span
+from pipelines.incidents.words import clock, lasting, listed, number, numbered, sentence, shortened, span
 from pipelines.timelines.broker import Away
 from pipelines.timelines.missed import Witness
 from pipelines.timelines.processes import BOOT_US
@@ -51,6 +51,7 @@ _NO_MEMORY = re.compile(r"insufficient memory for the Java Runtime")
     source="kafka.server.KafkaServer.startup and shutdown, BrokerServer in KRaft: an orderly end is logged",
     signatures=(TORN,),
     causes=preceding("broker_died"),
+    yields_to=SHOWN_BY["broker_died"],
 )
 def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield processes that ended without a shutdown."""
@@ -371,6 +372,57 @@ def _expired(expired: Witness | None) -> str:
     )
 
 
+_NO_HEARTBEAT = Signature(
+    "heartbeat_not_sent",
+    ("BrokerLifecycleManager",),
+    r"\[[^\]]*\] Unable to send a heartbeat because the RPC got timed out before it could be sent\.",
+    "kafka.server.BrokerLifecycleManager.BrokerHeartbeatResponseHandler.onTimeout",
+    ("INFO",),
+)
+#: broker.session.timeout.ms by default, microseconds.
+_SESSION_US = 9_000_000
+
+
+@kind(
+    meaning="A broker could not send heartbeats to the active controller, which fences it for that.",
+    source="kafka.server.BrokerLifecycleManager, KIP-631",
+    signatures=(_NO_HEARTBEAT,),
+    causes=FAILED,
+)
+def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield episodes by broker, with the nodes that it could not reach meanwhile."""
+    rows = [
+        row
+        for row in before_shutdown(facts, facts.remarked_by_brokers(_NO_HEARTBEAT))
+        if not any(_is_within(stop, row) for stop in facts.brokers.stops)
+    ]
+    for episode in episodes(rows, "broker_id"):
+        start, end = episode.start_us, episode.end_us
+        peers = sorted(
+            other[1]
+            for other, of_other in losses(facts.remarks, by=episode.node).items()
+            if any(loss.first_us <= end + _CUT_US and loss.last_us >= start - _CUT_US for loss in of_other)
+        )
+        cut = f" It could not reach {numbered('node', peers)} meanwhile." if peers else ""
+        yield episode.incident(
+            MAJOR if end - start >= _SESSION_US else MINOR,
+            f"Broker {episode.node[1]} could not send {number(episode.lines, 'heartbeat')} to the controller "
+            f"{episode.when}.{cut} The controller fences a broker after broker.session.timeout.ms without one.",
+            advice=(
+                f"Look at the network from broker {episode.node[1]} to "
+                f"{numbered('node', peers) if peers else 'the controllers'}, and see whether a controller is active."
+            ),
+            figures={"heartbeats": episode.lines},
+            weight=(end - start) / 1e6,
+        )
+
+
+def _is_within(stop: Away, row: Row) -> bool:
+    """Return True if a node logged a line as it was stopping."""
+    time_us = row["first_time"]
+    return stop.node == node(row) and stop.start_us <= time_us and (stop.up_us is None or time_us <= stop.up_us)
+
+
 #: A broker misses its peers this long before a controller misses it, microseconds: a session's timeout.
 _CUT_US = 20_000_000
 
@@ -380,7 +432,7 @@ _CUT_US = 20_000_000
     "lived.",
     source="org.apache.kafka.controller.ReplicationControlManager.maybeFenceOneStaleBroker, KIP-631; "
     "kafka.controller.KafkaController.onBrokerFailure with ZooKeeper",
-    causes=("brokers_rejected", "controller_slow", *preceding("broker_fenced")),
+    causes=("brokers_rejected", "controller_slow", "heartbeats_not_sent", *preceding("broker_fenced")),
     yields_to=SHOWN_BY["broker_fenced"],
 )
 def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
@@ -400,7 +452,7 @@ def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
         peers, since_us = _unreached(facts, away, time_us)
         cut = ""
         if peers:
-            cut = f" It could not reach node{'s' if len(peers) > 1 else ''} {listed([*map(str, peers)])} meanwhile."
+            cut = f" It could not reach {numbered('node', peers)} meanwhile."
         yield LoggedIncident(
             severity=MAJOR,
             cluster_id=cluster_id,

@@ -12,6 +12,7 @@ from pipelines.incidents.kind import ABSENT, FAILED, LAGGING, UNDECIDED, Signatu
 from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
 from pipelines.kafka.errors import error_name
 from pipelines.kafka.releases import Version, value_of
+from pipelines.messages.exceptions import Thrown, cause_of
 
 #: Errors that a client meets as leaders move, and retries at once.
 _ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}
@@ -37,6 +38,7 @@ _WORDS = {
     "UNKNOWN_PRODUCER_ID": ("were refused", "the broker knows the producer no more"),
     "KAFKA_STORAGE_ERROR": ("failed", "the log directory of the partition is off line"),
     "INVALID_RECORD": ("were refused", "a record is not valid for the topic"),
+    "INVALID_TIMESTAMP": ("were refused", "record timestamps are further from the broker's clock than allowed"),
     "CORRUPT_MESSAGE": ("were refused", "a batch does not match its checksum"),
 }
 APPEND_FAILED = Signature(
@@ -57,6 +59,10 @@ _ERRORS = {
     "KafkaStorage": "KAFKA_STORAGE_ERROR",
     "CorruptRecord": "CORRUPT_MESSAGE",
 }
+#: Exceptions that depend on what producers send, and not on the state of the brokers.
+_OF_RECORDS = ("RecordTooLarge", "RecordBatchTooLarge", "InvalidRecord", "InvalidTimestamp", "CorruptRecord")
+#: Refused batches of this kind that are further apart are of two incidents, seconds.
+_OF_RECORDS_S = 600
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 #: Episodes of one error at several brokers that overlap within this are one.
 _TOGETHER_S = 10
@@ -110,8 +116,11 @@ def failed_produces(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
     answered = (row for row in facts.errors if error_name(row["error_code"]) not in _ROUTINE)
     for episode in episodes(answered, "error_code", within_s=_TOGETHER_S):
         yield error_name(episode.rows[0]["error_code"]), episode.rows
-    appends = (row for row in facts.remarked(APPEND_FAILED) if row["cluster_id"] not in facts.first_produces)
-    for episode in episodes(appends, "key", within_s=_TOGETHER_S):
+    appends = [row for row in facts.remarked(APPEND_FAILED) if row["cluster_id"] not in facts.first_produces]
+    of_records = [row for row in appends if row["key"] in _OF_RECORDS]
+    of_broker = [row for row in appends if row["key"] not in _OF_RECORDS]
+    found = episodes(of_broker, "key", within_s=_TOGETHER_S) + episodes(of_records, "key", within_s=_OF_RECORDS_S)
+    for episode in found:
         name = episode.rows[0]["key"]
         error = _ERRORS.get(name, _WORD.sub("_", name).upper()) or "an error"
         names = [sorted(Episode([row]).partitions) for row in episode.rows]
@@ -168,7 +177,14 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
 def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield episodes of errors over all brokers of a cluster, but those that other kinds report."""
     others = (_TIMED_OUT, *_FENCED, *TOO_FEW)
-    return (_refused(error, rows) for error, rows in failed_produces(facts) if error not in others)
+    return (_refused(error, rows, _advice(error)) for error, rows in failed_produces(facts) if error not in others)
+
+
+def _advice(error: str) -> str:
+    """Return what to do about an error, by the exception of its name."""
+    name = next((name for name, of in _ERRORS.items() if of == error), error.title().replace("_", ""))
+    cause = cause_of(Thrown(f"{name}Exception", ""))
+    return "" if cause is None else cause[1].action
 
 
 @kind(

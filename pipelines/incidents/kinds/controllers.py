@@ -19,8 +19,8 @@ from pipelines.incidents.words import (
     brokers,
     clock,
     lasting,
-    listed,
     number,
+    numbered,
     partitions,
     sentence,
     shortened,
@@ -570,7 +570,7 @@ def _unreachable(facts: Facts, episode: Episode) -> LoggedIncident:
     who = facts.named(episode.cluster_id, episode.broker_ids) or "nodes that no line names"
     # Below 0 are addresses of the configuration, before a node has told its number.
     known = [peer for peer in peers if peer >= 0]
-    whom = f"node{'s' if len(known) > 1 else ''} {listed([*map(str, known)])}" if known else "its configured addresses"
+    whom = numbered("node", known) if known else "its configured addresses"
     attempts = number(episode.lines, "attempt")
     return episode.incident(
         MINOR if lasted_us >= _LONG_US else INFO,
@@ -610,8 +610,9 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
     start = min([row["first_time"], *(other["first_time"] for other in retries)])
     end = row["last_time"]
     gave_up = " It then stopped without the controller." if severity == MAJOR else " It then went through."
-    # With a whole cluster the last brokers have nobody to hand over to.
-    if start >= facts.brokers.shutdown_times.get(row["cluster_id"], start + 1):
+    # With a whole cluster the last brokers have nobody to hand over to. The log of one broker does not show that.
+    ends = facts.brokers.shutdowns.get(row["cluster_id"], ())
+    if len(ends) > 1 and start >= ends[0].start_us:
         severity = INFO
     attempts = max(sum(other["line_count"] for other in retries), 1)
     left = [

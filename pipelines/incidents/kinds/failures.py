@@ -288,7 +288,8 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
         )
         # Copies that were being made are served from elsewhere.
         moved -= served
-        names = served | {match["partition"] for row in errors for match in _WHERE.finditer(row["message"])} - moved
+        stored = [row["message"] for row in errors if not row["message"].startswith("Error while deleting log ")]
+        names = served | {match["partition"] for text in stored for match in _WHERE.finditer(text)} - moved
         which = f" {min(directories)}" if len(directories) == 1 else ""
         stopped = f" It no longer serves {partitions(names)} from there." if names else ""
         if moved:

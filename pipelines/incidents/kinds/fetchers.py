@@ -25,9 +25,9 @@ _ERROR = Signature(
     "fetch_error",
     ("ReplicaFetcherThread", "AbstractFetcherThread"),
     FETCHER
-    + r"(?:Error for partition (?P<partition>\S+) (?:at offset|to broker) .*|Received \w+ from the leader for .*"
-    r"|Based on (?:replica|follower)'s leader epoch, leader replied with an unknown offset in .*"
-    r"|Remote broker is not the leader for partition .*)",
+    + r"(?:Error for partition|Received \w+ from the leader for(?: partition)?|Remote broker is not the leader for "
+    r"partition|Based on (?:replica|follower)'s leader epoch, leader replied with an unknown offset in) "
+    r"(?P<partition>\[?[\w.,-]*\w\]?).*",
     "kafka.server.AbstractFetcherThread.processFetchRequest, maybeTruncate",
     gap_s=15,
 )

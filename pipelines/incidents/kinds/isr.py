@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from pipelines.incidents.advice import is_any_not_restarted, is_open
 from pipelines.incidents.episodes import Window, before_shutdown, episodes, grouped, windows_together
 from pipelines.incidents.facts import Facts, Node, Row, partition_name
-from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident, Remedy, bug_of
+from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
 from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
 from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times, within
 
@@ -39,6 +40,16 @@ _REFUSED = Signature(
     "kafka.cluster.Partition.updateIsr up to 2.7, submitAlterPartition from 2.7 on",
     ("INFO", "WARN", "ERROR"),
 )
+_JOIN_REJECTED = Signature(
+    "isr_join_rejected",
+    ("Partition",),
+    r"\[Partition (?P<partition>\S+) broker=\d+\] Failed to alter partition to PendingExpandIsr\(newInSyncReplicaId="
+    r"(?P<key>\d+).* since the controller rejected the request with \w+\..*",
+    "kafka.cluster.Partition.handleAlterPartitionError, 3.3 on: INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED",
+    ("INFO",),
+    gap_s=120,
+)
+_ERROR_CODE = re.compile(r"rejected the request with (?P<error>\w+)\.")
 
 
 @kind(
@@ -293,3 +304,28 @@ def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
                 known_bug=bug_of("KAFKA-2729", facts.version(episode.node, episode.start_us)) if is_stuck else None,
                 **fields,
             )
+
+
+@kind(
+    meaning="A controller did not let a replica back into in-sync sets: it is fenced, stops, or started again since.",
+    source="KIP-841; ReplicationControlManager.validateAlterPartitionData",
+    signatures=(_JOIN_REJECTED,),
+    causes=ABSENT,
+)
+def isr_join_rejected(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield episodes by replica. A broker that starts or stops is rejected for seconds."""
+    for episode in episodes(before_shutdown(facts, facts.remarked(_JOIN_REJECTED)), "key", within_s=120):
+        replica, names = int(episode.keys[0]), episode.partitions
+        error = _ERROR_CODE.search(episode.message)
+        answer = f" with {error['error']}" if error else ""
+        is_stuck = episode.end_us - episode.start_us >= _STUCK_US
+        yield episode.incident(
+            MAJOR if is_stuck else INFO,
+            f"Broker {replica} could not join the ISR of {partitions(names)} {episode.when}: the controller rejected "
+            f"{number(episode.lines, 'request')}{episode.at_brokers}{answer}.",
+            broker_ids=(replica,),
+            advice=f"See whether broker {replica} is fenced. Restart it if its heartbeats reach the controller."
+            if is_stuck
+            else "",
+            figures={"rejected": episode.lines, "partitions": len(names)},
+        )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pipelines.incidents.advice import is_any_offline, is_open
-from pipelines.incidents.episodes import Window, before_shutdown, episodes, windows_together
+from pipelines.incidents.episodes import Episode, Window, before_shutdown, episodes, windows_together
 from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
 from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Place, Remedy
 from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
@@ -239,16 +239,32 @@ def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
             places=tuple(map(place, rows)),
         )
     for episode in episodes(elsewhere, within_s=_REFUSED_GAP_S):
+        start, end = _unchanged(facts, episode)
         yield _under_min_isr(
             episode.cluster_id,
             episode.partitions,
-            (episode.start_us, episode.end_us),
+            (start, end),
             {int(match[1]) for row in episode.rows for match in _MINIMUM.finditer(row.get("message") or "")},
             sum(row["answers"] for row in episode.rows),
             _written(episode.rows),
-            how_long=f"at least {when(episode.start_us, episode.end_us)}",
+            how_long=f"at least {when(start, end)}",
             places=episode.places,
         )
+
+
+def _unchanged(facts: Facts, episode: Episode) -> tuple[int, int]:
+    """Return since when, and until when, the ISR of a refused partition was as it was at its refusals."""
+    changes = [
+        time_us
+        for row in facts.absences
+        if row["cluster_id"] == episode.cluster_id and partition_name(row) in episode.partitions
+        for time_us in (row["left_time"], row["back_time"])
+        if time_us is not None
+    ]
+    return (
+        max((time_us for time_us in changes if time_us <= episode.start_us), default=episode.start_us),
+        min((time_us for time_us in changes if time_us >= episode.end_us), default=episode.end_us),
+    )
 
 
 def _shared(refused: Row, group: Sequence[Row]) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from pipelines.incidents.episodes import Episode, episodes, grouped
 from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Place
-from pipelines.incidents.kind import Signature, kind
+from pipelines.incidents.kind import ABSENT, Signature, kind
 from pipelines.incidents.kinds.controllers import MIGRATION_COPIED
-from pipelines.incidents.words import brokers, clock, listed_some, number, sentence, span
+from pipelines.incidents.words import brokers, clock, listed_some, number, sentence, shortened, span
 
 _REMOVED = Signature(
     "log_deletion_scheduled",
@@ -27,6 +28,16 @@ _ZK_WRITES = Signature(
     ("INFO",),
     gap_s=1,
 )
+_HALTED = Signature(
+    "topic_deletion_halted",
+    ("TopicDeletionManager",),
+    r"(?:\[[^\]]*\]:? ?)?(?:Halted deletion of topics (?P<key>.+) due to .*"
+    r"|Not retrying deletion of topic \S+ at this time since it is marked ineligible for deletion)",
+    "kafka.controller.TopicDeletionManager.markTopicIneligibleForDeletion, resumeDeletions",
+    ("INFO",),
+    gap_s=1800,
+)
+_WHY = re.compile(r"Halted deletion of topics .+ due to (?P<why>.*)")
 #: Fewer topics at once are an ordinary deletion.
 _BULK_MIN = 3
 #: Brokers delete replicas so long after a topic was deleted at most, microseconds.
@@ -166,3 +177,26 @@ def _is_created_together(group: list[Row], row: Row) -> bool:
     last = group[-1]
     is_of_cluster = row["cluster_id"] == last["cluster_id"]
     return bool(is_of_cluster and row["created_time"] - last["created_time"] <= _TOGETHER_US)
+
+
+@kind(
+    meaning="The deletion of topics waits: a replica is off line, or a reassignment is under way.",
+    source="kafka.controller.TopicDeletionManager, ZooKeeper",
+    signatures=(_HALTED,),
+    causes=ABSENT,
+)
+def topic_deletion_waits(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield what a controller logged as it began to wait, once for each topic and reason."""
+    for row in facts.remarked(_HALTED):
+        why = _WHY.search(row["message"])
+        if why is None:
+            continue
+        episode = Episode([row])
+        yield episode.incident(
+            MINOR,
+            f"The deletion of {row['key'].replace(',', ', ')} waits since {clock(episode.start_us)}: "
+            f"{shortened(why['why'].strip())}.",
+            end_us=None,
+            advice="Bring that replica back, or let the reassignment end: the controller continues by itself then.",
+            figures={"lines": episode.lines},
+        )

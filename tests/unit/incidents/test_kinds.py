@@ -191,7 +191,7 @@ def _elected(second: float, controller: int, epoch: int) -> dict[str, Any]:
 
 def _no_leader(second: float, node_id: int, epoch: int = 5) -> dict[str, Any]:
     of = {"time": second, "broker_id": node_id, "event": "other", "subject_broker_id": None, "brokers": None}
-    return of | {"detail": f"In the new epoch {epoch}, the leader is (none)."}
+    return of | {"controller_epoch": epoch, "detail": f"In the new epoch {epoch}, the leader is (none)."}
 
 
 def _did(second: float, node_id: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.incidents.kinds import BY_NAME
 from pipelines.messages.atlas import HOUSEKEEPING, atlas
-from pipelines.messages.exceptions import Thrown, advice_of, cause_of, causes, innermost
+from pipelines.messages.exceptions import Thrown, advice_of, cause_of, causes, most_specific
 from tests.bench.messages import CATALOGUE, DOCUMENT, catalogue, document, is_loud, without_entry, without_text
 
 _PARTS = ("begins", "continues", "ends", "explains")
@@ -71,16 +71,16 @@ Caused by: java.lang.OutOfMemoryError: Map failed
 
 
 def test_the_innermost_exception_is_the_last_cause() -> None:
-    assert innermost(_TRACE) == Thrown("OutOfMemoryError", "Map failed")
-    assert innermost("Fetch failed: java.io.IOException: Connection to 2 was lost (kafka.server.X)") == Thrown(
+    assert most_specific(_TRACE) == Thrown("OutOfMemoryError", "Map failed")
+    assert most_specific("Fetch failed: java.io.IOException: Connection to 2 was lost (kafka.server.X)") == Thrown(
         "IOException", "Connection to 2 was lost"
     )
-    assert innermost("Nothing was thrown") is None
+    assert most_specific("Nothing was thrown") is None
 
 
 def test_a_suppressed_exception_is_no_cause() -> None:
     record = "Failed\njava.lang.IllegalStateException: a\n\tSuppressed: java.io.IOException: b\n\t\tat x.Y.z(Y.java:1)"
-    assert innermost(record) == Thrown("IllegalStateException", "a")
+    assert most_specific(record) == Thrown("IllegalStateException", "a")
 
 
 def test_a_cause_with_a_text_comes_before_that_of_its_class() -> None:
@@ -112,8 +112,8 @@ def test_a_cause_without_a_message_says_less_than_the_exception_around_it() -> N
     record = (
         "Fatal error\njava.lang.RuntimeException: no controller\nCaused by: java.util.concurrent.CancellationException"
     )
-    assert innermost(record) == Thrown("RuntimeException", "no controller")
-    assert innermost("Failed\njava.lang.NullPointerException\n\tat x") == Thrown("NullPointerException", "")
+    assert most_specific(record) == Thrown("RuntimeException", "no controller")
+    assert most_specific("Failed\njava.lang.NullPointerException\n\tat x") == Thrown("NullPointerException", "")
 
 
 def test_each_cause_can_be_found() -> None:
