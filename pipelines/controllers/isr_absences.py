@@ -7,7 +7,7 @@ have been back: the absence ends with the first of the two, and another one begi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
@@ -45,8 +45,19 @@ def isr_absences(timeline: Sequence[PartitionSpan]) -> list[IsrAbsence]:
     """Return the absences of one partition, in the order of time."""
     lives = groupby(timeline, key=lambda span: span.incarnation)
     loggers = {span.begin_clock for span in timeline}
-    absences = [absence for _, spans in lives for absence in _of_incarnation([*spans], loggers)]
+    absences = [absence for _, spans in lives for absence in _of_incarnation(_own_epochs(spans), loggers)]
     return sorted(absences, key=lambda each: (each.left_time_us, each.replica_id))
+
+
+def _own_epochs(spans: Iterable[PartitionSpan]) -> list[PartitionSpan]:
+    """Return states without partition epochs of states before: a new leader epoch has a new one."""
+    own: list[PartitionSpan] = []
+    shown: PartitionSpan | None = None
+    for span in spans:
+        if shown is None or span.partition_epoch != shown.partition_epoch:
+            shown = span
+        own.append(span if span.leader_epoch == shown.leader_epoch else span._replace(partition_epoch=None))
+    return own
 
 
 def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) -> list[IsrAbsence]:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from pipelines.incidents.kind import Signature
 from pipelines.incidents.loud_text import LoudText, loud_texts
-from pipelines.incidents.witnesses import losses, losses_by_peer
+from pipelines.incidents.witnesses import expiries, losses, losses_by_peer
 from pipelines.incidents.words import nodes
 from pipelines.timelines.broker import BrokerTimelines, Evidence
 from pipelines.timelines.processes import OwnLines
@@ -166,7 +166,7 @@ class Facts:
         """Return the timelines of all nodes."""
         return BrokerTimelines(
             Evidence(
-                lifecycle=self.lifecycle,
+                lifecycle=sorted([*self.lifecycle, *expiries(self.remarks)], key=lambda row: row["time"]),
                 controller_events=self.controller_events,
                 silences=self.silences,
                 last_lines=self.last_lines,

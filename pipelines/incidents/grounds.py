@@ -146,7 +146,7 @@ GROUNDS: Mapping[str, Ground] = {
         "A shutdown that takes long.",
     ),
     "session_expired": Ground(
-        "One line of the broker that its session expired.",
+        "One line of the broker, or of its ZooKeeper client at WARN, that its session expired.",
         "The controller's line: when others noticed. Its registration: the end.",
         "A connection to ZooKeeper that was lost and restored.",
     ),

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from pipelines.incidents.kind import Signature
 from pipelines.timelines.missed import Loss
-from pipelines.timelines.rows import Node, Rows, node, place
+from pipelines.timelines.rows import Node, Row, Rows, node, place
 
 #: Begin of a line of the fetcher thread from the leader ``key``.
 FETCHER = (
@@ -42,6 +42,15 @@ CONTROLLER_UNREACHABLE = Signature(
     "kafka.controller.RequestSendThread.doWork, ControllerBrokerRequestBatch; NetworkClient",
     gap_s=15,
 )
+#: The ZooKeeper client logs it at WARN, Kafka at INFO. Later lines of one expiry follow within a second.
+SESSION_EXPIRED = Signature(
+    "zookeeper_session_expired",
+    ("ClientCnxn",),
+    r"Unable to reconnect to ZooKeeper service, session \S+ has expired.*",
+    "org.apache.zookeeper.ClientCnxn.SendThread.onConnected, ZooKeeper 3.4 to 3.8",
+    ("INFO", "WARN"),
+    gap_s=1,
+)
 SIGNATURES = (LEADER_UNREACHABLE, QUORUM_UNREACHABLE, CONTROLLER_UNREACHABLE)
 
 
@@ -69,3 +78,16 @@ def losses_by_peer(remarks: Rows) -> dict[Node, list[Loss]]:
         writer: sorted(loss for of_node in losses(remarks, by=writer).values() for loss in of_node)
         for writer in writers
     }
+
+
+def expiries(remarks: Rows) -> list[Row]:
+    """Return expired sessions as rows of `silver.broker_lifecycle`.
+
+    Args:
+        remarks: `pipelines.incidents.facts.Facts.remarks`.
+    """
+    return [
+        {**row, "time": row["first_time"], "event": "zookeeper_expired", "detail": None}
+        for row in remarks
+        if row["signature"] == SESSION_EXPIRED.name
+    ]

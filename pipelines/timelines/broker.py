@@ -541,8 +541,8 @@ class BrokerTimelines:
         return Away(of_node, state, stopping, boot, up, of_node in self._processes, loads)
 
     def has_lived(self, away: Away) -> bool:
-        """Return True if the process wrote lines after others found it gone."""
-        witness = away.state.witness("controller")
+        """Return True if the process wrote lines after others found it gone, or after its session had expired."""
+        witness = away.state.witness("controller", "session")
         last = self._last_us(away.node)
         is_later = witness is not None and last is not None and last > witness.time_us + CLOCKS_US
         return is_later and away.boot_us is None

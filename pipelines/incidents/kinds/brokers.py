@@ -11,7 +11,7 @@ from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place
 from pipelines.incidents.kind import FAILED, SHOWN_BY, Signature, kind, preceding
 from pipelines.incidents.kinds.failures import TORN
-from pipelines.incidents.witnesses import losses
+from pipelines.incidents.witnesses import SESSION_EXPIRED, losses
 from pipelines.incidents.words import clock, lasting, listed, number, numbered, sentence, shortened, span
 from pipelines.timelines.broker import Away
 from pipelines.timelines.missed import Witness
@@ -708,6 +708,7 @@ def _stop_places(stops: Iterable[Away]) -> tuple[Place, ...]:
 @kind(
     meaning="The ZooKeeper session of a running broker expired, and its lines do not show that it froze.",
     source="kafka.zookeeper.ZooKeeperClient, org.I0Itec.zkclient.ZkClient up to 1.0: state Expired",
+    signatures=(SESSION_EXPIRED,),
     causes=preceding("session_expired"),
 )
 def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
@@ -718,7 +719,7 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
             continue
         (cluster_id, broker_id), up = away.node, away.up_us
         paused, advice = _paused(facts, away.node, away.state.after_us or away.start_us, expired.time_us)
-        again = "it did not register again"
+        again = "no line shows that it registered again"
         if up is not None:
             again = f"it registered again after {lasting(up - expired.time_us)}"
         noticed = f"Broker {broker_id} noticed at {clock(expired.time_us)} that its ZooKeeper session had expired"
@@ -731,7 +732,9 @@ def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
             severity=MAJOR,
             cluster_id=cluster_id,
             start_us=away.start_us,
-            end_us=up,
+            # Without the line about its registration, later lines show that it is not gone.
+            end_us=up if up is not None or not facts.brokers.has_lived(away) else expired.time_us,
+            earliest_us=away.state.after_us,
             broker_ids=(broker_id,),
             sentence=(
                 f"{noticed}; {again}. Until then it may have acted as leader of partitions that others led.{paused}"

@@ -96,7 +96,7 @@ MIGRATION_COPIED = Signature(
 _SLOW = Signature(
     "controller_event_slow",
     ("EventPerformanceMonitor",),
-    r"(?:\[[^\]]*\] )?Exceptionally slow controller event .* took (?P<key>\d+) ms\.",
+    r"(?:\[[^\]]*\] )?Exceptionally slow controller event .* took (?P<key>\d{1,9}) ms\.",
     "org.apache.kafka.controller.EventPerformanceMonitor.observeEvent, 4.0 on",
     ("WARN", "ERROR"),
     gap_s=1,

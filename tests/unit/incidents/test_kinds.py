@@ -342,3 +342,12 @@ def test_an_isr_that_changes_now_and_then_does_not_flap() -> None:
     absences = EXAMPLES["isr_flapping"].rows["absences"]
     assert not said("isr_flapping", absences=absences[:3])
     assert not said("isr_flapping", absences=[{**row, "made_by": "controller"} for row in absences])
+
+
+def test_a_line_of_the_zookeeper_client_alone_shows_an_expired_session() -> None:
+    """At WARN nothing shows the registration that follows. A later line shows that the broker lives."""
+    text = "Unable to reconnect to ZooKeeper service, session 0x100000e3f330000 has expired"
+    lines = [(10.0, 2, "WARN", "org.apache.zookeeper.ClientCnxn", text), (30.0, 2, "WARN", "kafka.A", "x")]
+    (expired,) = BY_NAME["session_expired"].detect(facts_of(Example("", lines)))
+    assert "no line shows that it registered again" in expired.sentence
+    assert (expired.broker_ids, expired.start_us) == ((2,), expired.end_us)
