@@ -45,7 +45,8 @@ _DOC = {
     "one.",
     "report": "Writes the interval's report. It does not fail on a verdict. **Failed (2):** `reports` cannot be "
     "written.",
-    "gate": "The verdict. **1:** a guarantee was broken in the interval: XCom `worst` names it, the report has the "
+    "gate": "The verdict. **Skipped:** it is inconclusive, or that of the interval alone is, as of an hour without "
+    "lines: the log says why. **1:** a guarantee was broken in the interval: XCom `worst` names it, the report has the "
     "lines; `highwater trace finding` tells the story. **3:** logs are stale, or (with `fail_on: "
     "inconclusive`) do not show enough: look whether logs arrive and request logs are on. It is not tried "
     "again: the same logs give the same answer.",
@@ -161,6 +162,7 @@ with DAG(
             ),
         },
         reads=("gold",),
+        doubts=("report",),
         # Its answer is the same the second time.
         retries=0,
     )

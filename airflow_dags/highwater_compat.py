@@ -4,7 +4,7 @@ from __future__ import annotations
 
 try:
     from airflow.sdk import DAG, Asset, BaseSensorOperator, Context, CronDataIntervalTimetable, Param, chain
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
     def asset(name: str, uri: str, group: str) -> Asset:
         """An asset by its name."""
@@ -13,7 +13,7 @@ try:
 except ImportError:  # Airflow 2.11
     from airflow import DAG
     from airflow.datasets import Dataset as Asset
-    from airflow.exceptions import AirflowException, AirflowFailException
+    from airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
     from airflow.models.baseoperator import chain
     from airflow.models.param import Param
     from airflow.sensors.base import BaseSensorOperator
@@ -29,6 +29,7 @@ __all__ = [
     "DAG",
     "AirflowException",
     "AirflowFailException",
+    "AirflowSkipException",
     "Asset",
     "BaseSensorOperator",
     "Context",

@@ -25,7 +25,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from airflow.providers.standard.operators.bash import BashOperator
-from highwater_compat import AirflowException, AirflowFailException, BaseSensorOperator, Context, Param, asset
+from highwater_compat import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    BaseSensorOperator,
+    Context,
+    Param,
+    asset,
+)
 from highwater_lake import GOLD_TABLES, table_state
 from highwater_lineage import lineage
 
@@ -88,6 +96,8 @@ _KEPT = f'2>&1 | tee "${_SAID_VARIABLE}" || code=${{PIPESTATUS[0]}}'
 _EXIT_CODE = re.compile(r"exit code (\d+)")
 #: Exit codes that the same logs give again: verdicts.
 _VERDICTS = (1, 3)
+_VERDICT_LINE = re.compile(r"(?:gate|verdict): (clean|violated|inconclusive)\b")
+_INCONCLUSIVE = "inconclusive"
 
 
 def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
@@ -115,9 +125,9 @@ def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
 
 
 def verdict(lines: Sequence[str]) -> str | None:
-    """Return the verdict of a gate, without the class in parentheses. None for other verbs."""
-    first = next((line.removeprefix("gate: ") for line in lines if line.startswith("gate: ")), None)
-    return None if first is None else re.split(r", | \(", first, maxsplit=1)[0]
+    """Return the verdict of a gate or a report, without the class in parentheses. None for other verbs."""
+    match = next(filter(None, map(_VERDICT_LINE.match, lines)), None)
+    return None if match is None else match[1]
 
 
 def worst(lines: Sequence[str]) -> str | None:
@@ -169,6 +179,7 @@ class LakeOperator(BashOperator):
 
     Args:
         reads, writes: layers of the lake, for lineage.
+        doubts: tasks with a verdict. Where one is inconclusive, or this one is, this task is skipped instead of green.
     """
 
     def __init__(
@@ -177,11 +188,12 @@ class LakeOperator(BashOperator):
         env: Mapping[str, str] | None = None,
         reads: Sequence[str] = (),
         writes: Sequence[str] = (),
+        doubts: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         # Exit code 99 would skip the task and all after it; none of highwater's means that.
         super().__init__(env=_VARIABLES | dict(env or {}), append_env=True, skip_on_exit_code=None, **kwargs)
-        self.reads, self.writes = tuple(reads), tuple(writes)
+        self.reads, self.writes, self.doubts = tuple(reads), tuple(writes), tuple(doubts)
 
     def get_openlineage_facets_on_start(self) -> Any:
         """Asked by Airflow's OpenLineage provider, if there is one."""
@@ -204,6 +216,7 @@ class LakeOperator(BashOperator):
 
         Raises:
             AirflowFailException: it failed, and another try would fail as well.
+            AirflowSkipException: it passed, and its verdict or that of a task in `doubts` is inconclusive.
         """
         with TemporaryDirectory(prefix="highwater-") as scratch:
             file = Path(scratch, "said")
@@ -217,7 +230,13 @@ class LakeOperator(BashOperator):
                 code = int(match[1]) if match else -1
                 problem = f"{self.task_id}: {summary(lines) or str(error)} (exit code {code})"
                 raise (AirflowFailException if code in _VERDICTS else AirflowException)(problem) from None
-            _push(context, _lines(file))
+            lines = _lines(file)
+            _push(context, lines)
+            if self.doubts:
+                told = [context["ti"].xcom_pull(task_ids=task, key="verdict") for task in self.doubts]
+                if _INCONCLUSIVE in (verdict(lines), *told):
+                    of_others = "".join(f"; {task}: {said}" for task, said in zip(self.doubts, told, strict=True))
+                    raise AirflowSkipException(f"{self.task_id}: {summary(lines)}{of_others}")
         lake = Path(self.env[_LAKE_VARIABLE])
         for name, outlet in GOLD_ASSETS.items():
             if outlet in self.outlets:

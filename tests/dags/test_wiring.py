@@ -100,6 +100,29 @@ def test_the_gate_fails_the_run_at_once(recorded: Recorded, code: int) -> None:
     assert [call[0] for call in recorded.arguments] == list(CHAIN[1:])
 
 
+@pytest.mark.parametrize(("report", "gate"), [("inconclusive", "clean"), ("clean", "inconclusive"), ("clean", "clean")])
+def test_an_hour_that_shows_nothing_is_not_green(recorded: Recorded, report: str, gate: str) -> None:
+    said = {"report": f"\nverdict: {report} (not enough evidence)", "gate": f"gate: {gate}, from A until B"}
+    (recorded.folder / "says.json").write_text(json.dumps(said))
+    recorded.ends_with(report=3 if report == "inconclusive" else 0)
+    run = recorded.deployment.run("highwater_audit", AT_16)
+    assert str(run.state) == "success"
+    state = "skipped" if "inconclusive" in (report, gate) else "success"
+    assert states(run) == dict.fromkeys(CHAIN, "success") | {"gate": state}
+
+
+def test_an_inconclusive_gate_says_why(recorded: Recorded) -> None:
+    text = """gate: inconclusive (not enough evidence), from 2026-11-20T14:00:00.000Z until 2026-11-20T16:00:00.000Z
+inconclusive: no acks=all produce in these logs: was kafka.request.logger on at the time?
+exit code 0: only violations fail the gate (--fail-on violated)"""
+    (recorded.folder / "says.json").write_text(json.dumps({"gate": text}))
+    run = recorded.deployment.run("highwater_audit", AT_16)
+    assert str(run.state) == "success"
+    assert states(run) == dict.fromkeys(CHAIN, "success") | {"gate": "skipped"}
+    (gate,) = [instance for instance in run.get_task_instances() if instance.task_id == "gate"]
+    assert gate.xcom_pull(task_ids="gate", key="verdict") == "inconclusive"
+
+
 GATE = """gate: violated (data lost), from 2026-11-20T14:00:00.000Z until 2026-11-20T16:00:00.000Z
 happened: critical, 2026-11-20 15:39:52 to 15:41:13: Broker 1 died.
 violated: new: committed-data-lost  ledger-0  offset 118  2026-11-20T15:40:30.047Z"""

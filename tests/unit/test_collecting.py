@@ -13,7 +13,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "collecting.md").read_text(encoding="utf-8")
 #: Indented blocks, below a list item too.
 _BLOCK = re.compile(r"(?:^ {4,}\S.*\n(?:^ {4,}.*\n|\n(?= {4}))*)+", re.MULTILINE)
-OTHERS = [(DOCS / name).read_text(encoding="utf-8") for name in ("kubernetes.md", "airflow.md")]
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+OTHERS = [_FENCED.sub("", (DOCS / name).read_text(encoding="utf-8")) for name in ("kubernetes.md", "airflow.md")]
 BLOCKS = [dedent(match[0]) for text in (TEXT, *OTHERS) for match in _BLOCK.finditer(text)]
 #: Blocks of resources, not of commands.
 COMMANDS = [block for block in BLOCKS if not block.startswith("spec:")]
