@@ -53,8 +53,9 @@ VIEWS = (
         "One row per operation that was answered long after, or before, Kafka's rules allowed it, with what it waited "
         "for.",
         """
-select cluster_id, broker_id, arrival_time, api, client_id, class, class_reason, known_bug, residual_ms, wait_ms,
-       closing_topic, closing_partition, closing_replica, closing_role, cause, connection, correlation_id, operation_id
+select cluster_id, broker_id as leader, arrival_time, api, client_id, class, class_reason, known_bug, residual_ms,
+       wait_ms, closing_topic, closing_partition, closing_replica, closing_role, cause, connection, correlation_id,
+       operation_id, broker_id
 from gold_delayed_operations
 where class in ('late', 'contradicted')
 """,
@@ -63,7 +64,7 @@ where class in ('late', 'contradicted')
         "slow_produces",
         "One row per acks=all append that waited longer than 20 ms, with the part of its wait that took longest.",
         """
-select cluster_id, broker_id, arrival_time, client_id, closing_topic, closing_partition, closing_replica,
+select cluster_id, broker_id as leader, arrival_time, client_id, closing_topic, closing_partition, closing_replica,
        closing_role, cause, wait_ms,
        case
            when cause = 'timer' then 'until its timeout'
@@ -79,7 +80,7 @@ select cluster_id, broker_id, arrival_time, client_id, closing_topic, closing_pa
            end
        end as longest_part,
        wait_for_fetch_ms, wait_carry_ms, wait_follower_ms, wait_closing_fetch_ms, wait_completion_ms,
-       wait_isr_change_ms, wait_without_closing_ms
+       wait_isr_change_ms, wait_without_closing_ms, broker_id
 from gold_delayed_operations
 where operation = 'produce' and wait_ms > 20
 """,
@@ -88,16 +89,17 @@ where operation = 'produce' and wait_ms > 20
         "broker_blame",
         "One row per replica and kind of operation: how much of all waiting for acks=all was waiting for it.",
         """
-select cluster_id, kind, replica_id,
-       sum(operations) as operations,
-       sum(slow_operations) as slow_operations,
+select cluster_id, kind, replica_id as closing_replica,
+       cast(sum(operations) as bigint) as operations,
+       cast(sum(slow_operations) as bigint) as slow_operations,
        sum(wait_ms_total) as wait_ms_total,
        sum(wait_ms_total) / sum(sum(wait_ms_total)) over (partition by cluster_id, kind) as share_wait,
        sum(slow_wait_ms_total) as slow_wait_ms_total,
        case when sum(sum(slow_wait_ms_total)) over (partition by cluster_id, kind) > 0
             then sum(slow_wait_ms_total) / sum(sum(slow_wait_ms_total)) over (partition by cluster_id, kind)
        end as share_slow_wait,
-       count(distinct case when singled_out then interval_start end) as intervals_singled_out
+       count(distinct case when singled_out then interval_start end) as intervals_singled_out,
+       replica_id
 from gold_replica_blame
 group by cluster_id, kind, replica_id
 """,
@@ -154,10 +156,10 @@ group by cluster_id, broker_id, api, date_trunc('minute', arrival_time)
         "One row per hour, partition and replica that left or joined the ISR.",
         """
 select cluster_id, date_trunc('hour', change_time) as hour, topic, partition, replica_id,
-       sum(case when change = 'shrink' then 1 else 0 end) as shrinks,
-       sum(case when change = 'expand' then 1 else 0 end) as expands,
-       sum(case when made_by = 'controller' then 1 else 0 end) as by_controller,
-       sum(case when class in ('early', 'late', 'not_predicted') then 1 else 0 end) as not_as_predicted
+       cast(sum(case when change = 'shrink' then 1 else 0 end) as bigint) as shrinks,
+       cast(sum(case when change = 'expand' then 1 else 0 end) as bigint) as expands,
+       cast(sum(case when made_by = 'controller' then 1 else 0 end) as bigint) as by_controller,
+       cast(sum(case when class in ('early', 'late', 'not_predicted') then 1 else 0 end) as bigint) as not_as_predicted
 from gold_isr_timeline
 where class <> 'not_observed'
 group by cluster_id, date_trunc('hour', change_time), topic, partition, replica_id
@@ -181,8 +183,8 @@ select cluster_id, topic, partition, state,
        count(*) as windows,
        sum(duration_ms) as duration_ms_total,
        max(duration_ms) as duration_ms_max,
-       sum(case when ended_time is null then 1 else 0 end) as not_ended,
-       sum(produces_refused) as produces_refused
+       cast(sum(case when ended_time is null then 1 else 0 end) as bigint) as not_ended,
+       cast(sum(produces_refused) as bigint) as produces_refused
 from gold_availability
 group by cluster_id, topic, partition, state
 """,
@@ -217,8 +219,8 @@ group by v.severity, v.rule_id, v.cluster_id, v.topic, v.partition, v.leader_epo
         "incidents",
         "One row per episode that logs tell of, the most harmful first.",
         """
-select cluster_id, harm, severity, kind, start_time, end_time, broker_ids, partitions, topic_partitions, sentence,
-       advice, caused_by, known_bug, fixed_in, incident_id
+select cluster_id, harm as rank, severity, kind, start_time, end_time, broker_ids, partitions, topic_partitions,
+       sentence, advice, caused_by, known_bug, fixed_in, incident_id, harm
 from gold_incidents
 order by cluster_id, harm
 """,
@@ -253,11 +255,11 @@ group by cluster_id, broker_id, p.topic, p.partition, p.error_code
         "and how many are missing.",
         """
 select cluster_id, broker_id, kind,
-       sum(case when outcome = 'missing' then 0 else line_count end) as records,
-       sum(case when outcome = 'typed' then line_count else 0 end) as typed,
-       sum(case when outcome = 'known' then line_count else 0 end) as known,
-       sum(case when outcome = 'unparsed' then line_count else 0 end) as unparsed,
-       sum(case when outcome = 'missing' then line_count else 0 end) as missing
+       cast(sum(case when outcome = 'missing' then 0 else line_count end) as bigint) as records,
+       cast(sum(case when outcome = 'typed' then line_count else 0 end) as bigint) as typed,
+       cast(sum(case when outcome = 'known' then line_count else 0 end) as bigint) as known,
+       cast(sum(case when outcome = 'unparsed' then line_count else 0 end) as bigint) as unparsed,
+       cast(sum(case when outcome = 'missing' then line_count else 0 end) as bigint) as missing
 from gold_coverage
 group by cluster_id, broker_id, kind
 """,

@@ -107,7 +107,8 @@ def test_a_package_as_in_a_wheel_imports_nothing_else_of_ours(tmp_path: Path) ->
     BUILD.lay_out(ROOT, tmp_path / "site" / BUILD.PACKAGE)
     program = (
         "import sys, importlib\n"
-        "for name in ('__main__', 'views', 'jobs.steps', 'jobs.cli', 'jobs.demo', 'jobs.doctor', 'jobs.inquiries'):\n"
+        "for name in ('__main__', 'views', 'interface', 'log_source', 'jobs.steps', 'jobs.cli',"
+        "             'jobs.demo', 'jobs.doctor', 'jobs.inquiries'):\n"
         "    importlib.import_module(f'highwater.{name}')\n"
         "from highwater.jobs.demo import LOGS\n"
         "from highwater.pipelines.base.resources import conf_file\n"

@@ -139,6 +139,9 @@ def test_tables_are_listed_for_programs_without_spark(lake: Path) -> None:
 
 def test_a_query_is_answered_on_stdout(audited_slice: tuple[Path, Ended], verb: Verb) -> None:
     ended = verb(
-        audited_slice[0], "sql", "select replica_id, operations from broker_blame order by 1 limit 1", "--format=json"
+        audited_slice[0],
+        "sql",
+        "select closing_replica, operations from broker_blame order by 1 limit 1",
+        "--format=json",
     )
-    assert (ended.code, orjson.loads(ended.out)) == (0, [{"replica_id": -1, "operations": 3}]), ended.err
+    assert (ended.code, orjson.loads(ended.out)) == (0, [{"closing_replica": -1, "operations": 3}]), ended.err
