@@ -91,3 +91,29 @@ def test_files_are_there(name: str) -> None:
     rooms = [path for path in (ROOT / "pipelines").iterdir() if path.is_dir()]
     for file in set(re.findall(r"`([\w./]+\.(?:py|toml|js))`", (ROOT / name).read_text(encoding="utf-8"))):
         assert any((folder / file).exists() for folder in (ROOT, ROOT / "pipelines", *rooms)), file
+
+
+_FENCED = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s:]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def _anchors(document: Path) -> set[str]:
+    """Anchors of headings as GitHub makes them: of equal headings the second one ends in -1."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found: dict[str, int] = {}
+    anchors = set()
+    for heading in _HEADING.findall(text):
+        slug = re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
+        anchors.add(f"{slug}-{found[slug]}" if slug in found else slug)
+        found[slug] = found.get(slug, 0) + 1
+    return anchors
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in _LINK.findall(_FENCED.sub("", document.read_text(encoding="utf-8"))):
+        name, _, anchor = link.partition("#")
+        target = document.parent / name if name else document
+        assert target.exists(), f"{document.name}: {link}"
+        assert not anchor or target.suffix != ".md" or anchor in _anchors(target), f"{document.name}: {link}"
