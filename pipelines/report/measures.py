@@ -233,7 +233,7 @@ class ThrottledClient(Part):
 
 
 class Blame(Part):
-    """The last replica to acknowledge, of operations of one kind that were answered without error: a row per broker."""
+    """The closing replica of operations of one kind that were answered without error: a row per broker."""
 
     #: the replica whose fetch (or whose leaving the ISR) ended the wait; the leader where no other replica held it
     #: up; `UNKNOWN_BROKER` where nothing tells, always last

@@ -278,7 +278,7 @@ def _latency(report: Report) -> Iterator[str]:
 
 def _blame(report: Report) -> Iterator[str]:
     yield from wrapped(
-        f"last replica to acknowledge acks=all produces that were answered without error (slow: waiting beyond "
+        f"closing replica of acks=all produces that were answered without error (slow: waiting beyond "
         f"{report.slow_ms} ms):"
     )
     yield from table(

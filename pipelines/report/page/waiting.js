@@ -87,7 +87,7 @@ function drawPartitions(place, state) {
   put(place, table([
     column("Partition", (row) => row.name, (value, row) => placeChip(row.topic === null ? null : row.name)), number("waited beyond " + SLOW_MS + " ms, ms", (row) => row.slow_ms, ms, { rate: true }),
     counted("slow operations", (row) => row.operations), counted("with an error", (row) => row.errors), duration("longest, ms", (row) => row.longest),
-    column("led by", (row) => row.leaders.size, (value, row) => worst(row.leaders)), column("waited for", (row) => row.replicas.size, (value, row) => worst(row.replicas)),
+    column("leaders", (row) => row.leaders.size, (value, row) => worst(row.leaders)), column("closing replica", (row) => row.replicas.size, (value, row) => worst(row.replicas)),
   ], { rows: rows(state.range), base: state.base && rows(state.base), times: state.times, main: "waited beyond " + SLOW_MS + " ms, ms", anchor: (row) => anchor("partition", row.name), open: (row) => asks(row.topic === null ? [] : ofPartition(row.name, NODES[[...row.leaders.keys()][0]].cluster_id, state.range)),
     note: "Acks=all operations slower than " + SLOW_MS + " ms, with those answered with an error, by the partition that was last." + (left.rows ? ` Of smaller amounts ${count(left.rows)} rows, ${ms(left.amount / 1000)} ms in all, are left out.` : ""), empty: "No operation of this range waited longer than " + SLOW_MS + " ms." }));
 }
