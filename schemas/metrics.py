@@ -153,10 +153,10 @@ with logs as (
     from gold_partition_timeline
 ), led as (
     select s.cluster_id, s.broker_id, s.minute, count(p.leader) as leader_count,
-           sum(case when p.is_under_replicated then 1 else 0 end) as under_replicated_partitions,
+           cast(sum(case when p.is_under_replicated then 1 else 0 end) as bigint) as under_replicated_partitions,
            count(w.state) as under_min_isr_partitions,
-           sum(case when p.leader is not null and (p.isr is null or p.replicas is null) then 1 else 0 end)
-               as partitions_unknown
+           cast(sum(case when p.leader is not null and (p.isr is null or p.replicas is null) then 1 else 0 end)
+               as bigint) as partitions_unknown
     from samples s
     left join partitions p
       on p.cluster_id = s.cluster_id and p.leader = s.broker_id and p.begin_by_time <= s.sample_time
@@ -193,9 +193,9 @@ with logs as (
     from gold_failovers where strategy in ('unclean', 'last_known_leader')
 ), counts as (
     select cluster_id, broker_id, date_trunc('minute', time) as minute,
-           sum(case when change = 'shrink' then 1 else 0 end) as isr_shrinks,
-           sum(case when change = 'expand' then 1 else 0 end) as isr_expands,
-           sum(case when change = 'unclean' then 1 else 0 end) as unclean_elections
+           cast(sum(case when change = 'shrink' then 1 else 0 end) as bigint) as isr_shrinks,
+           cast(sum(case when change = 'expand' then 1 else 0 end) as bigint) as isr_expands,
+           cast(sum(case when change = 'unclean' then 1 else 0 end) as bigint) as unclean_elections
     from changes group by cluster_id, broker_id, date_trunc('minute', time)
 )
 select s.cluster_id, s.broker_id, s.minute, l.leader_count, l.under_replicated_partitions, l.under_min_isr_partitions,
