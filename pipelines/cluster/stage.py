@@ -36,7 +36,7 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
         settle_us: see `premises_of`.
     """
     rows = Keyed(shape(pr.SHAPE), flow.PREMISES.key, (), tuple(name for name in pr.SHAPE if name != "kind"))
-    folded = fold(lake, config_fold(), Fold(_readings(), rows, partial(packed, _FEW)))
+    folded = fold(lake, config_fold(), Fold(readings(), rows, partial(packed, _FEW)))
     tables = {} if folded is None else collect_tables(folded)
     # Each task has told the first of its own.
     lines = configs.first_of_alike(tables.get(configs.LINES, ()))
@@ -49,7 +49,8 @@ def config_fold() -> Fold:
     return Fold([Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.relevant))], rows, configs.lines)
 
 
-def _readings() -> list[Reading]:
+def readings() -> list[Reading]:
+    """Return the readings that give rows of the premises."""
     matters = pc.field("event").isin([p.STARTING, p.HAS_STARTED, p.SHUT_DOWN, p.CLOCK_SET_BACK])
     matters = matters | pc.field("kafka_version").is_valid() | pc.field("mode").is_valid()
     events = pc.field("partition").is_null() & pc.field("event").isin(EVENTS)

@@ -57,7 +57,7 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
         *silent_logs(premises.stretches, premises.runs, premises.topic_names),
         *unlogged_leaderships(_leaderships(lake), premises.stretches, premises.lives),
         *unpaired_silences(_unpaired(lake), premises.stretches, premises.lives),
-        *missing_kinds(_logging(counts, premises.files), premises.files, named),
+        *missing_kinds(logging_kinds(counts, premises.files), premises.files, named),
     ]
     lake.replace(gold.HOLES, rows_table(gold.HOLES, [_row(hole) for hole in holes]), stamp=stamp)
     lake.replace(gold.COVERAGE, pa.concat_tables([counts, _missing(holes)]), stamp=stamp)
@@ -77,7 +77,7 @@ def _unparsed(lake: Lake) -> list[Hole]:
     """Return the holes of records without facts that might have had some."""
     reader = reader_of(lake, [(silver.UNPARSED_LINES, None)])
     holes = [hole_of_requests(**row) for row in reader.rows(_REQUESTS)]
-    if losses := stretches_of(reader.rows(_LOST)):
+    if losses := stretches_of(reader.rows(LOST)):
         holes += holes_of_losses(_with_times(lake, losses), {row["file_id"]: row for row in _files(lake)})
     return holes
 
@@ -175,7 +175,7 @@ UNPAIRED: Final = """
     WHERE is_paired IS NOT TRUE AND k.kind <> c.kind ORDER BY ALL
 """
 #: Records without facts. Requests are counted by `_REQUESTS`.
-_LOST: Final = f"""
+LOST: Final = f"""
     SELECT file_id, byte_offset, reason FROM silver_unparsed_lines
     WHERE reason IN {LOST_REASONS}
         AND (reason IN ('binary', 'doubtful') OR template NOT IN ('request.completed', 'request.completed_text'))
@@ -208,7 +208,7 @@ def _counts(lake: Lake) -> pa.Table:
     return pa.Table.from_pylist(counts, gold.COVERAGE.arrow_schema)
 
 
-def _logging(counts: pa.Table, files: Iterable[LogFile]) -> set[tuple[str, int, str]]:
+def logging_kinds(counts: pa.Table, files: Iterable[LogFile]) -> set[tuple[str, int, str]]:
     """Return cluster, broker and kind of all lines; a kind is that of the file, or that of the logger.
 
     At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0): these make no request log.

@@ -29,7 +29,7 @@ from pipelines.rules.rule import Rule, of_history
 from schemas import audit_facts as a
 
 RULES: tuple[Rule, ...] = (
-    Rule("committed-data-lost", committed_data_lost.CommittedDataLost, (a.OPERATION, a.BATCH)),
+    Rule("committed-data-lost", committed_data_lost.CommittedDataLost, (a.OPERATION, a.BATCH, a.FETCH)),
     Rule("tier-segment-lost", tier_segment_lost.TierSegmentLost, (a.TIER_READ,), suspects_only=True),
     Rule("acked-by-leader-only-lost", acked_by_leader_only.AckedByLeaderOnly, (a.ANSWER,)),
     Rule("ack-before-commit", acks.AckBeforeCommit, (a.OPERATION,), compares_times=True),

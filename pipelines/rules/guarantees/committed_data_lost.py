@@ -8,6 +8,7 @@ that start did not survive.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from itertools import pairwise
 from pipelines.base.plain import offsets
 from pipelines.rules.leader_epoch import Epoch
 from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, short_logs
+from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, high_watermark_cuts, outlived_logs, short_logs
 from pipelines.rules.proofs.replica_marks import CommitMark, Passed, Starts, passed
 from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of, witnesses_of
 from schemas import audit_facts as a
@@ -107,13 +108,30 @@ class CommittedDataLost(Checker):
     _reached: dict[tuple[int, int], int] = field(default_factory=dict, metadata=KEPT)
     #: The last batch of each replica's segments, in the order of offsets.
     _stored: dict[int, Fact] = field(default_factory=dict)
+    #: Instants at which replicas cut their logs to their high watermarks, ascending.
+    _cuts_us: dict[int | None, list[int]] = field(default_factory=lambda: defaultdict(list))
+    #: First fetch of a replica after such a cut.
+    _fetched: dict[tuple[int | None, int], int] = field(default_factory=dict, metadata=KEPT)
+    #: Whether requests of the partition are logged.
+    _has_requests: bool = field(default=False, metadata=KEPT)
 
     def observe(self, fact: Fact) -> None:
+        self._has_requests |= fact.kind != a.BATCH
         if fact.kind == a.BATCH:
             if fact.broker_id is not None:
                 self._stored[fact.broker_id] = fact
+        elif fact.kind == a.FETCH:
+            self._fetched_after_cut(fact)
         else:
             self._answered(fact)
+
+    def _fetched_after_cut(self, fact: Fact) -> None:
+        """Take a fetch of a replica that had cut its log: its log may have grown since."""
+        cuts = self._cuts_us.get(fact.replica_id)
+        asked_us = fact.earliest_us or fact.time_us
+        if cuts and (number := bisect_right(cuts, asked_us)):
+            key = fact.replica_id, cuts[number - 1]
+            self._fetched[key] = min(asked_us, self._fetched.get(key, asked_us))
 
     def _answered(self, fact: Fact) -> None:
         self.checked += 1
@@ -165,6 +183,8 @@ class CommittedDataLost(Checker):
             if line.name == "leader_start" and line.leader_epoch is not None and line.offset is not None:
                 key = self._history.incarnation(line.time_us), line.leader_epoch, line.broker_id
                 starts[key].append(line)
+        for cut in sorted(high_watermark_cuts(self._history, self._settings), key=lambda cut: cut.time_us):
+            self._cuts_us[cut.broker_id].append(cut.time_us)
         loads = [line for line in self._history.facts[a.LOADED] if line.offset is not None]
         for key, lines in starts.items():
             for before, after in pairwise(sorted(lines, key=lambda line: line.time_us)):
@@ -234,19 +254,42 @@ class CommittedDataLost(Checker):
         for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
                 yield _undecided(loss)
+        shorts = [short for short in self._outlived() if not self._is_answered(short)]
         if not has_answers:
-            yield from self._unknown()
+            shorts += short_logs(self._history, self._settings)
+        yield from self._unknown(shorts)
 
     def _decided(self, loss: _Loss) -> Case:
         lost = (loss.lost_by, loss.offset_start, loss.offset_end)
         committed = [*loss.first, *loss.last, *loss.shown, *([loss.committed] if loss.committed else [])]
         return _case(loss, cause_of(self._history, self._settings, *lost, committed))
 
-    def _unknown(self) -> Iterable[Case]:
-        """Where no answer tells what was committed, and a leader's log was shorter than another replica's."""
+    def _is_answered(self, short: ShortLog) -> bool:
+        """Return True if lines show whether a leader's log lacked what was committed before its epoch."""
+        committed = [(key, end) for key, end in self._reached.items()]
+        committed += [
+            ((life, epoch.number), epoch.high_watermark[0])
+            for life, epoch in self._history.epochs()
+            if epoch.high_watermark is not None
+        ]
+        ends = [
+            end
+            for (life, number), end in committed
+            if life == short.incarnation and (short.epoch is None or number < short.epoch.number)
+        ]
+        # Committed records are compared with a start that a line shows.
+        is_compared = short.epoch is None or short.epoch.bound is not None
+        return bool(ends) and (is_compared or max(ends) <= (short.start or 0))
+
+    def _outlived(self) -> Iterable[ShortLog]:
+        """Yield leaders that cut their logs and fetched nothing since, if requests are logged."""
+        return outlived_logs(self._history, self._settings, self._fetched) if self._has_requests else ()
+
+    def _unknown(self, found: Iterable[ShortLog]) -> Iterable[Case]:
+        """Yield leaders with shorter logs than other replicas, where no line shows what was committed."""
         losses = self._losses | self._open
         by_epoch: dict[tuple[int, int | None, int | None], list[ShortLog]] = defaultdict(list)
-        for short in short_logs(self._history, self._settings):
+        for short in found:
             number = None if short.epoch is None else short.epoch.number
             within = any(
                 life == short.incarnation and loss.offset_start <= (short.start or 0) < loss.offset_end

@@ -7,9 +7,10 @@ records are lost stays open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from pipelines.base.instants import NEVER_US
 from pipelines.base.values import instant
 from pipelines.kafka.versions import rules_for
 from pipelines.rules.history import FactHistory
@@ -191,10 +192,15 @@ class ShortLog(NamedTuple):
     facts: tuple[Fact, ...]  #: the lines
 
 
+def high_watermark_cuts(history: FactHistory, settings: Settings) -> list[Fact]:
+    """Return the cuts of followers of releases that cut to their high watermarks."""
+    return [fact for fact in history.facts[a.TRUNCATION] if _is_to_high_watermark(fact, settings)]
+
+
 def short_logs(history: FactHistory, settings: Settings) -> Iterator[ShortLog]:
-    """Leaders with shorter logs than others."""
+    """Yield leaders with shorter logs than others."""
     yield from _refused(history)
-    cuts = [fact for fact in history.facts[a.TRUNCATION] if _is_to_high_watermark(fact, settings)]
+    cuts = high_watermark_cuts(history, settings)
     roles = [fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES and fact.leader_epoch is not None]
     for incarnation, epoch in history.epochs():
         yield from _elected_uncleanly(history, incarnation, epoch)
@@ -267,6 +273,60 @@ def _loaded(
         )
         lines = [line for _, pair in sorted(followers.items()) for line in pair]
         yield ShortLog(incarnation, epoch, load.offset, max(ends.values()), what, (load, leads, *lines))
+
+
+def outlived_logs(
+    history: FactHistory, settings: Settings, fetched: Mapping[tuple[int | None, int], int]
+) -> Iterator[ShortLog]:
+    """Yield leaders that cut their logs, fetched nothing before they led, and have followers that loaded longer logs.
+
+    Before KIP-101 such a leader may have cut off committed records.
+
+    Args:
+        fetched: time of the first fetch of a replica after a cut of its log, by replica and time of the cut.
+    """
+    if not (cuts := high_watermark_cuts(history, settings)):
+        return
+    roles = [fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES and fact.leader_epoch is not None]
+    for incarnation, epoch in history.epochs():
+        yield from _outlived(history, incarnation, epoch, roles, cuts, fetched)
+
+
+def _outlived(
+    history: FactHistory,
+    incarnation: int,
+    epoch: Epoch,
+    roles: list[Fact],
+    cuts: list[Fact],
+    fetched: Mapping[tuple[int | None, int], int],
+) -> Iterator[ShortLog]:
+    """Yield the leader of an epoch if its log is such a one."""
+    leader = epoch.leader
+    leads = min((fact for fact in roles if _is_of(fact, leader, epoch)), key=_time_us, default=None)
+    if leader is None or leads is None or history.incarnation(leads.time_us) != incarnation:
+        return
+    own_cuts = [cut for cut in cuts if cut.broker_id == leader and written_before(cut, leads)]
+    cut = max(own_cuts, key=_time_us, default=None)
+    if cut is None or fetched.get((cut.broker_id, cut.time_us), NEVER_US) < leads.time_us:
+        return
+    start, line = epoch.bound or (cut.offset or 0, cut)
+    longer: dict[int | None, tuple[Fact, Fact]] = {}
+    for load in history.facts[a.LOADED]:
+        following = [fact for fact in roles if fact.broker_id == load.broker_id and written_before(load, fact)]
+        role = min(following, key=_time_us, default=None)
+        is_longer = (load.offset or 0) > start and leader != load.broker_id
+        if is_longer and role is not None and (role.leader_epoch, role.leader) == (epoch.number, leader):
+            longer[load.broker_id] = load, role
+    if longer:
+        ends = {broker_id: load.offset or 0 for broker_id, (load, _) in longer.items()}
+        said = ", ".join(f"broker {broker_id} up to {end}" for broker_id, end in sorted(ends.items()))
+        what = (
+            f"Broker {leader} cut its log to {cut.offset} before it led in epoch {epoch.number}. No line shows that it "
+            f"fetched in between. Others had records beyond {start}: {said}. The logs do not show whether these "
+            "records were committed."
+        )
+        lines = [fact for _, pair in sorted(longer.items()) for fact in pair]
+        yield ShortLog(incarnation, epoch, start, max(ends.values()), what, (line, leads, *lines))
 
 
 def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:

@@ -247,3 +247,29 @@ def test_deleting_lines_of_a_crash_makes_no_other_range() -> None:
         for gone in combinations(range(len(facts)), 2):
             for case in cases(RULE, [line for at, line in enumerate(facts) if at not in gone]):
                 assert case.severity == OPEN or (case.offset_start, case.offset_end) in ((646, 702), (646, 650)), gone
+
+
+#: Before KIP-101: broker 3 cut its log to follow epoch 1, and led epoch 2. Broker 1 came back with a longer log.
+CUT = [
+    decided(3, 0, 0, 1, (1, 2, 3)),
+    decided(10, 1, 1, 2, (2, 3)),
+    follows(10.1, 3, 1, leader=2),
+    fact(a.TRUNCATION, 10.2, 3, name="log", offset=118),
+    decided(20, 2, 2, 3, (3,)),
+    fact(a.LEADERSHIP, 20.1, 3, name="request", leader=3, leader_epoch=2),
+    fact(a.LOADED, 30, 1, offset=119),
+    follows(31, 1, 2, leader=3),
+    fact(a.TRUNCATION, 31.1, 1, name="log", offset=108),
+]
+CHAIN = {"connection": "c", "correlation_id": 1, "replica_id": 3}
+OLD = settings(version=lambda *_: "0.10.2.2")
+
+
+def test_a_leader_that_cut_its_log_and_fetched_nothing_may_lack_committed_records() -> None:
+    asked_before = fact(a.FETCH, 5, 1, offset=118, **CHAIN)
+    (case,) = cases(RULE, [*CUT, asked_before], OLD)
+    assert (case.severity, case.leader_epoch, case.offset_start, case.offset_end) == (OPEN, 2, 118, 119)
+    assert cases(RULE, [*CUT, fact(a.FETCH, 15, 2, offset=118, **CHAIN)], OLD) == []
+    # Later releases ask their leader where to cut.
+    assert cases(RULE, [*CUT, asked_before], settings(version=lambda *_: "2.8.2")) == []
+    assert cases(RULE, CUT, OLD) == [], "without requests nothing is known of any fetch"
