@@ -550,11 +550,9 @@ class BrokerTimelines:
     def last_line(self, away: Away) -> int | None:
         """Return the last line of a node before it was gone. None if no line before is here."""
         last = self._last_us(away.node)
-        return (
-            last
-            if last is not None and away.boot_us is None and last <= away.start_us + SILENCE_US
-            else away.state.after_us
-        )
+        if last is None:
+            return None
+        return last if away.boot_us is None and last <= away.start_us + SILENCE_US else away.state.after_us
 
     def is_gone_since(self, of_node: Node, time_us: int) -> bool:
         """Return True if a node is gone at the end of the logs, and was up at no time since an instant."""

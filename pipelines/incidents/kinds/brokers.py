@@ -30,6 +30,8 @@ _LONG_US = 5_000_000
 _SERIES_US = 600_000_000
 #: A process in a crash loop dies within this of its start, microseconds.
 _LOOP_US = 30_000_000
+#: A node that is gone again within this of being back comes and goes, microseconds.
+_GONE_AGAIN_US = 600_000_000
 #: Deaths of one node that make a crash loop.
 _LOOP_MIN = 3
 #: Ends by SIGKILL; 137 is 128 and 9.
@@ -56,17 +58,17 @@ _NO_MEMORY = re.compile(r"insufficient memory for the Java Runtime")
 def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield processes that ended without a shutdown."""
     died = [away for away in facts.brokers.aways if away.state.reason == "died"]
-    looped = _loops(died)
+    looped = _loops(died, _LOOP_US)
     yield from (_died_repeatedly(facts, loop) for loop in looped)
     in_loops = {id(away) for loop in looped for away in loop}
     for group in grouped([away for away in died if id(away) not in in_loops], _dies_with):
         yield _died(facts, group[0]) if len(group) == 1 else _died_together(facts, group)
 
 
-def _loops(died: Sequence[Away]) -> list[list[Away]]:
-    """Return deaths of one node that follow each other."""
-    in_order = sorted(died, key=lambda away: (away.node, away.start_us))
-    loops = grouped(in_order, lambda loop, away: away.node == loop[0].node and _follows(loop, away, _LOOP_US))
+def _loops(aways: Sequence[Away], within_us: int) -> list[list[Away]]:
+    """Return times of one node that follow each other."""
+    in_order = sorted(aways, key=lambda away: (away.node, away.start_us))
+    loops = grouped(in_order, lambda loop, away: away.node == loop[0].node and _follows(loop, away, within_us))
     return [loop for loop in loops if len(loop) >= _LOOP_MIN]
 
 
@@ -506,7 +508,10 @@ _REMOVED = {
 def logs_end_early(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield nodes whose end no line of their own shows, those that are gone within a second as one."""
     gone = [away for away in facts.brokers.aways if _is_unseen(facts, away)]
-    for group in grouped(gone, _goes_with):
+    looped = _loops([away for away in gone if away.state.reason in _REMOVED], _GONE_AGAIN_US)
+    yield from (_gone_repeatedly(facts, loop) for loop in looped)
+    in_loops = {id(away) for loop in looped for away in loop}
+    for group in grouped([away for away in gone if id(away) not in in_loops], _goes_with):
         yield _logs_end(facts, group) if group[0].state.reason == "logs_end" else _gone(facts, group)
 
 
@@ -581,6 +586,31 @@ def _gone(facts: Facts, group: Sequence[Away]) -> LoggedIncident:
         places=_places(group),
         weight=_weight(group),
         by=tuple(ids),
+    )
+
+
+def _gone_repeatedly(facts: Facts, loop: Sequence[Away]) -> LoggedIncident:
+    """Return one incident of a node that a controller found gone again and again."""
+    (cluster_id, broker_id), up = loop[0].node, loop[-1].up_us
+    name = facts.named(cluster_id, [broker_id])
+    longest_us = max((away.up_us - away.start_us for away in loop if away.up_us is not None), default=0)
+    did = _REMOVED[loop[0].state.reason][0].format("it")
+    back = "No line shows that it came back after the last time." if up is None else f"It was back at {clock(up)}."
+    return LoggedIncident(
+        severity=MAJOR,
+        cluster_id=cluster_id,
+        start_us=loop[0].start_us,
+        end_us=up,
+        broker_ids=(broker_id,),
+        sentence=(
+            f"{sentence(name)} was gone {len(loop)} times {span(loop[0].start_us, loop[-1].start_us)}, for "
+            f"{lasting(longest_us)} at most: the controller {did} each time. {back} No line shows whether it died."
+        ),
+        unexplained=f"Look at the last lines of {name} before each time, and at restarts of its container or service.",
+        figures={"times": len(loop)},
+        places=_places(loop),
+        weight=_weight(loop),
+        by=(broker_id,),
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pipelines.incidents.episodes import Episode, episodes
 from pipelines.incidents.facts import Facts, Row
 from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
 from pipelines.incidents.kind import ABSENT, FAILED, LAGGING, UNDECIDED, Signature, kind
+from pipelines.incidents.reasons import best_reason
 from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
 from pipelines.kafka.errors import error_name
 from pipelines.kafka.releases import Version, value_of
@@ -177,14 +178,17 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
 def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield episodes of errors over all brokers of a cluster, but those that other kinds report."""
     others = (_TIMED_OUT, *_FENCED, *TOO_FEW)
-    return (_refused(error, rows, _advice(error)) for error, rows in failed_produces(facts) if error not in others)
+    return (
+        _refused(error, rows, _advice(error, rows)) for error, rows in failed_produces(facts) if error not in others
+    )
 
 
-def _advice(error: str) -> str:
-    """Return what to do about an error, by the exception of its name."""
+def _advice(error: str, rows: Sequence[Row]) -> str:
+    """Return what to do about an error, by the exception that was logged, or that of its name."""
+    reason = best_reason(row["message"] for row in rows if row.get("message"))
     name = next((name for name, of in _ERRORS.items() if of == error), error.title().replace("_", ""))
     cause = cause_of(Thrown(f"{name}Exception", ""))
-    return "" if cause is None else cause[1].action
+    return reason.action if reason is not None else "" if cause is None else cause[1].action
 
 
 @kind(

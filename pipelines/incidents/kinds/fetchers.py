@@ -93,15 +93,16 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
         action = reason.action if reason is not None else ""
         until = "the end of the logs" if end is None else f"its restart at {clock(end)}"
         version = facts.version(episode.node, start)
+        names = frozenset(match["name"].replace(",", "-") for match in _PARTITION.finditer(row["message"]))
+        look = f" Look at the log of {partitions(names)} first: it dies again where that is damaged." if names else ""
         yield episode.incident(
             CRITICAL,
             f"The replica fetcher of broker {broker_id} from leader {row['key']} died{of} at {clock(start)}{said}."
             f"{meaning} What it followed stays behind until {until}.",
             end_us=end,
-            partitions=frozenset(match["name"].replace(",", "-") for match in _PARTITION.finditer(row["message"])),
+            partitions=names,
             advice=Remedy(
-                f"Restart broker {broker_id}: the thread does not come back by itself. Look at the log of "
-                f"the partition that the error names first: it dies again where that is damaged. {action}".rstrip(),
+                f"Restart broker {broker_id}: the thread does not come back by itself.{look} {action}".rstrip(),
                 is_open,
             ),
             figures={"leader": int(row["key"])},

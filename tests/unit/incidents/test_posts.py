@@ -54,6 +54,7 @@ def test_each_post_has_its_incidents(tmp_path: Path, name: str) -> None:
         ("a denial of ClusterAction is between brokers", "fetch_errors"),
         ("compaction stays stopped until the next start", "coordinator_slow"),
         ("a slow controller explains sessions that time out", "logs_end_early"),
+        ("a thread that dies of memory", "fetcher_died"),
     ],
 )
 def test_posts_have_one_cause(tmp_path: Path, name: str, effect: str) -> None:
