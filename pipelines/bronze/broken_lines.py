@@ -13,12 +13,16 @@ _SHARE_MIN = 0.2
 _LINES_MIN = 3
 
 
-def width_of(lines: Sequence[bytes]) -> int | None:
-    """The width at which lines were wrapped or cut, in characters; None if they were not."""
+def width_of(lines: Sequence[bytes], has_longer: bool = False) -> int | None:
+    """Return the width at which lines were wrapped or cut, in characters. None if they were not.
+
+    Args:
+        has_longer: other lines may be longer.
+    """
     sizes = Counter(len(line.decode(errors="replace")) for line in lines if line)
-    widest = max(sizes, default=0)
-    enough = sizes[widest] >= max(_LINES_MIN, _SHARE_MIN * len(lines))
-    return widest if widest in _WIDTHS and enough and sizes[widest] == max(sizes.values()) else None
+    ((width, count),) = sizes.most_common(1) or ((0, 0),)
+    is_widest = has_longer or width == max(sizes, default=0)
+    return width if width in _WIDTHS and is_widest and count >= max(_LINES_MIN, _SHARE_MIN * len(lines)) else None
 
 
 def cut_lines(lines: Sequence[bytes]) -> str | None:

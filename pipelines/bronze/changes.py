@@ -18,7 +18,8 @@ from pipelines.bronze.record_ends import can_hold_value
 from pipelines.bronze.source import BOM
 from pipelines.bronze.wrappers.frames import NO_FRAME
 from pipelines.bronze.wrappers.pieces import split
-from pipelines.bronze.wrappers.recognise import around, either, recognise
+from pipelines.bronze.wrappers.recognise import around, either, recognise, step_named
+from pipelines.bronze.wrappers.terminals import COLUMNS
 from pipelines.kafka.raw_record import DOUBTFUL, RawRecord
 
 #: Fewer missed lines are what people quote in a message.
@@ -101,8 +102,14 @@ class Changes:
             found = recognise(_unread(sample, known)).layout
             if found is not None and not known and found.order:
                 return found
-            if found is not None and not found.order and (not known or found.pieces == known[0].pieces):
-                known.append(found)
+            if found is None or found.order:
+                continue
+            # Lines of the full width may be whole, so lines of any layout can be among broken ones.
+            width = next((one.pieces for one in (*known, found) if one.pieces.startswith(COLUMNS)), "")
+            known = [*known, found]
+            if width and {one.pieces for one in known} == {"", width}:
+                known = [one if one.pieces else around((step_named(width),), one) for one in known]
+            known = [one for one in known if one.pieces == known[0].pieces]
         if len(known) > 1:
             return either(known)
         if self._layout is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import PurePath
 
@@ -260,8 +261,9 @@ def address(text: str) -> str:
         return f"{host}:{port}"
 
 
+@lru_cache(maxsize=4096)
 def kind_of_logger(logger: str) -> str:
-    """The kind of file that a logger writes to by default."""
+    """Return the kind of file that a logger writes to by default."""
     for prefix, kind in _LOGGER_KINDS:
         if logger.startswith(prefix):
             return kind

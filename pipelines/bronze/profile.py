@@ -17,7 +17,7 @@ from pipelines.bronze.layout import Layout
 from pipelines.bronze.layouts.infer import sees_kafka
 from pipelines.bronze.lives import FileLife
 from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
-from pipelines.bronze.record_watch import Sources
+from pipelines.bronze.record_watch import RecordWatch, Sources
 from pipelines.bronze.repeated_hour import Passage
 from pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_text
 from pipelines.bronze.streams import OTHER_LINES, id_of, path_of
@@ -145,8 +145,12 @@ def profile(
     if why is None:
         content = changes.tap(chain(first, blocks))
         tapped = sources.tap(content if cutter is None else cutter.tap(content))
+        last: bytes | None = None
+        watch: RecordWatch | None = None
         for named, record in sourced_records(tapped, layout, record_bytes_max, cutter=cutter):
-            sources.of(named).count(record)
+            if watch is None or named != last:
+                last, watch = named, sources.of(named)
+            watch.count(record)
             if record.line_count > 1 or record.problem is not None or changes.sees_all:
                 changes.see(record)
     else:

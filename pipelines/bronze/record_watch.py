@@ -117,17 +117,18 @@ class RecordWatch:
         return self.hints.kinds["kafka-request"] > sum(self.hints.kinds.values()) / 2
 
     def count(self, record: RawRecord) -> None:
-        self.lines += record.line_count
+        _, _, _, line_count, text, problem = record
+        self.lines += line_count
         self.records += 1
-        if self._to_ask > ASKED_PER_BLOCK and (record.problem is not None or record.line_count > 1):
-            self.hints.observe_text(record.text if record.problem is not None else record.text.partition(b"\n")[2])
-        if record.problem is not None or self._parse is None:
+        if self._to_ask > ASKED_PER_BLOCK and (problem is not None or line_count > 1):
+            self.hints.observe_text(text if problem is not None else text.partition(b"\n")[2])
+        if problem is not None or self._parse is None:
             return
         self._good += 1
         is_asked = self._to_ask > 0
-        if is_asked or self._is_near or self._strays.asks(record.text):
+        if is_asked or self._is_near or self._strays.asks(text):
             self._to_ask -= is_asked
-            head = self._parse(record.text)
+            head = self._parse(text)
             if head is not None:
                 if is_asked:
                     self.lives.see(record.byte_offset, head.message, self.hints.observe(head))

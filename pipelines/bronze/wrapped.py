@@ -61,7 +61,8 @@ def sourced_records(
         cutter: is told where a wrapped file, which is read from its beginning, can be cut.
     """
     if layout is None or layout.unwrap is None:
-        yield from ((b"", record) for record in records(blocks, layout, record_bytes_max, byte_offset, line_no))
+        for record in records(blocks, layout, record_bytes_max, byte_offset, line_no):
+            yield b"", record
         return
     reader = _Wrapped(layout, layout.unwrap, max(record_bytes_max, START_BYTES_MAX), cutter)
     yield from reader.read(blocks, byte_offset, line_no)

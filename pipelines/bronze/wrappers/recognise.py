@@ -180,7 +180,7 @@ def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[S
     yield from rows.documents(lines)
     if not is_container:
         yield from rows.tables(lines)
-    if depth == DEPTH_MAX and (width := width_of(lines)) is not None:
+    if depth == DEPTH_MAX and (width := width_of(lines, has_longer=True)) is not None:
         yield columns(width)
     if is_container:
         return

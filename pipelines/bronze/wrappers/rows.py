@@ -49,6 +49,10 @@ _NAMED = re.compile(
 )
 
 
+#: Times and levels, which no column has for a name.
+_NO_NAME = re.compile(r"\d\d:\d\d|\d{10}|\A(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\Z")
+
+
 class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How a container becomes rows, and what is taken of a row: the arguments in a step's name."""
 
@@ -205,7 +209,7 @@ def _tables(lines: Sequence[bytes]) -> Iterator[Rows]:
         head = _cells(texts[0], delimiter)
         if len(head) < 2 or len(head) > 200:
             continue
-        is_named = all(0 < len(name) < 60 and not re.search(r"\d\d:\d\d", name) for name in head)
+        is_named = all(0 < len(name) < 60 and _NO_NAME.search(name) is None for name in head)
         names = [name.strip() if is_named else str(number) for number, name in enumerate(head)]
         counts = Counter(names)
         unique = [name if counts[name] == 1 else f"{name} {number}" for number, name in enumerate(names)]
