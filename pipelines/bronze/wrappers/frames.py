@@ -41,6 +41,7 @@ _PIECE = re.compile(
 _COARSE = re.compile(rb"(?P<space>[ \t\xa0]+)|(?P<word>\S+)")
 _CLOSER = {"[": "]", "(": ")", "{": "}", "<": ">", '"': '"', "'": "'", "`": "`"}
 _FIELD = re.compile(r"%d|%X(?:\{(\w+)\})?|%m|%%|%T|(.)", re.DOTALL)
+_LAST_BRACKET = re.compile(r"\[%X\] *\Z")
 _LINE_NO = re.compile(rb":\d+\Z")
 _TABS = re.compile(rb"(?:#011)+")
 #: Matches a time in any form.
@@ -150,18 +151,18 @@ def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], line
         return
     same = [head.tokens[:at] for head, at in cut if _signature(head.tokens[:at]) == best]
     columns = [list(column) for column in zip(*same, strict=True)]
-    patterns = {
-        "".join(_written(column, number == length - 1) for number, column in enumerate(columns[:length])): length
+    patterns = [
+        "".join(_written(column, number == length - 1) for number, column in enumerate(columns[:length]))
         for length in range(len(columns), 0, -1)
         if length == len(columns) or columns[length - 1][0].kind in ("space", "sign")
-    }
+    ]
     # Other lines that continue a record may have another frame.
     within = {pattern: _lines_within(pattern, continued) for pattern in patterns}
     most = max(within.values(), default=0)
     if most < 0.2 * len(continued):
         return
     pattern = next(pattern for pattern, number in within.items() if number >= 0.8 * most)
-    yield from _with_fields(pattern, columns[: patterns[pattern]], continued, lines)
+    yield from _with_fields(pattern, continued, lines)
 
 
 def _lines_within(pattern: str, lines: Sequence[bytes]) -> int:
@@ -207,9 +208,7 @@ def _is_name(byte: int) -> bool:
     return chr(byte).isalnum() or byte > 127 or chr(byte) in "_-."
 
 
-def _with_fields(
-    pattern: str, columns: Sequence[Sequence[_Token]], continued: Sequence[bytes], lines: Sequence[bytes]
-) -> Iterator[Step]:
+def _with_fields(pattern: str, continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:
     """Yield the frame with a meaning for those of its fields that have one."""
     parts = re.split(r"(%%|%X)", pattern)
     places = [number for number, part in enumerate(parts) if part == "%X"]
@@ -235,8 +234,18 @@ def _with_fields(
         by = next(services, None)
     if by is not None:
         names[int(by)] = "source"
+    last = _LAST_BRACKET.search(pattern)
+    if last and not continued and places[-1] not in names and _is_thread(values[places[-1]]):
+        # No line shows if the frame has it. Without it, the layout has.
+        yield from _with_fields(pattern[: last.start()], continued, lines) if last.start() else ()
+        return
     named = "".join(f"%X{{{names[number]}}}" if number in names else part for number, part in enumerate(parts))
     yield of_name(FRAME + named + "%m" + _suffix(named, texts, continued))
+
+
+def _is_thread(items: Sequence[str]) -> bool:
+    """Return True if texts in brackets are of several kinds, as names of threads are."""
+    return len({re.sub(r"\d+", "", item) for item in items}) > 2
 
 
 def is_field(step: Step, lines: Sequence[bytes]) -> bool:

@@ -74,7 +74,9 @@ def rejoin(layout: Layout, inner: Unwrap) -> Unwrap:
         """Return True if lines begin or continue a record, or are of another program and the line before is whole."""
         own = inner(_line(before)) or [(b"", b"", False, 0)]
         if parse is not None:
-            return parse(own[0][1]) is not None  # a part of an object is none
+            # A part of an object is none, but one of pairs may be.
+            is_whole = parse(own[0][1]) is not None
+            return is_whole and any(inner(_line(lines[:number])) for number in range(1, _BROKEN_MAX))
         text = _line(lines[:_BROKEN_MAX])
         if any(layout.start.match(item[1]) or CONTINUATION.match(item[1]) for item in inner(text) or ()):
             return True
