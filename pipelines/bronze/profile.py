@@ -23,6 +23,7 @@ from pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_tex
 from pipelines.bronze.streams import OTHER_LINES, id_of, path_of
 from pipelines.bronze.wrapped import sourced_records
 from pipelines.bronze.wrappers.recognise import Recognised, layout_named, recognise
+from pipelines.messages.exceptions import cause_of, most_specific
 from pipelines.storage.store import open_file
 
 _SHOWN_CHARS = 100
@@ -222,7 +223,17 @@ def _problem(
     if (wrapped := wrapped_lines(lines)) is not None and sees_kafka(lines):
         return f"no record of it is whole: {wrapped}"
     what = "no known log layout" if layout is None else f"nothing of it is Kafka's (layout {layout.name})"
-    return f"{what}: it begins with {_shown(lines)}; {missing or EXPECTED_LINES}"
+    return f"{what}: it begins with {_shown(lines)}{_known_error(lines)}; {missing or EXPECTED_LINES}"
+
+
+def _known_error(lines: Sequence[bytes]) -> str:
+    """Return an error with which a program ended, its meaning and remedy. Empty if the lines show no known one."""
+    for line in lines:
+        thrown = most_specific(line.decode(errors="replace")) if b"Error" in line or b"Exception" in line else None
+        cause = None if thrown is None else cause_of(thrown)
+        if thrown is not None and cause is not None and cause[1].texts:
+            return f", and shows {thrown}. {cause[1].meaning} {cause[1].action}".rstrip(".")
+    return ""
 
 
 def _shown(lines: Sequence[bytes]) -> str:

@@ -150,6 +150,18 @@ def test_balance_plans_everything_once_and_the_largest_first(sizes: list[int], p
     assert totals == sorted(totals, reverse=True)
 
 
+def test_a_text_without_records_names_the_error_that_it_shows(tmp_path: Path) -> None:
+    thrown = (
+        b"java.lang.UnsupportedClassVersionError: kafka/Kafka has been compiled by a more recent version of the Java "
+    )
+    text = b'kafka-1  | \nkafka-1  | Exception in thread "main" ' + thrown + b"Runtime (class file version 61.0)\n"
+    problem = made(tmp_path / "compose.log", text).problem or ""
+    assert "and shows UnsupportedClassVersionError: kafka/Kafka" in problem
+    assert "Java 17" in problem
+    other = made(tmp_path / "other.log", b"kafka-1  | \nkafka-1  | Exception in thread main a.b.OddError: no\n").problem
+    assert "and shows" not in (other or "")
+
+
 def test_kafkas_share_of_a_file_is_told(tmp_path: Path) -> None:
     foreign = b"[2026-11-20 15:33:21,101] INFO started (com.example.Main)\n" * 8
     assert made(tmp_path / "server.log", SERVER).kafka_records == 5
