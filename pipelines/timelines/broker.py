@@ -602,7 +602,7 @@ class BrokerTimelines:
     def deaths(self) -> list[Death]:
         """Return ends of processes that lines date, orderly ones among them."""
         found = [
-            Death(away.node, away.state.start_us, away.boot_us)
+            Death(away.node, away.state.start_us, away.up_us if away.boot_us is None else away.boot_us)
             for away in self.aways
             if away.state.state == "down" and (away.boot_us is None or away.state.is_dated)
         ]
@@ -617,11 +617,11 @@ class BrokerTimelines:
 
 
 class Death(NamedTuple):
-    """An end of a process, and the first line of the next one."""
+    """An end of a process, and the begin of the next one."""
 
     node: Node
     last_us: int  #: It was dead from then on.
-    boot_us: int | None  #: None if there is no further process.
+    boot_us: int | None  #: The first sign of the next process; None if there is none.
 
 
 def _is_registered(row: Row, of_node: Node, before_us: int) -> bool:

@@ -1,9 +1,14 @@
-"""Incidents from excerpts: ``python -m tests.bench.stories LOGS OUT [--each N] [--context S]``
+"""Incidents from parts of logs: ``python -m tests.bench.stories LOGS OUT [--each N] [--context S]``, or ``matrix OUT``
 
 Audits LOGS into OUT/full unless it is there. Each incident gives an excerpt: the lines that show it, with what the same
 nodes logged up to S seconds around them. All excerpts are audited at once into OUT/excerpts, each as a cluster of its
 own. An excerpt has to give the incident again, or less, and nothing that the whole logs exclude. Prints a table by
 kind, then the ten worst sentences.
+
+``matrix OUT [--corpora NAMES] [--reductions NAMES]`` audits reductions of corpora with known faults, and checks the
+incidents against the faults (`testbed/stories.py` of the shared folder explains both). Prints false and contradictory
+statements, missed faults, faults with several roots and misranked ones of each audit, then each problem. Audits that
+OUT has are not repeated while the commit is the same.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -23,9 +29,15 @@ from typing import Any, NamedTuple
 from pipelines.incidents.kinds import BY_NAME
 from pipelines.incidents.kinds.logged import OF_MESSAGES
 from pipelines.incidents.story import SLACK_US
+from tests.bench.messages import SHARED
 
 Row = Mapping[str, Any]
 
+_TESTBED = SHARED / "testbed" / "stories.py"
+#: Corpora of several releases and modes, and reductions, of the matrix.
+CORPORA = ("zk28-faults", "kraft39-faults", "zk11-faults", "net39", "kraft40-elr", "m-2.4.1", "m-3.3.2")
+REDUCTIONS = ("info", *(f"info+{cut}" for cut in ("begin", "end", "one-2", "but-2", "seconds")))
+REDUCTIONS += tuple(f"info+{cut}" for cut in ("server", "warn", "mixed", "twice", "clock", "noctl"))
 #: Incidents of one kind whose excerpts are audited.
 EACH = 3
 #: Lines around those that show an incident, seconds.
@@ -240,15 +252,36 @@ def table(judged: Sequence[Excerpt]) -> Iterable[str]:
             yield f"    {claim.kind}: {claim.sentence}"
 
 
+def print_matrix(out: Path, corpora: Iterable[str], reductions: Sequence[str]) -> int:
+    """Audit reductions of corpora and print what is wrong with their incidents. Returns 1 if something is."""
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PRODUCT": str(root), "STORIES": str(out)}
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, str(_TESTBED), *arguments]
+        return subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout
+
+    for corpus in corpora:
+        run("audit", corpus, *reductions)
+    # An unconfirmed problem has a question mark after its name.
+    problems = [line for line in run("check", *corpora).splitlines() if "? [" not in line]
+    print(run("matrix", *corpora), *problems, sep="\n")
+    return int(bool(problems))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table. Returns 1 if an excerpt gives something that the whole logs exclude."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("logs", type=Path)
+    parser.add_argument("logs", type=Path, help="folder of logs, or: matrix")
     parser.add_argument("out", type=Path)
     parser.add_argument("--report", type=Path, help="report.json of the whole logs")
     parser.add_argument("--each", type=int, default=EACH)
     parser.add_argument("--context", type=float, default=CONTEXT_S)
+    parser.add_argument("--corpora", nargs="+", default=CORPORA)
+    parser.add_argument("--reductions", nargs="+", default=REDUCTIONS)
     options = parser.parse_args(arguments)
+    if options.logs == Path("matrix"):
+        return print_matrix(options.out.resolve(), options.corpora, options.reductions)
     report = options.report or options.out / "full" / "report" / "report.json"
     if not report.exists():
         report = audit(options.logs, options.out / "full")

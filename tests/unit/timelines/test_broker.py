@@ -244,6 +244,8 @@ def test_a_change_of_the_quorum_dates_no_fencing() -> None:
 
 def test_a_granted_shutdown_is_an_orderly_end_of_a_broker_without_lines() -> None:
     events = [control(30, "controlled_shutdown"), control(33, "broker_fenced"), control(40, "broker_registered")]
+    (death,) = BrokerTimelines(Evidence(controller_events=events)).deaths
+    assert (death.last_us, death.boot_us) == (30 * S, 40 * S)
     found = states(own_lines={}, last_lines=[], controller_events=events)
     assert found == [
         ("unknown", None, None, "no_logs"),
