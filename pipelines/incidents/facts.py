@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
+from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.incidents.kind import Signature
 from pipelines.incidents.loud_text import LoudText, loud_texts
 from pipelines.incidents.witnesses import expiries, losses, losses_by_peer
 from pipelines.incidents.words import nodes
 from pipelines.timelines.broker import BrokerTimelines, Evidence
+from pipelines.timelines.offsets import clock_offsets, on_one_clock
 from pipelines.timelines.processes import OwnLines
 from pipelines.timelines.rows import Node as Node
 from pipelines.timelines.rows import Place as Place
@@ -95,6 +98,8 @@ class Facts:
     #: first_time, last_time, records, members (how many had them), broker_ids (list)
     locks_expired: Rows = ()
     clocks: Rows = ()  #: rows of `gold.clock_bounds`
+    #: how far clocks are ahead of those of the controllers, microseconds: times of rows are corrected by it
+    clock_offsets: Mapping[Node, int] = field(default_factory=dict)
     #: arrival of the first produce that logs show of each cluster
     first_produces: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[str, int] = field(default_factory=dict)  #: last instant of the logs of each cluster
@@ -282,6 +287,32 @@ class Facts:
         for row in self.finding_places:
             places[row["finding_id"]].append(row)
         return places
+
+
+def corrected(facts: Facts) -> Facts:
+    """Return facts with the times of clocks that are off corrected."""
+    offsets = clock_offsets(facts.lifecycle, facts.controller_events)
+    if not offsets:
+        return facts
+    changes: dict[str, Any] = {"clock_offsets": offsets}
+    for each in fields(facts):
+        value = getattr(facts, each.name)
+        if isinstance(value, list) and all("cluster_id" in row for row in value):
+            changes[each.name] = on_one_clock(value, offsets)
+    for name in ("lifecycle", "controller_events", "exits"):
+        changes[name] = sorted(changes.get(name, ()), key=lambda row: row["time"])
+    first_boots = {of_node: time - offsets.get(of_node, 0) for of_node, time in facts.first_boots.items()}
+    return replace(facts, **changes, ends=logs_end(changes.get("files", ())), first_boots=first_boots)
+
+
+def logs_end(files: Rows) -> dict[str, int]:
+    """Return the last instant of the logs of each cluster."""
+    ends: dict[str, int] = {}
+    for row in files:
+        if row["last_time"] is not None:
+            cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
+            ends[cluster_id] = max(ends.get(cluster_id, row["last_time"]), row["last_time"])
+    return ends
 
 
 def boots_apart(rows: Rows) -> tuple[Rows, dict[Node, int]]:

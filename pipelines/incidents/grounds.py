@@ -117,8 +117,9 @@ GROUNDS: Mapping[str, Ground] = {
         "A single line out of order, or the repeated hour of a time zone.",
     ),
     "clock_skewed": Ground(
-        "One window of `gold.clock_bounds` that excludes a difference of a second.",
-        "Other brokers: whose clock it is.",
+        "One window of `gold.clock_bounds` that excludes a difference of a second; or two registrations that the "
+        "controller sees with the same offset.",
+        "Other brokers: whose clock it is. Registrations: the offset, by which the broker's times are corrected.",
         "Lines without a known order.",
     ),
     "broker_stopped": Ground(

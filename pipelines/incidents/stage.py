@@ -15,7 +15,7 @@ from pipelines.base.values import UNKNOWN_CLUSTER
 from pipelines.bronze.process_files import GC_PAUSE, writer_of
 from pipelines.bronze.subjects import Subject, is_subject, subjects, with_names
 from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts, Rows, boots_apart
+from pipelines.incidents.facts import Facts, Rows, boots_apart, corrected, logs_end
 from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, LoggedIncident
 from pipelines.incidents.kinds import KINDS
 from pipelines.incidents.kinds.controllers import controller_timeline
@@ -106,11 +106,6 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         return numbered
 
     files = small_rows(lake, bronze.LOG_FILES, *_OF_FILES)
-    ends: dict[str, int] = {}
-    for row in files:
-        if row["last_time"] is not None:
-            cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
-            ends[cluster_id] = max(ends.get(cluster_id, row["last_time"]), row["last_time"])
     at_start = pc.field("scope") == "broker"
     configs = rows(silver.BROKER_CONFIGS, *_OF_LINES, "key", "value", where=at_start)
     signatures = [signature for kind in KINDS for signature in kind.signatures]
@@ -126,7 +121,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
     )
     lines = questions.lines({file_id: subject.subject_id for file_id, subject in subject_of.items()})
     silences, first_boots = boots_apart(reader.rows(questions.silences()))
-    return Facts(
+    found = Facts(
         files=files,
         lifecycle=lifecycle,
         controller_events=as_they_happened(controllers, [*lifecycle, *_boots(silences, first_boots)]),
@@ -158,8 +153,9 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         locks_expired=reader.rows(questions.locks_expired(_LOCKS_GAP_S)),
         clocks=rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, by="window_start"),
         first_produces={row["cluster_id"]: row["time"] for row in reader.rows(questions.first_produces())},
-        ends=ends,
+        ends=logs_end(files),
     )
+    return corrected(found)
 
 
 def _boots(silences: Rows, first_boots: Mapping[Node, int]) -> Iterable[Row]:

@@ -145,7 +145,7 @@ class BrokerTimelines:
         self._granted = merged([span for span in removed if span.reason == "shutdown"])
         self._leaderless: dict[str, list[Row]] = defaultdict(list)
         for row in evidence.controller_events:
-            if has_no_leader(row) and row["controller_epoch"] is not None:
+            if has_no_leader(row) and row.get("controller_epoch") is not None:
                 self._leaderless[row["cluster_id"]].append(row)
         self._replaced: dict[Node, list[Witness]] = defaultdict(list)
         for of_node, witness in replacements(self.terms, evidence.controller_events):

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from pipelines.incidents.facts import Facts, Row
+from pipelines.incidents.facts import Facts, Row, place
 from pipelines.incidents.incident import MINOR, LoggedIncident
 from pipelines.incidents.kind import kind
-from pipelines.incidents.words import brokers, clock, lasting
+from pipelines.incidents.words import brokers, clock, lasting, number
 
 #: Clocks that differ by more are skewed, milliseconds.
 _SKEWED_MS = 1_000
+_ADVICE = "Look at the time service of broker {}. Sessions, retention and record timestamps follow it."
 
 
 @kind(
     meaning="The clocks of two brokers differ by more than a second, as lines show that must have come in one order.",
-    source="gold.clock_bounds: a follower's first fetch of an epoch, a state and its receipt",
+    source="gold.clock_bounds: a follower's first fetch of an epoch, a state and its receipt; registrations of a "
+    "broker and the controller's lines about them",
 )
 def clock_skewed(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield one incident for each broker whose clock differs from those of others."""
@@ -31,7 +33,31 @@ def clock_skewed(facts: Facts) -> Iterable[LoggedIncident]:
             most = Counter(broker_id for pair in sorted(pairs) for broker_id in pair).most_common(1)[0][0]
             of_broker = [row for row in rows if most in (row["broker_a"], row["broker_b"])]
             rows = [row for row in rows if row not in of_broker]
-            yield _skewed(cluster_id, most, of_broker)
+            if (cluster_id, most) not in facts.clock_offsets:
+                yield _skewed(cluster_id, most, of_broker)
+    for (cluster_id, broker_id), offset_us in facts.clock_offsets.items():
+        yield _corrected(facts, cluster_id, broker_id, offset_us)
+
+
+def _corrected(facts: Facts, cluster_id: str, broker_id: int, offset_us: int) -> LoggedIncident:
+    """Return the incident of a clock by whose offset the times of a broker are corrected."""
+    rows = facts.life((cluster_id, broker_id), "registered")
+    direction = "ahead of" if offset_us > 0 else "behind"
+    return LoggedIncident(
+        severity=MINOR,
+        cluster_id=cluster_id,
+        start_us=rows[0]["time"],
+        end_us=rows[-1]["time"],
+        broker_ids=(broker_id,),
+        sentence=(
+            f"The clock of broker {broker_id} was {lasting(abs(offset_us))} {direction} the controller's, as "
+            f"{number(len(rows), 'registration')} show. Its times are corrected by that here, not in its lines."
+        ),
+        advice=_ADVICE.format(broker_id),
+        figures={"ahead_s": offset_us / 1e6},
+        places=tuple(map(place, rows)),
+        weight=abs(offset_us) / 1e6,
+    )
 
 
 def _skew_ms(row: Row) -> float:
@@ -57,7 +83,7 @@ def _skewed(cluster_id: str, broker_id: int, rows: list[Row]) -> LoggedIncident:
             f"The clock of broker {broker_id} was {lasting(abs(ahead_ms) * 1000)} or more {direction} that of "
             f"{brokers(others)} at {clock(min(times))}: times of its lines do not compare with theirs."
         ),
-        advice=f"Look at the time service of broker {broker_id}. Sessions, retention and record timestamps follow it.",
+        advice=_ADVICE.format(broker_id),
         figures={"ahead_s": ahead_ms / 1000},
         weight=abs(ahead_ms) / 1000,
     )

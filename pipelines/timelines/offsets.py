@@ -1,0 +1,60 @@
+"""Clocks that are off, by registrations of brokers, and rows of all nodes on one clock. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipelines.timelines.missed import CLOCKS_US
+from pipelines.timelines.rows import Node, Row, Rows, node
+
+#: A controller sees registrations of one broker after delays that differ by less, microseconds.
+_SPREAD_US = 500_000
+#: Registrations with the same offset that show a clock that is off.
+_REGISTRATIONS_MIN = 2
+
+
+def clock_offsets(lifecycle: Rows, controller_events: Rows) -> dict[Node, int]:
+    """Return how far clocks of brokers are ahead of those of the controllers, microseconds. Negative: behind.
+
+    A controller sees a registration at once. A clock is off if none of a broker's registrations is seen at its instant,
+    and two or more are seen with the same offset.
+    """
+    own: dict[Node, list[int]] = defaultdict(list)
+    seen: dict[Node, set[int]] = defaultdict(set)
+    for row in lifecycle:
+        if row["event"] == "registered" and row["broker_id"] is not None:
+            own[node(row)].append(row["time"])
+    for row in controller_events:
+        if row["event"] == "broker_registered" and row["subject_broker_id"] not in (None, row["broker_id"]):
+            seen[row["cluster_id"], row["subject_broker_id"]].add(row["time"])
+    found = {}
+    for of_node, times in own.items():
+        offsets = sorted(time - other for time in times for other in seen[of_node])
+        if any(abs(offset) <= CLOCKS_US for offset in offsets):
+            continue
+        counts = {
+            offset: sum(any(abs(time - other - offset) <= _SPREAD_US for other in seen[of_node]) for time in times)
+            for offset in offsets
+        }
+        best = max(counts, key=lambda offset: (counts[offset], -abs(offset)), default=None)
+        if best is not None and counts[best] >= _REGISTRATIONS_MIN:
+            found[of_node] = best
+    return found
+
+
+def on_one_clock(rows: Iterable[Row], offsets: Mapping[Node, int]) -> list[Row]:
+    """Return rows with the times of clocks that are off corrected.
+
+    A time is on the clock of the node beside it (``left_clock`` of ``left_time``), else on that of the row's broker.
+    """
+    corrected: list[Row] = []
+    for row in rows:
+        changes: dict[str, Any] = {}
+        for name, value in row.items():
+            if isinstance(value, int) and (name == "time" or name.endswith("_time")):
+                clock = row.get(f"{name.removesuffix('time')}clock", row.get("broker_id"))
+                changes[name] = value - offsets.get((row["cluster_id"], clock), 0)
+        corrected.append({**row, **changes})
+    return corrected

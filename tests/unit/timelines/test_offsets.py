@@ -1,0 +1,55 @@
+"""Offsets of clocks by registrations, and rows on one clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.timelines.offsets import clock_offsets, on_one_clock
+
+S = 1_000_000
+NODE = ("c", 2)
+
+
+def _own(time: int) -> dict[str, Any]:
+    return {"cluster_id": "c", "broker_id": 2, "event": "registered", "time": time}
+
+
+def _seen(time: int, by: int = 1) -> dict[str, Any]:
+    return {"cluster_id": "c", "broker_id": by, "subject_broker_id": 2, "event": "broker_registered", "time": time}
+
+
+@given(
+    registrations=st.lists(st.integers(1, 50), min_size=2, max_size=4, unique=True),
+    ahead=st.integers(-100, 100),
+    delays=st.lists(st.integers(0, S // 10), min_size=4, max_size=4),
+)
+def test_the_offset_of_a_clock_is_found_from_its_registrations(
+    registrations: list[int], ahead: int, delays: list[int]
+) -> None:
+    times = [100 * S * each**2 for each in registrations]  # No two distances are the same.
+    seen = [_seen(time + delay) for time, delay in zip(times, delays, strict=False)]
+    found = clock_offsets([_own(time + ahead * S) for time in times], seen)
+    if abs(ahead) <= 1:
+        assert not found
+    else:
+        assert abs(found[NODE] - ahead * S) <= S // 10
+
+
+@pytest.mark.parametrize(
+    ("own", "seen"),
+    [([10, 200], [10]), ([10, 200], [47]), ([10, 200], []), ([10], [47]), ([10, 200], [60, 300])],
+    ids=["seen at once", "one alone", "controllers without lines", "one", "different offsets"],
+)
+def test_a_clock_is_right_unless_registrations_agree(own: list[int], seen: list[int]) -> None:
+    assert not clock_offsets([_own(time * S) for time in own], [_seen(time * S) for time in seen])
+
+
+def test_a_time_is_on_the_clock_beside_it() -> None:
+    row = {"cluster_id": "c", "left_time": 50, "left_clock": 2, "back_time": 60, "back_clock": 1, "topic": "t"}
+    of_broker = {"cluster_id": "c", "broker_id": 2, "first_time": 50, "last_time": None}
+    corrected = on_one_clock([row, of_broker], {NODE: 37})
+    assert corrected == [row | {"left_time": 13}, of_broker | {"first_time": 13}]
