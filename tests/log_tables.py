@@ -37,8 +37,8 @@ from pipelines.rules.facts import history, traffic
 from pipelines.rules.facts.columns import in_seconds
 from pipelines.rules.facts.timeline import FACTS
 from pipelines.rules.findings import CLEAN, INCONCLUSIVE, VIOLATED, findings_of
-from pipelines.rules.holes import Hole, holes_of_requests, missing_kinds
-from pipelines.rules.holes_stage import LEADERSHIPS, LOST, UNPAIRED, logging_kinds
+from pipelines.rules.holes import Hole, NumberGap, holes_of_numbers, holes_of_requests, missing_kinds
+from pipelines.rules.holes_stage import LEADERSHIPS, LOST, NUMBER_GAPS, NUMBERED, UNPAIRED, logging_kinds
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import OPEN, VIOLATION
 from pipelines.rules.silences import Leadership, Unpaired, silent_logs, unlogged_leaderships, unpaired_silences
@@ -198,7 +198,7 @@ def judge(logs: Sequence[LogTables]) -> Judged:
 def find_holes(logs: Sequence[LogTables], told: Premises, named: Mapping[str, set[int]]) -> list[Hole]:
     """Return the holes in the logs of a cluster."""
     tables = {
-        **{spec.full_name: _table(logs, spec) for spec in _ASKED},
+        **{spec.full_name: _table(logs, spec) for spec in (*_ASKED, *NUMBERED)},
         bronze.LOG_FILES.full_name: pa.Table.from_pylist([{"file_id": _id(log), "kind": log.kind} for log in logs]),
     }
 
@@ -213,6 +213,7 @@ def find_holes(logs: Sequence[LogTables], told: Premises, named: Mapping[str, se
     return [
         *holes_of_losses(stretches_of(ask(LOST)), files),
         *holes_of_requests(told.files, told.lives, told.runs, told.fetch_ends),
+        *holes_of_numbers([NumberGap(**row) for row in ask(NUMBER_GAPS)]),
         *silent_logs(told.stretches, told.runs, told.topic_names),
         *unlogged_leaderships([Leadership(**row) for row in ask(LEADERSHIPS)], told.stretches, told.lives),
         *unpaired_silences([Unpaired(**row) for row in ask(UNPAIRED)], told.stretches, told.lives),

@@ -185,6 +185,42 @@ def _lines_missing(leader: Broker, gap: MissingNumbers) -> Hole:
     return Hole(cluster_id, broker_id, REQUEST_FILE, LINES_MISSING, *gap, message)
 
 
+class NumberGap(NamedTuple):
+    """Numbers that no request log has, between two requests of a producer's connection."""
+
+    cluster_id: str
+    broker_id: int
+    client_id: str
+    connection: str
+    since_us: int
+    until_us: int
+    missing: int
+
+
+def holes_of_numbers(gaps: Iterable[NumberGap]) -> list[Hole]:
+    """Return holes in request logs that the numbers of producers' requests show.
+
+    A broker answers the requests of a connection in their order. A client may number a few requests to other brokers
+    that are never answered.
+    """
+    by_broker: dict[Broker, list[NumberGap]] = defaultdict(list)
+    for gap in gaps:
+        by_broker[gap.cluster_id, gap.broker_id].append(gap)
+    holes = []
+    for (cluster_id, broker_id), of_broker in sorted(by_broker.items()):
+        places = [MissingNumbers(gap.since_us, gap.until_us, gap.missing) for gap in of_broker]
+        for hole in _together(places):
+            if hole.missing > UNANSWERED_MAX:
+                client_id = max(of_broker, key=attrgetter("missing")).client_id
+                message = (
+                    f"lines of broker {broker_id}'s request log of cluster {cluster_id} are missing"
+                    f"{between(*hole[:2])}: the numbers of producers' requests, such as those of {client_id}, leave "
+                    f"out {hole.missing}; add the file that has them"
+                )
+                holes.append(Hole(cluster_id, broker_id, REQUEST_FILE, LINES_MISSING, *hole, message))
+    return holes
+
+
 # ----------------------------------------------------------------------- edges of logs
 
 

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 from pipelines.base.values import instant
 from pipelines.bronze.identity import kind_of_logger
 from pipelines.cluster.premises import REQUEST_FILE, LogFile, Premises
+from pipelines.cluster.rows import RESERVED_NUMBER
 from pipelines.lake.batches import small_rows
 from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import reader_of
+from pipelines.lake.lake_reads import is_searchable, reader_of
 from pipelines.lake.table_files import rows_table
-from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, holes_of_requests, missing_kinds
+from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, NumberGap, holes_of_numbers, holes_of_requests, missing_kinds
 from pipelines.rules.silences import Leadership, Unpaired, silent_logs, unlogged_leaderships, unpaired_silences
 from pipelines.rules.unread import (
     LOST_REASONS,
@@ -25,6 +26,7 @@ from pipelines.rules.unread import (
     holes_of_losses,
     stretches_of,
 )
+from pipelines.rules.vanished import NEAR_US
 from schemas import gold, silver
 from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 
@@ -54,6 +56,7 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
         *unread(lake),
         *_unparsed(lake),
         *holes_of_requests(premises.files, premises.lives, premises.runs, premises.fetch_ends),
+        *holes_of_numbers(_number_gaps(lake)),
         *silent_logs(premises.stretches, premises.runs, premises.topic_names),
         *unlogged_leaderships(_leaderships(lake), premises.stretches, premises.lives),
         *unpaired_silences(_unpaired(lake), premises.stretches, premises.lives),
@@ -92,6 +95,49 @@ def _with_times(lake: Lake, losses: Sequence[Lost]) -> Iterable[Lost]:
     for lost in losses:
         row = around.get((lost.file_id, lost.first, lost.last), {})
         yield lost._replace(since_us=row.get("since_us"), until_us=row.get("until_us"))
+
+
+def _number_gaps(lake: Lake) -> list[NumberGap]:
+    """Return the gaps in the numbers of producers' requests. Tables that are too large are not searched."""
+    if not all(is_searchable(lake, spec) or not lake.has_rows(spec) for spec in NUMBERED):
+        return []
+    return [NumberGap(**row) for row in reader_of(lake, [(spec, None) for spec in NUMBERED]).rows(NUMBER_GAPS)]
+
+
+#: Limit of the numbers of one gap that are looked for.
+GAP_MAX: Final = 10_000
+NUMBERED: Final = (silver.PRODUCE_REQUESTS, silver.REQUESTS, silver.FETCH_REQUESTS)
+#: Numbers that a producer's connection leaves out. A client numbers the requests of each connection, or of all of its
+#: connections together. In the second case its other connections have these numbers at that time.
+NUMBER_GAPS: Final = f"""
+    WITH numbered AS (
+        {
+    " UNION ALL ".join(
+        f"SELECT cluster_id, broker_id, client_id, connection, correlation_id AS number, epoch_us(time) AS time_us "
+        f"FROM {spec.full_name.replace('.', '_')} WHERE correlation_id BETWEEN 0 AND {RESERVED_NUMBER - 1}"
+        for spec in NUMBERED
+    )
+}
+    ), producers AS (
+        SELECT DISTINCT cluster_id, client_id FROM silver_produce_requests WHERE client_id IS NOT NULL
+    ), lines AS (
+        SELECT DISTINCT *, regexp_extract(connection, '-(.+):[0-9]+(?:-[0-9]+)*$', 1) AS host
+        FROM numbered SEMI JOIN producers USING (cluster_id, client_id)
+        WHERE broker_id IS NOT NULL AND connection IS NOT NULL AND time_us IS NOT NULL
+    ), steps AS (
+        SELECT *, lag(number) OVER places AS before, lag(time_us) OVER places AS since_us
+        FROM lines SEMI JOIN silver_produce_requests USING (cluster_id, broker_id, client_id, connection)
+        WINDOW places AS (PARTITION BY cluster_id, broker_id, client_id, connection ORDER BY number, time_us)
+    ), left_out AS (
+        SELECT * EXCLUDE (number), unnest(range(before + 1, least(number, before + {GAP_MAX} + 1))) AS number
+        FROM steps WHERE number > before + 1 AND time_us >= since_us
+    )
+    SELECT g.cluster_id, g.broker_id, g.client_id, g.connection, g.since_us, g.time_us AS until_us, count(*) AS missing
+    FROM left_out g ANTI JOIN lines l ON (l.cluster_id, l.client_id, l.host, l.number)
+            = (g.cluster_id, g.client_id, g.host, g.number)
+        AND l.time_us BETWEEN g.since_us - {NEAR_US} AND g.time_us + {NEAR_US}
+    GROUP BY ALL ORDER BY ALL
+"""
 
 
 def _leaderships(lake: Lake) -> list[Leadership]:

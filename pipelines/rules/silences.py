@@ -47,6 +47,8 @@ _LOST: Final = {
     "controller": "elections and failures of brokers",
     REQUEST_FILE: "acknowledged produces",
 }
+#: Logs whose TRACE and DEBUG come from work of the controller. Fetches and produces do not show it.
+_OF_CONTROLLERS: Final = ("controller", "state-change")
 #: Work that is compared with produces only.
 APPENDS: Final = "records are appended to its partitions"
 
@@ -70,7 +72,7 @@ def silent_logs(
             voices[broker, stretch.file_kind, PRODUCE].append(span)
         elif stretch.file_kind != REQUEST_FILE:
             voices[broker, stretch.file_kind, ""].append(span)
-            if stretch.detail.startswith(LOW_LEVELS):
+            if stretch.detail.startswith(LOW_LEVELS) and stretch.file_kind not in _OF_CONTROLLERS:
                 voices[broker, stretch.file_kind, stretch.detail].append(span)
     by_broker: dict[Broker, dict[str, Spans]] = defaultdict(dict)
     for (broker, work), spans in works.items():
