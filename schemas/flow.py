@@ -276,7 +276,7 @@ HOLES = FlowStep(
     stage="rules.holes_stage.write_holes",
     worker="rules.holes.holes_of_requests",
     reads="bronze.log_files bronze.log_lines bronze.unread_files silver.line_counts silver.unparsed_lines "
-    "silver.leader_and_isr silver.fetcher_events",
+    "silver.leader_and_isr silver.fetcher_events silver.produce_requests silver.requests silver.fetch_requests",
     gives="gold.holes gold.coverage",
 )
 FINDINGS = FlowStep(
