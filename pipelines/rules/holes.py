@@ -214,7 +214,7 @@ def holes_of_numbers(gaps: Iterable[NumberGap]) -> list[Hole]:
                 client_id = max(of_broker, key=attrgetter("missing")).client_id
                 message = (
                     f"lines of broker {broker_id}'s request log of cluster {cluster_id} are missing"
-                    f"{between(*hole[:2])}: the numbers of producers' requests, such as those of {client_id}, leave "
+                    f"{between(*hole[:2])}: the numbers of producers' requests, such as {client_id}'s, leave "
                     f"out {hole.missing}; add the file that has them"
                 )
                 holes.append(Hole(cluster_id, broker_id, REQUEST_FILE, LINES_MISSING, *hole, message))
