@@ -12,7 +12,7 @@ from pipelines.base.values import iso_utc
 from pipelines.lake.clusters import ClusterInstants, FileCluster, clusters_of
 from pipelines.lake.contents import find_tables
 from pipelines.lake.lake import Lake
-from pipelines.lake.program import require_no_newer
+from pipelines.lake.program import require_known_version
 from pipelines.report.small_tables import bounds
 from pipelines.storage.place import Place
 from schemas.bronze import LOG_FILES
@@ -24,7 +24,7 @@ def tables_in(root: Place) -> dict[str, Place]:
     Raises:
         InputError: there is no lake, or a newer version of highwater wrote it.
     """
-    require_no_newer(root)
+    require_known_version(root)
     tables = find_tables(root)
     if not tables:
         raise no_lake(root)

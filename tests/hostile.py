@@ -128,7 +128,6 @@ LINKS: dict[str, Callable[[Path, Path], None]] = {
     "staging": _linked("_staging", "old"),
     "program's folder": _linked("_highwater", "old"),
     "lock": _linked(".writer.lock", "old/victim.txt"),
-    "lock of the JVM": _linked(".writer-jvm.lock", "old/victim.txt"),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import takewhile
@@ -15,8 +14,6 @@ from pipelines.lake.delta_log import commits_of, path_within
 from pipelines.storage.place import Place, Uri
 from pipelines.storage.store import store_of
 
-#: Stamp of lines that an older version of the program ingested: it names no batch.
-_CONTENTS: Final = re.compile(r"[0-9a-f]{64}")
 #: Every audit writes it, with its id as the commit's stamp.
 WRITTEN_BY_ALL: Final = "gold.rule_results"
 
@@ -27,7 +24,7 @@ class Commit(NamedTuple):
     version: int
     time_ms: int | None  #: when it was made, Unix time in milliseconds
     stamp: str | None  #: its ``userMetadata``
-    programs: tuple[str | None, ...]  #: who made it: ``engineInfo``, highwater's up to 0.5, and ``clientVersion``
+    program: str | None  #: ``clientVersion`` of the program that made it
     added: Mapping[str, int]  #: files whose rows no version before it had: path in the table, size in bytes
     removed: frozenset[str]  #: files that later versions do not have
     removes_rows: bool  #: some of them not because they were compacted
@@ -58,9 +55,10 @@ def _commit(table: Place, version: int, file: Place) -> Commit:
         elif kind == "remove":
             removed.add(path_within(action["path"], table))
             removes_rows = removes_rows or action.get("dataChange", True)
-    stamp, programs = said.get("userMetadata"), (said.get("engineInfo"), said.get("clientVersion"))
-    stamp = None if stamp is None else str(stamp)
-    return Commit(version, said.get("timestamp"), stamp, programs, added, frozenset(removed), removes_rows)
+    stamp = None if "userMetadata" not in said else str(said["userMetadata"])
+    return Commit(
+        version, said.get("timestamp"), stamp, said.get("clientVersion"), added, frozenset(removed), removes_rows
+    )
 
 
 def _action(line: bytes, file: Place) -> tuple[str, dict[str, Any]]:
@@ -102,8 +100,6 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
     for commit in commits_back(table):
         if commit.stamp is not None:
             batch_id, *_ = commit.stamp.split(" ")
-            if _CONTENTS.fullmatch(batch_id):
-                return None
             if settled(batch_id):
                 return added
         is_rewritten = is_rewritten or commit.removes_rows

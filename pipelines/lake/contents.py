@@ -21,8 +21,8 @@ from pipelines.storage.place import STAGING, Place, Uri, resolved
 from pipelines.storage.store import store_of
 from schemas.catalog import BY_FULL_NAME
 
-#: What lies in a lake's folder beside its layers, and in a table's beside its files. Versions up to 0.5 had two locks.
-_OF_LAKE: Final = (FOLDER, STAGING, LOCK_NAME, ".writer-jvm.lock")
+#: Entries of a lake's folder besides its layers, and of a table's besides its files.
+_OF_LAKE: Final = (FOLDER, STAGING, LOCK_NAME)
 _OF_TABLE: Final = ("_delta_log", "_change_data")
 _NAMED_MAX: Final = 5
 _NAME_CHARS_MAX: Final = 60
@@ -189,4 +189,4 @@ def require_own(root: Place) -> None:
 
 def _is_made_here(table: Place) -> bool:
     *_, first = commits_back(table)
-    return "highwater" in first.programs
+    return first.program == "highwater"

@@ -21,7 +21,6 @@ from deltalake.transaction import AddAction, RemoveAction
 from pipelines.base.errors import LakeError, SchemaMismatch
 from pipelines.lake.delta_log import (
     CHECKPOINT_EVERY,
-    CLUSTERING,
     CONSTRAINT,
     FEATURES,
     REMOVED_KEPT,
@@ -193,9 +192,9 @@ def _one_writer(folder: Place) -> Iterator[None]:
 def alter(
     folder: Place, spec: TableSpec, why: str, fence: Fence, rows_too: bool = False, stamp: str | None = None
 ) -> None:
-    """Give a table columns, constraints and properties as declared, and no clustering, in one commit, written by hand.
+    """Give a table columns, constraints and properties as declared, in one commit, written by hand.
 
-    The library has a commit for each, and none for a table that is clustered.
+    The library has a commit for each.
 
     Args:
         why: kept in Delta's history.
@@ -205,7 +204,7 @@ def alter(
         LakeError: another process has written the table meanwhile.
         SchemaMismatch: another program has given it features.
     """
-    table, now_ms = _writable(folder, may_be_clustered=True), time.time_ns() // 1_000_000
+    table, now_ms = _writable(folder), time.time_ns() // 1_000_000
     there, version = table.metadata(), table.version()
     properties = {name: text for name, text in there.configuration.items() if CONSTRAINT not in name}
     metadata = {
@@ -221,8 +220,6 @@ def alter(
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": WRITER}},
         {"metaData": metadata},
     ]
-    if CLUSTERING in (table.protocol().writer_features or ()):
-        actions.append({"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": True}})
     if rows_too:
         actions += ({"remove": _removal(file, now_ms)} for file in log_of(table, folder).files)
     _commit_by_hand(folder, version, "UPGRADE SCHEMA", {"changes": why}, actions, stamp, fence)
@@ -271,19 +268,16 @@ def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
         )
 
 
-def _writable(folder: Place, may_be_clustered: bool = False) -> DeltaTable:
+def _writable(folder: Place) -> DeltaTable:
     """A table that the library can write, reached without a link.
 
     Raises:
-        SchemaMismatch: an older version made it, clustered, or another program has given it features.
+        SchemaMismatch: another program has given it features.
     """
     store_of(folder).make_folder(folder / "_delta_log")
     table = opened(folder)
     features = {*(table.protocol().writer_features or ())}
-    if CLUSTERING in features and not may_be_clustered:
-        remedy = "run `highwater replay` on the lake, which brings it up to this version"
-        raise SchemaMismatch(folder, "is clustered, as versions up to 0.5 made tables", remedy)
-    if odd := sorted(features - FEATURES - {CLUSTERING, "domainMetadata"}):
+    if odd := sorted(features - FEATURES):
         problem = f"has features that a lake's tables do not have ({', '.join(odd)})"
         raise SchemaMismatch(
             folder, problem, "take them off with Delta (ALTER TABLE DROP FEATURE), or remove the table"

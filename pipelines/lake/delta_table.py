@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from pipelines.lake.delta_log import CHECKPOINT_EVERY, CONSTRAINT
 from schemas.table import TableSpec
 
-#: What is said of a table that is clustered no longer.
-UNCLUSTERED = "without liquid clustering"
 #: Properties that may differ from the declaration: of files, and how long they and the log are remembered.
 _LAYOUT_PROPERTIES = frozenset(
     {
@@ -136,34 +134,23 @@ def difference(spec: TableSpec, schema: StructType) -> str:
     return f"columns {', '.join(odd)}" if odd else "order of columns, or constraints"
 
 
-class Widening(NamedTuple):
-    """How a table becomes as declared without a row being written."""
+def widening(spec: TableSpec, schema: StructType, properties: Mapping[str, str]) -> str | None:
+    """Return how columns of a table change to be as declared, in words; empty if only comments or properties do.
 
-    what: str  #: in words; empty where comments, properties or the order of columns are all that changes
-    required: tuple[str, ...]  #: columns that are NOT NULL by now, of which no row may have a null
-    is_checked_anew: bool  #: there are constraints that its rows were not asked
-
-
-def widening(
-    spec: TableSpec, schema: StructType, properties: Mapping[str, str], is_clustered: bool = False
-) -> Widening | None:
-    """How a table with this schema and these properties becomes as declared; None where rows would have to change."""
+    None if rows may have to change: a column is gone, required by now, or of another type, or a constraint is new.
+    """
     there = {name: (kind, nullable) for name, kind, nullable in _bare(schema)}
     declared = {name: (kind, nullable) for name, kind, nullable in _bare(stored_schema(spec))}
     added = [name for name in declared if name not in there]
-    gone = there.keys() - declared.keys()
-    if gone or any(not declared[name][1] for name in added):
-        return None
-    if any(there[name][0] != declared[name][0] for name in there):
-        return None
-    required = tuple(name for name in there if there[name][1] and not declared[name][1])
-    relaxed = [name for name in there if not there[name][1] and declared[name][1]]
+    relaxed = [name for name in there if name in declared and declared[name][1] and not there[name][1]]
     old, new = _constraints(properties), _constraints(table_properties(spec))
+    if there.keys() - declared.keys() or any(not declared[name][1] for name in added) or not new.items() <= old.items():
+        return None
+    if any(declared[name] not in (there[name], (there[name][0], True)) for name in there):
+        return None
     changes = [
         *([f"columns added: {', '.join(added)}"] if added else []),
-        *([f"NOT NULL by now: {', '.join(required)}"] if required else []),
         *([f"may be null by now: {', '.join(relaxed)}"] if relaxed else []),
         *(["other constraints"] if old != new else []),
-        *([UNCLUSTERED] if is_clustered else []),
     ]
-    return Widening("; ".join(changes), required, any(old.get(name) != check for name, check in new.items()))
+    return "; ".join(changes)

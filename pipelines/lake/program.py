@@ -1,4 +1,4 @@
-"""Which version of highwater wrote a lake last: ``_highwater/program.json`` in it. Versions before 0.5 left none."""
+"""Which version of highwater wrote a lake last: ``_highwater/program.json`` in it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ _VERSION: Final = re.compile(r"\d{1,9}(\.\d{1,9})*", re.ASCII)
 _PLACE: Final = (FOLDER, "program.json")
 
 
-def require_no_newer(root: Place) -> None:
-    """Refuse a lake that a newer version wrote: what that one changed is not known here.
+#: What to do with a lake that is too old.
+REBUILD: Final = "rebuild it: audit the logs into a new --lake"
+_OLDEST: Final = (0, 6)
+
+
+def require_known_version(root: Place) -> None:
+    """Refuse a lake that a newer version wrote, or one whose tables this version cannot bring up.
 
     Raises:
-        InputError: it did, or the file does not say.
+        InputError: it was written by such a version, or the file does not say.
     """
     wrote, runs = _noted(root).get("version", ""), code_version()
+    if () < _numbers(wrote) < _OLDEST:
+        raise InputError(root, f"was written by highwater {wrote}, and lakes of 0.5 and older are not read", REBUILD)
     if _numbers(wrote) > _numbers(runs) > ():
         problem = f"was written by highwater {wrote}, and this is {runs}"
         raise InputError(root, problem, f"use version {wrote} or a later one, or another --lake")

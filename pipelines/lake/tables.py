@@ -8,9 +8,8 @@ from pyspark.sql.types import StructType
 
 from pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
 from pipelines.lake.delta_commits import Fence, alter, create, no_fence
-from pipelines.lake.delta_log import TableLog, read_log
+from pipelines.lake.delta_log import read_log
 from pipelines.lake.delta_table import (
-    Widening,
     difference,
     foreign_parts,
     is_same,
@@ -18,8 +17,7 @@ from pipelines.lake.delta_table import (
     odd_properties,
     widening,
 )
-from pipelines.lake.parquet import read_files
-from pipelines.lake.table_files import ConstraintBroken, check
+from pipelines.lake.program import REBUILD
 from pipelines.storage.place import Place, Uri, resolved
 from pipelines.storage.store import store_of
 from schemas.table import TableSpec
@@ -43,7 +41,7 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> Non
 def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
     """Have a table of an older version look as it is declared, as far as its rows stay as they are.
 
-    Columns that may be null are added, properties set, constraints set that all rows satisfy, in one commit.
+    Columns that may be null are added, and properties set, in one commit.
 
     Returns:
         What was done to columns and constraints, in words; None if nothing was.
@@ -52,10 +50,9 @@ def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
         SchemaMismatch: rows would have to change.
     """
     how = _how(folder, spec)
-    if how is None:
-        return None
-    alter(folder, spec, how.what or "properties", fence)
-    return how.what or None
+    if how is not None:
+        alter(folder, spec, how or "properties", fence)
+    return how or None
 
 
 def lacks(folder: Place, spec: TableSpec) -> str | None:
@@ -64,8 +61,7 @@ def lacks(folder: Place, spec: TableSpec) -> str | None:
     Raises:
         SchemaMismatch: rows would have to change.
     """
-    how = _how(folder, spec)
-    return None if how is None else how.what or None
+    return _how(folder, spec) or None
 
 
 def require_readable(folder: Place) -> TableLog:
@@ -100,9 +96,8 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
     if what := foreign_parts(spec, log.schema, log.properties):
         raise _foreign(folder, what, "written")
     schema = StructType.fromJson(dict(log.schema))
-    if log.is_clustered or not is_same(spec, schema, dict(log.properties)):
-        odd = "it is clustered" if log.is_clustered else difference(spec, schema)
-        problem = f"differs from what this version declares for {spec.full_name} ({odd})"
+    if not is_same(spec, schema, dict(log.properties)):
+        problem = f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})"
         raise SchemaMismatch(folder, problem, "run `highwater replay` on the lake, which brings it up to this version")
 
 
@@ -111,35 +106,22 @@ def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str
     alter(folder, spec, why, fence, rows_too=True, stamp=stamp)
 
 
-def _how(folder: Place, spec: TableSpec) -> Widening | None:
-    """How a table becomes as declared; None if it is."""
+def _how(folder: Place, spec: TableSpec) -> str | None:
+    """Return how a table becomes as declared, in words (`widening`); None if it is."""
     now = read_log(folder)
+    if now.is_clustered:
+        raise InputError(folder, "was made by highwater 0.5 or older", REBUILD)
     schema, properties = StructType.fromJson(dict(now.schema)), dict(now.properties)
-    if not now.is_clustered and is_same(spec, schema, properties) and not missing_properties(spec, properties):
+    if is_same(spec, schema, properties) and not missing_properties(spec, properties):
         return None
-    how = widening(spec, schema, properties, now.is_clustered)
-    if how is None or not _holds(folder, spec, now, how):
+    how = widening(spec, schema, properties)
+    if how is None:
         raise SchemaMismatch(
             folder,
             f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
             "use another --lake, or the version of highwater that made this one",
         )
     return how
-
-
-def _holds(folder: Place, spec: TableSpec, log: TableLog, how: Widening) -> bool:
-    """Whether all rows satisfy what is asked of them anew."""
-    if not how.required and not how.is_checked_anew:
-        return True
-    for file in log.files:
-        rows = read_files(spec, [folder / file.path], spec.column_names)
-        if any(rows.column(name).null_count for name in how.required):
-            return False
-        try:
-            check(spec, rows)
-        except ConstraintBroken:
-            return False
-    return True
 
 
 def make_lake(root: Place) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipelines.base.errors import EnvironmentProblem
 from pipelines.base.jars import JARS_VARIABLE, jars_dir
-from pipelines.storage.place import HADOOP_SCHEMES, Place, Uri
+from pipelines.storage.place import HADOOP_SCHEME, Place, Uri
 
 #: The jar of each scheme's file system, by the beginning of its name. Spark itself brings Hadoop's own ones.
 _CONNECTORS = {"s3a": "hadoop-aws", "gs": "gcs-connector", "abfss": "hadoop-azure"}
@@ -38,7 +38,7 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
     Raises:
         EnvironmentProblem: they are not there.
     """
-    if not isinstance(place, Uri) or place.scheme in HADOOP_SCHEMES:
+    if not isinstance(place, Uri) or place.scheme == HADOOP_SCHEME:
         return ()
     connector = _CONNECTORS[place.scheme]
     if any(connector in spark.get(name, "") for name in _JAR_SETTINGS):
@@ -57,7 +57,7 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
 
 def hadoop_conf_dir(place: Place | None) -> str | None:
     """Where Hadoop's configuration is, for a JVM, which knows only ``HADOOP_CONF_DIR``; None where that says it."""
-    if not isinstance(place, Uri) or place.scheme not in HADOOP_SCHEMES or "HADOOP_CONF_DIR" in os.environ:
+    if not isinstance(place, Uri) or place.scheme != HADOOP_SCHEME or "HADOOP_CONF_DIR" in os.environ:
         return None
     home = os.environ.get("HADOOP_HOME")
     return str(Path(home, "etc", "hadoop")) if home else None

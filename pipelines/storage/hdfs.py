@@ -1,4 +1,4 @@
-"""Files of HDFS, and of what viewfs mounts.
+"""Files of HDFS.
 
 The client (`hdfs-native`) speaks to name nodes and data nodes in their own protocols: it needs neither a JVM nor a
 library of Hadoop's. Who holds the files of a URI, and how to prove who asks, is where Hadoop has it: in the files of

@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 from pipelines.base.errors import InputError
 
 #: Schemes of stores, each with the one that Spark's file systems know; AWS itself says ``s3``.
-SCHEMES = {"s3": "s3a", "s3a": "s3a", "gs": "gs", "abfs": "abfss", "abfss": "abfss", "hdfs": "hdfs", "viewfs": "viewfs"}
-#: Of them those that Hadoop itself has. Their URIs need not say who holds the files: its configuration says it then.
-HADOOP_SCHEMES = frozenset({"hdfs", "viewfs"})
+SCHEMES = {"s3": "s3a", "s3a": "s3a", "gs": "gs", "abfs": "abfss", "abfss": "abfss", "hdfs": "hdfs"}
+#: Scheme of Hadoop itself. Its URIs may leave out the name node: Hadoop's configuration names it then.
+HADOOP_SCHEME = "hdfs"
 #: Folder of a lake for what lasts as long as a run.
 STAGING = "_staging"
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
@@ -79,11 +79,11 @@ def place_of(text: str | os.PathLike[str]) -> Place:
         raise InputError(text, f"{name} is not supported", f"give a local path, or a URI of one of {supported}")
     # Not urlsplit: a key may hold `?` and `#`, and is not escaped.
     rest = text[scheme.end() - 1 :]
-    if name in HADOOP_SCHEMES and not rest.startswith("//"):
+    if name == HADOOP_SCHEME and not rest.startswith("//"):
         container, key = "", rest
     else:
         container, _, key = rest.removeprefix("/").removeprefix("/").partition("/")
-    if not container and name not in HADOOP_SCHEMES:
+    if not container and name != HADOOP_SCHEME:
         raise InputError(text, "names no bucket", f"write {name}://BUCKET/FOLDER")
     parts = [part for part in key.split("/") if part]
     if {".", ".."} & set(parts):

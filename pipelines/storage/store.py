@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pipelines.storage.local import LocalStore
-from pipelines.storage.place import HADOOP_SCHEMES, Place, Uri, place_of
+from pipelines.storage.place import HADOOP_SCHEME, Place, Uri, place_of
 
 
 class Store(Protocol):
@@ -109,7 +109,7 @@ def store_of(place: str | os.PathLike[str]) -> Store:
     if not isinstance(place, Uri):
         return _LOCAL
     # Importing a library is spared where no URI of its stores is used.
-    if place.scheme in HADOOP_SCHEMES:
+    if place.scheme == HADOOP_SCHEME:
         from pipelines.storage.hdfs import HDFS
 
         return HDFS

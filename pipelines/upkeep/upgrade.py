@@ -3,13 +3,12 @@
 Nothing here needs Spark. What has to change is looked at first, so that a lake which cannot be brought up is left as it
 is; then it is written to ``state.upgrades``, then done. Each step may be cut off and made again:
 
-- columns that may be null, properties, and constraints that all rows satisfy are set in one commit of the table, which
-  also ends its clustering: versions up to 0.5 clustered tables, and `deltalake` does not write such;
+- columns that may be null and properties are set in one commit of the table;
 - a table of silver that differs otherwise loses its rows, and its stamp says so: the next parse makes silver anew from
   bronze (`pipelines.silver.parse`);
 - where a table of gold, or what replays carry, differs otherwise, the ledger is told first that nothing may be gone on
   from; the next replay makes gold anew from silver;
-- a table that nothing can be made from, as bronze is, is never touched: the lake is refused.
+- a table that nothing can be made from, as bronze is, is never touched: the lake is refused. So is one of 0.5 or older.
 
 What new grammars or rules would tell otherwise is none of this: `pipelines.base.fingerprint` tells the steps.
 """
@@ -30,8 +29,7 @@ from pipelines.lake.commits import stamps_of
 from pipelines.lake.contents import find_tables, require_own, require_regular
 from pipelines.lake.delta_commits import Fence, append
 from pipelines.lake.delta_log import table_version
-from pipelines.lake.delta_table import UNCLUSTERED
-from pipelines.lake.program import declared_by, note_program, require_no_newer
+from pipelines.lake.program import declared_by, note_program, require_known_version
 from pipelines.lake.stored_tables import StoredTables
 from pipelines.lake.table_files import rows_table, write_rows
 from pipelines.lake.tables import bring_up, create_table, lacks, make_anew
@@ -45,7 +43,7 @@ from schemas.table import TableSpec
 #: Stamp of a table of silver that lost its rows: no batch, and no grammar.
 EMPTIED: Final = "emptied -"
 
-_CREATED, _UNCLUSTERED, _WIDENED, _FROM_BRONZE, _FROM_SILVER, _FROM_FILES = range(6)
+_CREATED, _WIDENED, _FROM_BRONZE, _FROM_SILVER, _FROM_FILES = range(5)
 _OF_GOLD: Final = (*(spec for spec in TABLES if spec.layer == "gold" and spec is not gold.RUNS), FOLDS, AUDITED)
 _SOURCES: Final = {
     **{spec.full_name: (_FROM_BRONZE, "parsed again from bronze") for spec in silver.TABLES},
@@ -74,7 +72,7 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
     """
     root = resolved(root)
     require_regular(root)
-    require_no_newer(root)
+    require_known_version(root)
     there = _tables(root)
     if not there:
         return []
@@ -89,7 +87,7 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
         folder = _folder(root, spec)
         if kind == _CREATED:
             create_table(folder, spec, fence)
-        elif kind in (_UNCLUSTERED, _WIDENED):
+        elif kind == _WIDENED:
             bring_up(folder, spec, fence)
         else:
             make_anew(folder, spec, what, fence, EMPTIED if kind == _FROM_BRONZE else None)
@@ -111,7 +109,7 @@ def planned(root: Place) -> list[str]:
     root = resolved(root)
     require_regular(root)
     require_own(root)
-    require_no_newer(root)
+    require_known_version(root)
     return [f"{step.spec.full_name}: {step.what}" for step in _steps(root, _tables(root))]
 
 
@@ -127,10 +125,10 @@ def require_up_to_date(root: Place) -> None:
             link.
     """
     require_regular(root)
-    require_no_newer(root)
+    require_known_version(root)
     if declared_by(root) == _declarations() or not (there := _tables(root)):
         return
-    older = [step.spec.full_name for step in _steps(root, there) if step.kind > _UNCLUSTERED]
+    older = [step.spec.full_name for step in _steps(root, there) if step.kind != _CREATED]
     if older:
         more = f" and {len(older) - _NAMED_MAX} more tables" if len(older) > _NAMED_MAX else ""
         named = f"{', '.join(older[:_NAMED_MAX])}{more}"
@@ -162,7 +160,7 @@ def _steps(root: Place, there: Sequence[TableSpec]) -> list[UpgradeStep]:
             steps.append(UpgradeStep(spec, kind, f"{source}, since it {mismatch.problem}"))
             continue
         if what is not None:
-            steps.append(UpgradeStep(spec, _UNCLUSTERED if what == UNCLUSTERED else _WIDENED, what))
+            steps.append(UpgradeStep(spec, _WIDENED, what))
     return steps
 
 

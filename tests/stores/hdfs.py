@@ -37,8 +37,6 @@ DIGESTS = {
 _OF_SPARK = ("hadoop-client-", "jcl-over-slf4j", "log4j-", "slf4j-api")
 _CORE_SITE = """<configuration>
   <property><name>fs.defaultFS</name><value>{name_node}</value></property>
-  <property><name>fs.viewfs.mounttable.mounts.link./logs</name><value>{name_node}/mounted/logs</value></property>
-  <property><name>fs.viewfs.mounttable.mounts.linkFallback</name><value>{name_node}/mounted/others</value></property>
 </configuration>
 """
 

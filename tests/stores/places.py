@@ -7,11 +7,10 @@ from typing import Protocol
 
 import pytest
 
-#: File systems of Hadoop. The first leaves to the configuration who holds the files.
-HADOOP = ("hdfs://", "viewfs://mounts")
 #: What the fixture `remote` takes, each in the ring of its server.
 S3 = pytest.param("s3://", marks=pytest.mark.s3)
-HDFS, VIEWFS = (pytest.param(root, marks=pytest.mark.hdfs) for root in HADOOP)
+#: Hadoop's configuration names the name node.
+HDFS = pytest.param("hdfs://", marks=pytest.mark.hdfs)
 AZURE = pytest.param("abfss://", marks=pytest.mark.azure)
 
 

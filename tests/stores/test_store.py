@@ -23,7 +23,7 @@ from tests.crash.inputs import INSTANTS
 from tests.crash.killing import Killer, ways
 from tests.crash.lakes import compare, tables
 from tests.cuts import cut_at, deliver
-from tests.stores.places import AZURE, HDFS, S3, VIEWFS, Remote, get, put
+from tests.stores.places import AZURE, HDFS, S3, Remote, get, put
 
 #: Others wait for so long, and a few seconds, for a run that was killed.
 LEASE_S = 15
@@ -51,7 +51,7 @@ def compared(
     return found.differences
 
 
-@pytest.mark.parametrize("remote", [S3, HDFS, VIEWFS], indirect=True)
+@pytest.mark.parametrize("remote", [S3, HDFS], indirect=True)
 def test_an_audit_in_a_store_is_that_of_a_disk(undisturbed: Undisturbed, remote: Remote, tmp_path: Path) -> None:
     put(remote, undisturbed.corpus, "logs")
     lake, out = remote.uri("lake"), remote.uri("report")

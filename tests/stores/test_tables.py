@@ -6,14 +6,14 @@ import pytest
 
 from pipelines.storage.place import Place, place_of
 from tests.stores.conftest import folder_in
-from tests.stores.places import AZURE, HDFS, S3, VIEWFS
+from tests.stores.places import AZURE, HDFS, S3
 from tests.unit.storage.test_lake_anywhere import *  # noqa: F403
 from tests.unit.storage.test_lease import *  # noqa: F403
 from tests.unit.storage.test_stores import *  # noqa: F403
 from tests.unit.storage.test_upkeep_anywhere import *  # noqa: F403
 
 
-@pytest.fixture(params=[S3, HDFS, VIEWFS, AZURE])
+@pytest.fixture(params=[S3, HDFS, AZURE])
 def root(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Place:
     """An empty folder."""
     return place_of(folder_in(request, monkeypatch).uri("some folder"))

@@ -46,7 +46,7 @@ def test_a_failure_is_told_in_one_line(error: Exception, number: int, words: str
     assert "\\tat" not in str(caught.value)
 
 
-@pytest.mark.parametrize("place", [LOG, Uri("viewfs", "", "lake")])
+@pytest.mark.parametrize("place", [LOG, Uri("hdfs", "", "lake")])
 def test_spark_needs_no_jars(place: Uri) -> None:
     assert store_of(place) is HDFS
     assert connector_jars(place, {}) == ()

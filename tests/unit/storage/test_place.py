@@ -28,7 +28,7 @@ NAMES = st.text(st.characters(blacklist_characters="/", blacklist_categories=("C
         ("hdfs://name:8020/logs//a/", Uri("hdfs", "name:8020", "logs/a")),
         ("hdfs:///logs/a%20b", Uri("hdfs", "", "logs/a%20b")),
         ("hdfs:/logs/a", Uri("hdfs", "", "logs/a")),
-        ("viewfs:///", Uri("viewfs", "")),
+        ("hdfs:///", Uri("hdfs", "")),
         ("logs/a", Path("logs/a")),
         ("file:///data/a%20b", Path("/data/a b")),
         ("a:b", Path("a:b")),

@@ -9,7 +9,7 @@ import pytest
 from pipelines.base.errors import InputError, LeaseLost
 from pipelines.lake.delta_commits import no_fence
 from pipelines.lake.delta_log import read_log, table_version
-from pipelines.lake.program import note_program, require_no_newer
+from pipelines.lake.program import note_program, require_known_version
 from pipelines.storage.place import Place
 from pipelines.upkeep import upgrade
 from schemas.catalog import TABLES
@@ -30,10 +30,10 @@ def test_an_older_lake_is_brought_up(root: Any) -> None:  # noqa: F811
 
 def test_a_newer_lake_is_refused(root: Place, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     note_program(root, "")
-    require_no_newer(root)
+    require_known_version(root)
     monkeypatch.setattr("pipelines.lake.program.code_version", lambda: "0.4.9")
     with pytest.raises(InputError, match="was written by highwater"):
-        require_no_newer(root)
+        require_known_version(root)
 
 
 def test_old_days_are_dropped(root: Any) -> None:  # noqa: F811
