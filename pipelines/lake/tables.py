@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
 from pipelines.lake.delta_commits import Fence, alter, create, no_fence
-from pipelines.lake.delta_log import read_log
+from pipelines.lake.delta_log import TableLog, read_log
 from pipelines.lake.delta_table import (
     difference,
     foreign_parts,

@@ -49,6 +49,8 @@ OF_THIS_MACHINE = {
     "pipelines/grammars/templates.py": "files of the package",
     "pipelines/kafka/waits.py": "files of the package",
     "schemas/table.py": "files of the package",
+    "schemas/views.py": "files of the package",
+    "pipelines/lake/table_docs.py": "files of the package",
     "jobs/options.py": "the file of --conf",
     "jobs/help.py": "none: click's formatter",
     "jobs/streams.py": "stdin, stdout and stderr",
