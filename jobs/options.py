@@ -100,7 +100,7 @@ def _trusted(context: click.Context, option: click.Parameter, conf: Path | None)
 
 _SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 PLACE = PlaceType()
-#: Those of `pipelines.report.sections.SECTIONS`, which takes long to import.
+#: Those of `pipelines.report.printed.SECTIONS`, which takes long to import.
 SECTION_NAMES = ("brokers", "coverage", "findings", "rules", "accuracy", "latency", "shares", "throttled", "outages")
 #: Those of `jobs.alerts`, likewise.
 ALERT_FORMATS = ("json", "slack", "pagerduty", "alertmanager")

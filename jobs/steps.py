@@ -80,7 +80,7 @@ class Run:
     redact_key: bytes | None = None  #: names are replaced in the report, under this key; None: they are not
     catalog: str | None = None  #: ``catalog.schema`` that gets the names of the lake's tables and views; None for none
     cluster: str | None = None  #: only this cluster is reported, by its name or its id; None: all of them
-    #: parts of the report that are printed, names of `pipelines.report.sections.SECTIONS`
+    #: parts of the report that are printed, names of `pipelines.report.printed.SECTIONS`
     sections: tuple[str, ...] = ()
 
     def cluster_id(self, lake: Lake) -> str | None:

@@ -225,7 +225,7 @@ CHECKS = FlowStep(
 PHASES = FlowStep(
     *("replay", "phases", "Where the time of each request went."),
     stage="timing.latency.stage.request_phases",
-    worker="timing.latency.phases.phases",
+    worker="timing.latency.stage.phases",
     reads=_REQUESTS,
     gives="gold.request_phases",
 )

@@ -13,29 +13,255 @@ is marked approximate. Lines may be missing: what is not there is `not_observed`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pipelines.base.instants import NEVER_US
-from pipelines.controllers.failover_causes import (
-    CLOCKS_AGREE_US,
-    NEW_CONTROLLER,
-    PREFERRED,
-    REASSIGNMENT,
-    Failure,
-    changed_at,
-    detection,
-    is_unclean,
-    offline_moments,
-    reason_of,
-    refused_moments,
-    returns,
-    stepped_down,
-    strategy_of,
-    topic_deleted_us,
+from pipelines.kafka.controller_rows import (
+    NO_LEADER,
+    NON_EXISTENT,
+    NOWHERE,
+    OFFLINE,
+    ONLINE,
+    EventRow,
+    StateRow,
+    added_brokers,
+    subjects,
 )
-from pipelines.kafka.controller_rows import NO_LEADER, NOWHERE, EventRow, StateRow
-from pipelines.kafka.partition_history import LeaderEpoch, Moment, PartitionHistory, since_us
+from pipelines.kafka.partition_history import LeaderEpoch, Moment, PartitionHistory, moment_of, since_us
+
+# What ended a leadership: the failure that a controller saw, or its own will; and how the next leader was chosen.
+#
+# The names of strategies are those of `PartitionLeaderElectionStrategy` (ZooKeeper); in KRaft `offline` stands for
+# `PartitionChangeBuilder.Election.ONLINE`.
+
+#: Clocks of two brokers are taken to agree this well where an event of one has to be found for a line of the other.
+CLOCKS_AGREE_US: Final = 1_000_000
+#: A record may bear the time of a batch that was begun before it was decided.
+_BATCH_US: Final = 100_000
+#: Lines of one failure are no further apart: a controller may hang in between, while it closes a connection.
+_ONE_FAILURE_US: Final = 60_000_000
+
+
+#: Event of a broker's lifecycle, as `EventRow`.
+STARTED: Final = "starting"
+
+PREFERRED: Final = "preferred"
+REASSIGNMENT: Final = "reassignment"
+NEW_CONTROLLER: Final = "found_by_new_controller"
+#: The leader lives, the directory with its replica does not (KIP-112; in KRaft KIP-858).
+LOG_DIR_FAILED: Final = "log_dir_failed"
+SHUT_DOWN: Final = "controlled_shutdown"
+UNKNOWN: Final = "unknown"
+#: Strategies of KIP-966: a replica outside the ISR that certainly has all that was committed; and the last leader
+#: known, which may have lost what it had not flushed.
+ELR: Final = "elr"
+LAST_KNOWN_LEADER: Final = "last_known_leader"
+
+_FAILURES: Final = {
+    "broker_failed": "failed",
+    "brokers_changed": "failed",
+    "broker_fenced": "fenced",
+    "log_dir_failed": LOG_DIR_FAILED,
+    SHUT_DOWN: SHUT_DOWN,
+}
+_STRATEGY: Final = {
+    "failed": "offline",
+    "fenced": "offline",
+    LOG_DIR_FAILED: "offline",
+    NEW_CONTROLLER: "offline",
+    SHUT_DOWN: SHUT_DOWN,
+    PREFERRED: "preferred",
+    REASSIGNMENT: "reassign",
+}
+#: What the active KRaft controller logs as it decides; each node's replay of the record follows.
+_DECISIONS: Final = ("Fencing broker", "Unfenced broker", "Fenced broker", "Directories ")
+
+
+class Failure(NamedTuple):
+    """A controller's line that a broker failed, was fenced or shuts down."""
+
+    moment: Moment
+    reason: str
+    decision: bool
+
+
+def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
+    """In the order of time."""
+    failures = [
+        Failure(moment_of(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
+        for row in events
+        if row.event in _FAILURES and broker_id in subjects(row)
+    ]
+    return sorted(failures, key=lambda failure: failure.moment)
+
+
+def changed_at(new: LeaderEpoch | None) -> int:
+    """When a leadership was decided, or first shown; far in the future for none."""
+    if new is None:
+        return NEVER_US
+    return new.elected.time_us if new.elected is not None else new.begun_us()
+
+
+def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: LeaderEpoch | None) -> Failure | None:
+    """The first line of the failure that ended a leadership, where `new` (maybe without leader) came after it.
+
+    `begun_us`: since when the broker has led. That may be some epochs ago: as a controller takes a dead follower out of
+    the ISR, the leader stays and its epoch grows.
+
+    The last failure in time counts. It has several lines: the change of the live brokers and the callback of
+    `processBrokerChange`, or repeated requests of a controlled shutdown; the first of them counts, as far as the broker
+    did not come back in between.
+    """
+    assert old.leader is not None
+    until = changed_at(new)
+    elected = None if new is None else new.elected
+    slack = CLOCKS_AGREE_US if elected is None or new is None else 0 if new.offset is None else _BATCH_US
+    within = [
+        failure for failure in failures_of(events, old.leader) if begun_us <= failure.moment.time_us <= until + slack
+    ]
+    # Only partitions in the directory are moved, and these at once: what comes later has another cause.
+    within = [
+        failure
+        for failure in within
+        if failure.reason != LOG_DIR_FAILED or until - failure.moment.time_us <= CLOCKS_AGREE_US
+    ]
+    within = [failure for failure in within if failure.decision] or within
+    if elected is not None:
+        within = [failure for failure in within if failure.moment.broker_id == elected.broker_id] or within
+    if new is not None and new.from_state == ONLINE:
+        # Of lines of the election's own instant those came after it that would have taken the leader away before.
+        within = [
+            failure for failure in within if failure.moment.time_us < until or failure.reason == SHUT_DOWN
+        ] or within
+    if not within:
+        recorded = new is not None and new.offset is not None
+        # A new controller lives: it finds others dead, never itself.
+        itself = elected is not None and elected.broker_id == old.leader
+        return None if recorded or itself else _new_controller(events, begun_us, elected)
+    first = within[-1]
+    for failure in reversed(within[:-1]):
+        apart = first.moment.time_us - failure.moment.time_us > _ONE_FAILURE_US
+        if failure.reason != first.reason or apart or _came_back(events, old.leader, failure.moment, first.moment):
+            break
+        first = failure
+    return first
+
+
+def _came_back(events: Iterable[EventRow], broker_id: int, after: Moment, before: Moment) -> bool:
+    return any(
+        (row.event in ("broker_registered", "broker_unfenced") and broker_id in subjects(row))
+        or (row.event == "brokers_changed" and broker_id in added_brokers(row))
+        for row in events
+        if after.time_us < row.time_us < before.time_us
+    )
+
+
+def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment | None) -> Failure | None:
+    """A controller that was just elected finds the leader dead, and no line says so (`onControllerFailover`)."""
+    if elected is None:
+        return None
+    moments = [
+        moment_of(row)
+        for row in events
+        if row.event == "controller_elected" and row.subject_broker_id == row.broker_id == elected.broker_id
+    ]
+    within = [moment for moment in moments if begun_us < moment.time_us <= elected.time_us]
+    return Failure(max(within), NEW_CONTROLLER, True) if within else None
+
+
+def reason_of(
+    old: LeaderEpoch, between: Sequence[LeaderEpoch], new: LeaderEpoch | None, failure: Failure | None
+) -> str:
+    """A leader that stays in the ISR was only moved; one that is no replica any more was reassigned away."""
+    if new is not None and not between and new.leader != old.leader:
+        if new.replicas is not None and old.leader not in new.replicas:
+            return REASSIGNMENT
+        if old.leader in (new.isr or ()):
+            return REASSIGNMENT if new.reassigning_first or old.reassigning_last else PREFERRED
+    return UNKNOWN if failure is None else failure.reason
+
+
+def strategy_of(new: LeaderEpoch | None, reason: str, unclean: bool) -> str | None:
+    """How the new leader was chosen; None where nothing tells."""
+    if new is None:
+        return None
+    if unclean:
+        return LAST_KNOWN_LEADER if new.recovering and new.last_known_before == (new.leader,) else "unclean"
+    if new.leader in (new.elr_before or ()):
+        return ELR
+    return "offline" if new.from_state == OFFLINE else _STRATEGY.get(reason)
+
+
+def is_unclean(before: Sequence[LeaderEpoch], new: LeaderEpoch, events: Iterable[EventRow]) -> bool:
+    """The new leader was not in the last ISR known, and its own is itself alone; or a line or record says so.
+
+    Nobody is elected uncleanly who takes over from a leader: ZooKeeper's controller looks beyond the ISR only for a
+    partition that was offline (``PartitionStateMachine``, `OfflinePartitionLeaderElectionStrategy`). A record of the
+    metadata log tells more: whether the new leader recovers (KIP-704), or was eligible (KIP-966).
+    """
+    if new.recovering:
+        return True
+    if new.leader in (new.elr_before or ()):
+        return False
+    if new.isr is None or set(new.isr) != {new.leader}:
+        return False
+    last = next((leadership for leadership in reversed(before) if leadership.last_isr is not None), None)
+    may_be_in_sync = last is None or new.leader in {*(last.last_isr or ()), *last.asked}
+    if not may_be_in_sync and new.from_state != ONLINE:
+        return True
+    at = changed_at(new)
+    return any(
+        row.event == "unclean_election" and row.leader == new.leader and abs(row.time_us - at) < CLOCKS_AGREE_US
+        for row in events
+    )
+
+
+def offline_moments(
+    states: Iterable[StateRow], between: Sequence[LeaderEpoch], after_us: int, until_us: int
+) -> list[Moment]:
+    """Lines by which a controller says that the partition has no leader, or that it found none for it."""
+    moments = [leadership.elected or leadership.shown for leadership in between if leadership.leader == NO_LEADER]
+    for row in states:
+        gone = row.to_state == OFFLINE and row.succeeded
+        none_found = row.from_state == OFFLINE and row.to_state == ONLINE and not row.succeeded
+        if (gone or none_found) and after_us < row.time_us <= until_us:
+            moments.append(moment_of(row))
+    return sorted(moment for moment in moments if moment is not None)
+
+
+def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
+    """A leadership that the controller wanted to move and could not, for want of a candidate."""
+    return sorted(
+        moment_of(row)
+        for row in states
+        if (row.from_state, row.to_state) == (ONLINE, ONLINE) and not row.succeeded and row.time_us >= after_us
+    )
+
+
+def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], after_us: int) -> int:
+    """When the topic was deleted after that; far in the future if it was not."""
+    times = [row.time_us for row in events if row.event == "topic_deleted"]
+    times += [row.time_us for row in states if row.to_state == NON_EXISTENT and row.succeeded]
+    return min((time_us for time_us in times if time_us > after_us), default=NEVER_US)
+
+
+def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterable[EventRow]) -> Moment | None:
+    """The old leader's own first line of a later epoch, unless it was started anew before that: then it had ended."""
+    assert old.leader is not None
+    moments = [leadership.heard[old.leader] for leadership in later if old.leader in leadership.heard]
+    if not moments:
+        return None
+    first, begun_us = min(moments), old.begun_us()
+    starts = (row for row in events if row.event == STARTED and row.broker_id == old.leader)
+    return None if any(begun_us < row.time_us <= first.time_us for row in starts) else first
+
+
+def returns(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:
+    """A broker came back: out of this an offline partition gets a leader again."""
+    back = ("broker_registered", "broker_unfenced", "config_changed")
+    return any(row.event in back and after_us < row.time_us <= until_us for row in events)
+
 
 COMPLETED: Final = "completed"
 OFFLINE_REPORTED: Final = "offline_reported"

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -30,18 +32,47 @@ from pipelines.base.errors import InputError, LakeError
 from pipelines.base.threads import concurrently
 from pipelines.lake import delta_commits
 from pipelines.lake.changes import change_action, changes_of
-from pipelines.lake.constraints import constraints_kept
 from pipelines.lake.parquet import read_files
 from pipelines.lake.row_parts import Wanted, before, but_for, but_for_keys, has_closed_days, part_of, rows_in
 from pipelines.lake.skipping import files_within
 from pipelines.lake.stored_tables import StoredTables
-from pipelines.lake.table_files import ADDED_SCHEMA, AddedFile, declared, files_writer, least, rows_writer, write_rows
+from pipelines.lake.table_files import (
+    ADDED_SCHEMA,
+    AddedFile,
+    ConstraintBroken,
+    declared,
+    files_writer,
+    least,
+    rows_writer,
+    write_rows,
+)
 from pipelines.lake.tables import create_table, hadoop_path, make_lake, require_declared
 from pipelines.spark.spark_jobs import described, with_settings
 from pipelines.spark.tasks import Work, in_tasks
 from pipelines.storage.place import Place
 from pipelines.storage.store import store_of
 from schemas.table import TableSpec
+
+_BROKEN = re.compile(r"ConstraintBroken: (.*)")
+
+
+@contextmanager
+def constraints_kept() -> Iterator[None]:
+    """Say it so; Spark wraps it in the traces of the task, the stage and the job.
+
+    Raises:
+        LakeError: a row within the block breaks a constraint of its table.
+    """
+    try:
+        yield
+    except ConstraintBroken as error:
+        raise LakeError(str(error)) from error
+    except (Py4JJavaError, PySparkException) as error:
+        broken = _BROKEN.search(str(error))
+        if broken is None:
+            raise
+        raise LakeError(broken[1]) from error
+
 
 #: Columns of `AddedFile` in Spark.
 ADDED = from_arrow_schema(ADDED_SCHEMA)

@@ -3,21 +3,200 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from pipelines.base.blobs import Batches, Tables
 from pipelines.base.groups import each, groups
 from pipelines.cluster.premises import SHUT_DOWN, STARTING, Premises
-from pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, value_at
+from pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, History, value_at
 from pipelines.kafka.versions import Rules, rules_for
 from pipelines.replay.coarse import blurred_truncation, is_coarse, untraced
-from pipelines.replay.fetchers import fetcher_rows, stays
 from pipelines.replay.follower import by_broker, tenures
 from pipelines.replay.follower_events import KEY, events_of
 from pipelines.replay.follower_truncation import effective_rules, truncation_rows
+from pipelines.replay.java_hash import absolute, hash_code, signed
 from schemas import replicas as r
+from schemas.replicas import ReplicaEvent
+
+# Stays of a partition in a broker's replica fetchers: rows of ``gold.fetcher_timeline``. Pure, no Spark.
+#
+# A broker has ``num.replica.fetchers`` threads per leader that it follows. A partition is added to one of them when the
+# broker becomes its follower, and leaves it when the leadership changes again, when its leader fences it (it has failed
+# until there is a new epoch), or with the broker. A failed fetch does not remove it: it is fetched again after
+# ``replica.fetch.backoff.ms``.
+#
+# Source: ``AbstractFetcherManager``, ``AbstractFetcherThread`` (0.10.2, 2.8.2, 3.9).
+
+# Values of `end_reason`.
+REMOVED = "removed"
+LEADER_CHANGED = "leader_changed"
+FAILED = "failed"
+BROKER_STOPPED = "broker_stopped"
+LOG_ENDS = "log_ends"
+
+
+def fetcher_id(topic: str, partition: int, fetchers: int) -> int:
+    """Thread of a partition among ``num.replica.fetchers``.
+
+    Raises:
+        ValueError: fewer than one fetcher.
+
+    Source: ``AbstractFetcherManager.getFetcherId``: ``Utils.abs(31 * topic.hashCode() + partition) % numFetchers``.
+    """
+    if fetchers < 1:
+        raise ValueError(f"{fetchers} fetchers")
+    return absolute(signed(31 * hash_code(topic) + partition)) % fetchers
+
+
+@dataclass
+class Stay:
+    """A partition in a fetcher."""
+
+    added_us: int  #: when it was added
+    #: leader, leader_epoch, initial_offset: as the line of the manager says
+    leader: int
+    leader_epoch: int | None
+    initial_offset: int | None
+    fetcher_id: int | None = None  #: thread, as a line of the thread, or the leader's request log, says
+    ended_us: int | None = None  #: when it left
+    end_reason: str | None = None  #: as in gold; None as long as it is there, or as what follows has yet to tell
+    #: errors, delays, first_error, last_error: as in gold
+    errors: int = 0
+    delays: int = 0
+    first_error: str | None = None
+    last_error: str | None = None
+    readded_us: int | None = None  #: when it was added again as a follower
+
+    @property
+    def open(self) -> bool:
+        return self.ended_us is None and self.end_reason is None
+
+
+def stays(events: Iterable[ReplicaEvent]) -> list[Stay]:
+    """Stays of a partition in the fetchers of one broker, in the order of time.
+
+    Args:
+        events: those of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
+    """
+    in_order: list[Stay] = []
+    epoch: int | None = None
+    for event in events:
+        last = in_order[-1] if in_order else None
+        match event.kind:
+            case r.STARTING | r.STOPPED:
+                if last is not None and last.open:
+                    last.end_reason = BROKER_STOPPED
+                    last.ended_us = event.time_us if event.kind == r.STOPPED else None
+                if event.kind == r.STARTING:
+                    epoch = None
+            case r.FOLLOWER | r.LEADER | r.STATE:
+                epoch = _observe_leadership(event, last, epoch)
+            case r.ADDED:
+                if event.leader is None:
+                    continue
+                added = Stay(event.time_us, event.leader, event.leader_epoch, event.offset, event.fetcher_id)
+                if last is not None:
+                    _follow(last, added)
+                in_order.append(added)
+            case r.REMOVED | r.FAILED:
+                if last is not None and last.open:
+                    _leave(last, event, epoch)
+            case r.ERROR | r.DELAYED | r.FENCED:
+                if last is not None and last.open and event.leader in (None, last.leader):
+                    _count(last, event)
+    for stay in in_order:
+        if stay.end_reason is None:
+            stay.end_reason = LOG_ENDS if stay.ended_us is None else REMOVED
+    return in_order
+
+
+def _observe_leadership(event: ReplicaEvent, last: Stay | None, epoch: int | None) -> int | None:
+    """The replica leads: what it fetched before is over, and it is not idle. Gives its epoch from now on."""
+    if event.leader_epoch is None:
+        return epoch
+    leads = event.kind == r.LEADER or (event.kind == r.STATE and event.leader == event.broker_id)
+    if leads and last is not None and (last.leader_epoch is None or last.leader_epoch < event.leader_epoch):
+        last.ended_us = event.time_us if last.open else last.ended_us
+        last.end_reason = last.end_reason or LEADER_CHANGED
+        last.readded_us = last.readded_us or -1
+    return event.leader_epoch if epoch is None else max(epoch, event.leader_epoch)
+
+
+def _leave(stay: Stay, event: ReplicaEvent, epoch: int | None) -> None:
+    stay.ended_us = event.time_us
+    if event.kind == r.FAILED:
+        stay.end_reason = FAILED
+    elif stay.leader_epoch is not None and epoch is not None and epoch > stay.leader_epoch:
+        stay.end_reason = LEADER_CHANGED
+
+
+def _follow(last: Stay, added: Stay) -> None:
+    """The stay before one that begins; one that no line ended was moved."""
+    moved = (last.leader, last.leader_epoch) != (added.leader, added.leader_epoch)
+    if last.open:
+        last.ended_us = added.added_us
+    last.end_reason = last.end_reason or (LEADER_CHANGED if moved else REMOVED)
+    if last.readded_us is None:
+        last.readded_us = added.added_us
+
+
+def _count(stay: Stay, event: ReplicaEvent) -> None:
+    if event.kind == r.DELAYED:
+        stay.delays += 1
+    else:
+        stay.errors += 1
+        stay.first_error = stay.first_error or event.error
+        stay.last_error = event.error or stay.last_error
+    if stay.fetcher_id is None:
+        stay.fetcher_id = event.fetcher_id
+
+
+def fetcher_rows(
+    broker_id: int, timeline: list[Stay], topic: str, partition: int, fetchers: History, threads: dict[int, int]
+) -> Iterator[dict[str, Any]]:
+    """Rows of ``gold.fetcher_timeline`` without cluster; instants are ``_us`` integers.
+
+    Args:
+        fetchers: history of the broker's ``num.replica.fetchers``.
+        threads: thread that fetches, by leader epoch, where the leader's request log names it.
+    """
+    for sequence, stay in enumerate(timeline):
+        idle_us = None
+        if stay.ended_us is not None and stay.readded_us is not None and stay.readded_us >= stay.ended_us:
+            idle_us = stay.readded_us - stay.ended_us
+        thread = stay.fetcher_id
+        if thread is None and stay.leader_epoch is not None:
+            thread = threads.get(stay.leader_epoch)
+        count = _value_at(fetchers, stay.added_us)
+        yield {
+            "broker_id": broker_id,
+            "sequence": sequence,
+            "added_us": stay.added_us,
+            "leader": stay.leader,
+            "leader_epoch": stay.leader_epoch,
+            "initial_offset": stay.initial_offset,
+            "fetcher_id": thread,
+            "predicted_fetcher_id": None if count is None else fetcher_id(topic, partition, count),
+            "ended_us": stay.ended_us,
+            "end_reason": stay.end_reason,
+            "errors": stay.errors,
+            "delays": stay.delays,
+            "first_error": stay.first_error,
+            "last_error": stay.last_error,
+            "idle_ms": None if idle_us is None else idle_us / 1000,
+        }
+
+
+def _value_at(history: History, time_us: int) -> int | None:
+    """The value of a configuration at an instant; the first one holds from before the log began."""
+    values = [(since_us, int(value)) for since_us, value in history if value.strip().isdigit() and int(value) > 0]
+    if not values:
+        return None
+    return next((value for since_us, value in reversed(values) if since_us <= time_us), values[0][1])
+
 
 #: Tables that a worker gives.
 SPECS = (r.REPLICA_TRUNCATIONS, r.FETCHER_TIMELINE)

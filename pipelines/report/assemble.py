@@ -13,8 +13,7 @@ from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, 
 from pipelines.incidents.classes import class_of
 from pipelines.kafka.releases import shown
 from pipelines.replay.outcome import COARSE_TIMES
-from pipelines.report.blame import blame
-from pipelines.report.correctness import SWITCHED_OFF, Correctness, correctness
+from pipelines.report.correctness import NO_RULES, SWITCHED_OFF, Correctness, correctness
 from pipelines.report.figures import (
     APIS,
     COORDINATOR,
@@ -23,6 +22,7 @@ from pipelines.report.figures import (
     SPLIT,
     Collected,
     Rows,
+    count_by,
     from_ticks,
     most_first,
     share_of,
@@ -30,7 +30,9 @@ from pipelines.report.figures import (
 )
 from pipelines.report.headline import with_headline
 from pipelines.report.measures import (
+    Blame,
     Latency,
+    Operations,
     OperationsByKind,
     PhaseTimes,
     RequestLatency,
@@ -39,6 +41,9 @@ from pipelines.report.measures import (
     TotalQuantiles,
 )
 from pipelines.report.model import (
+    CLEAN,
+    INCONCLUSIVE,
+    VIOLATED,
     Broker,
     ClusterVerdict,
     Coverage,
@@ -70,10 +75,93 @@ from pipelines.report.tiers import (
     tier_of,
     times_too_coarse,
 )
-from pipelines.report.verdict import decide
 from pipelines.rules.findings import OFF
 from pipelines.rules.rule import VIOLATION
 from pipelines.timing.clocks.order import far_clocks
+from pipelines.timing.latency.blame import SINGLED_OUT_EXCESS
+
+#: Below this share of understood records too much may have gone unseen.
+SHARE_PARSED_MIN = 0.95
+
+
+def decide(
+    produce: Operations,
+    lines: int,
+    share_parsed: float | None,
+    holes: Iterable[str],
+    of_rules: Correctness = NO_RULES,
+) -> tuple[Verdict, tuple[str, ...]]:
+    """Verdict, and the reasons why nothing firm can be said; violated > inconclusive > clean.
+
+    Args:
+        produce: the replayed acks=all produces.
+        lines: log records.
+        share_parsed: of them, understood; None without records.
+        holes: what must have been logged in the window, and was not read.
+        of_rules: what the rules say. That the evidence of a rule is not there says nothing of the others; without
+            results of rules a contradicted produce is a violation by itself.
+    """
+    reasons = []
+    if lines == 0:
+        reasons.append("no log record was read")
+    elif share_parsed is not None and share_parsed < SHARE_PARSED_MIN:
+        reasons.append(f"only {share_parsed:.1%} of the log records were understood, less than {SHARE_PARSED_MIN:.0%}")
+    if produce.observed == 0:
+        reasons.append("no acks=all produce in these logs: was kafka.request.logger on at the time?")
+    elif produce.replayed == 0:
+        why = ", ".join(f"{reason} {count}" for reason, count in produce.unobservable_reasons.items())
+        reasons.append(
+            f"none of the {produce.observed} acks=all produces could be replayed" + (f" ({why})" if why else "")
+        )
+    reasons += holes
+    reasons += of_rules.doubts
+    if of_rules.violated or (not of_rules.rules and produce.contradicted > 0):
+        return VIOLATED, tuple(reasons)
+    return (INCONCLUSIVE if reasons else CLEAN), tuple(reasons)
+
+
+def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
+    """Of the operations of one kind: a row per broker, worst first: by its waiting beyond ``slow_ms``, then by all."""
+    groups = [row for row in rows.groups_of(kind) if row["succeeded"]]
+    quantiles = rows.quantiles_of(kind)
+    singled_out = rows.singled_out.get(kind, frozenset())
+    all_wait = sum(row["wait_ms"] for row in groups)
+    all_slow_wait = sum(row["slow_wait_ms"] for row in groups)
+    all_operations = sum(row["operations"] for row in groups)
+    by_node: dict[Node, Rows] = defaultdict(list)
+    for row in groups:
+        by_node[row["cluster_id"], row["blamed"]].append(row)
+    places = {node: str(number) for number, node in enumerate(rows.blamed)}
+
+    def blame_of(node: Node, of_node: Rows) -> Blame:
+        wait = sum(row["wait_ms"] for row in of_node)
+        slow_wait = sum(row["slow_wait_ms"] for row in of_node)
+        operations = sum(row["operations"] for row in of_node)
+        # Shares add up to 1 on both sides, so some may stand out and never all.
+        excess = share_of(slow_wait, all_slow_wait) - share_of(operations, all_operations) if all_slow_wait > 0 else 0.0
+        place = "unknown" if node[1] == UNKNOWN_BROKER else places.get(node, "")
+        return Blame(
+            broker_id=node[1],
+            operations=operations,
+            share=share_of(slow_wait, all_slow_wait) if all_slow_wait > 0 else share_of(wait, all_wait),
+            wait_ms_total=round(wait, 3),
+            wait_ms_p99=from_ticks(quantiles.get(f"wait_{place}")),
+            p99_ms_actual=from_ticks(quantiles.get("actual")),
+            p99_ms_without=from_ticks(quantiles.get(f"without_{place}")),
+            cluster_id=node[0],
+            role=count_by(of_node, "role"),
+            operations_slow=sum(row["slow"] for row in of_node),
+            slow_wait_ms_total=round(slow_wait, 3),
+            share_wait=share_of(wait, all_wait),
+            singled_out=node in singled_out and excess >= SINGLED_OUT_EXCESS,
+        )
+
+    def worst_first(row: Blame) -> tuple[bool, float, float, str, int]:
+        nobody = row.broker_id == UNKNOWN_BROKER
+        return (nobody, -row.slow_wait_ms_total, -row.wait_ms_total, row.cluster_id, row.broker_id)
+
+    return tuple(sorted((blame_of(node, of_node) for node, of_node in by_node.items()), key=worst_first))
+
 
 #: Topics that are listed.
 TOPICS_MAX = 1000

@@ -2,16 +2,330 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.base.plain import count, plain
-from pipelines.report.happened import verdict_words
-from pipelines.report.model import Report
-from pipelines.report.render_markdown import render_markdown
+from pipelines.base.plain import count, ms, number, plain, share
+from pipelines.base.values import UNKNOWN_BROKER
+from pipelines.report.correctness import NOT_APPLICABLE, place_of, rule_state
+from pipelines.report.happened import span, verdict_words
+from pipelines.report.lines import SHOWN_MAX, left_out, listed, table, wrapped
+from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
+from pipelines.report.model import CLEAN, Broker, Finding, Report
+from pipelines.report.render_markdown import KIND_LABELS, render_markdown
 from pipelines.report.render_sarif import render_sarif
-from pipelines.report.sections import SECTIONS, sections_text
-from pipelines.report.summary import summary_text, window_text
+from pipelines.report.sources import source_in_words, sources_in_short
+from pipelines.report.summary import costs, covered, gaps, has_several, rules_text, summary_text, window_text
 from pipelines.report.write import render_json
+
+#: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
+ID_SHOWN = 8
+#: Kinds of incidents in which partitions, or the cluster, could not do what they are for.
+OUTAGES = (
+    *("partitions_without_leader", "partitions_under_min_isr", "leader_not_fenced"),
+    *("controller_changed", "controller_renounced", "quorum_unreachable"),
+)
+#: Observations shown of one rule.
+OBSERVATIONS_SHOWN_MAX = 2
+
+
+def sections_text(report: Report, names: Sequence[str]) -> str:
+    """Parts of the report, with an empty line between them.
+
+    Args:
+        names: of `SECTIONS`.
+    """
+    return "\n\n".join("\n".join(SECTIONS[name](report)).strip("\n") for name in names)
+
+
+def _brokers(report: Report) -> Iterator[str]:
+    yield from table(
+        ("broker", "kafka", "mode", "tier", "files", "lines", "from", "to"),
+        [
+            (
+                _broker(report, broker),
+                broker.kafka_version or "-",
+                broker.mode or "-",
+                broker.tier,
+                count(broker.files),
+                count(broker.lines),
+                *span(broker.first_time, broker.last_time),
+            )
+            for broker in report.brokers
+        ],
+        left={1, 2, 3, 6, 7},
+    )
+
+
+def _coverage(report: Report) -> Iterator[str]:
+    yield covered(report.coverage)
+    if report.coverage.sources:
+        yield from wrapped(sources_in_short(report.coverage.sources))
+    yield from listed("source: ", [text for source in report.coverage.sources if (text := source_in_words(source))])
+    yield from listed("cannot be shown: ", [f"{what}: {needs}" for what, needs in gaps(report.coverage)])
+    yield from listed("cost: ", costs(report.coverage))
+    yield from listed("input: ", report.problems)
+
+
+def _findings(report: Report) -> Iterator[str]:
+    """Violations, undecided cases and observations, as far as there are any."""
+    if not (report.violations or report.open_cases or report.observations):
+        yield "findings: none"
+    for title, findings in (("violations", report.violations), ("undecided cases", report.open_cases)):
+        if findings:
+            yield ""
+            yield f"{title}: {count(len(findings))}"
+            yield from listed("", [_finding(finding) for finding in findings])
+            ids = ", ".join(plain(finding.finding_id[:ID_SHOWN]) for finding in findings[:SHOWN_MAX])
+            yield from wrapped(f"  with all lines: highwater trace finding {'ID, of ' * (len(findings) > 1)}{ids}")
+    if report.observations:
+        yield ""
+        yield f"observations: {count(len(report.observations))}"
+        yield from _observations(report.observations)
+
+
+def _finding(finding: Finding) -> str:
+    place = place_of(finding)
+    known_bug = f", {finding.known_bug}" if finding.known_bug else ""
+    said = f"{finding.rule_id}{' ' if place else ''}{place}{known_bug}: {finding.message}"
+    implies = f", implies {number(len(finding.implied), 'finding')} more" if finding.implied else ""
+    # However long the message, what comes after it is shown.
+    return f"{plain(said)} ({number(len(finding.evidence), 'line')} of evidence{implies})"
+
+
+def _observations(observations: Sequence[Finding]) -> Iterator[str]:
+    of_rule: dict[str, list[Finding]] = defaultdict(list)
+    for finding in observations:
+        of_rule[finding.rule_id].append(finding)
+    for rule_id, of_one_rule in list(of_rule.items())[:SHOWN_MAX]:
+        yield from wrapped(f"  {plain(rule_id)}: {count(len(of_one_rule))}")
+        for finding in of_one_rule[:OBSERVATIONS_SHOWN_MAX]:
+            place = place_of(finding)
+            yield from wrapped(f"    {plain(f'{place}: {finding.message}' if place else finding.message)}")
+        if len(of_one_rule) > OBSERVATIONS_SHOWN_MAX:
+            yield f"    and {count(len(of_one_rule) - OBSERVATIONS_SHOWN_MAX)} more, see the report"
+    if len(of_rule) > SHOWN_MAX:
+        yield f"  and of {len(of_rule) - SHOWN_MAX} more rules, see the report"
+
+
+def _rules(report: Report) -> Iterator[str]:
+    """Those that are not simply kept, by name."""
+    yield from wrapped(rules_text(report))
+    states = [(rule, rule_state(rule, report.coverage.not_checkable)) for rule in report.rules]
+    rows = [
+        (
+            rule.rule_id,
+            state,
+            *map(count, (rule.checked, rule.cases, rule.observations, rule.open_cases)),
+        )
+        for rule, state in states
+        if state not in (CLEAN, NOT_APPLICABLE)
+    ]
+    if rows:
+        columns = ("rule", "verdict", "facts", "violations", "observed", "open")
+        yield from table(columns, rows, left={0, 1})
+    idle = [rule.rule_id for rule, state in states if state == NOT_APPLICABLE]
+    if idle:
+        yield from wrapped(f"  {NOT_APPLICABLE}, as these logs show nothing that they are about: {', '.join(idle)}")
+
+
+def _accuracy(report: Report) -> Iterator[str]:
+    """How near operations were answered to when Kafka's rules say."""
+    yield from _operations(report.operations.produce)
+    if report.operations.coordinator.observed:
+        yield from _coordinators(report.operations.coordinator)
+    if report.operations.fetch.observed:
+        yield ""
+        yield from _fetches(report.operations.fetch)
+
+
+def _operations(produce: Operations) -> Iterator[str]:
+    yield from wrapped(f"acks=all produces: {_counted(produce)}")
+    if produce.within_ms["1"] is not None:
+        yield from wrapped(f"answered within n ms of the predicted interval: {_near(produce)}")
+    if produce.known_bugs:
+        bugs = ", ".join(f"{plain(bug)} {count(number)}" for bug, number in produce.known_bugs.items())
+        yield from wrapped(f"signatures of known bugs: {bugs}")
+
+
+def _coordinators(requests: CoordinatorOperations) -> Iterator[str]:
+    near = f", within 5 ms {share(requests.within_ms['5'])}" if requests.within_ms["5"] is not None else ""
+    yield from wrapped(f"coordinators' requests: {_counted(requests)}{near}")
+
+
+def _fetches(fetches: FetchOperations) -> Iterator[str]:
+    yield from wrapped(f"fetches: {_counted(fetches)}; cause known {share(fetches.cause_known)}")
+    if fetches.parked.within_ms["1"] is not None:
+        yield from wrapped(f"that waited: {count(fetches.parked.observed)}, within n ms: {_near(fetches.parked)}")
+    yield from table(
+        ("reader", "min.bytes", "isolation", "fetches", "waited", "in 5 ms", "jitter", "late", "unseen"),
+        [
+            (
+                group.reader if group.read_from in (None, "leader") else f"{group.reader}, {group.read_from}",
+                count(group.min_bytes),
+                (group.isolation_level or "-").removeprefix("read_"),
+                count(group.observed),
+                count(group.parked),
+                share(group.within_ms["5"]),
+                count(group.jitter),
+                count(group.late),
+                count(group.unobservable),
+            )
+            for group in fetches.groups[:SHOWN_MAX]
+        ],
+        left={0, 2},
+    )
+    yield from left_out(fetches.groups, "more kinds of readers")
+
+
+def _counted(operations: Judged) -> str:
+    classes = ("explained", "jitter", "late", "unobservable", "contradicted")
+    counted = ", ".join(f"{name} {count(getattr(operations, name))}" for name in classes)
+    return f"{count(operations.observed)} ({counted})"
+
+
+def _near(operations: Judged) -> str:
+    return ", ".join(f"{n} ms {share(value)}" for n, value in operations.within_ms.items())
+
+
+def _shares(report: Report) -> Iterator[str]:
+    """What members of share groups were given and gave back."""
+    if not report.share_members:
+        yield "share groups: no request of a member was read"
+        return
+    yield from wrapped(
+        "share groups: records that members were given, and gave back (again: delivered before; refused: too late; "
+        "locks: its own that ran out on what was delivered again):"
+    )
+    names = ("delivered", "redelivered", "accepted", "released", "rejected", "refused", "locks_expired")
+    heads = ("delivered", "again", "accepted", "released", "rejected", "refused", "locks")
+    yield from table(
+        ("group", "client", "fetches", "waited", *heads),
+        [
+            (
+                member.group_id or "-",
+                member.client_id or "-",
+                count(member.fetches),
+                count(member.waited),
+                *(count(getattr(member, name)) for name in names),
+            )
+            for member in report.share_members[:SHOWN_MAX]
+        ],
+        left={0, 1},
+    )
+    yield from left_out(report.share_members, "more members")
+
+
+def _throttled(report: Report) -> Iterator[str]:
+    """Clients whose requests quotas held back."""
+    if not report.throttled:
+        yield "throttled: no request was delayed by a quota"
+        return
+    yield "throttled: requests delayed by quotas (Kafka's ThrottleTimeMs):"
+    yield from table(
+        ("client", "request", "requests", "total ms", "longest ms"),
+        [
+            (row.client_id or "-", row.api, count(row.requests), ms(row.throttle_ms_total), ms(row.throttle_ms_max))
+            for row in report.throttled[:SHOWN_MAX]
+        ],
+        left={0, 1},
+    )
+    yield from left_out(report.throttled, "more")
+
+
+def _outages(report: Report) -> Iterator[str]:
+    """When partitions, or the cluster, could not do what they are for."""
+    outages = sorted(
+        (incident for incident in report.incidents if incident.kind in OUTAGES), key=lambda row: row.start_time
+    )
+    if not outages:
+        yield "outages: none that these logs show"
+        return
+    yield from wrapped(
+        "outages: partitions without leader or enough in-sync replicas, and times without an active controller (UTC; "
+        "-: to the end of the logs):"
+    )
+    yield from table(
+        ("what", "from", "to", "brokers", "partitions"),
+        [
+            (
+                incident.kind,
+                *span(incident.start_time, incident.end_time),
+                ", ".join(map(str, incident.broker_ids)) or "-",
+                count(incident.partitions),
+            )
+            for incident in outages[:SHOWN_MAX]
+        ],
+        left={0, 1, 2, 3},
+    )
+    yield from left_out(outages, "more")
+
+
+def _latency(report: Report) -> Iterator[str]:
+    kinds = [(KIND_LABELS.get(name, name.upper()), kind) for name, kind in report.latency.by_kind.items()]
+    rows = [
+        (title, count(kind.requests), *map(ms, kind.total_ms.model_dump().values()))
+        for title, kind in kinds
+        if kind.requests
+    ]
+    if rows:
+        yield "latency of requests, ms from arrival to the response sent (Kafka's TotalTimeMs):"
+        yield from table(("request", "requests", "p50", "p95", "p99", "p99.9"), rows, left={0})
+    if report.blame:
+        yield ""
+        yield from _blame(report)
+    if not rows and not report.blame:
+        yield "latency: no request was read"
+
+
+def _blame(report: Report) -> Iterator[str]:
+    yield from wrapped(
+        f"closing replica of acks=all produces that were answered without error (slow: waiting beyond "
+        f"{report.slow_ms} ms):"
+    )
+    yield from table(
+        ("broker", "produces", "slow", "of slow", "wait s", "wait p99", "p99", "if skipped", ""),
+        [
+            (
+                _broker(report, row),
+                count(row.operations),
+                count(row.operations_slow),
+                share(row.share),
+                f"{row.wait_ms_total / 1000:,.1f}",
+                ms(row.wait_ms_p99),
+                ms(row.p99_ms_actual),
+                ms(row.p99_ms_without),
+                "outlier" if row.singled_out else "",
+            )
+            for row in report.blame
+        ],
+        left={8},
+    )
+    yield from wrapped(
+        "  of slow: share of that waiting; wait p99, p99 and if skipped: ms. p99: of all of these produces, arrival to "
+        "the response sent; if skipped: as if acks=all did not need that broker"
+    )
+
+
+def _broker(report: Report, node: Broker | Blame) -> str:
+    """Its id, with its cluster where there are several."""
+    broker = "?" if node.broker_id == UNKNOWN_BROKER else str(node.broker_id)
+    return f"{node.cluster_id}/{broker}" if has_several(report) else broker
+
+
+#: By name, in the order in which ``--verbose`` prints them.
+SECTIONS: Mapping[str, Callable[[Report], Iterator[str]]] = {
+    "brokers": _brokers,
+    "coverage": _coverage,
+    "findings": _findings,
+    "rules": _rules,
+    "accuracy": _accuracy,
+    "latency": _latency,
+    "shares": _shares,
+    "throttled": _throttled,
+    "outages": _outages,
+}
+
 
 #: Characters of a line for a pager: two short messages.
 PAGER_WIDTH = 300

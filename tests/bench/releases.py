@@ -208,7 +208,7 @@ def typed_share(rows: Iterable[Mapping[str, Any]]) -> float | None:
 
 
 def verdict_of(severities: Sequence[str], doubted: bool) -> str:
-    """As `pipelines.report.verdict`, of one cluster of several."""
+    """As `pipelines.report.assemble`, of one cluster of several."""
     if "violation" in severities:
         return "violated"
     return "inconclusive" if doubted or "open" in severities else "clean"

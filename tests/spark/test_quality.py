@@ -22,8 +22,7 @@ from pipelines.quality import stage
 from pipelines.quality.expectation import with_derived
 from pipelines.quality.great import GreatExpectations
 from pipelines.quality.measure import Measured, columns_read, measure
-from pipelines.quality.screen import screen
-from pipelines.quality.stage import check, write_docs
+from pipelines.quality.stage import check, screen, write_docs
 from pipelines.quality.suites import SUITES, chosen
 from pipelines.silver.parse import batch_stamp, parse
 from schemas import bronze, silver

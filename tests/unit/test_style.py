@@ -76,7 +76,7 @@ BOUNDS: dict[str, Style] = {
     "pipelines/messages": Style(5.0, 82, 43, 13),
     "pipelines/metrics": Style(8.5, 65, 6, 9),
     "pipelines/quality": Style(6.5, 18, 21, 23),
-    "pipelines/redact": Style(17.0, 0, 12, 10),
+    "pipelines/redact": Style(15.5, 0, 12, 10),
     "pipelines/replay": Style(17.0, 9, 25, 22),
     "pipelines/report": Style(11.0, 24, 11, 23),
     "pipelines/rules": Style(14.5, 21, 25, 27),
@@ -84,7 +84,7 @@ BOUNDS: dict[str, Style] = {
     "pipelines/spark": Style(13.0, 33, 32, 22),
     "pipelines/storage": Style(15.5, 24, 47, 9),
     "pipelines/timelines": Style(4.0, 99, 32, 32),
-    "pipelines/timing": Style(22.5, 3, 16, 13),
+    "pipelines/timing": Style(6.0, 36, 16, 13),
     "pipelines/upkeep": Style(18.0, 30, 39, 25),
 }
 

@@ -15,15 +15,15 @@ from pipelines.timing.clocks.links import Link
 
 
 class ClockBounds(NamedTuple):
-    """What one window tells of two clocks: that of broker b less that of broker a, microseconds."""
+    """Bounds of the difference of two clocks in one window: broker b less broker a, microseconds."""
 
     broker_a: int
     broker_b: int
     window_start: int  #: on broker a's clock
-    lowest_us: int | None  #: the difference is more, and less than these; None where no link tells
+    lowest_us: int | None  #: the difference is more, and less than these; None without a link
     lowest_time: int | None  #: when, on broker a's clock, each of them holds
     lowest_by: str | None  #: kind of its link
-    highest_us: int | None  #: the difference is more, and less than these; None where no link tells
+    highest_us: int | None  #: the difference is more, and less than these; None without a link
     highest_time: int | None  #: when, on broker a's clock, each of them holds
     highest_by: str | None  #: kind of its link
     links: int  #: of the window

@@ -77,7 +77,7 @@ def links(
 
     Args:
         said: in the order of time within a broker; a line may come twice.
-        reborn: topics whose epochs may have begun again: deleted and made anew.
+        reborn: topics that were deleted and created again, so that epochs may have begun again.
         in_seconds: brokers with lines whose times are whole seconds.
     """
     rows = [row for row in said if row.topic not in reborn]
@@ -108,7 +108,7 @@ def _followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch]) ->
 
 
 def _states(said: Iterable[LeadershipLine]) -> Iterator[Link]:
-    """By what tells one state that a controller sent from another; the controller comes first."""
+    """Return the key of a state that a controller sent; the controller comes first."""
     decided: dict[tuple[Any, ...], int] = {}
     received: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
     for row in said:

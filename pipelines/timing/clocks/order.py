@@ -1,7 +1,7 @@
 """The order of several brokers' lines, as far as their clocks allow it: raw times stay raw. Pure.
 
 Each broker stamps lines by its own clock. Where bounds (``gold.clock_bounds``) prove that two clocks differed, lines of
-one are put where they belong by as much as is proven; where they prove nothing, raw times stand beside each other.
+one are put where they belong by as much as is proven; where they prove nothing, raw times are compared.
 Either way it is said, for an order of two lines that are closer than the bounds is none.
 """
 

@@ -42,7 +42,7 @@ class Causes(NamedTuple):
 
 
 def write_clock_bounds(lake: Lake, coarse: Spans, run_id: str) -> None:
-    """Make ``gold.clock_bounds`` anew.
+    """Rebuild ``gold.clock_bounds``.
 
     Args:
         coarse: brokers whose lines' times are whole seconds; at no instant are theirs taken for finer.

@@ -7,7 +7,7 @@ A replica is *singled out* in an interval if the waiting beyond ``slow_ms`` per 
 
 * is at least two thirds its own (`SINGLED_OUT_SHARE`),
 * is more than its share of operations explains (`SINGLED_OUT_EXCESS` above it), and
-* amounts to at least a twentieth of the interval (`SINGLED_OUT_WAIT`): a few slow answers name nobody.
+* amounts to at least a twentieth of the interval (`SINGLED_OUT_WAIT`): a few slow answers are not enough.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OPERATION_COLUMNS: Final = (
 )
 _DIGITS: Final = 6
 
-#: Whom an operation waited for, in DuckDB's SQL: the replica that closed it, or the leader where nobody else was waited
+#: Whom an operation waited for, in DuckDB's SQL: the replica that closed it, or the leader if no other replica was waited
 #: for; and in which role.
 BLAMED: Final = "coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1)"
 ROLE: Final = "coalesce(closing_role, 'unknown')"
@@ -57,8 +57,8 @@ Wait = tuple[int, str, float]
 def blamed(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
     """Appends answered without error as `ROW_TYPES`.
 
-    What clients produce and what coordinators append are told apart: each kind is counted, and stands out, on its own.
-    Where nobody else was waited for the leader was; -1 where nothing tells.
+    Produces of clients and appends of coordinators are separate kinds: each is counted, and singled out, on its own.
+    The leader if no other replica was waited for; -1 if unknown.
     """
     rows = rows.filter(both(pc.equal(rows.column("operation"), "produce"), rows.column("succeeded")))
     length_us = interval_s * SECOND_US
@@ -107,7 +107,7 @@ class BlameWorker:
             share: _shares([measures[of] for *_, measures in by_role])
             for share, of in (("operations", "operations"), ("wait", "wait_us"), ("slow_wait", "slow_wait_us"))
         }
-        # Whatever its roles, a broker stands out or not as a whole.
+        # A broker is singled out or not as a whole, whatever its roles.
         slow_us: dict[int, int] = defaultdict(int)
         of_slow: dict[int, float] = defaultdict(float)
         of_operations: dict[int, float] = defaultdict(float)
@@ -147,7 +147,7 @@ class BlameWorker:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Linear between the two values beside it, as Spark's ``percentile``.
+    """Return a percentile, linear between the two nearest values, as Spark's ``percentile``.
 
     Args:
         values: ascending, at least one.

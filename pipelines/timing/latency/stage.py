@@ -1,44 +1,89 @@
-"""The latency stage: where every request's time went, and whom acks=all appends waited for."""
+"""The latency stage: phases of every request, and replicas that acks=all appends waited for."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from pipelines.base.arrow_rows import first_of, look_up, shaped, when
 from pipelines.base.blobs import shape
 from pipelines.base.chunks import Keyed
 from pipelines.base.config import LatencyConfig
 from pipelines.base.instants import SECOND_US
 from pipelines.base.values import instant
+from pipelines.kafka.waits import KIND_OF, OTHER
 from pipelines.lake.folds import Fold
 from pipelines.lake.lake import Lake
 from pipelines.lake.readings import Reading, by_batch
 from pipelines.lake.staged import Beside, Staged
 from pipelines.timing.latency import blame
-from pipelines.timing.latency.phases import TABLES, columns_of, phases
-from schemas import flow, gold
+from schemas import flow, gold, silver
+from schemas.gold import REQUEST_PHASES
+from schemas.table import TableSpec
+
+#: Parts of ``totalTimeMs``, as ``RequestChannel.Request.updateRequestMetrics`` measures them.
+_PHASES = (
+    "request_queue_time_ms",
+    "local_time_ms",
+    "remote_time_ms",
+    "throttle_time_ms",
+    "response_queue_time_ms",
+    "send_time_ms",
+)
+#: Columns of silver that are those of gold.
+_SAME = (
+    *("cluster_id", "arrival_time", "api", "connection", "correlation_id", "client_id", "total_time_ms"),
+    *_PHASES,
+)
+#: A remote time below this is the handler's own.
+_WAITED_MS = 1.0
+_ONLY = {silver.PRODUCE_REQUESTS.name: "acks", silver.FETCH_REQUESTS.name: "replica_id"}
+#: Tables of requests.
+TABLES = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
+
+
+def columns_of(spec: TableSpec) -> tuple[str, ...]:
+    """Return the columns of a table of requests that `phases` needs."""
+    only = _ONLY.get(spec.name)
+    return (*_SAME, "broker_id", "time", *([only] if only else []))
+
+
+def phases(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of ``gold.request_phases``, one per request. Durations are milliseconds."""
+    whole = reduce(pc.add, [rows[name] for name in _PHASES])
+    # In whole microseconds, of which the nearest number of milliseconds is taken; a zero is never negative.
+    rest_us = pc.round(pc.multiply(pc.subtract(rows["total_time_ms"], whole), 1000))
+    rest = pc.add(pc.divide(rest_us, 1000), 0.0)
+    values = {name: rows[name] for name in rows.schema.names if name not in ("broker_id", "time")}
+    values |= {"broker_id": first_of(rows["broker_id"], -1), "line_time": rows["time"], "unaccounted_ms": rest}
+    kinds = pc.fill_null(look_up(KIND_OF, rows["api"], pa.string()), OTHER)
+    values["waited_for"] = when(
+        pc.greater_equal(rows["remote_time_ms"], _WAITED_MS), kinds, pa.scalar(None, pa.string())
+    )
+    return shaped(REQUEST_PHASES.arrow_schema, rows.num_rows, values)
 
 
 def request_phases() -> list[Reading]:
-    """What makes the rows of ``gold.request_phases``, for every completed request in silver."""
+    """Return the scans that make ``gold.request_phases``: every completed request in silver."""
     return [Reading(spec, columns_of(spec), by_batch(phases)) for spec in TABLES]
 
 
 def once(rows: DataFrame) -> DataFrame:
-    """Rows of ``gold.request_phases``, of which a line that stands in two files gives two that are equal."""
+    """Return rows without duplicates: a line in two files makes two equal rows."""
     return rows.dropDuplicates(list(gold.REQUEST_PHASES.keys))
 
 
 def has_requests(lake: Lake) -> bool:
-    """Whether any request log was parsed."""
+    """Return True if a request log was parsed."""
     return any(lake.has_rows(spec) for spec in TABLES)
 
 
 def replica_blame(lake: Lake, config: LatencyConfig, since: datetime | None, run_id: str) -> Beside:
-    """Makes rows of ``gold.replica_blame`` anew, of intervals that operations since an instant fall into; None: all."""
+    """Return the fold that replaces rows of ``gold.replica_blame`` from the interval of an instant on; None: all."""
     first = None
     if since is not None:
         length_us = config.interval_s * SECOND_US

@@ -28,7 +28,6 @@ from pipelines.lake.staged import staging
 from pipelines.lake.table_files import rows_table
 from pipelines.replay import coordinators, fetch_events, produce_worker, session_worker
 from pipelines.replay.connections import WATCHES
-from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.judge import EXPLAINED, Tolerances
 from pipelines.replay.kernel import finish, step
@@ -45,6 +44,7 @@ from pipelines.replay.partition_worker import (
     PartitionWorker,
     outcome_values,
 )
+from pipelines.replay.session_worker import fetch_operation
 from pipelines.replay.stage import replay_partitions, replayed
 from pipelines.replay.state import State
 from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline

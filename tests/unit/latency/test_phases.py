@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.timing.latency.phases import columns_of, phases
+from pipelines.timing.latency.stage import columns_of, phases
 from schemas import silver
 
 PARTS = [name for name in columns_of(silver.REQUESTS) if name.endswith("_ms") and name != "total_time_ms"]

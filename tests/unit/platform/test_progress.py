@@ -4,8 +4,7 @@ import io
 
 import pytest
 
-from pipelines.base.console import RichConsole
-from pipelines.base.progress import Plan, shown
+from pipelines.base.console import Plan, RichConsole, shown
 
 STAGES = ("start Spark", "ingest", "parse", "quality", "replay", "report")
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.redact import pseudonyms as kinds
 from pipelines.redact.pseudonyms import Pseudonyms
-from pipelines.redact.text import CUT_CHARS, Redactor
-from pipelines.redact.vocabulary import vocabulary, words_of
+from pipelines.redact.text import CUT_CHARS, Redactor, vocabulary, words_of
 
 KEY = b"0123456789abcdef"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipelines.replay import outcome as o
-from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.judge import EXPLAINED, UNOBSERVABLE, Tolerances
+from pipelines.replay.session_worker import fetch_operation
 from schemas import session_events as s
 from schemas.session_events import SessionEvent
 from tests.unit.replay.test_fetch_sessions import MS, asked, interval, readable, replay

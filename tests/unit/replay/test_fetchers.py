@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.replay.fetchers import Stay, fetcher_id, fetcher_rows, stays
+from pipelines.replay.follower_worker import Stay, fetcher_id, fetcher_rows, stays
 from schemas import replicas as r
 from schemas.replicas import FETCHER_TIMELINE, ReplicaEvent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipelines.replay.judge import Tolerances
-from pipelines.replay.operations import produce_operation
+from pipelines.replay.produce_worker import produce_operation
 
 LIMITS = Tolerances(5_000, 100_000)
 

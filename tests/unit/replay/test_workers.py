@@ -21,13 +21,13 @@ from pipelines.kafka.versions import rules_for
 from pipelines.replay import partition_worker as p
 from pipelines.replay import session_worker as w
 from pipelines.replay.fetch_events import EVENT_TYPES as SESSION_TYPES
-from pipelines.replay.fetch_operations import fetch_operation
 from pipelines.replay.fetch_sessions import FetchSession
 from pipelines.replay.isr_evidence import IsrEvidence
 from pipelines.replay.judge import Tolerances
 from pipelines.replay.late import OPERATION_SHAPES, table_of
 from pipelines.replay.outcome import PartitionOutcome
 from pipelines.replay.partition_fold import PartitionFold
+from pipelines.replay.session_worker import fetch_operation
 from pipelines.replay.timeline import COLUMN_TYPES
 from pipelines.replay.wakes import Wake
 from pipelines.replay.watches import Watch

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from pipelines.base.config import load_config
-from pipelines.report.assemble import assemble
+from pipelines.report.assemble import assemble, decide
 from pipelines.report.correctness import (
     NOT_APPLICABLE,
     NOTHING_JUDGED,
@@ -19,7 +19,6 @@ from pipelines.report.correctness import (
 from pipelines.report.model import Broker, RunInfo, Tier
 from pipelines.report.summary import summary_text
 from pipelines.report.tiers import rule_not_checkable
-from pipelines.report.verdict import decide
 from pipelines.rules.findings import Found, results_of
 from pipelines.rules.registry import RULES
 from pipelines.rules.rule import Rule

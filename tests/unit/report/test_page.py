@@ -21,8 +21,16 @@ from hypothesis import strategies as st
 from pipelines.base.answers import csv_lines
 from pipelines.report.model import ClusterVerdict, IncidentBug
 from pipelines.report.page import render
-from pipelines.report.page.first_screen import anchor, first_screen
-from pipelines.report.page.render import FINDINGS_MAX, INPUTS_MAX, LINE_CHARS_MAX, embedded, page_data, render_html
+from pipelines.report.page.render import (
+    FINDINGS_MAX,
+    INPUTS_MAX,
+    LINE_CHARS_MAX,
+    anchor,
+    embedded,
+    first_screen,
+    page_data,
+    render_html,
+)
 from pipelines.report.render_markdown import render_markdown
 from pipelines.report.summary import summary_text
 from schemas.clocks import CLOCK_BOUNDS

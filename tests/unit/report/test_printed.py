@@ -10,8 +10,7 @@ from jobs.cli import highwater
 from jobs.options import SECTION_NAMES
 from pipelines.report.model import Window
 from pipelines.report.page.render import render_html
-from pipelines.report.printed import PAGER_WIDTH, PRINTED, pager_text, printed
-from pipelines.report.sections import SECTIONS
+from pipelines.report.printed import PAGER_WIDTH, PRINTED, SECTIONS, pager_text, printed
 from pipelines.report.summary import summary_text
 from pipelines.report.ticket import ticket_text
 from tests.unit.report import sample

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pipelines.base.errors import InputError
 from pipelines.base.plain import WIDTH_MAX, count, markdown, ms, plain, share
 from pipelines.report.model import NotCheckable, Report, Window
+from pipelines.report.printed import SECTIONS, sections_text
 from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
-from pipelines.report.sections import SECTIONS, sections_text
 from pipelines.report.summary import summary_text
 from pipelines.report.tiers import DELAYED_OPERATIONS, times_too_coarse
 from pipelines.report.write import render_json, write_report

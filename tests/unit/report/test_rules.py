@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from pipelines.base.values import iso_utc
+from pipelines.report.assemble import decide
 from pipelines.report.tiers import counting, not_checkable, rule_not_checkable, tier_of
-from pipelines.report.verdict import decide
 from pipelines.rules.registry import BY_ID
 from tests.unit.report import sample
 

@@ -13,8 +13,8 @@ from pipelines.lake.reader import LakeReader
 from pipelines.report import queries
 from pipelines.report.assemble import assemble
 from pipelines.report.model import RunInfo
+from pipelines.report.printed import sections_text
 from pipelines.report.render_markdown import render_markdown
-from pipelines.report.sections import sections_text
 from schemas.shares import SHARE_OPERATIONS
 from tests.unit.report import sample
 from tests.unit.report.rows import collected

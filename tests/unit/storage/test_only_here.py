@@ -35,7 +35,7 @@ OF_THIS_MACHINE = {
     "pipelines/base/resources.py": "files of the package",
     "pipelines/base/fingerprint.py": "the source of the package",
     "pipelines/base/config.py": "the file of --conf",
-    "pipelines/redact/vocabulary.py": "the source of the package",
+    "pipelines/redact/text.py": "the source of the package",
     "pipelines/lake/reader.py": "where DuckDB puts what does not fit into memory",
     "pipelines/report/bundle.py": "scratch files, which a store then takes",
     "pipelines/report/page/render.py": "files of the package",
