@@ -62,7 +62,7 @@ Row = Mapping[str, Any]
 
 
 class Anchor(NamedTuple):
-    """What replays of a cluster begin with, and what was known by then."""
+    """State that replays of a cluster resume from, and its time."""
 
     run_id: str  #: empty where none of it was ever replayed
     run_number: int  #: 0 likewise
@@ -127,7 +127,7 @@ _RARE_WATERMARKS: Final = ("loaded", "non_monotonic")
 
 
 class Keep(NamedTuple):
-    """How many days of each layer are kept; None: all."""
+    """Days of each layer that are kept; None for all."""
 
     bronze: int | None
     silver: int | None
@@ -135,7 +135,7 @@ class Keep(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Midnights before which days are dropped, microseconds; None: none is."""
+    """Midnights before which days are dropped, microseconds; None to drop none."""
 
     bronze_us: int | None
     silver_us: int | None
@@ -144,7 +144,7 @@ class Cuts(NamedTuple):
 
 
 class Retained(NamedTuple):
-    """Which rows of a table stay."""
+    """Rows of a table that stay."""
 
     spec: TableSpec
     wanted: Wanted
@@ -153,7 +153,7 @@ class Retained(NamedTuple):
 
 
 class ExpiryPlan(NamedTuple):
-    """What is dropped."""
+    """Tables and bounds of an expiry."""
 
     cuts: Cuts
     anchors: Mapping[str, Anchor]  #: by cluster that loses days
@@ -162,7 +162,7 @@ class ExpiryPlan(NamedTuple):
 
 
 def keep_of(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
-    """How long layers are kept: as the configuration says of each, else as the command line says of all.
+    """Return how long layers are kept: by the configuration of each, else by the command line.
 
     Args:
         keep: ``--keep``, as ``90d``.
@@ -186,7 +186,7 @@ def _days(text: str | None) -> int | None:
 
 
 def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None) -> ExpiryPlan | None:
-    """What would be dropped; None if nothing is so old.
+    """Return what would be dropped; None if nothing is old enough.
 
     Args:
         name: of the cluster that loses days, or its id; None: each does.
@@ -236,7 +236,7 @@ def _begins_before(files: Sequence[Row], cut_us: int) -> bool:
 def _stays_of(
     lake: StoredTables, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]
 ) -> Iterator[Retained]:
-    """Which rows of each table stay.
+    """Return the rows of each table that stay.
 
     Args:
         files: of the clusters that lose days.
@@ -268,7 +268,7 @@ def _stays_of(
 
 
 def counted(root: Place, plan: ExpiryPlan) -> list[tuple[str, int]]:
-    """Rows that go, by table; nothing is written."""
+    """Return the number of rows that would be dropped, by table. Nothing is written."""
     lake = StoredTables(root)
     counts = []
     for spec, wanted, among in plan.stays:
@@ -278,7 +278,7 @@ def counted(root: Place, plan: ExpiryPlan) -> list[tuple[str, int]]:
 
 
 def expire(root: Place, plan: ExpiryPlan, now: datetime, fence: Fence) -> list[tuple[str, int]]:
-    """Close days and drop rows; gives how many rows went, by table. Safe to repeat."""
+    """Close days and drop rows. Return the number of dropped rows by table. Safe to repeat."""
     lake = StoredTables(root)
     _note(lake, plan, now, fence)
     counts = []
@@ -289,7 +289,7 @@ def expire(root: Place, plan: ExpiryPlan, now: datetime, fence: Fence) -> list[t
 
 
 def _note(lake: StoredTables, plan: ExpiryPlan, now: datetime, fence: Fence) -> None:
-    """Add to the ledger that days are closed, of each cluster of which that is not what it says already."""
+    """Record closed days in `state.expiries` for clusters whose latest entry differs."""
     cuts = plan.cuts
     bounds = (cuts.closed_us, cuts.bronze_us, cuts.silver_us, cuts.gold_us)
     names = ("closed_time", "bronze_time", "silver_time", "gold_time", "run_number")
@@ -312,7 +312,7 @@ def _note(lake: StoredTables, plan: ExpiryPlan, now: datetime, fence: Fence) -> 
 
 
 def _newest(lake: StoredTables) -> dict[str | None, Row]:
-    """The ledger's last word of each cluster; None: of those that it does not name."""
+    """Return the latest entry of each cluster; None for clusters without one."""
     rows = sorted(dicts(lake.rows(EXPIRIES, *EXPIRIES.column_names)), key=lambda row: row["expired_time"])
     return {row["cluster_id"]: row for row in rows}
 
@@ -339,7 +339,7 @@ def _paths(lake: StoredTables, spec: TableSpec, where: pc.Expression | None = No
 
 
 def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:
-    """By cluster and broker as `_broker_keys` names them, from when on rows stay: all of a broker that no anchor knows.
+    """Return the time from which rows stay, by broker key (`_broker_keys`). All rows of a broker without anchor stay.
 
     A row of no broker is replayed by nobody.
     """
@@ -353,14 +353,14 @@ def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) ->
 
 
 def _is_over(row: Row, bounds: Mapping[str, int]) -> bool:
-    """Whether a file ends before what stays of its broker's rows."""
+    """Return True if a file ends before the rows of its broker that stay."""
     last_us = row["last_time"] if row["last_time"] is not None else row["first_time"]
     broker_id = -1 if row["broker_id"] is None else row["broker_id"]
     return last_us is not None and last_us < bounds[f"{row['cluster_id'] or UNKNOWN_CLUSTER}|{broker_id}"]
 
 
 def _young(bounds: Mapping[str, int]) -> Wanted:
-    """Rows from the bound of their broker on."""
+    """Return rows from the bound of their broker on."""
 
     def are_young(rows: pa.RecordBatch) -> pa.Array:
         broker = pc.fill_null(rows.column("broker_id"), -1).cast(pa.string())

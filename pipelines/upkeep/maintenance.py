@@ -39,7 +39,7 @@ _DRAFT = re.compile(r"#\d+$", re.ASCII)
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What one table needs."""
+    """Work that one table needs."""
 
     full_name: str
     path: Place
@@ -51,7 +51,7 @@ class Upkeep:
 
     @property
     def compact(self) -> bool:
-        """Whether its files are worth a rewrite."""
+        """Return True if its files are worth a rewrite."""
         return self.small_files >= SMALL_FILES_MIN
 
     @property
@@ -60,7 +60,7 @@ class Upkeep:
 
 
 def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> Upkeep:
-    """Say what a table needs.
+    """Return the work that a table needs.
 
     Args:
         now_ms: Unix time, milliseconds.
@@ -80,7 +80,7 @@ def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> U
 
 
 def _data_files(path: Place) -> Iterator[Place]:
-    """Every data file of a table, of all versions, and those of its change feed: they lie in two folders, flat.
+    """Return all data files of a table and of its change feed, from two flat folders.
 
     Other folders, links and FIFOs are not the lake's. Its tables have no deletion vectors.
     """
@@ -92,7 +92,7 @@ def _data_files(path: Place) -> Iterator[Place]:
 
 
 def _leftovers(path: Place) -> Iterator[Place]:
-    """Drafts of deltalake (``NAME#1``), and hidden files: those of other writers, checksums without their file."""
+    """Return drafts of deltalake (``NAME#1``) and hidden files of other writers."""
     store = store_of(path)
     for folder in (path, path / "_delta_log", path / "_change_data"):
         names = sorted({*store.names(folder)} - store.odd_entries(folder).keys())

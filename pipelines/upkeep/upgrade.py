@@ -53,7 +53,7 @@ _SOURCES: Final = {
 
 
 class UpgradeStep(NamedTuple):
-    """What is done to one table."""
+    """Change of one table."""
 
     spec: TableSpec
     kind: int
@@ -61,7 +61,7 @@ class UpgradeStep(NamedTuple):
 
 
 def upgrade(root: Place, fence: Fence) -> list[str]:
-    """Bring a lake up to this version; gives what was done, a line per table. A lake without tables is left alone.
+    """Bring a lake up to this version. Return a line per changed table. A lake without tables is left alone.
 
     Args:
         fence: called before each commit.
@@ -95,13 +95,13 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
 
 
 def note_version(root: Place) -> None:
-    """Have a lake whose tables this version made say so."""
+    """Write the version marker of a lake whose tables this version made."""
     if _tables(resolved(root)):
         note_program(resolved(root), _declarations())
 
 
 def planned(root: Place) -> list[str]:
-    """What `upgrade` would do, a line per table.
+    """Return what `upgrade` would do, a line per table.
 
     Raises:
         InputError, SchemaMismatch: as `upgrade`.
@@ -165,7 +165,7 @@ def _steps(root: Place, there: Sequence[TableSpec]) -> list[UpgradeStep]:
 
 
 def _note(root: Place, steps: Sequence[UpgradeStep], fence: Fence) -> None:
-    """Add the steps to the ledger, once: the same ones again are those of a run that was cut off."""
+    """Add the steps to the ledger, once: equal steps are those of an interrupted run."""
     folder = _folder(root, UPGRADES)
     if table_version(folder) is None:
         create_table(folder, UPGRADES, fence)
@@ -179,7 +179,7 @@ def _note(root: Place, steps: Sequence[UpgradeStep], fence: Fence) -> None:
 
 
 def _begin_anew(root: Place, fence: Fence) -> None:
-    """Tell the ledger that no run may go on from those before: by a run of no log."""
+    """Add a run without logs to the ledger, so that no run resumes from earlier ones."""
     folder = _folder(root, RUNS)
     last = next(iter(runs_of(StoredTables(root))), None)
     if last is None or last.components == MADE_ANEW:
@@ -190,7 +190,7 @@ def _begin_anew(root: Place, fence: Fence) -> None:
 
 
 def _declarations() -> str:
-    """Hash of columns and constraints of all tables: 16 hex digits."""
+    """Return the hash of columns and constraints of all tables: 16 hex digits."""
     declared = [
         (
             spec.full_name,

@@ -84,8 +84,8 @@ BOUNDS: dict[str, Style] = {
     "pipelines/spark": Style(13.0, 33, 32, 22),
     "pipelines/storage": Style(15.5, 24, 47, 9),
     "pipelines/timelines": Style(4.0, 99, 32, 32),
-    "pipelines/timing": Style(6.0, 36, 16, 13),
-    "pipelines/upkeep": Style(18.0, 30, 39, 25),
+    "pipelines/timing": Style(5.0, 40, 16, 13),
+    "pipelines/upkeep": Style(14.0, 94, 39, 25),
 }
 
 

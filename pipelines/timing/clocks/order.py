@@ -35,7 +35,7 @@ class _Apart(NamedTuple):
 
 
 def in_order(lines: Iterable[Row], windows: Sequence[Row]) -> tuple[list[Row], str | None]:
-    """Lines in the order of time, on one clock as far as bounds tell; one without a time stays behind that before it.
+    """Return lines in order of time, on one clock where bounds allow. A line without a time follows the one before.
 
     Args:
         lines: rows of ``gold.evidence`` of one finding, instants in microseconds.

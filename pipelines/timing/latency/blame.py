@@ -45,8 +45,7 @@ OPERATION_COLUMNS: Final = (
 )
 _DIGITS: Final = 6
 
-#: Whom an operation waited for, in DuckDB's SQL: the replica that closed it, or the leader if no other replica was waited
-#: for; and in which role.
+#: Replica that an operation waited for, in DuckDB's SQL: the one that closed it, else the leader; and its role.
 BLAMED: Final = "coalesce(closing_replica, CASE WHEN closing_role = 'leader' THEN broker_id END, -1)"
 ROLE: Final = "coalesce(closing_role, 'unknown')"
 

@@ -64,11 +64,6 @@ def test_what_is_removed_since_is_not_told(table: Path):
     assert names(table, "wednesday") == []
 
 
-def test_a_stamp_of_contents_says_nothing_of_batches(table: Path):
-    commit(table, 4, "0a" * 32, "h")
-    assert names(table, "wednesday") is None
-
-
 def test_files_are_told_that_came_after_a_version(table: Path):
     assert added_since(table, 1) == [("b", 1), ("c", 1), ("d e", 5)]
     assert added_since(table, 3) == []
