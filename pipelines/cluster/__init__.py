@@ -1,4 +1,4 @@
-"""What the whole audit rests on: versions, names, lives, files and connections of a cluster, asked once.
+"""Metadata of a cluster that all stages share: versions, names, lives, files and connections, read once.
 
 Imports the rooms up to `quality`. Begin to read with `premises`.
 """

@@ -1,4 +1,4 @@
-"""Lines that tell of settings, each as one row, of those that say the same the first. Pure."""
+"""Lines about settings, a row each; of equal ones the first. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Line = Mapping[str, Any]
 
 
 def relevant(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Settings that matter; lines that list what is set matter whatever they list."""
+    """Return settings that matter. Lines that list settings matter whatever they list."""
     known, scope = is_in(rows.column("key"), sorted(KEYS)), rows.column("scope")
     listed = pc.and_(known, is_in(scope, (BROKER, LOG_ALL)))
     rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.or_(listed, is_in(scope, (DYNAMIC, TOPIC, LOG)))))
@@ -77,7 +77,7 @@ def _lines(batches: Batches) -> Iterator[Line]:
 
 
 def first_of_alike(lines_told: Iterable[Line]) -> Iterable[Line]:
-    """Of lines that say the same at one time the first."""
+    """Return the first of equal lines of one time."""
     first: dict[tuple[Any, ...], Line] = {}
     for line in lines_told:
         at = line["time_us"] // _CREATION_US if line["scope"] in (LOG, LOG_ALL) else line["time_us"]

@@ -1,4 +1,4 @@
-"""What an audit takes from the control plane: collected once, as small as metadata is, and handed to every stage. Pure.
+"""State of the control plane that all stages of an audit share: small, and collected once. Pure.
 
 `pipelines.cluster.stage` asks for it in one query, whose rows of several kinds are told apart here.
 """
@@ -154,7 +154,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Premises:
-    """What the whole audit rests on."""
+    """Metadata that all stages share."""
 
     contexts: Contexts = field(default_factory=Contexts)  #: versions and configuration of the brokers
     files: tuple[LogFile, ...] = ()  #: every log file that was read
@@ -183,12 +183,12 @@ class Premises:
 
     @cached_property
     def modes(self) -> dict[Broker, str]:
-        """Mode that each broker last told at a start: kraft or zookeeper."""
+        """Return the mode of each broker at its last start: kraft or zookeeper."""
         return {(life.cluster_id, life.broker_id): life.mode for life in self.lives if life.mode is not None}
 
     @cached_property
     def has_overlapping_request_logs(self) -> bool:
-        """Two request logs of one broker cover a common time, so a line may stand in both."""
+        """Return True if two request logs of one broker overlap, so that a line may be in both."""
         last_us: dict[tuple[str, int | None], int] = {}
         spans = ((file.first_us, file) for file in self.files if file.kind == REQUEST_FILE)
         for first_us, file in sorted((first_us, file) for first_us, file in spans if first_us is not None):
@@ -200,7 +200,7 @@ class Premises:
 
     @cached_property
     def _histories(self) -> dict[Broker, list[tuple[Any, Any]]]:
-        """By broker, keys and histories of its configuration, then of its topics'; each in the order of keys."""
+        """Return configuration histories by broker, then those of its topics, in the order of keys."""
         histories: dict[Broker, list[tuple[Any, Any]]] = defaultdict(list)
         settings: tuple[Mapping[Any, Any], ...] = (self.contexts.broker_configs, self.contexts.topic_configs)
         for configs in settings:
@@ -209,7 +209,7 @@ class Premises:
         return dict(histories)
 
     def digest(self, broker: Broker, before_us: int) -> str:
-        """Hash of what lines tell of a broker's version and settings before an instant: what its replay rests on."""
+        """Return the hash of a broker's version and settings before an instant, which its replay depends on."""
         lag = self.contexts.lag_times_max_us(*broker)
         parts: list[object] = [
             [era for era in self.contexts.eras.get(broker, ()) if era[0] < before_us],
@@ -226,7 +226,7 @@ class Premises:
 
 
 def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
-    """Premises from rows of all kinds, in any order; a row has the columns of its kind.
+    """Return premises from rows of all kinds, in any order. A row has the columns of its kind.
 
     Args:
         settle_us: how long after its completion an operation waits for the offsets that follow it, microseconds.
@@ -270,7 +270,7 @@ def _future_log(row: Mapping[str, Any]) -> FutureLogLine:
 
 
 def _fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[FetchEnd]:
-    """Stops as they are; failures of a minute as one, however many batches tell them."""
+    """Yield stops unchanged, and failures of a minute as one."""
     minutes: dict[tuple[Any, ...], FetchEnd] = {}
     for kind in (THREAD_END, FETCH_END):
         for row in by_kind[kind]:
@@ -309,12 +309,12 @@ def _place(row: Mapping[str, Any]) -> tuple[int, str, int]:
 
 
 def _last(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tuple[str, Any], Any]:
-    """The highest value by (cluster, a column): tasks give one each."""
+    """Return the highest value by (cluster, column) of the values of all tasks."""
     return {(row["cluster_id"], row[name]): row[value] for row in sorted(rows, key=itemgetter(value))}
 
 
 def _files(row: Mapping[str, Any], parsed: bool) -> Iterator[LogFile]:
-    """A file, once for each broker that wrote it."""
+    """Yield a file once for each broker that wrote it."""
     cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
     times = row["first_us"], row["last_us"]
     for broker_id in row["brokers"] or (row["broker_id"],):
@@ -323,7 +323,7 @@ def _files(row: Mapping[str, Any], parsed: bool) -> Iterator[LogFile]:
 
 
 def coarse_spans(files: Iterable[LogFile]) -> Spans:
-    """From when until when a broker's times are whole seconds: from its first file of such to the end of its last.
+    """Return the spans in which times of brokers are whole seconds, from the first such file to the end of the last.
 
     What no known broker logged counts for `UNKNOWN_BROKER`.
     """
@@ -358,7 +358,7 @@ def _contexts(
 
 
 def _versions(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, History]:
-    """The versions that each broker's starts tell.
+    """Return the versions that each broker logged at its starts.
 
     A line that names a version may be a client's, within the broker or beside it: the broker's is followed by the line
     of its start, or is that which its file was found to be of.

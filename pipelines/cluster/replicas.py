@@ -1,4 +1,4 @@
-"""Rows about replicas alone: what lines tell of future logs is left out of what is read."""
+"""Rows about replicas: lines about future logs are left out."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pipelines.lake.readings import Reading
 
 
 def about_replicas(reading: Reading, future_logs: FutureLogs) -> Reading:
-    """A reading whose rows are of replicas, where its table tells the directories of logs.
+    """Return a scan without rows of future logs, if its table has the directories of logs.
 
-    What was kept of a file (``digest``) does not know of moves that later files tell: it is read again.
+    The digest of a file does not know moves that later files show, so the file is read again.
     """
     names = reading.spec.column_names
     if not future_logs or "log_dir" not in names:

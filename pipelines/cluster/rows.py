@@ -56,7 +56,7 @@ _SCHEMA: Final = arrow_schema(SHAPE)
 
 
 def of_kind(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.RecordBatch:
-    """Rows of a kind with the columns that they have.
+    """Return rows of a kind with the columns that they have.
 
     Args:
         values: columns beside them.
@@ -68,35 +68,35 @@ def of_kind(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.Rec
 
 
 def files(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `bronze.log_files`."""
+    """Return rows of `bronze.log_files`."""
     times = {f"{name}_us": _possible(micros(rows.column(f"{name}_time"))) for name in ("first", "last")}
     return of_kind(rows, p.FILE, file_kind=rows.column("kind"), brokers=rows.column("broker_ids"), **times)
 
 
 def _possible(times_us: pa.Array) -> pa.Array:
-    """Instants, but for those that an older version of highwater took from a line of a dead clock."""
+    """Return instants without those of a stopped clock."""
     is_possible = both(pc.greater_equal(times_us, FIRST_US), pc.less(times_us, END_US))
     return pc.if_else(is_possible, times_us, pa.scalar(None, pa.int64()))
 
 
 def distinct(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    """Rows of a kind, each once."""
+    """Return rows of a kind, each once."""
     return of_kind(pa.table(rows).group_by(rows.schema.names).aggregate([]), kind)
 
 
 def snapshots(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `silver.metadata_records` of snapshots: the newest of each node."""
+    """Return rows of `silver.metadata_records` of snapshots: the newest of each node."""
     newest = pa.table(rows).group_by(["cluster_id", "broker_id"]).aggregate([("offset", "max")])
     return of_kind(newest, p.SNAPSHOT, offset=newest.column("offset_max"))
 
 
 def deleted_logs(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `silver.leader_and_isr` of logs that were deleted, as the end of a future log that one may have been."""
+    """Return rows of `silver.leader_and_isr` of deleted logs, each a possible end of a future log."""
     return of_kind(rows, p.FUTURE_LOG, event=rows.column("role"))
 
 
 def threads(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `silver.fetch_requests`: the thread that each connection of a follower belongs to, by its client id."""
+    """Return the fetcher thread of each connection of a follower, by client id, from `silver.fetch_requests`."""
     names = ["cluster_id", "broker_id", "connection", "client_id"]
     each = pa.table(rows).group_by(names).aggregate([])
     each = each.filter(pc.match_substring_regex(each.column("client_id"), p.FETCHER_CLIENT))
@@ -105,13 +105,13 @@ def threads(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def threads_and_chains(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """`threads` and `chains` of the same rows."""
+    """Yield `threads` and `chains` of the same rows."""
     yield threads(rows)
     yield chains(rows)
 
 
 def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `silver.fetch_requests` or `silver.requests`: runs of numbers on connections of followers' threads.
+    """Return runs of numbers on connections of follower threads.
 
     A fetcher thread counts what it asks a leader for: fetches, and where epochs end and logs begin (requests of other
     APIs). A run has the times of its first and its last line, and what is missing within it where `RUNS_MAX` are not
@@ -159,7 +159,7 @@ def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _few_runs(
     first: Any, last: Any, connection_no: Any, number: Any, time_us: Any
 ) -> tuple[Any, Any, dict[str, list[int | None]]]:
-    """First and last row of each run; those of a connection that has too many as one."""
+    """Return the first and last row of each run. A connection with too many runs gives one."""
     firsts, lasts = [], []
     missing: dict[str, list[int | None]] = {"missing": [], "missing_since_us": [], "missing_until_us": []}
     bounds = np.flatnonzero(np.append(True, np.diff(connection_no[first]) > 0))
@@ -180,7 +180,7 @@ def _few_runs(
 
 
 def fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `silver.fetcher_events` of partitions that a thread could not fetch: from when until when, by leader.
+    """Return the spans in which a thread could not fetch partitions, by leader.
 
     A row is of one minute, so what several batches tell of one is put together again (`pipelines.cluster.premises`).
     """
@@ -195,14 +195,14 @@ def fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def thread_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `silver.broker_lifecycle` of threads that were stopped, with the leader that they fetched from."""
+    """Return stopped threads with their leaders, from `silver.broker_lifecycle`."""
     times = micros(rows.column("time"))
     ends = rows.select(["cluster_id", "broker_id"])
     return of_kind(ends, p.THREAD_END, leader=rows.column("detail").cast(pa.int32()), first_us=times, last_us=times)
 
 
 def transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `silver.requests` that name a transactional id: who uses it, with which producer id.
+    """Return clients and producer ids of transactional ids, from `silver.requests`.
 
     ``begins``: a transaction, or the life of a producer.
     """

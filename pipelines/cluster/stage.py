@@ -1,4 +1,4 @@
-"""The premises of an audit on Spark: all that is asked of small tables before the heavy work."""
+"""The premises of an audit on Spark: queries of small tables before the heavy work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FEW = "few"
 
 
 def collect_premises(lake: Lake, settle_us: int) -> Premises:
-    """The premises of a lake; none where it holds nothing.
+    """Return the premises of a lake; empty ones for an empty lake.
 
     Args:
         settle_us: see `premises_of`.
@@ -44,7 +44,7 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
 
 
 def config_fold() -> Fold:
-    """Gives one row per line that tells of settings."""
+    """Return the fold that gives one row per line about settings."""
     rows = Keyed(shape(configs.ROW_TYPES), flow.CONFIGS.key, configs.ORDER, configs.COLUMNS)
     return Fold([Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.relevant))], rows, configs.lines)
 

@@ -29,12 +29,12 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def offset_checkpoint(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
-    """Entries of a checkpoint of offsets by partition."""
+    """Return the entries of a checkpoint of offsets by partition."""
     return _entries(blocks, _offset_entry)
 
 
 def leader_epoch_checkpoint(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
-    """Entries of a ``leader-epoch-checkpoint``.
+    """Return the entries of a ``leader-epoch-checkpoint``.
 
     Epochs ascend strictly. Start offsets may repeat: up to 2.0 a leader noted its epoch even if it appended nothing.
     """
@@ -107,7 +107,7 @@ def _offset_entry(line: TextLine) -> tuple[CheckpointEntry, Hashable]:
 
 
 class _EpochEntries:
-    """Parses epochs one after the other, since each must be above the one before."""
+    """Parse epochs in order: each must be above the one before."""
 
     def __init__(self) -> None:
         self._epoch = -1

@@ -22,7 +22,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def crc32c(data: bytes, crc: int = 0) -> int:
-    """CRC-32C of data that continues data with this CRC."""
+    """Return the CRC-32C of data that continues data with this CRC."""
     state = crc ^ _ONES
     if len(data) >= _LANES_BYTES_MIN:
         return _in_lanes(data, state) ^ _ONES
@@ -58,7 +58,7 @@ def _in_lanes(data: bytes, first: int) -> int:
 
 @cache
 def _bytes() -> list[int]:
-    """What a state becomes by its lowest byte."""
+    """Return the next state for each value of the lowest byte."""
     table = []
     for value in range(256):
         for _ in range(8):
@@ -69,7 +69,7 @@ def _bytes() -> list[int]:
 
 @cache
 def _halves() -> tuple[Words, Words]:
-    """What a state becomes in four bytes, by its lower and by its upper half."""
+    """Return the states after four bytes, by lower and by upper half."""
     single = np.array(_bytes(), np.uint32)
     state = np.arange(1 << 16, dtype=np.uint32)
     for _ in range(2):
@@ -82,7 +82,7 @@ def _halves() -> tuple[Words, Words]:
 
 @cache
 def _zeros(doubled: int) -> Words:
-    """The map of a state over 2 ** ``doubled`` words of zeros: a table for each of its four bytes."""
+    """Return the map of a state over 2 ** ``doubled`` words of zeros: a table per byte."""
     if doubled == 0:
         low, high = _halves()
         values = np.arange(256, dtype=np.uint32)

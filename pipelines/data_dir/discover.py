@@ -45,7 +45,7 @@ class DataFile(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Which part of a metadata log this is."""
+        """Return the part of a metadata log that this file is."""
         return {METADATA_SNAPSHOT: SNAPSHOT, BOOTSTRAP_SNAPSHOT: BOOTSTRAP}.get(self.kind, LOG)
 
     @property
@@ -54,7 +54,7 @@ class DataFile(NamedTuple):
 
 
 def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
-    """Files of data directories in files and folders, sorted by path, each once. What is not there is not found."""
+    """Return files of data directories in files and folders, sorted by path, each once."""
     by_path: dict[str, DataFile] = {}
     for given in inputs:
         path = absolute(place_of(given))
@@ -67,7 +67,7 @@ def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
 
 
 def recognise(path: str) -> DataFile | None:
-    """What a path is, by its name and that of its folder."""
+    """Return the kind of a path, by its name and that of its folder."""
     folder, stored = os.path.split(path)
     name = stored.removesuffix(".gz")
     plain = name.removesuffix(".tmp")
@@ -93,4 +93,4 @@ def recognise(path: str) -> DataFile | None:
 
 
 def _passed_over(_: OSError) -> None:
-    """Folders that cannot be read are told of by `pipelines.bronze.discover`."""
+    """Ignore an unreadable folder: `pipelines.bronze.discover` reports it."""

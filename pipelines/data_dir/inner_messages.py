@@ -1,4 +1,4 @@
-"""The messages that a compressed message of magic 0 or 1 wraps, as far as the standard library can unpack it. Pure."""
+"""Messages within a compressed message of magic 0 or 1, if the standard library can unpack it. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK_BYTES = 1 << 18
 
 
 class Inner(NamedTuple):
-    """What a wrapper holds."""
+    """Messages of a wrapper."""
 
     messages: int  #: whole ones
     first_offset: int  #: as stored: relative to the wrapper's first one since magic 1, absolute before

@@ -73,12 +73,12 @@ class MetadataLog:
 
     @staticmethod
     def ordered(files: Iterable[T_File]) -> list[T_File]:
-        """Snapshots first, then segments by their offsets."""
+        """Return the files in order: snapshots, then segments by offset."""
         order = {BOOTSTRAP: 0, SNAPSHOT: 1, LOG: 2}
         return sorted(files, key=lambda file: (order[file.source], file.base_offset))
 
     def read(self, file: MetadataFile, reader: SegmentReader) -> Iterator[MetadataChange]:
-        """The changes in a file; `problems` and the reader's attributes are complete after that."""
+        """Yield the changes in a file. After the last one `problems` and the reader's attributes are complete."""
         self.batches, self.problems = 0, []
         replay = self._replay if file.source == LOG else Replay()
         record_no = 0

@@ -52,7 +52,7 @@ class UnregisterBrokerRecord(NamedTuple):
 
 
 class BrokerChange(NamedTuple):
-    """A change of a registration; None where nothing changes."""
+    """A change of a registration; None for fields that do not change."""
 
     broker_id: int
     broker_epoch: int
@@ -221,7 +221,7 @@ def _register_broker(reader: Reader, version: int) -> Message:
 
 
 def _flat(build: Callable[[Reader], Message]) -> Callable[[Reader, int], Message]:
-    """A decoder of fields that are the same in all versions, with tagged ones behind them that are not read."""
+    """Return a decoder of fields that are equal in all versions. Tagged fields after them are ignored."""
 
     def decoder(reader: Reader, version: int) -> Message:
         message = build(reader)

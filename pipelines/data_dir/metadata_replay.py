@@ -1,4 +1,4 @@
-"""Replay of the metadata log: what each record left behind, as the controllers and brokers saw it. Pure.
+"""Replay of the metadata log: the state after each record, as controllers and brokers saw it. Pure.
 
 A record of a partition carries what changed; what the partition then is follows from
 ``org.apache.kafka.metadata.PartitionRegistration.merge``: the partition epoch goes up by one with every change, the
@@ -28,7 +28,7 @@ class RegisteredNode(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What one record says, and what is so after it."""
+    """Content of one record, and the state after it."""
 
     record: str  #: name of the record
     api_key: int | None  #: None for a control record
@@ -56,7 +56,7 @@ _FIELDS = tuple(name for name in mr.PartitionChangeRecord._fields if name not in
 
 
 def merge(old: Registration, change: mr.PartitionChangeRecord) -> Registration:
-    """The registration after a change."""
+    """Return the registration after a change."""
     named = change.leader != mr.NO_LEADER_CHANGE
     recovery = change.leader_recovery_state
     replicas = _or(change.replicas, old.replicas)
@@ -86,7 +86,7 @@ def _or(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Replay:
-    """The metadata after the records given so far."""
+    """State of the metadata after some records."""
 
     def __init__(self) -> None:
         self.partitions: dict[str, dict[int, Registration]] = {}
@@ -96,18 +96,18 @@ class Replay:
         self._before: tuple[dict[str, dict[int, Registration]], dict[str, str], dict[int, RegisteredNode]] | None = None
 
     def begin(self) -> None:
-        """A metadata transaction begins."""
+        """Begin a metadata transaction."""
         partitions = {topic_id: dict(states) for topic_id, states in self.partitions.items()}
         self._before = (partitions, dict(self.topics), dict(self.nodes))
 
     def end(self, aborted: bool) -> None:
-        """The open transaction holds, or never held."""
+        """End the open transaction: committed or aborted."""
         if aborted and self._before is not None:
             self.partitions, self.topics, self.nodes = self._before
         self._before = None
 
     def apply(self, decoded: Decoded) -> Iterator[Change]:
-        """What a record says and leaves behind: one change, but for those that clear ELRs."""
+        """Yield the changes of a record: one, except for records that clear ELRs."""
         base = Change(decoded.name, decoded.api_key, decoded.version, problem=decoded.problem)
         match decoded.message:
             case mr.PartitionRecord() as record:
@@ -156,7 +156,7 @@ class Replay:
         return base._replace(topic=self.topics.get(topic_id), topic_id=topic_id, partition=partition)
 
     def _clear_elr(self, base: Change, topic: str) -> Iterator[Change]:
-        """``ReplicationControlManager`` merges a change into each partition that has an ELR."""
+        """Yield a change per partition with an ELR, as ``ReplicationControlManager`` merges it."""
         yield base._replace(topic=topic or None)
         change_no = 0
         for topic_id, partitions in self.partitions.items():

@@ -1,4 +1,4 @@
-"""Whose data directory it is: what ``meta.properties`` says, and where it does not, the logs beside it. Pure."""
+"""Owner of a data directory, by ``meta.properties``, else by the logs near it. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OwnedLog(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Whose a data directory is."""
+    """Owner of a data directory."""
 
     cluster_id: str
     broker_id: int | None
@@ -26,7 +26,7 @@ class Owner(NamedTuple):
     problem: str | None = None  #: what is not known and what to do
 
     def in_cluster(self, name: str) -> Owner:
-        """The owner, in a cluster that somebody names where nothing tells one."""
+        """Return the owner, in a named cluster if the files name none."""
         if self.cluster_id != UNKNOWN_CLUSTER:
             return self
         return self._replace(cluster_id=name, problem=self.problem if self.broker_id is None else None)
@@ -40,7 +40,7 @@ def owner(
     directory_id: str | None,
     logs: Sequence[OwnedLog],
 ) -> Owner:
-    """Whose a data directory is.
+    """Return the owner of a data directory.
 
     Args:
         data_dir: its absolute path.
@@ -69,7 +69,7 @@ def owner(
 
 
 def _around(data_dir: str, inputs: Iterable[str]) -> list[PurePath]:
-    """The folders around a data directory, nearest first, up to the one that holds the input."""
+    """Return the folders around a data directory, nearest first, up to the folder of the input."""
     here = PurePath(data_dir)
     roots = [PurePath(given) for given in inputs]
     # The folder of a partition, or a file, may be what was given.

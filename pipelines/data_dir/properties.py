@@ -25,7 +25,7 @@ _PROPERTY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*(?:[=:]\s*)?(.*)", re.DOTALL)
 
 
 def meta_properties(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
-    """Properties of ``meta.properties``, and what is wrong with them."""
+    """Yield the properties of ``meta.properties``, and problems with them."""
     seen: dict[str, CheckpointEntry] = {}
     last: TextLine | None = None
     held = ""
@@ -73,7 +73,7 @@ def _property(line: TextLine, text: str, seen: dict[str, CheckpointEntry]) -> Ch
 
 
 def _lacking(seen: dict[str, CheckpointEntry]) -> Iterator[str]:
-    """Properties that a file of its version has. Up to 0.10 there was no ``cluster.id``."""
+    """Yield the properties that a file of its version has. Up to 0.10 there was no ``cluster.id``."""
     if "version" not in seen:
         yield "version is missing"
     version = seen["version"].value if "version" in seen else None
@@ -91,14 +91,14 @@ def _plain(text: str) -> str:
 
 
 def identity(entries: Iterable[CheckpointEntry]) -> tuple[int | None, str | None]:
-    """Broker (node) id and cluster id that the properties tell."""
+    """Return the broker (node) id and the cluster id."""
     values = {entry.key: entry.value or "" for entry in entries if entry.key and not entry.problem}
     number = whole_number(values.get("node.id", values.get("broker.id", "")), INT_MAX)
     return number, values.get("cluster.id")
 
 
 def partition_metadata(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
-    """Properties of ``partition.metadata``, and what is wrong with them."""
+    """Yield the properties of ``partition.metadata``, and problems with them."""
     seen: set[str] = set()
     end = (1, 0)
     for line in lines(blocks):
@@ -123,7 +123,7 @@ def partition_metadata(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
 
 
 def _is_uuid(text: str) -> bool:
-    """Whether this is an id as ``org.apache.kafka.common.Uuid`` prints one: 16 bytes, not all zero."""
+    """Return True for an id as ``org.apache.kafka.common.Uuid`` prints it: 16 bytes, not all zero."""
     if not _UUID.fullmatch(text):
         return False
     try:

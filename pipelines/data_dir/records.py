@@ -22,7 +22,7 @@ _VARINT_BYTES_MAX = 10
 
 
 class Malformed(ValueError):
-    """Bytes do not hold what their format says."""
+    """Raised if bytes do not match their format."""
 
 
 class Record(NamedTuple):
@@ -85,12 +85,12 @@ class Reader:
         raise Malformed(f"varint before byte {self._at} does not end")
 
     def varint(self) -> int:
-        """Zigzag coded."""
+        """Read a number in zigzag encoding."""
         value = self.unsigned_varint()
         return (value >> 1) ^ -(value & 1)
 
     def uuid(self) -> str:
-        """As ``org.apache.kafka.common.Uuid`` prints it."""
+        """Read an id, as ``org.apache.kafka.common.Uuid`` prints it."""
         return base64.urlsafe_b64encode(self.raw(_UUID_BYTES)).decode().rstrip("=")
 
     def nullable_string(self) -> str | None:
@@ -113,12 +113,12 @@ class Reader:
         return self.nullable_array(item) or ()
 
     def tagged(self) -> dict[int, bytes]:
-        """Tagged fields by tag."""
+        """Read tagged fields, by tag."""
         return {self.unsigned_varint(): self.raw(self.unsigned_varint()) for _ in range(self.unsigned_varint())}
 
 
 def records(batch: SegmentBatch) -> Iterator[Record]:
-    """The records of a batch that was read with them.
+    """Yield the records of a batch that was read with them.
 
     Raises:
         Malformed: after the records that could be read.

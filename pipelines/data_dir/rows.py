@@ -22,7 +22,7 @@ _CHANGE = [name for name in Change._fields if name in METADATA_RECORDS.column_na
 
 
 def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, entry: CheckpointEntry) -> dict[str, Any]:
-    """A row of ``silver.checkpoints``."""
+    """Return a row of ``silver.checkpoints``."""
     row = entry._asdict()
     if file.topic is not None:
         row["topic"], row["partition"] = file.topic, file.partition
@@ -38,7 +38,7 @@ def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, en
 
 
 def batch_row(file: DataFile, owner: Owner, file_id: str, batch: SegmentBatch) -> dict[str, Any]:
-    """A row of ``silver.log_batches``."""
+    """Return a row of ``silver.log_batches``."""
     row = {name: getattr(batch, name) for name in _BATCH}
     row["cluster_id"], row["broker_id"] = owner.cluster_id, owner.broker_id
     row["topic"], row["partition"], row["replica_state"] = file.topic, file.partition, file.replica_state
@@ -48,7 +48,7 @@ def batch_row(file: DataFile, owner: Owner, file_id: str, batch: SegmentBatch) -
 
 
 def metadata_row(owner: Owner, file_id: str, step: MetadataChange) -> dict[str, Any]:
-    """A row of ``silver.metadata_records``."""
+    """Return a row of ``silver.metadata_records``."""
     change = step.change
     row = {name: getattr(change, name) for name in _CHANGE}
     row |= {

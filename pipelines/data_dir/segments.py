@@ -83,7 +83,7 @@ class SegmentReader:
         self.valid_bytes = 0
 
     def batches(self) -> Iterator[SegmentBatch]:
-        """The whole batches from the beginning on."""
+        """Yield the whole batches from the beginning on."""
         while head := self._stream.peek(_V2.size):
             self.problem = self._no_batch(head)
             batch = None if self.problem else self._batch(head)
@@ -96,7 +96,7 @@ class SegmentReader:
             yield batch
 
     def _no_batch(self, head: bytes) -> str | None:
-        """Why no batch can begin with these bytes."""
+        """Return why no batch can begin with these bytes."""
         start = self._stream.position
         if not any(head):
             zeros, other = self._zeros()
@@ -226,5 +226,5 @@ def _codec(attributes: int) -> str:
 
 
 def _none(value: int) -> int | None:
-    """Kafka writes -1 for what is not there."""
+    """Return None for -1, by which Kafka marks a missing value."""
     return None if value < 0 else value

@@ -19,19 +19,19 @@ class ByteStream:
         self.position = 0
 
     def peek(self, size: int) -> bytes:
-        """Up to ``size`` bytes that stay where they are; fewer at the end of the file."""
+        """Return up to ``size`` bytes without consuming them; fewer at the end of the file."""
         self._fill(size)
         return self._held[self._start : self._start + size]
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes; fewer at the end of the file."""
+        """Return up to ``size`` bytes; fewer at the end of the file."""
         piece = self.peek(size)
         self._start += len(piece)
         self.position += len(piece)
         return piece
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """The next ``size`` bytes in pieces that need not be put together; fewer at the end of the file."""
+        """Yield the next ``size`` bytes in pieces; fewer at the end of the file."""
         while size > 0:
             if self._start == len(self._held):
                 self._fill(1)

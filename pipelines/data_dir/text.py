@@ -23,7 +23,7 @@ class TextLine(NamedTuple):
 
 
 class CheckpointEntry(NamedTuple):
-    """What one line says, or what is wrong with it or with the file as a whole."""
+    """Content of one line, or a problem of the line or the whole file."""
 
     line_no: int  #: from 1; the line after the last one if the file lacks lines
     byte_offset: int  #: first byte of the line in the decompressed file
@@ -37,12 +37,12 @@ class CheckpointEntry(NamedTuple):
     problem: str | None = None  #: what is wrong; the values that could be read are given all the same
 
     def place(self) -> str:
-        """The problem with its place, for a message that names the file."""
+        """Return the problem with its place, for a message that names the file."""
         return f"line {self.line_no} (byte {self.byte_offset}): {self.problem}"
 
 
 def lines(blocks: Iterable[bytes]) -> Iterator[TextLine]:
-    """The lines of a file that comes in blocks."""
+    """Yield the lines of a file that comes in blocks."""
     rest = b""
     line_no, offset = 1, 0
     for block in blocks:
@@ -73,7 +73,7 @@ def _line(line_no: int, offset: int, raw: bytes, *, whole: bool) -> TextLine:
 
 
 def whole_number(text: str, limit: int) -> int | None:
-    """A decimal number as Kafka writes one; None if it is not, or does not fit. Negative ones are for the caller."""
+    """Return a decimal number as Kafka writes it; None if it is invalid or does not fit. It may be negative."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return None
@@ -82,5 +82,5 @@ def whole_number(text: str, limit: int) -> int | None:
 
 
 def joined(problems: Iterable[str | None]) -> str | None:
-    """Several problems of one line as one text."""
+    """Return several problems of one line as one text."""
     return "; ".join(problem for problem in problems if problem) or None

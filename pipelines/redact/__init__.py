@@ -1,4 +1,4 @@
-"""Names of a user's own, replaced consistently: what a report may say outside the house that it is about.
+"""Names of users, replaced consistently, so that a report can be shared.
 
 Imports the rooms up to `inquiry`. Begin to read with `values`.
 """

@@ -31,7 +31,7 @@ _ENDPOINT = re.compile(r"(?:^|-)(\[[0-9A-Fa-f:%.\w]+\]|\d+(?:\.\d+){3}|[0-9A-Fa-
 
 
 def pseudonyms(lake: Lake, key: bytes) -> Pseudonyms:
-    """Pseudonyms of all names in a lake."""
+    """Return pseudonyms of all names in a lake."""
     names: dict[str, set[str]] = defaultdict(set)
     connections: set[str] = set()
     for spec in TABLES:
@@ -49,7 +49,7 @@ def pseudonyms(lake: Lake, key: bytes) -> Pseudonyms:
 
 
 def _distinct(lake: Lake, spec: TableSpec) -> Iterator[tuple[str, set[str]]]:
-    """The values of columns that hold names, within lists and structs too."""
+    """Yield values of columns that hold names, within lists and structs too."""
     # Importing it takes a quarter of a second.
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Pseudonyms of names: the same name has the same one everywhere, and who has not the key cannot go back. Pure.
+"""Pseudonyms of names: equal names have equal ones, and without the key no name can be recovered. Pure.
 
 A pseudonym follows from the name and the key alone, unless two names fall on the same one: then the one whose hash is
 smaller has it, and the other the next that is free. So with a key of one's own a name is called the same in every
@@ -69,11 +69,11 @@ class Pseudonyms:
 
     @property
     def known(self) -> Mapping[str, str]:
-        """Pseudonyms of all names so far."""
+        """Return the pseudonyms of all names so far."""
         return self._names
 
     def name(self, kind: str, name: str) -> str:
-        """The pseudonym of a name that stands where names of a kind stand."""
+        """Return the pseudonym of `name`, treated as a name of `kind`."""
         if name not in self._names:
             self._names[name] = self._new(self._kinds.setdefault(name, kind), name)
         return self._names[name]
@@ -92,7 +92,7 @@ class Pseudonyms:
         return pseudonym
 
     def address(self, text: str) -> str:
-        """An IP address of the ranges for documentation; one that is nobody's in particular stays."""
+        """Return an IP address of the ranges for documentation. Addresses such as loopback stay."""
         address = ip_address(text)
         if address.is_loopback or address.is_unspecified:
             return text
@@ -105,7 +105,7 @@ class Pseudonyms:
         return str(self._addresses[address])
 
     def identity(self, text: str) -> str:
-        """A hash in place of a hash: one of a name with few unknowns could be found out by trying."""
+        """Return a hash in place of a hash, since short names could be found by trying."""
         return self._digest("identity", text).hex()[: max(len(text), 16)]
 
     def _digest(self, kind: str, name: str) -> bytes:

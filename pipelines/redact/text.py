@@ -1,4 +1,4 @@
-"""Free text without names: what is known is replaced, what is Kafka's or the audit's own stays, the rest goes. Pure.
+"""Free text without names: known names are replaced, words of Kafka and the audit stay, the rest is removed. Pure.
 
 A text is a log line, a message, a path. First come names that hold more than letters, digits, dots, dashes and
 underscores, the longest first, as they are and as JSON writes them; addresses; times. What is left is cut into tokens.
@@ -37,7 +37,7 @@ _FURTHER = (
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """The words. Read off the code, so that a new grammar or message needs no list beside it; a second or two."""
+    """Return the words of the code, so that a new grammar or message needs no list. Takes a second or two."""
     words = set(_WORD.findall(_FURTHER))
     for folder in _FOLDERS:
         for path in sorted((_ROOT / folder).rglob("*.py")):
@@ -49,7 +49,7 @@ def vocabulary() -> frozenset[str]:
 
 
 def words_of(source: str) -> set[str]:
-    """The words in a module's strings, but for those of its documentation, which may hold examples, and the names of
+    """Return the words in a module's strings, without docstrings, which may hold examples, and the names of
     fields that its classes declare, also as JSON has them (``requestApiKey``)."""
     tree = parsed(source)
     fields = {
@@ -129,30 +129,30 @@ class Redactor:
         self._texts: dict[str, str] = {}
 
     def name(self, kind: str, name: str) -> str:
-        """A name that stands where names of a kind stand."""
+        """Return the pseudonym of a name of this kind."""
         return self.pseudonyms.name(kind, name)
 
     def identity(self, text: str) -> str:
-        """A hash that names went into."""
+        """Return another hash for a hash of names."""
         return self.pseudonyms.identity(text)
 
     def value(self, text: str) -> str:
-        """One of a few values that are the audit's own: as it is, if its words are."""
+        """Return a value of the audit unchanged if its words are known."""
         return text if _OWN_CHARS.fullmatch(text) and self._is_own(text) else self.text(text)
 
     def sentence(self, text: str) -> str:
-        """One of the audit's own sentences: as it is, if its words are."""
+        """Return a sentence of the audit unchanged if its words are known."""
         words = (letters for letters in _LETTERS.findall(text) if len(letters) > 1)
         is_own = _OWN_CHARS.fullmatch(text) is not None and all(letters in self._words for letters in words)
         return text if is_own else self.text(text)
 
     def unread(self, text: str) -> str:
-        """A text that no grammar has read: as it is if it is a name of the audit's own, else nothing of it."""
+        """Return a text that no grammar read: unchanged if it is a name of the audit, else empty."""
         is_id = re.fullmatch(r"[a-z0-9_.]*", text) is not None and self._is_own(text)
         return text if is_id else f"[unread: {len(text)} characters]"
 
     def text(self, text: str) -> str:
-        """A text without names."""
+        """Return a text without names."""
         if text not in self._texts:
             self._texts[text] = "".join(self._pieces(text))
         return self._texts[text]
@@ -220,7 +220,7 @@ class Redactor:
 
 
 def _spellings(name: str) -> set[str]:
-    """As it is, as a report stores it, and as JSON writes it, with and without characters beyond ASCII."""
+    """Return the spellings of a name: plain, as stored in a report, and as JSON with and without escapes."""
     stored = name.encode("utf-8", "replace").decode("utf-8")
     escaped = {
         json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in (name, stored) for ascii_only in (True, False)
@@ -229,7 +229,7 @@ def _spellings(name: str) -> set[str]:
 
 
 def _bounded(text: str) -> str:
-    """A pattern of a text that is no part of a longer word."""
+    """Return a pattern of a text that is not part of a longer word."""
     before = r"(?<!\w)" if text[0].isalnum() or text[0] == "_" else ""
     after = r"(?!\w)" if text[-1].isalnum() or text[-1] == "_" else ""
     return f"{before}{re.escape(text)}{after}"

@@ -70,7 +70,7 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 def treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
-    """What to do with the texts of a field or column."""
+    """Return how to redact the texts of a field or column."""
     if name in NAMES:
         return lambda text: redactor.name(NAMES[name], text)
     if name in _IDENTITIES:
@@ -85,7 +85,7 @@ def treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
 
 
 def redacted(report: Report, redactor: Redactor) -> Report:
-    """The report without names: the same figures, the same structure."""
+    """Return the report without names, with the same figures and structure."""
     fields = _fields(report, redactor)
     detail: Detail | None = fields.pop("detail")
     # A part that was not changed is validated as it is; the detail is not, since it has millions of numbers.
@@ -111,7 +111,7 @@ def _value(value: Any, name: str, redactor: Redactor) -> Any:
 
 
 def redacted_table(table: pa.Table, redactor: Redactor) -> pa.Table:
-    """A table without names, and without metadata of its columns."""
+    """Return a table without names, and without metadata of its columns."""
     columns = [
         _array(column.combine_chunks(), name, redactor)
         for name, column in zip(table.column_names, table.columns, strict=True)

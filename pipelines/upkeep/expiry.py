@@ -236,7 +236,7 @@ def _begins_before(files: Sequence[Row], cut_us: int) -> bool:
 def _stays_of(
     lake: StoredTables, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]
 ) -> Iterator[Retained]:
-    """Return the rows of each table that stay.
+    """Yield the rows of each table that stay.
 
     Args:
         files: of the clusters that lose days.

@@ -80,7 +80,7 @@ def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> U
 
 
 def _data_files(path: Place) -> Iterator[Place]:
-    """Return all data files of a table and of its change feed, from two flat folders.
+    """Yield all data files of a table and of its change feed, from two flat folders.
 
     Other folders, links and FIFOs are not the lake's. Its tables have no deletion vectors.
     """
@@ -92,7 +92,7 @@ def _data_files(path: Place) -> Iterator[Place]:
 
 
 def _leftovers(path: Place) -> Iterator[Place]:
-    """Return drafts of deltalake (``NAME#1``) and hidden files of other writers."""
+    """Yield drafts of deltalake (``NAME#1``) and hidden files of other writers."""
     store = store_of(path)
     for folder in (path, path / "_delta_log", path / "_change_data"):
         names = sorted({*store.names(folder)} - store.odd_entries(folder).keys())

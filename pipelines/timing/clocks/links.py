@@ -108,7 +108,7 @@ def _followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch]) ->
 
 
 def _states(said: Iterable[LeadershipLine]) -> Iterator[Link]:
-    """Return the key of a state that a controller sent; the controller comes first."""
+    """Yield the key of a state that a controller sent; the controller comes first."""
     decided: dict[tuple[Any, ...], int] = {}
     received: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
     for row in said:
