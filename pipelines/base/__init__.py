@@ -1,4 +1,4 @@
-"""What every room may use: errors, limits, configuration, values as text, rows of Arrow.
+"""Shared by all rooms: errors, limits, configuration, values as text, rows of Arrow.
 
 Imports no other room. Begin to read with `errors`, `config` and `arrow_rows`.
 """

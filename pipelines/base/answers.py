@@ -1,4 +1,4 @@
-"""Rows of an answer as text: CSV, JSON, or columns for people. The same whichever engine made them. Pure."""
+"""Rows of an answer as text: CSV, JSON, or aligned columns, equal for all engines. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMULA: Final = re.compile(r"\s*+(?:[=@]|[+\-](?!(?:\d+(?:\.\d+)?)?\Z))|[\t\r]
 
 
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows of numbers, text, booleans, lists and mappings; times as ISO 8601 in UTC, decimals as numbers."""
+    """Return rows of plain values: times as ISO 8601 in UTC, decimals as numbers."""
     columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -41,7 +41,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_json(table: pa.Table) -> str:
-    """A JSON array of objects, one line each."""
+    """Return a JSON array of objects, one line each."""
     lines = [orjson.dumps(row, default=str).decode() for row in plain_rows(table)]
     return "[" + ",\n ".join(lines) + "]"
 
@@ -62,7 +62,7 @@ def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def as_columns(table: pa.Table) -> str:
-    """Columns set apart by blanks, numbers to the right and without digits that nobody reads."""
+    """Return aligned columns, numbers right-aligned and rounded."""
     rows = [{name: _rounded(value) for name, value in row.items()} for row in plain_rows(table)]
     cells = [table.column_names, *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -72,7 +72,7 @@ def as_columns(table: pa.Table) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Of a fraction four digits, and no digit of a whole number less."""
+    """Return a fraction with four significant digits, or all digits of its whole part."""
     if not isinstance(value, float) or not math.isfinite(value):
         return value
     return round(value) if abs(value) >= 10_000 else float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""Rows of one shape from Arrow's columns of any: what a row does not have is null. Pure."""
+"""Arrow rows of a fixed shape: missing columns are null. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Value = Any
 
 
 def arrow_schema(types: Mapping[str, str]) -> pa.Schema:
-    """Columns by the names of their types in Spark, as Arrow has them."""
+    """Return the Arrow schema of columns with Spark type names."""
     return to_arrow_schema(shape(types), timezone="UTC")
 
 
 def conformed(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with columns of these names and types; a column that has its type is not looked at again."""
+    """Return a batch with columns of these names and types. Columns of the right type are not copied."""
     if batch.schema.equals(schema):
         return batch
     columns = [batch.column(field.name) for field in schema]
@@ -33,7 +33,7 @@ def conformed(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def shaped(schema: pa.Schema, row_count: int, values: Mapping[str, Value]) -> pa.RecordBatch:
-    """Rows of a schema; columns without a value are null.
+    """Return rows of a schema; columns without a value are null.
 
     Raises:
         KeyError: a value is of no column.
@@ -55,22 +55,22 @@ def _column(data_type: pa.DataType, row_count: int, value: Value) -> pa.Array:
 
 
 def micros(column: pa.Array) -> pa.Array:
-    """Timestamps as microseconds since the epoch."""
+    """Return timestamps as microseconds since the epoch."""
     return column.cast(pa.int64())
 
 
 def first_of(*columns: Value) -> pa.Array:
-    """Of each row the first value that is not null."""
+    """Return the first value of each row that is not null."""
     return pc.coalesce(*columns)
 
 
 def when(condition: pa.Array, value: Value, otherwise: Value = None) -> pa.Array:
-    """A value where a condition holds, another one where it does not or is null."""
+    """Return one value if a condition holds, the other if it is false or null."""
     return pc.if_else(pc.fill_null(condition, False), value, otherwise)
 
 
 def both(*conditions: pa.Array) -> pa.Array:
-    """Whether all conditions hold; one that is null does not."""
+    """Return True for rows in which all conditions hold; null counts as false."""
     result = pc.fill_null(conditions[0], False)
     for condition in conditions[1:]:
         result = pc.and_(result, pc.fill_null(condition, False))
@@ -78,12 +78,12 @@ def both(*conditions: pa.Array) -> pa.Array:
 
 
 def is_in(column: pa.Array, values: Sequence[Any]) -> pa.Array:
-    """Whether a value is one of these; null is none."""
+    """Return True for rows whose value is one of these; null is not."""
     return pc.is_in(column, value_set=pa.array(list(values), column.type))
 
 
 def look_up(values: Mapping[Any, Any], keys: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The value for each key; null where there is none."""
+    """Return the value for each key; null if it has none."""
     if not values:
         return pa.nulls(len(keys), data_type)
     index = pc.index_in(keys, value_set=pa.array(list(values), keys.type))
@@ -91,7 +91,7 @@ def look_up(values: Mapping[Any, Any], keys: pa.Array, data_type: pa.DataType) -
 
 
 def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
-    """One row per item of a column of arrays, in place of that column.
+    """Return one row per item of a column of arrays, in place of that column.
 
     Args:
         item: what the item is called. Its fields, if it is a struct, are columns ``<item>.<field>``.
@@ -105,7 +105,7 @@ def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
 
 
 def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows whose ``topic`` may be ``id:<topic id>``, with the name in its place where a line tells it."""
+    """Return rows with topic names in place of ``id:<topic id>``, if a line shows the name."""
     topic = rows.column("topic")
     if not topic_names or not pc.any(pc.starts_with(topic, "id:")).as_py():
         return rows
@@ -116,13 +116,13 @@ def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> p
 
 
 def one_batch(rows: pa.Table) -> pa.RecordBatch:
-    """A table's rows in one batch, which may have none."""
+    """Return a table's rows as one batch, which may be empty."""
     columns = [column.combine_chunks() for column in rows.columns]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str]) -> pa.RecordBatch:
-    """Of the rows that are alike in some columns the first one in an order."""
+    """Return the first row in an order of those that are equal in some columns."""
     places = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order]).cast(pa.int64())
     numbers = pa.table([*map(rows.column, by), pc.inverse_permutation(places)], names=[*by, "number"])
     first = numbers.group_by(list(by)).aggregate([("number", "min")]).column("number_min")
@@ -130,7 +130,7 @@ def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str])
 
 
 def dicts(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows of a table; instants in microseconds since the epoch."""
+    """Return rows of a table as dicts, instants in microseconds since the epoch."""
     columns = [
         (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
         for column in table.columns

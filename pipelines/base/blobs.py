@@ -38,12 +38,12 @@ _TYPES = {
 
 
 def shape(types: Mapping[str, str]) -> StructType:
-    """Columns by the names of their types in Spark; each may be null."""
+    """Return the struct type of nullable columns with Spark type names."""
     return StructType([StructField(name, _TYPES[type_]) for name, type_ in types.items()])
 
 
 def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a table as one row of `BLOB_SCHEMA`."""
+    """Return rows of a table as one row of `BLOB_SCHEMA`."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as stream:
         stream.write_batch(batch)
@@ -52,13 +52,13 @@ def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def packed(table: str, batches: Iterable[pa.RecordBatch]) -> Batches:
-    """Rows of one table as blobs."""
+    """Yield rows of one table as blobs."""
     for batch in batches:
         yield pack(table, batch)
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
-    """The rows in blobs of one table."""
+    """Yield the rows in blobs of one table."""
     for batch in batches:
         for blob in batch.column("rows"):
             with pa.ipc.open_stream(blob.as_buffer()) as stream:
@@ -66,7 +66,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
 
 
 def rows_by_table(blobs: Iterable[tuple[str, bytes]]) -> defaultdict[str, list[dict[str, Any]]]:
-    """Rows of a few blobs, each a table and its rows."""
+    """Return rows by table of a few blobs."""
     rows_of: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for table, rows in blobs:
         with pa.ipc.open_stream(rows) as stream:
@@ -102,12 +102,12 @@ class Tables:
         self.add(table, list(map(row.get, self._names[table])))
 
     def take(self) -> Batches:
-        """The blobs that are full."""
+        """Yield the full blobs."""
         full, self.full = self.full, []
         yield from full
 
     def rest(self) -> Batches:
-        """All that is left."""
+        """Yield all remaining rows."""
         for table, rows in self._rows.items():
             if rows:
                 self._fill(table)

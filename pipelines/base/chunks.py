@@ -69,7 +69,7 @@ class Keyed:
 
     @cached_property
     def state(self) -> StructType:
-        """Columns of a state: the key, and what an earlier run left of it, frozen."""
+        """Return the columns of a state: the key, and the frozen state of an earlier run."""
         return StructType([*(self.columns[name] for name in self.key), StructField(FROZEN, BINARY)])
 
     @cached_property
@@ -82,7 +82,7 @@ class Keyed:
         return _arrow(StructType([self.columns[name] for name in names]))
 
     def chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int], fold: int = 0) -> Batches:
-        """The chunks of a task's rows, bucket by bucket.
+        """Yield the chunks of a task's rows, bucket by bucket.
 
         Args:
             buckets: names of the buckets.
@@ -91,7 +91,7 @@ class Keyed:
         return self._packed(batches, self._schema, self._sorted_by, buckets, bytes([fold]) + _ROW)
 
     def state_chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int], fold: int = 0) -> Batches:
-        """The same of states."""
+        """Yield the chunks of states."""
         return self._packed(batches, _arrow(self.state), self.key, buckets, bytes([fold]) + _STATE)
 
     def _packed(
@@ -131,7 +131,7 @@ class Keyed:
         return pa.RecordBatch.from_arrays(columns, schema=_arrow(CHUNK))
 
     def merged(self, chunks: Iterable[tuple[bytes, Any]]) -> Batches:
-        """Rows of one bucket in their order, with the columns that a worker gets.
+        """Yield rows of one bucket in order, with the columns that a worker gets.
 
         Args:
             chunks: of rows, not of states: place and rows of each, in the order of their places.
@@ -172,7 +172,7 @@ def _arrow(columns: StructType) -> pa.Schema:
 
 
 def bucket_of(key: Sequence[pa.ChunkedArray], count: int) -> Any:
-    """Number of the bucket of each row, of so many: the same in each task, whatever its other rows."""
+    """Return the bucket number of each row, equal in all tasks."""
     hashes = np.zeros(len(key[0]), np.uint64)
     for column in key:
         hashes = (hashes ^ _hashes(column)) * _PRIME
@@ -196,7 +196,7 @@ def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def place_of(values: Iterable[Any]) -> bytes:
-    """Bytes that sort as values do, of one column after the other: nulls first, numbers, texts by their bytes.
+    """Return bytes that sort as the values do, column by column: nulls first, numbers, texts by their bytes.
 
     Raises:
         TypeError: a value is none of these.
@@ -220,12 +220,12 @@ def _sortable(value: Any) -> bytes:
 
 
 def fold_of(place: bytes) -> int:
-    """Number of the fold that a chunk is of."""
+    """Return the number of the fold of a chunk."""
     return place[0]
 
 
 def is_of_states(place: bytes) -> bool:
-    """Whether a chunk holds states and not rows."""
+    """Return True if a chunk holds states, not rows."""
     return place[1:2] == _STATE
 
 

@@ -1,4 +1,4 @@
-"""The configuration: what it consists of, where it comes from, and what is wrong with it.
+"""The configuration: its keys, sources and problems.
 
 Three layers, later ones win: ``conf/default.toml`` (the only place where a default is written), the file given with
 ``--conf``, and options of the command line. Unknown keys are errors.
@@ -33,7 +33,7 @@ LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-
 
 
 def _flat_text(value: object) -> object:
-    """Spark settings as flat text: TOML reads an unquoted ``spark.sql.x = 4`` as tables within tables."""
+    """Return Spark settings as flat text: TOML parses an unquoted ``spark.sql.x = 4`` as nested tables."""
     if not isinstance(value, Mapping):
         return value
     flat = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in _leaves(value)}
@@ -43,28 +43,28 @@ def _flat_text(value: object) -> object:
 
 
 def _name(value: object) -> object:
-    """A name that people give: it becomes one of folders and of other tools' keys."""
+    """Validate a name, which becomes a folder name and a key in other tools."""
     if isinstance(value, str) and not _NAME.fullmatch(value):
         raise ValueError(f"{value!r} is not a name; expected letters, digits, _, . and -")
     return value
 
 
 def _memory(value: object) -> object:
-    """A size as Java's -Xmx takes it."""
+    """Validate a size as Java's -Xmx takes it."""
     if isinstance(value, str) and not re.fullmatch(r"[1-9][0-9]*[mg]", value):
         raise ValueError(f"invalid size of memory {value!r}; expected for example 512m or 4g")
     return value
 
 
 def _days(value: object) -> object:
-    """A number of days."""
+    """Validate a number of days."""
     if isinstance(value, str) and not re.fullmatch(r"[1-9][0-9]{0,4}d", value):
         raise ValueError(f"invalid number of days {value!r}; expected for example 90d")
     return value
 
 
 def _zone(value: object) -> object:
-    """An IANA zone name."""
+    """Validate an IANA zone name."""
     try:
         ZoneInfo(str(value))
     except (KeyError, ValueError, OSError):
@@ -73,7 +73,7 @@ def _zone(value: object) -> object:
 
 
 def _named(value: object) -> object:
-    """What is said of a folder: a name, or a table."""
+    """Return the settings of a folder: given as a name, or as a table."""
     return {"cluster": value} if isinstance(value, str) else value
 
 
@@ -96,7 +96,7 @@ class SessionConfig(_Section):
 
 
 class FolderConfig(_Section):
-    """What is said of a folder of logs; a name by itself is its cluster's."""
+    """Settings of a folder of logs; a name alone is that of its cluster."""
 
     cluster: Annotated[str, BeforeValidator(_name)] = ""
     timezone: Annotated[str, BeforeValidator(_zone)] | None = None
@@ -116,7 +116,7 @@ class IngestConfig(_Section):
 
     @property
     def batch_bytes(self) -> int:
-        """Text of one batch; 0: there is one."""
+        """Return the text size of one batch in bytes; 0 for a single batch."""
         return self.batch_mb * 1_000_000
 
 
@@ -138,7 +138,7 @@ class LatencyConfig(_Section):
 
 
 class QualityConfig(_Section):
-    """What is expected of the data before anything is computed from it."""
+    """Expectations of the data before results are computed."""
 
     enabled: bool
     time_slack_ms: int = Field(ge=0)
@@ -181,12 +181,12 @@ class Config(_Section):
 
     @cached_property
     def config_hash(self) -> str:
-        """SHA-256 (hex) of everything that can change a result: all but how Spark is used, names, and what is kept."""
+        """Return the SHA-256 (hex) of all keys that can change a result: not Spark settings, names or retention."""
         return self._hash(Config.model_fields.keys() - {"session", "retention"})
 
     @cached_property
     def replay_hash(self) -> str:
-        """SHA-256 (hex) of what rows depend on that one run carries or leaves to the next.
+        """Return the SHA-256 (hex) of the keys that resume state depends on.
 
         Not of how files are read: those that were read are not read again.
         """
@@ -194,7 +194,7 @@ class Config(_Section):
 
     @cached_property
     def rules_hash(self) -> str:
-        """SHA-256 (hex) of what the rules of correctness depend on."""
+        """Return the SHA-256 (hex) of the keys that rules depend on."""
         return self._hash({"audit"})
 
     def _hash(self, sections: set[str]) -> str:
@@ -233,7 +233,7 @@ def load_config(path: Path | None = None, overrides: Mapping[str, Any] | None = 
 
 
 def changeable_by(path: Path) -> str | None:
-    """Who may change a configuration file beside its owner, in words; None: nobody.
+    """Return who besides the owner may change a configuration file, in words; None if no one.
 
     It is code: Spark's options name classes that its JVM loads.
     """
@@ -255,7 +255,7 @@ def changeable_by(path: Path) -> str | None:
 
 
 def _is_of_one(group_id: int, user_id: int) -> bool:
-    """Whether a group is the one that many systems make for each user."""
+    """Return True if a group is the private group of a user."""
     try:
         group, user = grp.getgrgid(group_id), pwd.getpwuid(user_id).pw_name
     except KeyError:
@@ -309,7 +309,7 @@ def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _explain(error: ErrorDetails, origin: Mapping[str, str], fallback: str) -> ConfigError:
-    """One pydantic error as a `ConfigError`: the file that set the key, and what it may be."""
+    """Return a pydantic error as a `ConfigError`: the file that set the key, and valid values."""
     parts = [str(part) for part in error["loc"]]
     key = ".".join(parts)
     known = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]

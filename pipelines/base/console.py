@@ -1,4 +1,4 @@
-"""What the engine tells the user. The engine itself never prints.
+"""Output for the user. The engine itself never prints.
 
 Progress goes to stderr, results to stdout, so that a pipe gets results only.
 """
@@ -34,7 +34,7 @@ _FACTOR_MIN, _FACTOR_MAX = 0.2, 10.0
 
 
 class Plan:
-    """The stages of a run, and how fast this machine is beside what was measured.
+    """Stages of a run, and the speed of this machine relative to the measured one.
 
     Args:
         stages: in their order; those of which nothing is known count for nothing.
@@ -52,16 +52,16 @@ class Plan:
         self._taken: dict[str, float] = {}
 
     def end(self, stage: str, seconds: float) -> None:
-        """A stage has ended, as planned or not."""
+        """Record that a stage has ended, planned or not."""
         if stage in self._expected:
             self._taken[stage] = seconds
 
     def position(self, stage: str) -> int | None:
-        """The number of a stage, from 1; None where it is none of the plan, or runs again for a later batch."""
+        """Return the number of a stage, from 1; None if it is not planned, or repeated for a later batch."""
         return self.stages.index(stage) + 1 if stage in self._expected and stage not in self._taken else None
 
     def left_s(self, stage: str, elapsed_s: float) -> float | None:
-        """Seconds to the end of the last stage, where one has run for so long; None where nothing is known."""
+        """Return the seconds until the last stage ends, given the time that one has run; None if unknown."""
         if self.position(stage) is None:
             return None
         factor = self._factor()
@@ -77,7 +77,7 @@ class Plan:
 
 
 def shown(plan: Plan | None, stage: str, elapsed_s: float) -> str:
-    """A line for who watches."""
+    """Return the progress line of a running stage."""
     text = f"{stage}  {elapsed_s:.0f} s"
     left = None if plan is None else plan.left_s(stage, elapsed_s)
     if plan is None or left is None:
@@ -87,33 +87,33 @@ def shown(plan: Plan | None, stage: str, elapsed_s: float) -> str:
 
 
 def _rough(seconds: float) -> str:
-    """To the nearest of what is worth saying."""
+    """Return a duration rounded for people."""
     if seconds >= 90:
         return f"{seconds / 60:.0f} min"
     return f"{max(5 * round(seconds / 5), 5)} s"
 
 
 class Console:
-    """Where stages report to. This one says nothing."""
+    """Receiver of the messages of stages. This one ignores them."""
 
     def stage(self, name: str) -> AbstractContextManager[None]:
-        """A step of the work: tells that it runs and, when it has ended, how long it took."""
+        """Report that a step runs and, after its end, its duration."""
         return nullcontext()
 
     def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
-        """What stages are to come, of how much text: who watches is told the time left."""
+        """Announce the stages to come and the size of the text, to estimate the remaining time."""
 
     def note(self, text: str) -> None:
-        """Something worth knowing, on stderr."""
+        """Print a note on stderr."""
 
     def warn(self, text: str) -> None:
-        """Something the user should look at, on stderr."""
+        """Print a warning on stderr."""
 
     def result(self, text: str) -> None:
-        """An answer, on stdout, as it is."""
+        """Print an answer on stdout, unchanged."""
 
     def prose(self, text: str, hang: int | None = None) -> None:
-        """An answer in sentences, on stdout: a terminal has lines that it is too narrow for broken between words.
+        """Print an answer in sentences on stdout. A terminal breaks lines between words.
 
         Args:
             hang: columns by which the rest of such a line is indented; None: two more than the line itself.
@@ -121,11 +121,11 @@ class Console:
         self.result(text)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """An answer in rows, on stdout; numbers are set to the right."""
+        """Print rows on stdout; numbers are right-aligned."""
 
 
 class _Watched:
-    """What a spinner says of a stage, made anew each time that it is drawn."""
+    """Text of a spinner, computed each time it is drawn."""
 
     def __init__(self, plan: Plan | None, stage: str) -> None:
         self._plan, self._stage, self._started = plan, stage, time.monotonic()
@@ -135,14 +135,14 @@ class _Watched:
 
 
 class _Stream(Terminal):
-    """A stream of this process. Where nobody reads any more, rich itself would end with 1, which means violated."""
+    """Console on a stream of this process. If its reader is gone, rich would exit with 1, which means violated."""
 
     def on_broken_pipe(self) -> None:
         raise  # the BrokenPipeError that rich handles when it calls this
 
 
 class RichConsole(Console):
-    """A terminal, or a file: without colour and in one line per stage where nobody watches."""
+    """Console on a terminal or a file. A file gets no colour and one line per stage."""
 
     def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
         # Logs are hostile input: neither markup nor highlighting is read from text.
@@ -219,7 +219,7 @@ _COMMAND = re.compile(r"(?:^ *|  |\$ )highwater ")
 
 
 def _broken(line: str, width: int, hang: int | None) -> str:
-    """A line over as many as it needs."""
+    """Return a line broken into as many lines as needed."""
     if len(line) <= width or _COMMAND.search(line):
         return line
     prose = line.lstrip(" ")

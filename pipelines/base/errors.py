@@ -25,7 +25,7 @@ INTERNAL = 70
 
 
 class HighwaterError(Exception):
-    """Base of all errors that are told to the user in one line."""
+    """Base of all errors that are shown to the user in one line."""
 
     exit_code: int = INTERNAL
 
@@ -91,7 +91,7 @@ class LakeBusy(InputError):
 
 
 class LeaseLost(InputError):
-    """This run held the lease of a lake, and holds it no more: nothing was written since."""
+    """The lease of this run was lost; nothing was written since."""
 
     def __init__(self, lake: str | PathLike[str], why: str) -> None:
         super().__init__(lake, f"is not written any more: {why}", "run again: it resumes from the last commit")

@@ -1,4 +1,4 @@
-"""What made a result: components of the program, configuration, inputs. Pure.
+"""Identity of a result: components of the program, configuration, inputs. Pure.
 
 Each component has a number, which is raised when what it gives of the same input may differ. A component begins anew if
 its own number changed, or if one did that it rests on: grammars make silver of bronze, the replay and the rules make
@@ -40,17 +40,17 @@ def code_version() -> str:
 
 
 def rules_fingerprint() -> str:
-    """All that decides what is told of a file: each component with its number."""
+    """Return the component versions, for example `readers-4 grammar-1`."""
     return " ".join(f"{name}-{number}" for name, number in NUMBERS.items())
 
 
 def grammar_fingerprint() -> str:
-    """What makes silver of bronze, without a space."""
+    """Return the fingerprint of the grammars that make silver from bronze, without a space."""
     return f"{GRAMMAR}-{NUMBERS[GRAMMAR]}"
 
 
 def replay_fingerprint(config_hash: str, grammar: str) -> str:
-    """What decides what the replay carries from run to run and merges. Rows of another one are never gone on from.
+    """Return the fingerprint of replay code, grammars and settings. State with another fingerprint is not reused.
 
     Args:
         config_hash: of the sections that it depends on, `pipelines.base.config.Config.replay_hash`.
@@ -60,12 +60,12 @@ def replay_fingerprint(config_hash: str, grammar: str) -> str:
 
 
 def audit_fingerprint() -> str:
-    """What decides how rules judge the facts of a partition."""
+    """Return the fingerprint of the rules that judge facts of a partition."""
     return f"{REPLAY}-{NUMBERS[REPLAY]} {RULES}-{NUMBERS[RULES]}"
 
 
 def components_changed(before: str, now: str) -> list[str]:
-    """Names of the components in which two fingerprints of replays differ."""
+    """Return names of the components in which two fingerprints of replays differ."""
     old, new = before.split(" "), now.split(" ")
     if before == TABLES or len(old) != len(new):
         return [TABLES if before == TABLES else REPLAY]
@@ -73,12 +73,12 @@ def components_changed(before: str, now: str) -> list[str]:
 
 
 def inputs_fingerprint(file_ids: Iterable[str], replay: str) -> str:
-    """Hash of the files of an audit, and of how they are replayed: 32 hex digits."""
+    """Return the hash of the files of an audit and of the replay fingerprint: 32 hex digits."""
     return sha256("\n".join([replay, *sorted(file_ids)]).encode()).hexdigest()[:32]
 
 
 def run_id(inputs: str, config_hash: str) -> str:
-    """Identity of an audit: the same files, told by the same grammars, replay, rules and settings, have the same id.
+    """Return the id of an audit: equal files, grammars, replay, rules and settings give equal ids.
 
     Args:
         inputs: of `inputs_fingerprint`.
@@ -92,7 +92,7 @@ def run_id(inputs: str, config_hash: str) -> str:
 
 @lru_cache
 def package_hash() -> str:
-    """Hash of all that tasks may run, byte by byte, from wherever it is imported, be it an archive: 16 hex digits."""
+    """Return the hash of all code that tasks may run, also from an archive: 16 hex digits."""
     digest = sha256()
     base = __package__.rpartition(".")[0].removesuffix("pipelines")
     for package in ("pipelines", "schemas"):

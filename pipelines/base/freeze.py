@@ -1,4 +1,4 @@
-"""Folds as text, to go on from in a later run, and what a task tells the driver. Pure.
+"""Serialized folds, to resume from in a later run, and results of tasks. Pure.
 
 What a fold was given from outside (a broker's versions, settings, evidence) is not frozen with it: the run that thaws
 it has newer ones.
@@ -50,7 +50,7 @@ class Freezer:
         return repr((FORMAT, sorted((name, sorted(_held(cls))) for name, cls in self._classes.items())))
 
     def freeze(self, fold: object, outside: Sequence[object]) -> bytes:
-        """A fold without the objects from outside.
+        """Serialize a fold without the objects from outside.
 
         Args:
             outside: what `thaw` will be given in the same order, newer.
@@ -62,7 +62,7 @@ class Freezer:
         return orjson.dumps({"format": FORMAT, "fold": writer.encoded(fold), "classes": writer.classes})
 
     def thaw(self, frozen: bytes, outside: Sequence[object]) -> Any:
-        """The fold, holding on to the objects given instead of those that it was frozen without.
+        """Restore a fold. `outside` replaces, in order, the objects left out by `freeze`.
 
         Raises:
             ValueError: not what `freeze` gives for these classes.
@@ -85,7 +85,7 @@ def _name(cls: type) -> str:
 
 
 def _held(cls: type) -> set[str]:
-    """Names of what objects of a class may hold."""
+    """Return names of attributes that objects of a class may have."""
     if issubclass(cls, tuple):
         return set(cls._fields)  # type: ignore[attr-defined]
     names: set[str] = set()
@@ -102,7 +102,7 @@ def _float(item: float) -> float | list[Any]:
 
 
 def _attributes(cls: type, item: object) -> list[str]:
-    """Names of what an object holds; all objects of a class with slots hold the same."""
+    """Return names of attributes of an object; for a class with slots all of them."""
     slots = getattr(cls, "__slots__", None)
     return list(vars(item)) if slots is None else list(slots)
 

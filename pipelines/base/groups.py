@@ -1,4 +1,4 @@
-"""Sorted rows as groups of one key each, on plain Arrow data: what every keyed fold begins with. Pure."""
+"""Sorted Arrow rows as groups of one key each, the input of every keyed fold. Pure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Row = TypeVar("Row")
 
 
 class States(Protocol):
-    """What an earlier run left of each key, frozen."""
+    """Frozen states of an earlier run, by key."""
 
     def take(self, key: Key) -> bytes | None:
-        """That of a key, once; None where there is none."""
+        """Return the state of a key, once; None if it has none."""
 
     def rest(self) -> Iterable[tuple[Key, bytes]]:
-        """Those of the keys that nobody took."""
+        """Return the states of keys that were not taken."""
 
 
 def groups(
     batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
 ) -> Iterator[tuple[Key, Iterator[Row]]]:
-    """The rows of each key, which stream by: a group ends where the next one begins.
+    """Yield the rows of each key as a stream: a group ends when the next one begins.
 
     Args:
         batches: sorted by key, in Spark's order (nulls first, strings by their bytes).
@@ -46,7 +46,7 @@ def groups(
 def groups_from(
     states: States, batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
 ) -> Iterator[tuple[Key, bytes | None, Iterator[Row]]]:
-    """The same with the state of each key; then the keys that have a state and no rows."""
+    """Yield the rows and the state of each key, then keys with a state but no rows."""
     for key, rows in groups(batches, width, rows_of):
         yield key, states.take(key), rows
     for key, frozen in states.rest():
@@ -54,12 +54,12 @@ def groups_from(
 
 
 def each(make: Callable[[tuple[Any, ...]], Row]) -> Callable[[Columns], Iterable[Row]]:
-    """A function for `groups`: what is made of the values of each row, such as a named tuple (``_make``)."""
+    """Return a function for `groups` that maps the values of each row, for example to a named tuple (``_make``)."""
     return lambda columns: map(make, zip(*columns, strict=True))
 
 
 def named(names: Sequence[str]) -> Callable[[Columns], Iterable[dict[str, Any]]]:
-    """A function for `groups`: rows by the names of their columns."""
+    """Return a function for `groups` that gives rows as dicts."""
     return lambda columns: (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
@@ -86,7 +86,7 @@ def _runs(
 
 
 def begins(keys: list[pa.Array]) -> list[int]:
-    """Rows whose key is not that of the row before."""
+    """Return the positions of rows whose key differs from that of the row before."""
     changed = [_differs(column[1:], column[:-1]) for column in keys]
     anywhere = changed[0]
     for column in changed[1:]:
@@ -95,12 +95,12 @@ def begins(keys: list[pa.Array]) -> list[int]:
 
 
 def _differs(column: pa.Array, other: pa.Array) -> pa.Array:
-    """Whether values differ, where null is a value like any other."""
+    """Return True for values that differ; null is a value like any other."""
     return pc.coalesce(pc.not_equal(column, other), pc.xor(column.is_null(), other.is_null()))
 
 
 def values_of(columns: Iterable[pa.Array]) -> Columns:
-    """Values of columns; lists are tuples."""
+    """Return values of columns; lists become tuples."""
     return [
         [None if value is None else tuple(value) for value in column.to_pylist()]
         if pa.types.is_list(column.type)

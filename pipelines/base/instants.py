@@ -1,4 +1,4 @@
-"""Instants are integers, microseconds since the epoch: units of them, and the one that never comes."""
+"""Instants are integers, microseconds since the epoch: units, and the instant that never comes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta's jars: which ones this installation needs, and where they are.
+"""Delta's jars: the ones that this installation needs, and their folder.
 
 They are fetched when Spark first needs them (`jobs.fetch_jars`), into ``share/highwater/jars`` of the environment, or
 into the user's cache where that cannot be written. ``HIGHWATER_JARS`` names another folder, for machines that get their
@@ -18,7 +18,7 @@ _SCALA = "2.13"
 
 
 def jars_dir() -> Path:
-    """The folder where sessions look for jars; it need not exist."""
+    """Return the folder of jars for sessions; it may not exist."""
     if named := os.environ.get(JARS_VARIABLE):
         return Path(named)
     installed = Path(sys.prefix) / "share" / "highwater" / "jars"
@@ -28,12 +28,12 @@ def jars_dir() -> Path:
 
 
 def delta_package() -> str:
-    """Maven coordinates of the Delta release that fits the installed `pyspark` and `delta-spark`."""
+    """Return the Maven coordinates of the Delta release that fits the installed `pyspark` and `delta-spark`."""
     return f"io.delta:{_artifact()}:{version('delta-spark')}"
 
 
 def delta_jars() -> tuple[Path, ...]:
-    """Delta's jars and what they need beyond Spark's own jars; empty if they are not all there.
+    """Return Delta's jars and their dependencies beyond Spark's own jars; empty if one is missing.
 
     Jars of another Delta release do not count: they would fail much later, and less clearly.
     """

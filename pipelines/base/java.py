@@ -1,4 +1,4 @@
-"""Which Java Spark would start, and whether it is new enough. No Spark needed to ask."""
+"""The Java that Spark would start, and whether it is new enough. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _INSTALLERS = {
 
 
 def find_java() -> Path | None:
-    """The `java` to be started: that of JAVA_HOME if it is set, else the first on PATH, else one in a usual place.
+    """Return the `java` to start: that of JAVA_HOME if set, else the first on PATH, else one in a usual folder.
 
     One on PATH that is too old is left for another that is not.
     """
@@ -58,7 +58,7 @@ def find_java() -> Path | None:
 
 
 def use_java() -> None:
-    """Have Spark's scripts start the `java` that was found.
+    """Set JAVA_HOME so that Spark's scripts start the `java` that was found.
 
     Raises:
         EnvironmentProblem: there is none, or it is known to be too old.
@@ -72,7 +72,7 @@ def use_java() -> None:
 
 
 def java_remedy() -> str:
-    """What to do where no `java` will do, on this system."""
+    """Return how to install a suitable `java` on this system."""
     how = next((f" ({_INSTALLERS[name]})" for name in _system() if name in _INSTALLERS), "")
     return f"install Java {JAVA_MINIMUM} or later{how}, or set JAVA_HOME to one"
 
@@ -83,7 +83,7 @@ def _usual() -> Iterator[str]:
 
 
 def _system() -> list[str]:
-    """Names of this system, the most exact one first."""
+    """Return names of this system, the most exact one first."""
     if sys.platform == "darwin":
         return ["darwin"]
     try:
@@ -94,7 +94,7 @@ def _system() -> list[str]:
 
 
 def java_release(java: Path) -> int | None:
-    """Feature release (8, 11, 17, ...) of a `java`, None if it does not say."""
+    """Return the feature release (8, 11, 17, ...) of a `java`; None if unknown."""
     if (noted := _noted_release(java)) is not None:
         return noted
     try:
@@ -105,7 +105,7 @@ def java_release(java: Path) -> int | None:
 
 
 def _noted_release(java: Path) -> int | None:
-    """What the file beside an installation says, which takes no start of it; None if there is no such file."""
+    """Return the release in the installation's release file, without starting it; None without the file."""
     try:
         text = (java.resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -115,13 +115,13 @@ def _noted_release(java: Path) -> int | None:
 
 
 def parse_release(text: str) -> int | None:
-    """Feature release in what ``java -version`` prints: ``"17.0.15"`` is 17, ``"1.8.0_402"`` is 8."""
+    """Return the feature release that ``java -version`` prints: ``"17.0.15"`` is 17, ``"1.8.0_402"`` is 8."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else None
 
 
 def java_problem() -> str | None:
-    """What is wrong with this machine's Java; None if nothing is."""
+    """Return the problem with this machine's Java; None if it is suitable."""
     java = find_java()
     if java is None:
         home = os.environ.get("JAVA_HOME")

@@ -1,4 +1,4 @@
-"""Limits of the system that this process runs under, as a shell's ``ulimit`` sets them. No Spark needed to ask."""
+"""System limits of this process, as ``ulimit`` sets them. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ ALL: Final = (FILES, FILE_SIZE, PROCESSES, MEMORY)
 
 
 def value_of(limit: Limit) -> int | None:
-    """The limit in the shell's unit; None where there is none."""
+    """Return the limit in the shell's unit; None if unlimited."""
     soft, _ = resource.getrlimit(limit.number)
     return None if soft == resource.RLIM_INFINITY else soft // limit.unit_bytes
 
 
 def reached(text: str, is_set: bool = False) -> tuple[str, str] | None:
-    """The limit that a message tells of: what was not had, and what to do; None if it tells of none.
+    """Return the limit in a message: the missing resource, and what to do; None if it names none.
 
     Args:
         is_set: only limits that somebody set; else it may be the machine, or the file system, that has no more.
@@ -62,7 +62,7 @@ def reached(text: str, is_set: bool = False) -> tuple[str, str] | None:
 
 
 def tight() -> tuple[str, str] | None:
-    """The limits under which no JVM may start, for a process that ended without a word: as in `reached`."""
+    """Return limits under which no JVM starts, for a process that ended without output: as in `reached`."""
     values = [(limit, value_of(limit)) for limit in (MEMORY, FILE_SIZE, FILES)]
     small = [(limit, value) for limit, value in values if value is not None and (limit is not FILES or value < 512)]
     if not small:

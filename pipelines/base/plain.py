@@ -1,4 +1,4 @@
-"""Text that comes from logs, made harmless: logs are hostile input. And numbers as people read them. Pure."""
+"""Text of logs made harmless, since logs are hostile input, and numbers for people. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROSE_WIDTH = _prose_width()
 
 
 def plain(text: object, limit: int = TEXT_MAX) -> str:
-    """One line of printable text: line ends, control characters, bidi overrides and the like become blanks.
+    """Return one line of printable text: line ends, control characters and bidi overrides become blanks.
 
     Args:
         limit: longer text is cut, which an ellipsis shows.
@@ -39,7 +39,7 @@ def plain(text: object, limit: int = TEXT_MAX) -> str:
 
 
 def markdown(text: object, limit: int = TEXT_MAX) -> str:
-    """Text that Markdown shows as it is, in a table's cell too: one line, with nothing of it taken for markup."""
+    """Return text for Markdown, also for a table cell: one line with all markup escaped."""
     shown = plain(text, limit)
     lead = _LEADING.match(shown)
     escaped = _ENTITY.sub(lambda match: _ENTITIES[match[0]], _MARKUP.sub(r"\\\g<0>", shown))
@@ -51,12 +51,12 @@ def markdown(text: object, limit: int = TEXT_MAX) -> str:
 
 
 def count(value: int | None) -> str:
-    """A number of things: 12,345."""
+    """Return a number with separators: 12,345."""
     return "-" if value is None else f"{value:,}"
 
 
 def number(value: int, noun: str, plural: str = "") -> str:
-    """So many things: ``1 partition``, ``1,204 partitions``, ``2 entries``."""
+    """Return a counted noun: ``1 partition``, ``1,204 partitions``, ``2 entries``."""
     return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
 
 
@@ -74,7 +74,7 @@ def offsets(start: int | None, end: int | None) -> str:
 
 
 def ms(value: float | None) -> str:
-    """Milliseconds: two decimals below 10, one below 1000, none above."""
+    """Return milliseconds: two decimals below 10, one below 1000, none above."""
     if value is None:
         return "-"
     size = abs(value)
@@ -82,7 +82,7 @@ def ms(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share as a percentage; 100% only if it is all."""
+    """Return a share as a percentage; 100% only for all."""
     if value is None:
         return "-"
     text = f"{value:.2%}"
@@ -92,7 +92,7 @@ def share(value: float | None) -> str:
 
 
 def byte_size(value: int) -> str:
-    """A size in bytes: 812 B, 1.2 MiB."""
+    """Return a size in bytes: 812 B, 1.2 MiB."""
     size, units = float(value), ["B", "KiB", "MiB", "GiB", "TiB"]
     while size >= 1024 and len(units) > 1:
         size /= 1024

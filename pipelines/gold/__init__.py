@@ -1,4 +1,4 @@
-"""The order in which a run makes gold tables, and what it leaves in its ledger.
+"""The order in which a run makes gold tables, and its ledger.
 
 Imports every room below. Begin to read with `gold`.
 """

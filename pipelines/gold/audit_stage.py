@@ -44,7 +44,7 @@ def audit(
     seals: Mapping[Broker, Seal],
     beside: Sequence[Beside] = (),
 ) -> AuditState:
-    """Ask all rules and write what they found.
+    """Run all rules and write their findings.
 
     Args:
         todo: what the run replays, and `seals` up to where that is final.
@@ -84,7 +84,7 @@ def audit(
 
 
 def _known(lake: Lake) -> Known:
-    """What was known when days were dropped the last time."""
+    """Return the findings of before the last expiry."""
     if not lake.closed.latest_us:
         return Known(lake.closed)
     ledger = small_rows(lake, EXPIRIES, "cluster_id", "known_time")
@@ -96,7 +96,7 @@ def _known(lake: Lake) -> Known:
 def _doubts(
     lake: Lake, premises: Premises, named: Mapping[str, set[int]], seen: set[str], holes: Iterable[Hole]
 ) -> dict[str, tuple[str, ...]]:
-    """What the audit takes for granted and does not hold, by cluster.
+    """Return assumptions of the audit that do not hold, by cluster.
 
     Args:
         seen: clusters that facts are of.

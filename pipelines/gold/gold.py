@@ -58,18 +58,18 @@ GATHERED = tuple(spec for spec in TABLES if spec not in (FOLDS, AUDITED))
 
 
 def is_current(lake: Lake, run_id: str) -> bool:
-    """Whether the gold tables are what this audit would write: the ledger's last run is it."""
+    """Return True if the last run of the ledger is this audit."""
     runs = runs_of(lake)
     return bool(runs) and runs[0].run_id == run_id
 
 
 def fingerprint_of(lake: Lake, config: Config) -> str:
-    """What decides what a replay of the lake carries and merges."""
+    """Return the fingerprint of replay code, grammars and settings. State with another fingerprint is not reused."""
     return replay_fingerprint(config.replay_hash, parsed_by(lake))
 
 
 def inputs_of(lake: Lake, config: Config) -> str:
-    """Hash of what an audit rests on: the files that were read, those that could not be, and how they are replayed."""
+    """Return the hash of the inputs of an audit: files read, files not read, and the replay fingerprint."""
     registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
     held = custody(lake).quarantined
     ids = [file_id for register in registers for file_id in register if file_id not in held]
@@ -79,7 +79,7 @@ def inputs_of(lake: Lake, config: Config) -> str:
 
 
 def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
-    """Bring the gold tables up to what silver holds.
+    """Update the gold tables from silver.
 
     Killed at any point and run again it gives the same rows: a run goes on from the seals that the last *whole* run has
     left in the ledger, which is written last, and replaces what came after them.
@@ -146,7 +146,7 @@ def _gather(lake: Lake, spec: TableSpec) -> None:
 def _operations(
     lake: Lake, config: Config, premises: Premises, todo: ReplayPlan, run_id: str, stack: ExitStack
 ) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside]]:
-    """Write what the replay of partitions and fetches gives; what is left to do asks for nothing that others write.
+    """Write the results of the replay. The remaining work reads no table that other steps write.
 
     Args:
         stack: closed when that is done, too.
@@ -183,7 +183,7 @@ def _operations(
 
 
 def _undecided(todo: ReplayPlan) -> pc.Expression:
-    """Rows of the ISR's timeline that this run decides anew."""
+    """Return the condition of rows of the ISR timeline that this run replaces."""
     of_brokers = []
     for (cluster_id, broker_id), start in sorted(todo.starts.items()):
         of_broker = (pc.field("cluster_id") == cluster_id) & (pc.field("broker_id") == broker_id)

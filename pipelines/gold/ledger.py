@@ -1,4 +1,4 @@
-"""The last commit of a run, which makes it count: what it replayed and why, and what it left to the next one."""
+"""The last commit of a run, which completes it: what it replayed and why, and its resume state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def note_run(
     judged: AuditState,
     replayed: bool,
 ) -> None:
-    """Add this run to the ledger: its last commit, which makes it count.
+    """Add this run to the ledger: its last commit, which completes it.
 
     Args:
         judged: where the rules go on.

@@ -38,7 +38,7 @@ _FILE_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class ParseSummary:
-    """What one call did."""
+    """Work of one call."""
 
     rows: dict[str, int]  #: added, by silver table
     again: bool = False  #: lines that other grammars had parsed were parsed again
@@ -69,12 +69,12 @@ def parse(lake: Lake) -> ParseSummary:
 
 
 def batch_stamp(batch_id: str, grammar: str) -> str:
-    """Stamp of the commits of a batch."""
+    """Return the stamp of the commits of a batch."""
     return f"{batch_id} {grammar}"
 
 
 def parsed_by(lake: Lake) -> str:
-    """Fingerprint of the grammars that silver's rows are of; empty where no line was parsed, or nobody noted it."""
+    """Return the fingerprint of the grammars of silver's rows; empty if no line was parsed, or if unknown."""
     return _grammar_of(lake.stamp(silver.LINE_COUNTS) or "")
 
 
@@ -83,7 +83,7 @@ def _grammar_of(stamp: str) -> str:
 
 
 def _empty_outdated(lake: Lake, grammar: str) -> bool:
-    """Take all rows out of silver if a table has rows of other grammars, or lost them in an upgrade; whether one had.
+    """Empty silver if a table has rows of other grammars or lost them in an upgrade. Return True if so.
 
     A table is of the grammars that its last stamp names. All are emptied before any is filled again, those that show
     that it has to be done come last, and of them the one that says what was parsed: a run that was cut off is gone on
@@ -104,7 +104,7 @@ def _empty_outdated(lake: Lake, grammar: str) -> bool:
 
 
 def _empty_but_for(lake: Lake, spec: TableSpec, file_ids: list[str], stamp: str) -> None:
-    """Take all rows out of a table but those of some files."""
+    """Remove all rows of a table except those of some files."""
     paths = [file.path for file in lake.log(spec).files] if file_ids else []
     part = part_of(lake.path(spec), spec, paths, Wanted(("file_id",), partial(_is_of, file_ids=file_ids)))
     lake.replace_files(spec, part.written, stamp, part.whole)
@@ -115,7 +115,7 @@ def _is_of(rows: pa.RecordBatch, file_ids: list[str]) -> pa.Array:
 
 
 def without_lines(lake: Lake) -> list[str]:
-    """Files whose lines were dropped: what they gave can be made again from nothing."""
+    """Return ids of files whose lines were dropped, so that their facts cannot be parsed again."""
     if not lake.closed.latest_us:
         return []
     there = few_rows(lake, Reading(bronze.LOG_LINES, ("file_id",), by_batch(_distinct)), shape({"file_id": "string"}))
@@ -125,7 +125,7 @@ def without_lines(lake: Lake) -> list[str]:
 
 
 def _pending(lake: Lake) -> tuple[dict[str, list[str]], set[str] | None]:
-    """Files with records that are not in ``line_counts``, by batch, and the ingests of which no file is.
+    """Return files with records that are not in ``line_counts``, by batch, and ingests without such files.
 
     The second is None where a file is of another batch than its ingest.
     """
@@ -187,7 +187,7 @@ def _held_by_tasks(lake: Lake) -> Callable[[], Names]:
 
 
 def _by_table(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
-    """Blobs of a table together, as many tasks a table as make files of a good size, large tables first."""
+    """Return blobs grouped by table, with tasks for files of a good size, large tables first."""
     slots, first_slots = 0, {}
     counts = {name: -(-count // _FILE_ROWS) for name, count in rows.items()}
     for name in sorted(rows, key=lambda name: -rows[name]):
@@ -200,7 +200,7 @@ def _by_table(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
 
 
 def _topic_names(lake: Lake) -> Names:
-    """Name by cluster and id of every topic whose id a line names."""
+    """Return topic names by cluster and topic id."""
     columns = ("cluster_id", "topic_id", "topic")
     rows = few_rows(lake, Reading(silver.TOPICS, columns, by_batch(_distinct)), shape(dict.fromkeys(columns, "string")))
     return {(row["cluster_id"], row["topic_id"]): row["topic"] for row in sorted(rows.to_pylist(), key=_by_name)}
@@ -215,7 +215,7 @@ def _by_name(row: Mapping[str, str]) -> str:
 
 
 def name_topics(names: Callable[[], Names]) -> Work:
-    """A function for ``mapInArrow`` over blobs: puts the name of a topic where a fetch had only its id.
+    """Return a function for ``mapInArrow`` over blobs that replaces topic ids of fetches by names.
 
     ``id:<topic id>`` where nothing names it. Blobs of other tables stay as they are.
     """

@@ -1,4 +1,4 @@
-"""One session of Spark, its settings, and the ways in which rows pass through its tasks.
+"""The Spark session, its settings, and functions that run tasks.
 
 Imports `base`, `storage` and `kafka`. Begin to read with `session`.
 """

@@ -19,12 +19,12 @@ _QUIET = "-Xlog:disable -Xlog:all=error,cds=off:stderr"
 
 
 def archive_path() -> Path:
-    """Where the archive is, or would be."""
+    """Return the path of the archive, which may not exist."""
     return jars_dir().parent / "classes.jsa"
 
 
 def archive_options() -> tuple[str, ...]:
-    """Options for a JVM that starts now."""
+    """Return options for a JVM that starts now."""
     dump = os.environ.get(DUMP_VARIABLE)
     if dump:
         return (f'"-XX:ArchiveClassesAtExit={dump}"', _QUIET)

@@ -1,4 +1,4 @@
-"""What the JVM says of itself is kept from the user: that Spark uses an incubator module, or a deprecated method.
+"""Filter for warnings of the JVM about incubator modules and deprecated methods.
 
 The JVM prints these before any logging is set up and has no option against them, and on stdout why it cannot begin. So
 both go through a pipe, and everything but them is handed on to stderr as it comes.
@@ -18,7 +18,7 @@ _STDERR = 2
 
 @contextmanager
 def filtered_stderr() -> Iterator[int]:
-    """A file descriptor for stdout and stderr of a process that is started within the block."""
+    """Yield a file descriptor for stdout and stderr of a process that is started within the block."""
     reading, writing = os.pipe()
     Thread(target=_hand_on, args=(reading,), name="jvm-stderr", daemon=True).start()
     try:

@@ -117,7 +117,7 @@ def _is_submitted() -> bool:
 
 
 def _app_name(name: str, said: Mapping[str, str]) -> str:
-    """The name that somebody gave; where nobody does, spark-submit takes that of the file, and PySpark its shell's."""
+    """Return the user's application name; `name` if Spark has none or a default."""
     given = said.get("spark.app.name")
     return name if given in (None, Path(sys.argv[0]).name, "pyspark-shell", "PySparkShell") else given
 
@@ -170,13 +170,13 @@ def _start_jvm(session: SessionConfig, place: Place | None) -> None:
 
 
 def scratch_folders(session: SessionConfig) -> list[Path]:
-    """Where Spark spills to, in the order in which it asks itself."""
+    """Return the spill folders of Spark, by its own order of settings."""
     folders = os.environ.get("SPARK_LOCAL_DIRS") or session.spark.get("spark.local.dir") or tempfile.gettempdir()
     return [Path(folder.strip()) for folder in folders.split(",") if folder.strip()]
 
 
 def _require_delta() -> None:
-    """Delta's classes have to be there, wherever they came from."""
+    """Raise an error if Delta's classes are missing."""
     jvm = SparkContext._jvm
     if jvm is None or not jvm.org.apache.spark.util.Utils.classIsLoadable(DELTA_EXTENSION):
         raise EnvironmentProblem(
@@ -190,7 +190,7 @@ def _brings_delta(settings: Mapping[str, str]) -> bool:
 
 
 def _use_this_python(in_process: bool, configured: str | None) -> None:
-    """Workers run the driver's Python: a virtual environment that is not activated is not on their PATH.
+    """Have workers run the driver's Python, which may not be on PATH.
 
     On a cluster they do unless ``PYSPARK_PYTHON`` or ``spark.pyspark.python`` name another one, which PySpark itself
     reads only under spark-submit.
@@ -202,7 +202,7 @@ def _use_this_python(in_process: bool, configured: str | None) -> None:
 
 
 def _launch_settings(session: SessionConfig, place: Place | None) -> dict[str, str]:
-    """Settings that count only when this process starts the JVM."""
+    """Return settings that count only if this process starts the JVM."""
     in_process = local_cores(session.master) is not None
     given = spark_defaults(_find_spark_home(), os.environ) | session.spark
     settings = {_MEMORY: session.driver_memory} if session.driver_memory else {}
@@ -223,13 +223,13 @@ def _launch_settings(session: SessionConfig, place: Place | None) -> dict[str, s
 
 
 def lacks_delta(session: SessionConfig) -> bool:
-    """Whether a session of this configuration would need Delta's jars, and they are not there."""
+    """Return True if a session of this configuration needs Delta's jars and they are missing."""
     given = spark_defaults(_find_spark_home(), os.environ) | session.spark
     return not (_is_submitted() or delta_jars() or _brings_delta(given))
 
 
 def _jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:
-    """Delta's jars, and those of the lake's store, beside those that the user names."""
+    """Return Delta's jars, those of the lake's store, and those that the user names."""
     if _brings_delta(given):
         return {}
     if not delta_jars():

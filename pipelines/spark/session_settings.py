@@ -1,4 +1,4 @@
-"""What a session sets of its own accord, by where it runs. Pure.
+"""Default settings of a session, by where it runs. Pure.
 
 A setting is made where nobody else made it: spark-submit's arguments, spark-defaults.conf and ``[session.spark]`` win.
 Two of them are lists that ours is added to, and one is nobody's to change.
@@ -94,7 +94,7 @@ _PARTITION_TEXT_BYTES = 128 << 20
 
 
 def local_cores(master: str | None) -> int | None:
-    """Cores of a master within the driver's process; None for a cluster, ``local-cluster`` among them."""
+    """Return the cores of a local master; None for a cluster, also ``local-cluster``."""
     if master == "local":
         return 1
     match = re.fullmatch(r"local\[(\*|\d+)(?:,\s*\d+)?\]", master or "")
@@ -104,7 +104,7 @@ def local_cores(master: str | None) -> int | None:
 
 
 def settings_for(session: SessionConfig, master: str, text_bytes: int) -> dict[str, str]:
-    """Settings that are made where nobody else made them.
+    """Return the settings that the user did not set.
 
     Args:
         master: the one that counts, which may be spark-submit's.
@@ -121,13 +121,13 @@ def settings_for(session: SessionConfig, master: str, text_bytes: int) -> dict[s
 
 
 def with_delta(extensions: str | None) -> str:
-    """The session's extensions, those that are there and Delta's."""
+    """Return the session's extensions, configured ones and Delta's."""
     names = [name.strip() for name in (extensions or "").split(",") if name.strip()]
     return ",".join(names if DELTA_EXTENSION in names else [*names, DELTA_EXTENSION])
 
 
 def spark_defaults(spark_home: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """What ``spark-defaults.conf`` says; nothing where there is none. Values are as it has them."""
+    """Return the unchanged values of ``spark-defaults.conf``; empty without the file."""
     folder = environment.get("SPARK_CONF_DIR") or str(Path(spark_home, "conf"))
     try:
         text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What Spark's UI and event log call the jobs of a run: a group per step, and within it what is read or written."""
+"""Names of Spark jobs in UI and event log: a group per step, and what it reads or writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 @contextmanager
 def step(spark: SparkSession, name: str) -> Iterator[None]:
-    """Jobs of the block, and of threads that `pipelines.base.threads` starts in it, are the step's."""
+    """Name the jobs of the block, and of threads that it starts by `pipelines.base.threads`, after a step."""
     context = spark.sparkContext
     context.setJobGroup(name, name)
     try:
@@ -24,7 +24,7 @@ def step(spark: SparkSession, name: str) -> Iterator[None]:
 
 @contextmanager
 def described(spark: SparkSession, what: str) -> Iterator[None]:
-    """Jobs of the block are described so, behind the name of their step."""
+    """Add a description to the jobs of the block, after the name of their step."""
     context = spark.sparkContext
     before, group = context.getLocalProperty(_DESCRIPTION), context.getLocalProperty(_GROUP)
     context.setJobDescription(f"{group}: {what}" if group else what)
@@ -36,7 +36,7 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
 
 @contextmanager
 def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Have settings of a session within the block, and what was there before after it."""
+    """Set session settings within the block, and restore them after it."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

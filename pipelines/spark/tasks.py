@@ -1,4 +1,4 @@
-"""Work of Spark's tasks on Arrow batches: which task does what, and which bucket of keys comes to which task."""
+"""Tasks on Arrow batches: the work of each task, and the task of each bucket of keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def in_tasks(
     columns: StructType,
     then: Work | None = None,
 ) -> DataFrame:
-    """What a function makes of the items of a plan, a task for each of its lists.
+    """Return the rows that a function makes of the items of a plan, a task per list.
 
     Args:
         columns: of the batches.
@@ -54,7 +54,7 @@ def in_tasks(
 
 
 def buckets(spark: SparkSession) -> tuple[int, ...]:
-    """Names of as many buckets as a shuffle has partitions, one to each: by hash, two would share one."""
+    """Return one bucket id per shuffle partition, chosen so that Spark's hash maps each to its own partition."""
     return _buckets(int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
 
 
@@ -69,7 +69,7 @@ def _buckets(partitions: int) -> tuple[int, ...]:
 
 
 def _hash(value: int) -> int:
-    """Spark's hash of an integer, signed (Murmur3 of one word: ``Murmur3_x86_32.hashInt``)."""
+    """Return Spark's signed hash of an integer (Murmur3 of one word: ``Murmur3_x86_32.hashInt``)."""
     word = _rotated(value * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
     hashed = (_rotated(_SEED ^ word, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
     hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & _WORD

@@ -33,7 +33,7 @@ PRELOADED: Final = (
 
 
 class _WithoutPandas(MetaPathFinder):
-    """Refuses pandas."""
+    """Import hook that refuses pandas."""
 
     def find_spec(self, fullname: str, *_: object) -> None:
         if fullname == "pandas":
@@ -41,7 +41,7 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def _leave_out_pandas() -> None:
-    """Have pyarrow and PySpark ask now, and only now, whether pandas is there; a task that needs it can load it."""
+    """Have pyarrow and PySpark look for pandas once, without finding it. A task can still import it."""
     finder = _WithoutPandas()
     sys.meta_path.insert(0, finder)
     pa.array([None])
@@ -50,7 +50,7 @@ def _leave_out_pandas() -> None:
 
 
 def _leave_out_archives() -> None:
-    """Take Spark's archives from the path, unless PySpark is nowhere else."""
+    """Remove Spark's archives from the path, unless PySpark is installed nowhere else."""
     archives = [place for place in sys.path if place.endswith(".zip")]
     sys.path[:] = [place for place in sys.path if place not in archives]
     if find_spec("pyspark") is None:
