@@ -1,4 +1,4 @@
-"""What an inquiry is answered with, whatever it was about. Pure."""
+"""The answer of an inquiry. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Table(Part):
 
 
 class Answer(Part):
-    """What the logs say of what was asked."""
+    """Answer from the logs."""
 
     title: Text  #: what was asked, in words
     is_shown: bool = True  #: whether the logs answer it
@@ -50,7 +50,7 @@ class Point(NamedTuple):
 
 
 def steps_of(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
-    """Steps in the order of time, each with its line; those without a time come last."""
+    """Return steps in order of time, each with its line. Steps without a time come last."""
     ordered = sorted(points, key=lambda step: (step.time_us == 0, step.time_us))
     return tuple(_step(step, lines) for step in ordered)
 
@@ -62,22 +62,22 @@ def _step(point: Point, lines: Lines) -> Step:
 
 
 def window(since_us: int | None, until_us: int | None) -> str:
-    """`` from 2026-11-20T15:29:00.397Z until the last line``; empty where there is no bound."""
+    """Return `` from 2026-11-20T15:29:00.397Z until the last line``. Empty without a bound."""
     if since_us is None and until_us is None:
         return ""
     return f" from {iso_or_none(since_us) or 'the first line'} until {iso_or_none(until_us) or 'the last line'}"
 
 
 def place_of(topic: str, partition: int) -> str:
-    """A partition's name: ``orders-0``."""
+    """Return a partition's name: ``orders-0``."""
     return f"{topic}-{partition}"
 
 
 def listed(values: Iterable[object], none: str = "none") -> str:
-    """Several values with commas between them."""
+    """Return several values with commas between them."""
     return ", ".join(map(str, values)) or none
 
 
 def plural(number: int, what: str) -> str:
-    """So many of something: ``1 record``, ``12,345 records``."""
+    """Return a counted noun: ``1 record``, ``12,345 records``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -35,7 +35,7 @@ NO_REQUESTS: Row = {"requests": 0, **q.named(None)}
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two."""
+    """One side of a comparison."""
 
     name: str  #: as it was asked for
     seconds: float  #: how long it is: the interval, or from the first request to the last one
@@ -51,13 +51,13 @@ class Side:
     of_broker: Mapping[int, Mapping[str, int]]
 
     def slow_share(self, broker: int) -> float:
-        """Of all slow waiting, that for one replica."""
+        """Return the share of slow waiting that was for one replica."""
         whole = sum(slow for _, slow in self.waits.values())
         return self.waits.get(broker, (0, 0.0))[1] / whole if whole else 0.0
 
 
 def answer(before: Side, after: Side, slow_ms: int) -> Answer:
-    """What changed from one side to the other."""
+    """Return what changed from one side to the other."""
     is_shown = bool(before.latency or before.events) and bool(after.latency or after.events)
     sentences = [*_verdicts(before, after), *_latency(before, after), *_reasons(before, after, slow_ms)]
     if not is_shown:
@@ -109,7 +109,7 @@ def _is_change(ratio: float | None) -> bool:
 
 
 def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
-    """Why acks=all produces took longer on one side."""
+    """Yield why acks=all produces took longer on one side."""
     p99 = [side.latency.get(("PRODUCE", -1), NO_REQUESTS)["p99"] for side in (before, after)]
     if p99[0] is None or p99[1] is None or not _is_change(p99[1] / p99[0]):
         return
@@ -213,7 +213,7 @@ def _count_rows(first: Mapping[str, int], second: Mapping[str, int], what: str) 
 def side(
     reader: LakeReader, name: str, cluster: str | None, since_us: int | None, until_us: int | None, slow_ms: int
 ) -> Side:
-    """What a lake has of an interval.
+    """Return the figures of an interval of a lake.
 
     Args:
         cluster: name or id of one; None: of the only one that has requests then.
@@ -272,7 +272,7 @@ def _seconds(reader: LakeReader, parameters: dict[str, Any], since_us: int | Non
 
 
 def _events(reader: LakeReader, parameters: dict[str, Any]) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
-    """How often each thing happened, in all and to each broker."""
+    """Return how often each event happened, in total and per broker."""
     rows = reader.rows(
         f"""WITH happened AS (
               SELECT replica_id AS broker, 'left an ISR' AS what, change_time AS time, cluster_id FROM gold_isr_timeline

@@ -39,7 +39,7 @@ class FindingRows:
 
 
 def answer(rows: FindingRows) -> Answer:
-    """The story in words; evidence has its lines already."""
+    """Return the story in words; evidence already has its lines."""
     finding = rows.finding
     lines, note = in_order(rows.evidence, rows.clocks)
     where = "" if finding["topic"] is None else f" at {place_of(finding['topic'], finding['partition'])}"
@@ -80,7 +80,7 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
 
 
 def _step(line: Row) -> Step:
-    """A line of evidence; what a file holds has no time of its own: it was copied after all lines, or before."""
+    """Return a line of evidence. Content of a file has no time: it was copied before or after the lines."""
     broker = "" if line["broker_id"] is None else f" of broker {line['broker_id']}"
     return Step(
         time=None if line["time"] is None else iso_utc(line["time"]),

@@ -12,12 +12,12 @@ QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 
 
 def quantiles(duration_ms: str) -> str:
-    """SQL of all of `QUANTILES`, as `named` takes them."""
+    """Return SQL of all `QUANTILES`, the input of `named`."""
     return queries.quantile(duration_ms, *QUANTILES.values())
 
 
 def named(ticks: Sequence[float] | None) -> dict[str, float | None]:
-    """Quantiles by name, milliseconds; None of no duration."""
+    """Return quantiles by name, milliseconds; None without a duration."""
     if ticks is None:
         return dict.fromkeys(QUANTILES)
     return {name: value / TICKS_PER_MS for name, value in zip(QUANTILES, ticks, strict=True)}

@@ -33,7 +33,7 @@ def lines_of(reader: LakeReader, rows: Iterable[Row]) -> Lines:
 
 
 def named(reader: LakeReader, name: str) -> str:
-    """The cluster that is called so, by its name or the id that its lines tell.
+    """Return the cluster with a name or an id.
 
     Raises:
         InputError: the lake has none; names those that it has.
@@ -46,7 +46,7 @@ def named(reader: LakeReader, name: str) -> str:
 
 
 def require_one(reader: LakeReader, clusters: Collection[str]) -> None:
-    """See that an answer is of one cluster: the same broker id, or partition, of another is another one.
+    """Raise an error unless there is one cluster: equal ids of brokers or partitions differ by cluster.
 
     Raises:
         InputError: it is of several; names them.
@@ -57,7 +57,7 @@ def require_one(reader: LakeReader, clusters: Collection[str]) -> None:
 
 
 def require_one_between(reader: LakeReader, cluster_id: str | None, since: datetime, until: datetime) -> None:
-    """`require_one` of those whose requests arrived in a window, unless one was named."""
+    """Call `require_one` for clusters with requests in a window, unless one was named."""
     if cluster_id is None:
         rows = reader.rows(
             """SELECT DISTINCT cluster_id FROM gold_delayed_operations

@@ -1,4 +1,4 @@
-"""Reads the marks of a partition's replicas, and what was acknowledged of its records, from lines, requests, files."""
+"""Marks of a partition's replicas and its acknowledged records, from lines, requests and files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RequestLogs(NamedTuple):
     last_fetch_us: Mapping[tuple[int, int], int]
 
     def is_over(self, leader: int, follower: int, since_us: int) -> bool:
-        """Whether the leader's log goes on for so long that all of what it answered to the follower is in it."""
+        """Return True if the leader's log lasts long enough to hold all answers to the follower."""
         last_line_us = self.last_line_us.get(leader)
         answered_us = max(since_us, self.last_fetch_us.get((leader, follower), since_us))
         return last_line_us is not None and last_line_us - answered_us > ANSWERED_WITHIN_US
@@ -66,7 +66,7 @@ _IN_TENURE = """broker_id = leader
 
 
 def _tenures(epochs: tuple[LeaderTenure, ...]) -> str:
-    """SQL of the tenures, of which there is one."""
+    """Return SQL of the tenures, of which there is at least one."""
     values = ", ".join(
         f"({tenure.epoch}, {tenure.leader}, {tenure.from_us if tenure.from_us is not None else 'NULL::bigint'}, "
         f"{tenure.until_us if tenure.until_us is not None else 'NULL::bigint'})"
@@ -78,7 +78,7 @@ def _tenures(epochs: tuple[LeaderTenure, ...]) -> str:
 def of_leaders_watermarks(
     reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]
 ) -> Iterator[LogMark]:
-    """The last high watermark that each leader logged in its tenure: what lies below was committed in that epoch."""
+    """Yield the last high watermark that each leader logged in its tenure. Records below were committed."""
     if not epochs:
         return
     for row in reader.rows(
@@ -102,7 +102,7 @@ def of_fetches(
     acked: list[Acked],
     seen: RequestLogs,
 ) -> Iterator[LogMark]:
-    """The last fetch of each follower in each tenure, with the most that its answer can have brought."""
+    """Yield the last fetch of each follower in each tenure, with the most records of its answer."""
     if not epochs:
         return
     rows = reader.rows(
@@ -149,7 +149,7 @@ def of_fetches(
 
 
 def request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> RequestLogs:
-    """How far the leaders' request logs go, and when each follower last fetched anything, as far as they tell."""
+    """Return how long the leaders' request logs last, and when each follower last fetched."""
     if not epochs:
         return RequestLogs({}, {})
     leaders = ", ".join(str(leader) for leader in sorted({tenure.leader for tenure in epochs}))
@@ -171,7 +171,7 @@ def request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Lea
 
 
 def traced(reader: LakeReader, place: Mapping[str, Any]) -> set[int]:
-    """Brokers that log each of their own appends as followers (T3): what they say nothing of, they did not append."""
+    """Return brokers that log each append as followers (T3), so that unlogged records were not appended."""
     rows = reader.rows(
         f"SELECT DISTINCT broker_id FROM silver_appends WHERE {OF_PARTITION} AND source = 'follower'", **place
     )
@@ -181,7 +181,7 @@ def traced(reader: LakeReader, place: Mapping[str, Any]) -> set[int]:
 def unseen(
     rows: Rows, fetched: list[LogMark], lines: list[LogMark], seen: RequestLogs, traced: set[int]
 ) -> Iterator[LogMark]:
-    """Of followers whose fetches from a leader are in no line, though there may have been some."""
+    """Yield followers whose fetches from a leader are not logged, though there may have been some."""
     for row in rows:
         follower, leader, epoch = row["broker_id"], row["leader"], row["leader_epoch"]
         follows = row["role"] in OWN_ROLES and leader is not None and leader >= 0 and leader != follower
@@ -196,13 +196,13 @@ def unseen(
 
 
 def _end_at(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
-    """Where a leader's log ended at most at a time: where it appended what it took up later."""
+    """Return the maximum log end of a leader at a time: the lowest offset that it appended later. None if unknown."""
     later = [batch.start for batch in acked if batch.epoch == epoch and batch.row["dequeued"] > (time_us or 0)]
     return min(later, default=None)
 
 
 def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[LeaderEpoch]) -> Iterator[LogMark]:
-    """What brokers log of their own log: loaded, truncated, the high watermark; and what leaders say of laggards."""
+    """Yield what brokers log of their own log (loaded, truncated, high watermark), and leaders of lagging replicas."""
     of_replicas, directories = _of_replicas(reader, place)
     rows = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, '{TRUNCATED}' AS kind, "offset" AS at, {LINE}
@@ -237,7 +237,7 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[Lead
 
 
 def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """SQL that leaves out lines about future logs (`pipelines.kafka.future_logs`), with its parameters."""
+    """Return SQL that excludes lines about future logs (`pipelines.kafka.future_logs`), and its parameters."""
     if not reader.has("silver.future_logs"):  # a lake of an earlier version
         return "", {}
     columns = "cluster_id, broker_id, topic, partition, epoch_us(time) AS time"
@@ -266,7 +266,7 @@ def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dic
 
 
 def of_appends(acked: list[Acked]) -> Iterator[LogMark]:
-    """The end of each tenure's last acknowledged batch."""
+    """Yield the end of each tenure's last acknowledged batch."""
     newest: dict[tuple[int, int], Acked] = {}
     for batch in acked:
         key = batch.epoch, batch.row["broker_id"]
@@ -277,7 +277,7 @@ def of_appends(acked: list[Acked]) -> Iterator[LogMark]:
 
 
 def isr_members(epochs: tuple[LeaderTenure, ...], marks: list[LogMark], isr: Iterable[int]) -> Iterator[LogMark]:
-    """Members of the last in-sync set have what its leader's high watermark passed: it is the least of their ends."""
+    """Yield the high watermark for members of the last in-sync set: it is the minimum of their log ends."""
     last = epochs[-1:]
     watermarks = [
         mark
@@ -294,7 +294,7 @@ def isr_members(epochs: tuple[LeaderTenure, ...], marks: list[LogMark], isr: Ite
 
 
 def of_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[LogMark]:
-    """Segments, epochs and high watermarks of data directories, of which no line tells when they were copied."""
+    """Yield segments, epochs and high watermarks of data directories, whose copy time is not logged."""
     parameters = {name: value for name, value in place.items() if name != "before"}
     where = "cluster_id = $cluster AND topic = $topic AND partition = $partition AND broker_id IS NOT NULL"
     epochs: dict[int, list[tuple[int, int]]] = {}
@@ -321,7 +321,7 @@ ACKED_MAX = 100_000
 
 
 def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> list[Acked]:
-    """Acknowledged batches, the newest first; one more than `ACKED_MAX` if there are more."""
+    """Return acknowledged batches, newest first; one more than `ACKED_MAX` if there are more."""
     rows = reader.rows(
         f"""WITH answered AS (
               SELECT broker_id, acks, true AS is_sure, p.base_offset AS base, handled_time, dequeued_time, time,
@@ -355,7 +355,7 @@ def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Le
 
 
 def with_ends(acked: list[Acked], fetched: Iterable[LogMark]) -> Iterator[Acked]:
-    """Batches; the last one of an epoch ends where a follower that has it fetches on, for batches are copied whole."""
+    """Yield batches. The last one of an epoch ends at the next fetch of a follower that has it."""
     reached: dict[int, int] = {}
     for mark in fetched:
         if mark.kind == FETCHED and mark.offset is not None:

@@ -1,4 +1,4 @@
-"""An answer as text for a terminal, or as JSON. Text comes from logs, and is made harmless. Pure."""
+"""An answer as text for a terminal, or as JSON. Text of logs is made harmless. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LINE_MAX = 240
 
 
 def as_json(answer: Answer) -> str:
-    """The answer for programs."""
+    """Return the answer for programs."""
     return orjson.dumps(answer.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode()
 
 
 def as_text(answer: Answer, is_whole: bool = False) -> str:
-    """The answer for people; tables are apart, for the console to set.
+    """Return the answer for people. Tables are separate, for the console to align.
 
     Args:
         is_whole: lines of logs are not cut.
@@ -53,7 +53,7 @@ def _step(step: Step, is_whole: bool) -> Iterator[str]:
 
 
 def cells(table: Table) -> tuple[list[str], list[list[object]]]:
-    """Heads and rows of a table for the console."""
+    """Return heads and rows of a table for the console."""
     heads = list(table.rows[0]) if table.rows else []
     return [head.replace("_", " ") for head in heads], [[_cell(row[head]) for head in heads] for row in table.rows]
 

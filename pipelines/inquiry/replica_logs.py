@@ -1,4 +1,4 @@
-"""What is known of each replica's log of a partition: how far it goes at least, at most, and of which epochs. Pure.
+"""Bounds of each replica's log of a partition, and its epochs. Pure.
 
 A replica's log is known as Kafka's own leader-epoch cache knows it: epochs with their first offsets, and an end. It
 follows from what lines say, by three rules of Kafka:
@@ -56,13 +56,13 @@ class LeaderTenure(NamedTuple):
     row: Row
 
     def holds(self, broker_id: int, time_us: int) -> bool:
-        """Whether a broker's request of that time is of this tenure."""
+        """Return True if a broker's request of that time belongs to this tenure."""
         after = self.from_us is None or time_us >= self.from_us
         return broker_id == self.leader and after and (self.until_us is None or time_us < self.until_us)
 
 
 class LogMark(NamedTuple):
-    """One thing that is known of a replica's log."""
+    """One fact about a replica's log."""
 
     epoch: int  #: leader epoch that the replica was in
     time_us: int
@@ -78,7 +78,7 @@ class LogMark(NamedTuple):
 
 @dataclass(frozen=True)
 class KnownReplicaLog:
-    """A replica's log as far as it is known."""
+    """Known bounds of a replica's log."""
 
     replica_id: int
     #: epochs and their first offsets, up to `end_max`; what lies before the first one is not told apart
@@ -90,16 +90,16 @@ class KnownReplicaLog:
 
     @property
     def last_epoch(self) -> int | None:
-        """Epoch of the last record that it surely has."""
+        """Return the epoch of the last record that it certainly has."""
         known = [epoch for epoch, start in self.epochs if self.end_min is not None and start < self.end_min]
         return known[-1] if known else None
 
     def surely_held(self, epoch: int, start: int, end: int) -> Interval:
-        """What it has of records that a leader of this epoch wrote, whatever the bounds leave open."""
+        """Return the records of an epoch that it certainly has."""
         return self._held(epoch, start, end, self.end_min if self.end_min is not None else 0)
 
     def possibly_held(self, epoch: int, start: int, end: int) -> Interval:
-        """What it may have of them."""
+        """Return the records of an epoch that it may have."""
         return self._held(epoch, start, end, self.end_max)
 
     def _held(self, epoch: int, start: int, end: int, log_end: int | None) -> Interval:
@@ -109,7 +109,7 @@ class KnownReplicaLog:
         return start, max(start, min(bounds))
 
     def _span(self, epoch: int) -> tuple[int, int | None]:
-        """Offsets of an epoch in this log; None: to its end."""
+        """Return the offsets of an epoch in this log; None for the log end."""
         if not self.epochs or epoch < self.epochs[0][0]:
             return 0, self.epochs[0][1] if self.epochs else None
         for number, (known, first) in enumerate(self.epochs):
@@ -132,7 +132,7 @@ def history_of_rows(rows: Sequence[Row], changes: Sequence[Row] = ()) -> Partiti
 
 
 def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[LeaderTenure, ...]:
-    """Epochs that had a leader, in all lives of the topic, ascending; `rows` are those of the history."""
+    """Return epochs that had a leader, in all lives of the topic, ascending; `rows` are those of the history."""
     by_place = {(row["file_id"], row["byte_offset"], row["line_no"], row["leader_epoch"]): row for row in rows}
     known: list[LeaderTenure] = []
     for epoch in reversed(history.epochs):
@@ -152,13 +152,13 @@ def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[LeaderTenur
 
 
 def epoch_at(epochs: Iterable[LeaderEpoch], broker_id: int, time_us: int) -> int:
-    """Epoch that a broker had taken up by then, on its own clock; -1 if its log shows none."""
+    """Return the epoch that a broker had taken up, on its own clock; -1 if its log shows none."""
     heard = (epoch.leader_epoch for epoch in epochs if epoch.heard.get(broker_id, NEVER).time_us <= time_us)
     return max(heard, default=-1)
 
 
 def replica_logs(marks: Iterable[LogMark]) -> dict[int, KnownReplicaLog]:
-    """The log of each replica after all marks."""
+    """Return the log of each replica after all marks."""
     logs: dict[int, KnownReplicaLog] = {}
     for mark in sorted(marks, key=lambda mark: (mark.kind == STORED, mark.epoch, mark.time_us)):
         known = logs.get(mark.replica_id, KnownReplicaLog(mark.replica_id))
@@ -229,7 +229,7 @@ def _watermark(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownRepl
 
 
 def _stored(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
-    """Files of a data directory: as they were copied, which was before a log's last line if they end sooner."""
+    """Apply files of a data directory, copied before a log's last line if they end sooner."""
     if mark.offset is None or (log.end_min is not None and mark.offset < log.end_min):
         return log
     epochs = _prefix(mark.epochs or log.epochs, mark.offset)

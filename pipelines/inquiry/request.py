@@ -48,7 +48,7 @@ class RequestRows:
 
 
 def rows_shown(rows: RequestRows) -> list[Row]:
-    """The lines that the answer shows."""
+    """Return the locations of the lines that the answer shows."""
     shown = [step.row for step in _steps(rows) if step.row is not None]
     if rows.operation is not None and _is_append(rows.operation):
         bare = _story_rows(rows, StoryRows())
@@ -57,7 +57,7 @@ def rows_shown(rows: RequestRows) -> list[Row]:
 
 
 def answer(rows: RequestRows, lines: Lines) -> Answer:
-    """The story in words."""
+    """Return the story in words."""
     phases, operation = rows.phases, rows.operation
     who = phases["client_id"] or "a client without id"
     title = (
@@ -126,7 +126,7 @@ def _waited(operation: Row) -> Iterator[str]:
 
 
 def _steps(rows: RequestRows) -> Iterator[Point]:
-    """Steps beside the story's: the other replicas' of an append, all of them of anything else."""
+    """Yield the further steps: of other replicas for an append, else all."""
     operation = rows.operation
     if operation is not None and _is_append(operation):
         yield from _other_replicas(rows, operation)
@@ -173,7 +173,7 @@ _SAME = f"{_KEY} AND connection IS NOT DISTINCT FROM $connection"
 
 
 def by_id(reader: LakeReader, request_id: str) -> list[dict[str, Any]]:
-    """Keys of operations whose id begins so."""
+    """Return keys of operations whose id has a prefix."""
     return reader.rows(
         f"""SELECT cluster_id, broker_id, connection, correlation_id, epoch_us(line_time) AS line_time, api, client_id,
                    operation_id
@@ -192,7 +192,7 @@ def by_number(
     until_us: int | None,
     cluster_id: str | None,
 ) -> list[dict[str, Any]]:
-    """Keys of requests of a correlation id to a broker; a connection may be given by any part of its name."""
+    """Return keys of requests with a correlation id to a broker; a connection matches by a part of its name."""
     return reader.rows(
         f"""SELECT cluster_id, broker_id, connection, correlation_id, epoch_us(line_time) AS line_time, api, client_id
             FROM gold_request_phases
@@ -211,7 +211,7 @@ def by_number(
 
 
 def request_rows(reader: LakeReader, key: dict[str, Any]) -> RequestRows:
-    """The rows of one of these."""
+    """Return the rows of one request."""
     parameters = {
         "cluster": key["cluster_id"],
         "broker": key["broker_id"],

@@ -1,4 +1,4 @@
-"""What a line, or an entry of a file, shows of a partition: a sentence off its row in silver. Pure."""
+"""Sentences about what a line, or an entry of a file, shows of a partition. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STEPS = {
 
 
 def _named(**values: object) -> str:
-    """``, epoch 3, ISR 1, 2``: those that are known."""
+    """Return ``, epoch 3, ISR 1, 2``: the known values."""
     shown = {name.replace("_", " "): value for name, value in values.items() if value is not None}
     return "".join(
         f", {name} {listed(value, 'empty') if isinstance(value, list) else value}" for name, value in shown.items()
@@ -180,7 +180,7 @@ SHOWS: Mapping[str, Callable[[Row, str], str]] = {
 
 
 def shows(table: str, row: Mapping[str, Any]) -> str:
-    """What a row says, in a sentence with a full stop.
+    """Return a row as a sentence with a full stop.
 
     Args:
         table: of `SHOWS`.

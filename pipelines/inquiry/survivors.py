@@ -1,4 +1,4 @@
-"""What each replica of a partition is known to hold, and what is lost if that one is elected. Pure.
+"""Known records of each replica of a partition, and the loss if it is elected. Pure.
 
 A record is lost by an election if the elected replica's log does not hold it: KIP-101 and later truncate all others to
 the new leader's log. What is acknowledged is known from answers to produces (T1), what is committed from high
@@ -35,7 +35,7 @@ class Acked(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """What is known of a partition up to a time."""
+    """State of a partition up to a time."""
 
     cluster_id: str
     topic: str
@@ -56,7 +56,7 @@ class PartitionFacts:
 
 
 class Loss(NamedTuple):
-    """Acknowledged records that an election loses: surely, and those beside them whose fate the logs leave open."""
+    """Acknowledged records that an election loses: certainly, or possibly."""
 
     surely: tuple[Interval, ...]
     perhaps: tuple[Interval, ...]
@@ -64,18 +64,18 @@ class Loss(NamedTuple):
 
     @property
     def surely_count(self) -> int:
-        """Offsets that are surely lost."""
+        """Return the offsets that are certainly lost."""
         return sum(end - start for start, end in self.surely)
 
     @property
     def perhaps_count(self) -> int:
-        """Offsets that may be lost besides."""
+        """Return the offsets that may be lost as well."""
         return sum(end - start for start, end in self.perhaps)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A replica, and what its election loses."""
+    """A replica, and the loss by its election."""
 
     log: KnownReplicaLog
     of_all: Loss
@@ -106,7 +106,7 @@ class Survivors:
 
 
 def survivors(facts: PartitionFacts) -> Survivors:
-    """What is lost by each election."""
+    """Return the loss by each election."""
     logs = replica_logs(facts.marks)
     acked = with_committed(facts)
     last = logs.get(facts.tenures[-1].leader) if facts.tenures else None
@@ -118,7 +118,7 @@ def survivors(facts: PartitionFacts) -> Survivors:
 
 
 def with_committed(facts: PartitionFacts) -> list[Acked]:
-    """Batches; where answers are not logged, one that its own leader's high watermark passed was acknowledged."""
+    """Return batches. Without logged answers, one below its leader's high watermark counts as acknowledged."""
     passed: dict[int, int] = {}
     for mark in facts.marks:
         if mark.kind == WATERMARK and mark.offset is not None:
@@ -127,7 +127,7 @@ def with_committed(facts: PartitionFacts) -> list[Acked]:
 
 
 def _standing(acked: Iterable[Acked], last: KnownReplicaLog | None) -> tuple[list[Acked], Loss]:
-    """Acknowledged records that the last leader's log may hold, and those that it does not."""
+    """Return acknowledged records that the last leader's log may hold, and those that it does not."""
     standing: list[Acked] = []
     gone: list[Interval] = []
     for batch in acked:
@@ -153,7 +153,7 @@ def _candidate(log: KnownReplicaLog, standing: Sequence[Acked], facts: Partition
 
 
 def loss(log: KnownReplicaLog, batches: Iterable[Acked]) -> Loss:
-    """Which records of acknowledged batches a log lacks, surely and perhaps."""
+    """Return the records of acknowledged batches that a log certainly or possibly lacks."""
     surely: list[Interval] = []
     perhaps: list[Interval] = []
     beyond: int | None = None
@@ -176,7 +176,7 @@ def _without(whole: Interval, part: Interval) -> list[Interval]:
 
 
 def merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Intervals in order, those that touch as one."""
+    """Return intervals in order, merged if they touch."""
     joined: list[Interval] = []
     for start, end in sorted(intervals):
         if joined and start <= joined[-1][1]:
@@ -190,12 +190,12 @@ def merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def rows_shown(result: Survivors) -> list[Row]:
-    """The lines that the answer shows."""
+    """Return the locations of the lines that the answer shows."""
     return [step.row for step in _steps(result) if step.row is not None and step.row["file_id"] is not None]
 
 
 def answer(result: Survivors, lines: Lines) -> Answer:
-    """The answer in words."""
+    """Return the answer in words."""
     facts = result.facts
     place = place_of(facts.topic, facts.partition)
     when = "at the end of the logs" if facts.before_us is None else f"just before {iso_utc(facts.before_us)}"

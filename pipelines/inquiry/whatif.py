@@ -36,7 +36,7 @@ class Variants:
 
 
 def answer(variants: Variants) -> Answer:
-    """The variants as a table, with what they say."""
+    """Return the variants as a table, with sentences."""
     if not variants.actual["operations"]:
         say = "No acks=all produce was answered without error then: there is nothing to work it out from."
         return Answer(title=variants.asked, is_shown=False, sentences=(say,))
@@ -52,7 +52,7 @@ def answer(variants: Variants) -> Answer:
 
 
 def _rows(variants: Variants) -> Iterable[tuple[str, Row, int, int]]:
-    """Each variant with its figures, and how many produces it would have refused and spared."""
+    """Yield each variant with its figures, and how many produces it would have refused or spared."""
     yield "as it was", variants.actual, 0, 0
     for words, by_broker in (
         ("if broker {} is skipped", variants.without),
@@ -95,7 +95,7 @@ _WITHOUT = "CASE WHEN closing_replica = {broker} THEN coalesce(total_without_ms,
 
 
 def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, until_us: int | None) -> Variants:
-    """All variants of the produces that arrived between two times.
+    """Return all variants of the produces that arrived between two times.
 
     Raises:
         InputError: they are of several clusters.

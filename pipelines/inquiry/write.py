@@ -1,4 +1,4 @@
-"""What became of a client's writes: at which offsets they were written, and which replicas still hold them.
+"""Outcome of a client's writes: their offsets, and the replicas that still hold them.
 
 Whether a replica holds a record follows from its log as `pipelines.inquiry.replica_logs` knows it: yes, no, or open.
 """
@@ -49,7 +49,7 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class WriteRows:
-    """What was searched, and what was found."""
+    """A search for writes, and its results."""
 
     asked: str  #: the question in words
     writes: Rows  #: partitions of produce requests, with their line: one row each, in the order of time
@@ -71,12 +71,12 @@ class Fate:
 
 
 def rows_shown(rows: WriteRows) -> list[Row]:
-    """The lines that the answer shows."""
+    """Return the locations of the lines that the answer shows."""
     return list(rows.writes)
 
 
 def answer(rows: WriteRows, lines: Lines) -> Answer:
-    """The answer in words."""
+    """Return the answer in words."""
     if not rows.writes:
         return Answer(title=rows.asked, is_shown=False, sentences=tuple(_nothing(rows)))
     logs = {place: replica_logs(facts.marks) for place, facts in rows.facts.items()}
@@ -116,7 +116,7 @@ def _fate(
     logs: Mapping[Place, Mapping[int, KnownReplicaLog]],
     acked: Mapping[Place, Sequence[Acked]],
 ) -> Fate | None:
-    """None where the write was answered with an error, or no answer is logged."""
+    """Return the outcome of a write; None if it failed or no answer is logged."""
     facts = rows.facts.get(_place(row))
     if facts is None:
         return None
@@ -224,7 +224,7 @@ def write_rows(
     until_us: int | None,
     cluster_id: str | None,
 ) -> WriteRows:
-    """Writes that were under way between two times, by any of client, topic and partition.
+    """Return writes that were in progress between two times, by any of client, topic and partition.
 
     Raises:
         InputError: they are of several clusters.

@@ -1,4 +1,4 @@
-"""Columns that are computed for a question, from rows at hand. Pure."""
+"""Columns that are computed for an expectation. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Previous:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What it is computed from."""
+        """Return the columns that it is computed from."""
         return self.column, *self.by, *self.order, *(self.among or ())[:1], *([self.breaks] if self.breaks else [])
 
     def values(self, rows: pa.Table) -> pa.Array:
-        """The column, a value for each row."""
+        """Return the column, a value per row."""
         numbers = pa.array(range(rows.num_rows), pa.int64())
         chains = pa.table(
             {"row": numbers, "value": self._unbroken(rows), "chain": _codes(rows, self.by)}
@@ -44,7 +44,7 @@ class Previous:
 
 
 def _codes(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
-    """A number for each row, the same where the columns are."""
+    """Return a number per row, equal for equal values of the columns."""
     codes = pa.array([0] * rows.num_rows, pa.int64())
     for name in names:
         values = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
@@ -56,7 +56,7 @@ def _codes(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
 
 @dataclass(frozen=True)
 class Contained:
-    """Whether each item of a list is one of another list's; null where a list is not there."""
+    """Column that is true if a list is contained in another; null if a list is missing."""
 
     part: str
     whole: str

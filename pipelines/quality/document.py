@@ -1,4 +1,4 @@
-"""What is asked of each table, as the document docs/quality.md. Pure."""
+"""Expectations of each table, as the document docs/quality.md. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ABOUT = (
 
 
 def suites_markdown() -> str:
-    """The document."""
+    """Return the document docs/quality.md."""
     sections = [_section(table, None, suite) for table, suite in SUITES.items()]
     sections += [_section(ledger, _LEDGERS[ledger], suite) for ledger, suite in LEDGERS.items()]
     return "\n\n".join((*_ABOUT, *sections)) + "\n"

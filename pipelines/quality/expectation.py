@@ -1,4 +1,4 @@
-"""An expectation: one question to the rows of a table. Pure.
+"""An expectation of the rows of a table. Pure.
 
 Rows of tables and of ledgers are asked as Arrow has them (`Expectation.broken`). Great Expectations gives its own
 account of what breaks, over the same rows, with the columns that are derived of them (`Expectation.great_expectation`).
@@ -30,7 +30,7 @@ UNIQUE: Final = "unique"
 
 @dataclass(frozen=True)
 class Expectation:
-    """One question."""
+    """One expectation."""
 
     table: str  #: full name of the table, or of the ledger
     kind: str  #: one of the kinds above
@@ -43,17 +43,17 @@ class Expectation:
 
     @property
     def expectation_id(self) -> str:
-        """Stable: results refer to it, and so does the configuration."""
+        """Return the stable id, which results and the configuration use."""
         return f"{self.table}.{'+'.join(self.columns)}:{self.kind}"
 
     @property
     def stored_columns(self) -> tuple[str, ...]:
-        """Columns of the table that it takes to answer."""
+        """Return the columns of the table that it needs."""
         asked = [name for name in self.columns if name not in self.derived]
         return tuple(dict.fromkeys([*asked, *(name for item in self.derived.values() for name in item.columns)]))
 
     def broken(self, rows: pa.Table) -> pa.Array:
-        """Of each row whether it breaks it.
+        """Return True for rows that break the expectation.
 
         Args:
             rows: of the table, with `stored_columns`; for `UNIQUE` all those that could have the same key.
@@ -73,7 +73,7 @@ class Expectation:
 
     @property
     def great_expectation(self) -> tuple[str, dict[str, Any]]:
-        """The same in Great Expectations: name of the class and its arguments."""
+        """Return the equivalent in Great Expectations: class name and arguments."""
         first, second = self.columns[0], self.columns[-1]
         pair = {"column_A": first, "column_B": second, "ignore_row_if": "either_value_is_missing"}
         if self.kind == UNIQUE and len(self.columns) > 1:
@@ -91,14 +91,14 @@ class Expectation:
 
 
 def with_derived(rows: pa.Table, suite: Iterable[Expectation]) -> pa.Table:
-    """The rows with the columns that expectations derive."""
+    """Return rows with the columns that expectations derive."""
     for name, item in {name: item for expectation in suite for name, item in expectation.derived.items()}.items():
         rows = rows.append_column(name, item.values(rows))
     return rows
 
 
 def _repeated(keys: pa.Table) -> pa.Array:
-    """Of each row whether another one is the same."""
+    """Return True for rows that are equal to another row."""
     names = keys.column_names
     counts = keys.group_by(names).aggregate([([], "count_all")])
     if counts.num_rows == keys.num_rows:
@@ -110,43 +110,43 @@ def _repeated(keys: pa.Table) -> pa.Array:
 
 
 def of_table(table: str, suite: Iterable[Expectation]) -> tuple[Expectation, ...]:
-    """The expectations, of a table or ledger; what makes them names none."""
+    """Return the expectations with the name of their table or ledger."""
     return tuple(replace(expectation, table=table) for expectation in suite)
 
 
 def not_null(column: str, question: str) -> Expectation:
-    """A column that is better known."""
+    """Return the expectation of a column without nulls."""
     return Expectation("", NOT_NULL, (column,), "warning", question)
 
 
 def unique(columns: Sequence[str]) -> Expectation:
-    """Columns that identify a row."""
+    """Return the expectation of columns that identify a row."""
     keys = ", ".join(f"`{column}`" for column in columns)
     return Expectation("", UNIQUE, tuple(columns), "critical", f"no two rows have the same {keys}")
 
 
 def known_value(column: str, values: Sequence[Any], severity: Severity = "critical") -> Expectation:
-    """A column with an alphabet."""
+    """Return the expectation of a column with known values."""
     known = ", ".join(f"`{value}`" for value in values)
     return Expectation("", KNOWN_VALUE, (column,), severity, f"`{column}` is one of {known}", tuple(values))
 
 
 def at_least(column: str, bound: int, severity: Severity = "critical") -> Expectation:
-    """A column with a lower bound."""
+    """Return the expectation of a column with a lower bound."""
     return Expectation("", AT_LEAST, (column,), severity, f"`{column}` is {bound} or more", (bound,))
 
 
 def contained(name: str, part: str, whole: str, question: str) -> Expectation:
-    """A list whose items are all in another list; `name` is that of the answer."""
+    """Return the expectation of a list contained in another; `name` is that of the derived column."""
     return Expectation("", HOLDS, (name,), "warning", question, derived={name: Contained(part, whole)})
 
 
 def not_below(column: str, other: str, question: str, derived: Derived | None = None) -> Expectation:
-    """A column that is never below another one, which may be derived."""
+    """Return the expectation of a column that is not below another, which may be derived."""
     of_other = {} if derived is None else {other: derived}
     return Expectation("", NOT_BELOW, (column, other), "warning", question, derived=of_other)
 
 
 def equal(column: str, other: str, question: str) -> Expectation:
-    """Two columns that always say the same."""
+    """Return the expectation of two equal columns."""
     return Expectation("", EQUAL, (column, other), "critical", question)

@@ -1,4 +1,4 @@
-"""Great Expectations, the only place that knows it: suites as its objects, rows asked, its answers, its Data Docs.
+"""Great Expectations, imported only here: suites, validation results and Data Docs.
 
 It takes a second and more to import, so nothing imports this module before there is something to ask. Its context is
 ephemeral: nothing is configured outside the code, and nothing is kept but the answers.
@@ -42,7 +42,7 @@ class GreatExpectations:
         self._source = context.data_sources.add_spark(_SOURCE, persist=False)
 
     def ask(self, table: str, rows: Any, chosen: Chosen) -> dict[str, int]:
-        """How many rows break each expectation, by its id.
+        """Return the number of rows that break each expectation, by id.
 
         Args:
             rows: a Spark DataFrame with all columns that the expectations name; best cached, it is read several times.
@@ -61,7 +61,7 @@ class GreatExpectations:
         return answers
 
     def write_docs(self, folder: Path) -> Path:
-        """Write the Data Docs of all that was asked; gives the page to open.
+        """Write the Data Docs of all validations. Return the page to open.
 
         Raises:
             InputError: a link lies in the folder: what is written there would be elsewhere.

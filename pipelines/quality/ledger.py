@@ -1,4 +1,4 @@
-"""The ledger: what the registers say of each file, beside what is stored of it. Pure.
+"""The ledger: registered figures of each file, and the stored ones. Pure.
 
 One row per file, and a few per batch, made of figures that the screen has counted anyway: the driver has them all.
 """
@@ -142,7 +142,7 @@ def ledgers(
     slack_us: int,
     parsed_share_min: Mapping[Any, float],
 ) -> dict[str, pa.Table]:
-    """The rows of all ledgers.
+    """Return the rows of all ledgers.
 
     Args:
         logs: of the batch; those without records owe nothing.
@@ -168,6 +168,6 @@ def ledgers(
 
 
 def _table(types: Mapping[str, str], rows: Iterable[Any]) -> pa.Table:
-    """Named tuples as a table, with their number."""
+    """Return named tuples as a table, with their number."""
     table = pa.Table.from_pylist([row._asdict() for row in rows], arrow_schema(types))
     return table.append_column("number", pa.array(range(table.num_rows), pa.int64()))

@@ -1,4 +1,4 @@
-"""What a task of the screen does: rows of a table, measured by file. Pure."""
+"""Measures of rows of a table by file, made in tasks of the screen. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACES = ("file_id", "path", "line_no", "byte_offset")
 
 
 class Measured(NamedTuple):
-    """What was counted of one file in one Parquet file of a table."""
+    """Counts of one log file in one Parquet file of a table."""
 
     table: str
     file_id: str
@@ -40,14 +40,14 @@ class Measured(NamedTuple):
 
 
 def columns_read(spec: TableSpec, suite: Iterable[Expectation]) -> tuple[str, ...]:
-    """Columns of a table that `measure` needs."""
+    """Return the columns of a table that `measure` needs."""
     names = [*spec.keys, *(name for item in suite for name in item.stored_columns)]
     wanted = ("time", "line_count", "outcome", *_PLACES)
     return tuple(dict.fromkeys([*names, *(name for name in spec.column_names if name in wanted)]))
 
 
 def measure(spec: TableSpec, rows: pa.Table, suite: Sequence[Expectation]) -> Iterator[Measured]:
-    """What rows of a table are, by file."""
+    """Yield measures of rows of a table, by file."""
     broken: dict[str, dict[str, int]] = {}
     shown: dict[str, str] = {}
     for item in suite:
@@ -99,14 +99,14 @@ def _figures(spec: TableSpec, rows: pa.Table) -> pa.Table:
 
 
 def shown_rows(rows: pa.Table, item: Expectation) -> str:
-    """Some rows that break an expectation, with their places as far as the table has them."""
+    """Return some rows that break an expectation, with their locations if the table has them."""
     rows = with_derived(rows, [item]).filter(item.broken(rows)).slice(0, _SHOWN_MAX)
     names = dict.fromkeys([*(name for name in _PLACES if name in rows.column_names), *item.columns])
     return orjson.dumps(rows.select(list(names)).to_pylist(), default=str).decode()
 
 
 def as_batch(measured: Iterable[Measured]) -> pa.RecordBatch:
-    """What a task hands over, as JSON; `from_text` undoes it."""
+    """Return measures as JSON, which `from_text` parses."""
     return pa.record_batch([[orjson.dumps(item._asdict()).decode() for item in measured]], names=["measured"])
 
 

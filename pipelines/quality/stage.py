@@ -1,4 +1,4 @@
-"""The quality stage on Spark: what new batches brought in is checked before anything is computed from it.
+"""The quality stage on Spark: new batches are checked before results are computed from them.
 
 The cheap pass comes first (`pipelines.quality.stage`); where it finds what would end the run, Great Expectations is
 asked of the same rows. A warning is what the screen says: a second opinion took 14 s of an audit of 218 MB.
@@ -59,7 +59,7 @@ _MEASURED = shape({"measured": "string"})
 
 
 def files_of(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
-    """Files that hold a batch's rows, maybe among others, of the tables that it brought rows.
+    """Return files that hold rows of a batch, by table.
 
     They are read off the newest commits, so that a long history costs nothing. Lines in bronze are those of an earlier
     commit if a file was released from quarantine.
@@ -76,7 +76,7 @@ def files_of(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
 def rows_asked(
     lake: Lake, spec: TableSpec, files: Sequence[Stored] | None, suite: Sequence[Expectation], wanted: pc.Expression
 ) -> DataFrame:
-    """Rows of a table with the columns that expectations derive of them, file by file.
+    """Return rows of a table with the columns that expectations derive, file by file.
 
     Args:
         files: of the table; None where only Delta can read them: the driver does, then.
@@ -112,7 +112,7 @@ def screen(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) ->
 
 
 def _torn(measured: Sequence[Measured]) -> set[str]:
-    """Tables of which a key in one part may be in another one, too."""
+    """Return tables in which a key may occur in two parts."""
     ordered = sorted(measured, key=lambda item: (item.table, item.file_id, item.lowest))
     return {
         after.table
@@ -143,7 +143,7 @@ MET, FAILED = "met", "failed"
 
 
 class IngestedBatch(NamedTuple):
-    """What one ingest, or one release, brought in, without what is in quarantine."""
+    """Files of one ingest or release, without those in quarantine."""
 
     batch_id: str
     logs: tuple[IngestedLogFile, ...]
@@ -155,7 +155,7 @@ class IngestedBatch(NamedTuple):
 
 
 class ExpectationResult(NamedTuple):
-    """What came of one expectation."""
+    """Result of one expectation."""
 
     expectation: Expectation
     severity: Severity
@@ -171,7 +171,7 @@ class ExpectationResult(NamedTuple):
 
 
 class QualitySummary(NamedTuple):
-    """What a check did: batches and expectations that were checked, and what failed."""
+    """Result of a check: batches and expectations checked, and failures."""
 
     batches: int
     expectations: int
@@ -212,7 +212,7 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
 
 
 def _token(lake: Lake) -> str:
-    """What the registers were last told: the same for as long as there is nothing new."""
+    """Return the stamps of the registers, equal as long as nothing is new."""
     return "|".join(
         lake.stamp(spec) or "" for spec in (bronze.LOG_FILES, DATA_FILES, silver.LINE_COUNTS, QUARANTINED_FILES)
     )
@@ -246,7 +246,7 @@ def _is_critical(row: dict[str, Any]) -> bool:
 
 
 def _pending(lake: Lake, done: Set[str]) -> tuple[list[IngestedBatch], list[IngestedLogFile]]:
-    """Batches that were parsed and not checked, in their order, and the log files of those that were."""
+    """Return parsed batches that were not checked, in order, and log files of checked ones."""
     state = custody(lake)
     dropped = set(without_lines(lake))
     logs: dict[str, list[IngestedLogFile]] = defaultdict(list)
@@ -325,7 +325,7 @@ def _ledger_findings(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity
 def _detailed(
     findings: Sequence[ExpectationResult], rows_of: Callable[[str, Sequence[Expectation]], DataFrame]
 ) -> list[ExpectationResult]:
-    """The critical failures of the screen, as Great Expectations sees them."""
+    """Return the findings, with critical failures counted by Great Expectations."""
     from pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()
@@ -366,7 +366,7 @@ def _results(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> set[str]:
-    """Quarantine the files of a batch's critical failures; safe to repeat. Returns their ids."""
+    """Quarantine the files of a batch's critical failures. Return their ids. Safe to repeat."""
     failed = sorted((row for row in rows if _is_critical(row)), key=lambda row: row["expectation_id"])
     ids = sorted({file_id for row in failed for file_id in row["file_ids"]})
     paths = _paths(lake)
@@ -410,7 +410,7 @@ def _paths(lake: Lake) -> dict[str, str]:
 
 
 def write_docs(lake: Lake, config: QualityConfig, folder: Path) -> Path:
-    """Ask Great Expectations everything, of all rows of the lake, and write its Data Docs; gives the page to open."""
+    """Validate all rows of the lake by Great Expectations and write Data Docs. Return the page to open."""
     from pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()

@@ -1,4 +1,4 @@
-"""The suites: what is asked of each table, from its declaration and from what an engineer would ask. Pure.
+"""The suites: expectations of each table, by its declaration and by experience. Pure.
 
 Asked is what no constraint of the table holds already: NOT NULL and CHECK are enforced when rows are written.
 
@@ -134,7 +134,7 @@ _OF_TABLE: Mapping[str, Sequence[Expectation]] = {
 
 
 def asked(spec: TableSpec) -> Iterator[Expectation]:
-    """What is asked of a table."""
+    """Yield the expectations of a table."""
     yield unique(spec.keys)
     for column, words in spec.words.items():
         yield known_value(column, words)
@@ -155,7 +155,7 @@ EXPECTATIONS: dict[str, Expectation] = {
 
 
 def require_expectations(severity: Mapping[str, str], file: PathLike[str] | str) -> None:
-    """See that what a configuration says is of expectations that there are.
+    """Raise an error if a configuration names unknown expectations.
 
     Args:
         severity: of the configuration, by the ids of expectations.
@@ -171,7 +171,7 @@ def require_expectations(severity: Mapping[str, str], file: PathLike[str] | str)
 
 
 def chosen(suite: Sequence[Expectation], severity: Mapping[str, str]) -> tuple[tuple[Expectation, Severity], ...]:
-    """A suite without what the configuration switches off, each with the severity that it has there."""
+    """Return a suite without disabled expectations, with configured severities."""
     weighed: list[tuple[Expectation, Severity]] = []
     for expectation in suite:
         wanted = severity.get(expectation.expectation_id, expectation.severity)
