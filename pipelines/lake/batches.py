@@ -1,4 +1,4 @@
-"""Rows of a lake's tables as the driver reads them itself, without a query."""
+"""Rows of tables that the driver reads itself, without a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemas.table import TableSpec
 
 
 def small_rows(lake: Lake, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
-    """Rows of a table that the driver can hold; instants in microseconds."""
+    """Return rows of a small table as dicts; instants in microseconds."""
     return list(dicts(lake.rows(spec, *dict.fromkeys(columns), where=where)))
 
 
@@ -27,7 +27,7 @@ def batches_of(
     where: pc.Expression | None = None,
     files: Sequence[Stored] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a table of any size, some at a time.
+    """Yield rows of a table of any size, some at a time.
 
     Args:
         files: those that are read; all that may have such rows if None.

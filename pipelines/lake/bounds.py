@@ -28,7 +28,7 @@ class Bounds:
     last_us: Mapping[Broker, int] = field(default_factory=dict)
 
     def spans(self) -> list[tuple[int, int]]:
-        """Spans of time outside of which no broker that has an instant has a row that is read.
+        """Return spans of time that contain all rows to read of brokers with an instant.
 
         A broker whose log has ended is no reason to read all that the others have written since.
         """
@@ -46,7 +46,7 @@ class Bounds:
         return spans
 
     def where(self, time: str) -> pc.Expression | None:
-        """Which rows can be read at all, by a timestamp column: for files and row groups to be skipped.
+        """Return the condition of rows to read, by a timestamp column, so that files and row groups are skipped.
 
         Brokers without an instant, which are read whole, do not unbound the others: they are told by their ids.
         """
@@ -64,11 +64,11 @@ class Bounds:
         return reduce(or_, within, at >= instant(spans[-1][0]))
 
     def of_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.RecordBatch:
-        """The rows, with ``cluster_id`` and ``broker_id``, whose instants lie at or after that of their broker."""
+        """Return rows, with ``cluster_id`` and ``broker_id``, whose instants are at or after that of their broker."""
         return rows.filter(self.at_or_after(rows, time_us)) if self.instants else rows
 
     def at_or_after(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
-        """Whether instants of rows lie at or after that of their broker; what has no instant counts as late."""
+        """Return True for rows at or after the instant of their broker; rows without an instant count as late."""
         texts = {f"{cluster_id}|{broker_id}": time_us for (cluster_id, broker_id), time_us in self.instants.items()}
         broker = pc.coalesce(rows.column("broker_id"), pa.scalar(-1, pa.int32())).cast(pa.string())
         keys = pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|")

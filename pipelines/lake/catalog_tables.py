@@ -1,4 +1,4 @@
-"""A lake's tables and views in the session's catalog, for who finds tables there and not by path.
+"""A lake's tables and views in the session's catalog.
 
 The catalog gets names of what stands in the lake's folder: tables with a location, which stay there when their name is
 dropped, and the views of `schemas.views` over them. A table is called as in ``highwater sql``, ``gold_violations``.
@@ -21,7 +21,7 @@ from schemas.views import table_alias, views_over
 
 
 def require_schema(spark: SparkSession, name: str) -> None:
-    """Ask for the schema before any work.
+    """Check that the schema exists before any work.
 
     Raises:
         InputError: there is no such catalog, or no such schema in it.
@@ -35,7 +35,7 @@ def require_schema(spark: SparkSession, name: str) -> None:
 
 
 def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
-    """Give the lake's tables, and the views over them, names in a schema; the same call twice changes nothing.
+    """Register the lake's tables and views in a schema. Safe to repeat.
 
     Args:
         name: ``catalog.schema``, which is there.
@@ -87,7 +87,7 @@ def _require_place(spark: SparkSession, alias: str, path: Place, schema: str) ->
 
 
 def _place(location: str) -> Place:
-    """A place as Hadoop writes it, with escapes, which only `file:` URIs have here."""
+    """Return the place of a location as Hadoop writes it; only `file:` URIs have escapes."""
     return place_of(location if location.startswith("file:") else unquote(location))
 
 

@@ -1,4 +1,4 @@
-"""What a table's change feed tells of a commit that replaces files: rows that differ, and no others.
+"""Change feed of a commit that replaces files: the rows that differ, and no others.
 
 Files that are replaced hold mostly rows that are in the new ones too. Without a file of changes Delta's readers take
 all of the old rows for deleted and all of the new ones for inserted (PROTOCOL.md, "Add CDC File").
@@ -35,7 +35,7 @@ def changes_of(
     gone: Sequence[LiveFile],
     stays: Wanted | None = None,
 ) -> pa.Table | None:
-    """Rows in which new files differ from those that they replace; None where all are new, or they are large.
+    """Return rows in which new files differ from replaced ones; None if all are new, or too large to compare.
 
     Args:
         gone: files of the table that are replaced.
@@ -51,7 +51,7 @@ def changes_of(
 def _batches(
     folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of files, but for those that stay."""
+    """Yield rows of files, without those that stay."""
     batches = (
         batch for path in paths for batch in read_pieces(spec, ParquetPiece(folder / path, 0), spec.column_names)
     )
@@ -59,7 +59,7 @@ def _batches(
 
 
 def changed_rows(spec: TableSpec, old: Iterable[pa.RecordBatch], new: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Rows in which two tables differ, with what became of each.
+    """Return rows in which two tables differ, with the type of change.
 
     Returns:
         The columns of the table and `CHANGE_TYPE`: ``insert``, ``delete``, and for a key that is in both
@@ -104,7 +104,7 @@ def change_action(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordB
 
 
 def deletions(folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted) -> dict[str, Any]:
-    """The action for rows of files that are deleted, while some stay."""
+    """Return the action of deleted rows of files of which others stay."""
     schema = _fed_schema(spec)
 
     def deleted(rows: pa.RecordBatch) -> pa.RecordBatch:

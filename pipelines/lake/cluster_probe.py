@@ -1,4 +1,4 @@
-"""Whether the executors of a cluster see what the driver sees: asked by tasks, before anything is written.
+"""Check, by tasks and before any write, that executors see the files of the driver.
 
 Tasks of a run write files of the lake, the driver commits them; tasks read logs by the paths that the driver listed. On
 a machine with another disk that would be a commit without files, or the logs of somebody else. So a task per core looks
@@ -69,7 +69,7 @@ class FileHead(NamedTuple):
 
 
 def probe(spark: SparkSession, lake: Place, files: Sequence[str] = (), writes: bool = True) -> None:
-    """Ask the executors, if there are any beside the driver.
+    """Check the executors, if there are any besides the driver.
 
     Args:
         files: others that tasks will read.
@@ -96,7 +96,7 @@ def probe(spark: SparkSession, lake: Place, files: Sequence[str] = (), writes: b
 
 @contextmanager
 def _folder(lake: Place | None) -> Iterator[Place | None]:
-    """A folder of a lake with a file of the driver's in it, gone when the block ends."""
+    """Yield a folder of a lake with a file of the driver, removed when the block ends."""
     if lake is None:
         yield None
         return
@@ -147,7 +147,7 @@ def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[FileHead]
 def _looker(
     folder: str | None, compared: Sequence[FileHead], modules: Sequence[str]
 ) -> Callable[[Iterable[int]], Iterator[str]]:
-    """The function of a task. It is shipped as it is, so it names nothing of this package that might not be there."""
+    """Return the function of a task. It is shipped by value and names nothing of this package."""
     heads = [(head.path, head.bytes, head.digest) for head in compared]
     asked = (fingerprint.__name__, store.__name__)
 
@@ -190,7 +190,7 @@ def _looker(
 
 
 def _unable(text: str) -> EnvironmentProblem | None:
-    """Why tasks in Python do not even begin."""
+    """Return why tasks in Python do not start."""
     if other := _OTHER_PYTHON.search(text):
         here = ".".join(map(str, sys.version_info[:2]))
         return EnvironmentProblem(
@@ -210,7 +210,7 @@ def _unable(text: str) -> EnvironmentProblem | None:
 
 
 def judge(seen: Sequence[dict[str, Any]], version: str, digest: str) -> EnvironmentProblem | None:
-    """Compare the code that tasks would run with the driver's; what they told is as `_looker` has it."""
+    """Compare the code of tasks with the driver's, from results of `_looker`."""
     lacking = [task for task in seen if "lacks" in task]
     if lacking:
         what = f"the executors' Python ({lacking[0]['python']}) lacks what the driver has: {lacking[0]['lacks']}"
@@ -224,7 +224,7 @@ def judge(seen: Sequence[dict[str, Any]], version: str, digest: str) -> Environm
 
 
 def _require_written(folder: Place, seen: Sequence[dict[str, Any]]) -> None:
-    """What a task wrote has to be there for the driver, and the reverse."""
+    """Check that the driver sees files of tasks, and tasks those of the driver."""
     lake = folder.parent.parent
     if unwritable := [task for task in seen if "unwritable" in task]:
         away = unwritable[0]["differing"]
@@ -241,7 +241,7 @@ def _require_written(folder: Place, seen: Sequence[dict[str, Any]]) -> None:
 
 
 def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[FileHead]) -> None:
-    """What the driver reads has to be the same for tasks."""
+    """Check that tasks read the same bytes as the driver."""
     unlike: dict[str, list[dict[str, Any]]] = defaultdict(list)
     why = {}
     for task in seen:
@@ -258,7 +258,7 @@ def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[FileHead]) 
 
 
 def _hosts(tasks: Sequence[dict[str, Any]]) -> str:
-    """Where, in a few words."""
+    """Return the location in a few words."""
     hosts = sorted({str(task["host"]) for task in tasks})
     more = f" and {len(hosts) - _HOSTS_SHOWN} more" if len(hosts) > _HOSTS_SHOWN else ""
     return f"on {', '.join(hosts[:_HOSTS_SHOWN])}{more}"

@@ -1,4 +1,4 @@
-"""Which clusters a lake has, and which one is meant. Pure."""
+"""Clusters of a lake, and the one that a name means. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipelines.storage.place import Place
 
 
 class FileCluster(NamedTuple):
-    """A row of ``bronze.log_files``, as far as it tells clusters."""
+    """Cluster columns of a row of ``bronze.log_files``."""
 
     cluster_id: str | None
     broker_id: int | None
@@ -21,7 +21,7 @@ class FileCluster(NamedTuple):
 
 
 def clusters_of(files: Iterable[FileCluster]) -> list[str]:
-    """The clusters that files of brokers are of, in order; where no file has a broker, those of all files.
+    """Return the clusters of files of brokers, in order; of all files if none has a broker.
 
     A file that nothing places is of no cluster by itself.
     """
@@ -31,7 +31,7 @@ def clusters_of(files: Iterable[FileCluster]) -> list[str]:
 
 
 def cluster_named(lake: Place, files: Iterable[FileCluster], name: str) -> str:
-    """The cluster that is called so in a lake; of one whose folders have a name, its id does as well.
+    """Return the cluster with a name in a lake; the id of a named one is accepted as well.
 
     Raises:
         InputError: there is no such cluster; names those that there are.
@@ -53,17 +53,17 @@ class ClusterInstants(NamedTuple):
     others_us: int = 0  #: of the clusters that are not named
 
     def of(self, cluster_id: str) -> int:
-        """The instant of a cluster."""
+        """Return the instant of a cluster."""
         return self.by_cluster.get(cluster_id, self.others_us)
 
     @property
     def latest_us(self) -> int:
-        """The latest of all."""
+        """Return the latest instant of all."""
         return max([self.others_us, *self.by_cluster.values()])
 
 
 def latest(instants: Iterable[tuple[str | None, int]]) -> ClusterInstants:
-    """The latest instant of each cluster; one without a cluster is of all."""
+    """Return the latest instant of each cluster; one without a cluster applies to all."""
     by_cluster: dict[str | None, int] = defaultdict(int)
     for cluster_id, us in instants:
         by_cluster[cluster_id] = max(us, by_cluster[cluster_id])

@@ -1,4 +1,4 @@
-"""What commits of a table say: whose they are (a batch, or an audit, leaves its stamp), and which files they added."""
+"""Commits of a table: their stamp (of a batch or an audit), and the files that they added."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Commit(NamedTuple):
 
 
 def commits_back(table: Place) -> Iterator[Commit]:
-    """The commits that a table's log still has, the newest first.
+    """Yield the commits in a table's log, newest first.
 
     Raises:
         InputError: one is none of Delta's.
@@ -75,17 +75,17 @@ def _content(file: Place) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _content_in_store(file: Uri) -> bytes:
-    """A commit is never written anew, and asking a store takes tens of milliseconds."""
+    """Return a commit in a store, cached: a commit never changes, and a request takes tens of milliseconds."""
     return store_of(file).read(file)
 
 
 def stamps_of(table: Place) -> Iterator[tuple[int, str]]:
-    """Stamps of the commits that have one, the newest first, each with its Delta version."""
+    """Return stamps with their Delta versions, newest first."""
     return ((commit.version, commit.stamp) for commit in commits_back(table) if commit.stamp is not None)
 
 
 def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str, int]] | None:
-    """Path in the table and size in bytes of the files that commits added since the newest settled one.
+    """Return path and size in bytes of the files added since the newest settled commit.
 
     Args:
         settled: says of the batch that a commit's stamp names whether the caller is done with it, and so with all
@@ -114,7 +114,7 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
 
 
 def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
-    """Path in the table and size in bytes of the files that commits after a version added.
+    """Return path and size in bytes of the files added after a version.
 
     Returns:
         None where the log does not tell: rows were removed since, files that were added have been rewritten, or it no
@@ -133,7 +133,7 @@ def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
 
 
 def versions_of_run(root: Place, tables: Mapping[str, Place], run_id: str) -> dict[str, int]:
-    """The version of each table at the end of an audit, which is named by the beginning of its id.
+    """Return the version of each table at the end of an audit, given a prefix of its id.
 
     A table that it did not write has the version that it had then.
 

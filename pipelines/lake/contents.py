@@ -1,4 +1,4 @@
-"""What of a lake's folder is the lake's: tables that are declared, reached without a link. All else is named and left.
+"""Contents of a lake's folder: declared tables, reached without a link. Everything else is named and left alone.
 
 A lake may lie where others write, or have been made by others. So the names of folders say nothing: a table is one of
 `schemas.catalog`, in its place. No name that is read off a disk becomes part of a statement, or of a path that is
@@ -29,7 +29,7 @@ _NAME_CHARS_MAX: Final = 60
 
 
 class Contents(NamedTuple):
-    """What lies in a lake's folder."""
+    """Entries of a lake's folder."""
 
     #: folder of every table by full name, in the order of the layers, then of names; whether there is a table in it
     #: nobody has looked
@@ -41,7 +41,7 @@ class Contents(NamedTuple):
 
 
 def contents_of(root: Place) -> Contents:
-    """Look at a lake's folder; nothing in it is opened."""
+    """Return the contents of a lake's folder, without opening a file."""
     by_layer, seen = _names_by_layer(), _Seen(root)
     top = seen.names("", {*_OF_LAKE, *by_layer})
     if FOLDER in top:
@@ -59,7 +59,7 @@ def contents_of(root: Place) -> Contents:
 
 
 class _Seen:
-    """What has been seen of a lake's folder.
+    """Entries seen so far in a lake's folder.
 
     Attributes:
         odd, others: as `Contents` has them.
@@ -104,7 +104,7 @@ class _Seen:
 
 
 def _names_by_layer() -> dict[str, list[str]]:
-    """Names of tables by layer, in the order of the layers."""
+    """Return names of tables by layer, in the order of the layers."""
     by_layer: dict[str, list[str]] = {layer: [] for layer in LAYERS}
     for full_name in BY_FULL_NAME:
         layer, _, name = full_name.partition(".")
@@ -113,13 +113,13 @@ def _names_by_layer() -> dict[str, list[str]]:
 
 
 def find_tables(root: Place) -> dict[str, Place]:
-    """Folder of every table of a lake by full name, in the order of the layers, then of names."""
+    """Return the folder of every table of a lake by full name, in the order of layers and names."""
     return {name: folder for name, folder in contents_of(root).folders.items() if table_version(folder) is not None}
 
 
 @contextmanager
 def removed_if_unread(root: Place) -> Iterator[None]:
-    """Where the block makes a lake in an empty folder, and fails before any file is read into it, it is gone again.
+    """Remove a lake that the block made in an empty folder, if the block fails before a file was read.
 
     Only who holds the writer's lock may ask for this.
     """
@@ -138,7 +138,7 @@ def removed_if_unread(root: Place) -> Iterator[None]:
 
 
 def named_others(contents: Contents) -> str | None:
-    """One line for people of what is left alone; None where there is nothing of the kind."""
+    """Return one line about foreign entries; None if there are none."""
     others = [_shown(other) for other in contents.others]
     if not others:
         return None
@@ -147,13 +147,13 @@ def named_others(contents: Contents) -> str | None:
 
 
 def _shown(name: str) -> str:
-    """A name as a terminal may show it."""
+    """Return a name that is safe for a terminal."""
     plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
     return plain if len(plain) <= _NAME_CHARS_MAX else plain[:_NAME_CHARS_MAX] + "…"
 
 
 def require_regular(root: Place) -> None:
-    """Refuse a lake with a link, a FIFO or a device in a place of its own: they lead elsewhere, or never answer.
+    """Refuse a lake with a link, a FIFO or a device in place of its files: they lead elsewhere, or block.
 
     Raises:
         InputError: one is.
@@ -171,7 +171,7 @@ def odd_place(root: Place, way: str, kind: str) -> InputError:
 
 
 def require_own(root: Place) -> None:
-    """Refuse to write, or to look after, tables that other programs made: those of a lake are marked.
+    """Refuse to write or maintain tables of other programs: lakes have a marker.
 
     The mark is what `pipelines.lake.program` leaves; lakes without it have tables whose first commits are highwater's.
 

@@ -1,4 +1,4 @@
-"""Commits of the lake's tables, by deltalake on the driver: files that are there already become a version of a table.
+"""Commits of tables by deltalake on the driver: written files become a version of a table.
 
 A version is put into place whole or not at all, and never over another one, in a store as on a disk. The library asks
 the rows of files nothing: who wrote them has (`pipelines.lake.table_files`).
@@ -50,11 +50,11 @@ _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=100_000)
 
 
 def no_fence() -> None:
-    """Let every commit through: on a local disk the kernel's lock is held as long as the process lives."""
+    """Allow every commit: on a local disk the kernel's lock lasts as long as the process."""
 
 
 def create(folder: Place, spec: TableSpec, fence: Fence) -> None:
-    """Put version 0 in place; another process may be the one that makes the table.
+    """Create version 0; another process may create the table first.
 
     Raises:
         OSError: the folder cannot be written.
@@ -93,7 +93,7 @@ def replace(
     staying: Collection[str] = (),
     changes: Sequence[Mapping[str, Any]] = (),
 ) -> int:
-    """Make a table consist of files; none: of no rows.
+    """Replace the files of a table; without files it has no rows.
 
     Args:
         staying: files of the table that stay, by their paths in its folder.
@@ -121,13 +121,13 @@ def replace(
 
 
 def stay(folder: Place, stamp: str | None, fence: Fence = no_fence) -> int:
-    """Say by a commit that a table was looked at and is as it was; gives its Delta version then."""
+    """Commit without changes, to record a stamp. Return the Delta version."""
     parameters = {"mode": "Overwrite", "predicate": "of changed rows"}
     return _commit(_writable(folder), folder, (), (), parameters, stamp, fence)
 
 
 def compact(folder: Place, target_bytes: int, fence: Fence) -> None:
-    """Have the rows of smaller files in files of about this size; no row changes.
+    """Compact smaller files into files of about this size. No row changes.
 
     Raises:
         LakeError: another process has written the table meanwhile.
@@ -144,7 +144,7 @@ def compact(folder: Place, target_bytes: int, fence: Fence) -> None:
 
 
 def unneeded_files(folder: Place, retention_hours: int) -> set[str]:
-    """Files below a table's folder, but for its log, that no version needs of which the latest is so old.
+    """Return files of a table's folder, outside its log, that no recent version needs.
 
     Args:
         retention_hours: of files that were removed, or, where no commit names them, written.
@@ -192,7 +192,7 @@ def _one_writer(folder: Place) -> Iterator[None]:
 def alter(
     folder: Place, spec: TableSpec, why: str, fence: Fence, rows_too: bool = False, stamp: str | None = None
 ) -> None:
-    """Give a table columns, constraints and properties as declared, in one commit, written by hand.
+    """Set columns, constraints and properties of a table as declared, in one hand-made commit.
 
     The library has a commit for each.
 
@@ -238,7 +238,7 @@ def _commit_by_hand(
     stamp: str | None,
     fence: Fence,
 ) -> None:
-    """Put actions, which were made for a version of a table, behind it."""
+    """Commit actions that were made for a version of a table, as its next version."""
     info: dict[str, Any] = {
         "timestamp": time.time_ns() // 1_000_000,
         "operation": operation,
@@ -257,7 +257,7 @@ def _commit_by_hand(
 
 
 def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
-    """Have Delta remember removed files for so long: nobody can keep what the log has forgotten."""
+    """Set how long Delta remembers removed files: forgotten ones cannot be kept."""
     table = _writable(folder)
     fence()
     with _one_writer(folder):
@@ -269,7 +269,7 @@ def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
 
 
 def _writable(folder: Place) -> DeltaTable:
-    """A table that the library can write, reached without a link.
+    """Return a table that the library can write, reached without a link.
 
     Raises:
         SchemaMismatch: another program has given it features.

@@ -1,4 +1,4 @@
-"""What a Delta table holds, as deltalake reads its log without Spark: version, files, rows, columns, properties.
+"""Version, files, rows, columns and properties of a Delta table, read by deltalake without Spark.
 
 A table of a lake has reader version 1, so that its files hold the rows as they are. What newer features say (rows that
 deletion vectors hide, columns with other names in files) others have set, and such a table is refused.
@@ -71,34 +71,34 @@ class TableLog:
 
     @property
     def removed_kept_hours(self) -> int:
-        """How long Delta remembers which files were removed, and when."""
+        """Return how long Delta remembers removed files."""
         match = _HOURS.fullmatch(self.properties.get(REMOVED_KEPT, REMOVED_KEPT_DEFAULT))
         return int(match[1]) if match else 0
 
     @property
     def rows(self) -> int | None:
-        """Rows of all files; None if one of them does not tell."""
+        """Return the number of rows; None if a file has no count."""
         known = [file.rows for file in self.files if file.rows is not None]
         return sum(known) if len(known) == len(self.files) else None
 
     @property
     def size_bytes(self) -> int:
-        """Size of the live files; older versions' files come on top."""
+        """Return the size of the live files, without those of older versions."""
         return sum(file.size_bytes for file in self.files)
 
 
 def table_version(path: Place) -> int | None:
-    """Latest version of the Delta table in a folder, read off its log's file names; None if there is no table."""
+    """Return the latest version of a Delta table, by file names of its log; None if there is no table."""
     return max(commits_of(path / "_delta_log"), default=None)
 
 
 def commits_of(log: Place) -> dict[int, Place]:
-    """The commits in a table's log, by version; none if there is no log."""
+    """Return the commits in a table's log, by version; empty without a log."""
     return {int(match[1]): log / name for name in store_of(log).names(log) if (match := _COMMIT.fullmatch(name))}
 
 
 def opened(path: Place, version: int | None = None) -> DeltaTable:
-    """A table as the library has it, at its latest version or at a given one.
+    """Return the library's table, at its latest version or at a given one.
 
     Raises:
         InputError: the table is missing, or its log is incomplete or damaged.
@@ -131,7 +131,7 @@ def _require_regular(table: Place, folders: Iterable[Place], names: Collection[s
 
 
 def _require_whole_checkpoint(table: Place, version: int | None) -> None:
-    """Refuse a table whose checkpoint has parts in other files: the library would open them wherever they are.
+    """Refuse a table whose checkpoint has parts in other files, which the library would open anywhere.
 
     Raises:
         ForeignTable: names the checkpoint.
@@ -152,12 +152,12 @@ def _damaged(path: Place, error: Exception) -> InputError:
 
 
 def table_uri(path: Place) -> str:
-    """A table's folder as the library names it: unlike a place, a URI is escaped."""
+    """Return the library's name of a table's folder, with an escaped URI."""
     return quote(str(path), safe="/:@") if isinstance(path, Uri) else str(path)
 
 
 def storage_options(path: Place) -> dict[str, str] | None:
-    """Settings of the library for the store of a table."""
+    """Return settings of the library for the store of a table."""
     if not isinstance(path, Uri):
         return None
     # Only where there is a URI is its library imported.
@@ -167,7 +167,7 @@ def storage_options(path: Place) -> dict[str, str] | None:
 
 
 def read_log(path: Place, version: int | None = None) -> TableLog:
-    """A table as it is, or as it was at a version.
+    """Return the log of a table, at its latest version or at a given one.
 
     Raises:
         InputError: as `opened`; or readers need features for it that a lake's tables do not have.
@@ -177,13 +177,13 @@ def read_log(path: Place, version: int | None = None) -> TableLog:
 
 
 class OpenLogs:
-    """Logs that are asked again and again: of each is read what has come since the last time."""
+    """Cache of logs that reads only new commits."""
 
     def __init__(self) -> None:
         self._opened: dict[Place, tuple[DeltaTable, TableLog]] = {}
 
     def log(self, path: Place) -> TableLog:
-        """As `read_log`."""
+        """Return the log as `read_log` does."""
         table, log = self._opened.get(path) or (opened(path), None)
         try:
             table.update_incremental()
@@ -196,7 +196,7 @@ class OpenLogs:
 
 
 def log_of(table: DeltaTable, path: Place) -> TableLog:
-    """As `read_log`, of a table that is open.
+    """Return the log of an open table, as `read_log` does.
 
     Args:
         path: its folder.
@@ -234,7 +234,7 @@ def _file(action: Mapping[str, Any], table: Place) -> LiveFile:
 
 
 def path_within(path: str, table: Place) -> str:
-    """The path of a file as a log has it, decoded: relative to the table's folder, and within it.
+    """Return the decoded path of a file of a log: relative to the table's folder, and within it.
 
     Raises:
         ForeignTable: it leads elsewhere, as a log may say that others wrote (a shallow clone's does).
@@ -247,7 +247,7 @@ def path_within(path: str, table: Place) -> str:
 
 
 def _require_files_here(table: Place, names: Iterable[str]) -> None:
-    """Refuse a table of which a file, or a folder on the way to it, is a link, a FIFO or a device."""
+    """Refuse a table if a file, or a folder above it, is a link, a FIFO or a device."""
     parts_of: dict[tuple[str, ...], set[str]] = {}
     for name in names:
         parts = tuple(name.split("/"))
@@ -261,7 +261,7 @@ def _require_files_here(table: Place, names: Iterable[str]) -> None:
 
 
 def type_name(data_type: Any) -> str:
-    """A type in Spark's JSON as Spark's SQL writes it: ``array<struct<topic:string,partition:int>>``."""
+    """Return a type of Spark's JSON in Spark's SQL: ``array<struct<topic:string,partition:int>>``."""
     if isinstance(data_type, str):
         return _SHORT.get(data_type, data_type)
     kind = data_type["type"]

@@ -1,4 +1,4 @@
-"""How a declaration looks in Delta, and whether a table is what it declares."""
+"""Declarations in Delta's terms, and comparison of tables with them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CHECKPOINTS = {"delta.checkpointInterval": str(CHECKPOINT_EVERY)}
 
 
 def table_properties(spec: TableSpec) -> dict[str, str]:
-    """Table properties of a declaration.
+    """Return the table properties of a declaration.
 
     Delta takes CHECK constraints as such, in the commit that makes the table. Statistics (the bounds that let a read
     skip files) are kept of keys and of columns that reads are bounded by, and not of the first 32 columns: collecting
@@ -49,12 +49,12 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
 
 
 def missing_properties(spec: TableSpec, properties: Mapping[str, str]) -> dict[str, str]:
-    """Declared properties, constraints left out, that a table does not have."""
+    """Return declared properties, without constraints, that a table does not have."""
     return {name: value for name, value in spec.delta_properties.items() if properties.get(name) != value}
 
 
 def stored_schema(spec: TableSpec) -> StructType:
-    """The declared schema as Delta can hold it.
+    """Return the declared schema as Delta can hold it.
 
     Delta refuses NOT NULL within the elements of an array, which it could not enforce; there it becomes nullable.
     """
@@ -74,7 +74,7 @@ def _relaxed(data_type: DataType, nested: bool) -> DataType:
 
 
 def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mapping[str, str]) -> list[str]:
-    """What of a table no declaration has and Delta would evaluate or heed, in words.
+    """Return parts of a table that no declaration has and Delta would evaluate, in words.
 
     That are constraints, expressions of columns (generated ones, defaults, invariants), and properties beyond those
     that only say how files are laid out or for how long they are remembered.
@@ -95,13 +95,13 @@ def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mappin
 
 
 def odd_properties(properties: Mapping[str, str]) -> list[str]:
-    """Properties of Delta's but for constraints and those that are known, in words: by them it may load classes."""
+    """Return unknown Delta properties other than constraints, in words: Delta may load classes by them."""
     odd = (name for name in properties if name.lower().startswith("delta.") and name not in _LAYOUT_PROPERTIES)
     return [f"property {_shown(name)}" for name in sorted(odd) if not name.lower().startswith(CONSTRAINT)]
 
 
 def _column_metadata(node: Any) -> set[str]:
-    """Keys that columns have as metadata, at any depth."""
+    """Return keys of column metadata, at any depth."""
     if isinstance(node, Mapping):
         keys = set(node["metadata"]) if isinstance(node.get("metadata"), Mapping) else set()
         return keys.union(*(_column_metadata(part) for name, part in node.items() if name != "metadata"))
@@ -113,7 +113,7 @@ def _shown(name: str) -> str:
 
 
 def is_same(spec: TableSpec, schema: StructType, properties: dict[str, str]) -> bool:
-    """Whether columns and constraints are as declared. Comments and tuning may differ: rows stay what they are."""
+    """Return True if columns and constraints are as declared. Comments and tuning may differ."""
     if _bare(schema) != _bare(stored_schema(spec)):
         return False
     return _constraints(properties) == _constraints(table_properties(spec))
@@ -128,7 +128,7 @@ def _bare(schema: StructType) -> list[tuple[str, str, bool]]:
 
 
 def difference(spec: TableSpec, schema: StructType) -> str:
-    """The columns that differ, in words."""
+    """Return the columns that differ, in words."""
     there, declared = set(_bare(schema)), set(_bare(stored_schema(spec)))
     odd = sorted({name for name, _, _ in there ^ declared})
     return f"columns {', '.join(odd)}" if odd else "order of columns, or constraints"

@@ -33,7 +33,7 @@ _WRITING: Final = Lock()
 
 
 def digested(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list[Reading]:
-    """The readings; those with a digest read what is kept of their files, which is brought up to date first.
+    """Return the scans. Those with a digest read cached results, which are updated first.
 
     Args:
         shape: columns of the rows.
@@ -59,7 +59,7 @@ def _from_digests(lake: Lake, reading: Reading, shape: StructType) -> Reading:
 
 
 def _key(reading: Reading, shape: StructType) -> str:
-    """What the rows of a file depend on, beside the file and the code."""
+    """Return what rows of a file depend on, other than file and code."""
     what = (reading.spec.full_name, reading.columns, str(reading.where), shape.simpleString())
     return f"{reading.digest} {sha256(repr(what).encode()).hexdigest()[:16]}"
 
@@ -99,7 +99,7 @@ def _rows_of_digest(digests: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
-    """Where most digests are of other code, or of files that are gone, write the table anew without those.
+    """Rewrite the table without outdated digests, if most are of other code or of removed files.
 
     Args:
         specs: tables that digests are kept of.

@@ -9,7 +9,7 @@ from schemas.views import DUCKDB_MACROS, VIEWS, table_alias
 
 
 def duckdb_script(tables: Mapping[str, Place] | None) -> str:
-    """Statements that make the views.
+    """Return statements that make the views.
 
     Args:
         tables: folder of every table by full name, read through DuckDB's ``delta`` extension; None where the caller
@@ -35,6 +35,6 @@ def _statements(tables: Mapping[str, Place] | None) -> Iterator[str]:
 
 
 def _duckdb_name(place: Place) -> str:
-    """A folder as DuckDB names it, which knows S3 by AWS's own scheme."""
+    """Return DuckDB's name of a folder, with AWS's own scheme for S3."""
     text = str(resolved(place))
     return text.replace("s3a://", "s3://", 1) if isinstance(place, Uri) else text

@@ -1,4 +1,4 @@
-"""Folds: rows of a key come to one worker, in their order, and leave as blobs of whatever tables."""
+"""Folds: one worker gets the rows of a key in order, and gives blobs of tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ StatefulWork = Callable[[Batches, States], Batches]
 
 
 class Fold(NamedTuple):
-    """Rows of a key that come to one worker, in their order."""
+    """Sources, key and worker of rows that one worker gets in order."""
 
     sources: Sequence[Reading]  #: what makes the rows
     rows: Keyed  #: how they are keyed
@@ -60,7 +60,7 @@ class Folded:
         self._folds = tuple(folds)
 
     def mapInArrow(self, work: Work, columns: StructType) -> DataFrame:  # noqa: N802
-        """What a function for ``mapInArrow`` makes of the blobs, in the tasks that fold."""
+        """Return the rows that a function for ``mapInArrow`` makes of the blobs, in the tasks of the fold."""
         # Not a number of partitions: one that is named is not coalesced by adaptive execution.
         in_order = self._chunks.repartition(BUCKET).sortWithinPartitions(BUCKET, PLACE)
         folds = self._folds
@@ -85,7 +85,7 @@ class Folded:
 def _folded(
     folds: Sequence[Folding], chunks: Iterable[tuple[bytes, Any]], states: Mapping[int, MappedStates]
 ) -> Batches:
-    """Blobs of one bucket.
+    """Yield blobs of one bucket.
 
     Args:
         chunks: place and rows of each, in the order of their places.
@@ -138,7 +138,7 @@ class Buckets(StatefulProcessor):
             yield from (Row(**values) for values in batch.to_pylist())
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 class MappedStates:
@@ -155,11 +155,11 @@ class MappedStates:
             self._folds.updateValue((orjson.dumps(key).decode(),), (frozen,))
 
     def take(self, key: Key) -> bytes | None:
-        """As `States.take`."""
+        """Return the state of a key, as `States.take` does."""
         return self._taken(orjson.dumps(key).decode()) if self._any else None
 
     def rest(self) -> Iterator[tuple[Key, bytes]]:
-        """As `States.rest`."""
+        """Yield the remaining states, as `States.rest` does."""
         for name in [row[0] for row in self._folds.keys()] if self._any else ():  # noqa: SIM118
             frozen = self._taken(name)
             if frozen is not None:
@@ -175,7 +175,7 @@ class MappedStates:
 
 
 def fold(lake: Lake, *folds: Fold) -> Folded | None:
-    """What workers make of the rows of all sources, in one query; None where no table has rows."""
+    """Return the results of workers over all sources, in one query; None if no table has rows."""
     names = buckets(lake.spark)
     parts: list[ReadingPart] = []
     for number, (sources, rows, _, states) in enumerate(folds):
@@ -194,13 +194,13 @@ def _as_they_are(batches: Batches) -> Batches:
 
 
 def collect_tables(folded: Blobs) -> defaultdict[str, list[dict[str, Any]]]:
-    """Rows of small tables, on the driver; those without rows are empty."""
+    """Return rows of small tables on the driver, by table."""
     blobs = folded.mapInArrow(_as_they_are, BLOBS).select("table", "rows")
     return rows_by_table((row["table"], bytes(row["rows"])) for row in blobs.collect())
 
 
 def table_of(blobs: Blobs, name: str, columns: StructType) -> DataFrame:
-    """The rows of one table."""
+    """Return the rows of one table."""
 
     def unpacked(batches: Batches) -> Batches:
         return unpack(batch.filter(pc.field("table") == name).select(["rows"]) for batch in batches)

@@ -58,7 +58,7 @@ _BROKEN = re.compile(r"ConstraintBroken: (.*)")
 
 @contextmanager
 def constraints_kept() -> Iterator[None]:
-    """Say it so; Spark wraps it in the traces of the task, the stage and the job.
+    """Raise broken constraints as one line; Spark wraps them in traces of task, stage and job.
 
     Raises:
         LakeError: a row within the block breaks a constraint of its table.
@@ -91,7 +91,7 @@ class Blobs(Protocol):
     """Blobs of several tables, or what gives some: a DataFrame of `pipelines.base.blobs.BLOBS`, or a fold."""
 
     def mapInArrow(self, work: Work, columns: StructType) -> DataFrame:  # noqa: N802
-        """What a function makes of them."""
+        """Return the rows that a function makes of the blobs."""
 
 
 def read_parquet(spark: SparkSession, files: Iterable[Place], columns: StructType) -> DataFrame:
@@ -122,7 +122,7 @@ class Lake(StoredTables):
 
     @property
     def spark(self) -> SparkSession:
-        """The session.
+        """Return the session.
 
         Raises:
             LakeError: there is none.
@@ -133,11 +133,11 @@ class Lake(StoredTables):
 
     @property
     def has_spark(self) -> bool:
-        """Whether there is a session."""
+        """Return True if there is a session."""
         return self._spark is not None
 
     def read(self, spec: TableSpec) -> DataFrame:
-        """The table's rows.
+        """Return the table's rows.
 
         Raises:
             InputError: the table is not there.
@@ -147,7 +147,7 @@ class Lake(StoredTables):
         return read_parquet(self.spark, [file.place for file in self.files(spec)], spec.worker_schema)
 
     def create(self, specs: Iterable[TableSpec]) -> list[TableSpec]:
-        """Create the tables that are not there, each in one commit; the others an upgrade has as declared.
+        """Create missing tables, each in one commit. An upgrade has changed the others as declared.
 
         Returns:
             The specs of the tables that were created.
@@ -162,7 +162,7 @@ class Lake(StoredTables):
         return missing
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
-        """Add the rows of one batch, unless the batch that was added last is this one: they come one after the other.
+        """Add the rows of one batch, unless it is the last batch that was added. Batches come in order.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
@@ -171,7 +171,7 @@ class Lake(StoredTables):
             self.append_files(spec, self.write_rows(spec, rows), stamp)
 
     def append_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str) -> None:
-        """As `append_once`, of files that are in the table's folder, which is made if need be."""
+        """Add files in the table's folder, as `append_once` does. Create the table if it is missing."""
         if not files:
             return
         if self.stamp(spec) == stamp:
@@ -181,7 +181,7 @@ class Lake(StoredTables):
         delta_commits.append(self._existing(spec), files, stamp, self._fence)
 
     def replace(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str | None = None) -> None:
-        """Make the table consist of rows; the same call twice leaves the same rows.
+        """Replace the rows of the table. Safe to repeat.
 
         Args:
             stamp: kept with the commit (its ``userMetadata``) for `stamp` to read: whose rows these are.
@@ -192,7 +192,7 @@ class Lake(StoredTables):
         self.replace_files(spec, self.write_rows(spec, rows), stamp)
 
     def replace_part(self, spec: TableSpec, files: Sequence[AddedFile], part: pc.Expression, stamp: str | None) -> None:
-        """Make the rows that satisfy a condition consist of files that are in the table's folder, but for closed days.
+        """Replace rows that satisfy a condition by files in the table's folder, except for closed days.
 
         Files that hold other rows, too, are written anew by the driver.
 
@@ -206,11 +206,11 @@ class Lake(StoredTables):
         self._replace(spec, files, stamp, rest, part)
 
     def empty(self, spec: TableSpec, stamp: str | None = None) -> None:
-        """Make the table hold no row; a commit even where it held none, for its stamp."""
+        """Remove all rows. Commits even without rows, to record the stamp."""
         self.replace_files(spec, [], stamp)
 
     def stay(self, spec: TableSpec, stamp: str) -> None:
-        """Say by a commit that a table was looked at and is as it was."""
+        """Commit without changes, to record a stamp."""
         delta_commits.stay(self._existing(spec), stamp, self._fence)
 
     def append_made(
@@ -220,7 +220,7 @@ class Lake(StoredTables):
         work: Callable[[T], Iterator[pa.RecordBatch]],
         stamp: str,
     ) -> None:
-        """As `append_once`, of the rows that tasks make (`pipelines.spark.tasks.in_tasks`) and write.
+        """Add rows that tasks make (`pipelines.spark.tasks.in_tasks`) and write, as `append_once` does.
 
         Raises:
             LakeError: a row breaks a constraint; nothing is written.
@@ -232,7 +232,7 @@ class Lake(StoredTables):
             self.append_files(spec, self.files_in(added, spec.full_name), stamp)
 
     def append_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], stamp: str, rows: Work | None = None) -> None:
-        """Add the rows of one batch to several tables, each once, in one query; commits come in the order of the specs.
+        """Add the rows of one batch to several tables in one query. Commits follow the order of the specs.
 
         Args:
             blobs: columns table, row_count and rows (`pipelines.base.blobs.BLOB_SCHEMA`), of these tables only.
@@ -282,7 +282,7 @@ class Lake(StoredTables):
         return self.files_in(source.mapInArrow(write, ADDED), what)
 
     def files_in(self, added: DataFrame, what: str) -> list[AddedFile]:
-        """Files that tasks have written, as they tell of them; what is written is named in a message.
+        """Return files that tasks have written; `what` names them in a message.
 
         Raises:
             LakeError: a row breaks a constraint.
@@ -293,7 +293,7 @@ class Lake(StoredTables):
     def replace_files(
         self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str] = ()
     ) -> None:
-        """Make a table consist of files that are in its folder, but for closed days.
+        """Replace the files of a table by files in its folder, except for closed days.
 
         Args:
             staying: files that it has and that stay, by their paths.
@@ -309,7 +309,7 @@ class Lake(StoredTables):
         searched: pc.Expression | None = None,
         staying: Collection[str] = (),
     ) -> None:
-        """Make a table consist of files, of its own rows of closed days, and of others that stay.
+        """Replace a table by files, its own rows of closed days, and other rows that stay.
 
         Args:
             stays: of its own rows; None: none does.
@@ -344,7 +344,7 @@ class Lake(StoredTables):
             delta_commits.stay(folder, stamp, self._fence)
 
     def remove(self, spec: TableSpec, column: str, values: Sequence[str]) -> None:
-        """Remove the rows with one of these values in a column; where none has, nothing is committed."""
+        """Remove rows with one of these values in a column. Without such rows nothing is committed."""
         part = pc.field(column).isin(list(values))
         if not self.has_rows(spec):
             return
@@ -355,7 +355,7 @@ class Lake(StoredTables):
     def merge(
         self, spec: TableSpec, rows: DataFrame | pa.Table, by: str | None = None, stamp: str | None = None
     ) -> None:
-        """As `merge_files`, of rows that are written first.
+        """Write rows, then merge them as `merge_files` does.
 
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
@@ -363,7 +363,7 @@ class Lake(StoredTables):
         self.merge_files(spec, self.write_rows(spec, rows), by, stamp)
 
     def merge_files(self, spec: TableSpec, files: Sequence[AddedFile], by: str | None, stamp: str | None) -> None:
-        """Make the rows with the keys of files in the table's folder what those say; what is so already is no change.
+        """Merge files in the table's folder by key. Equal rows are no change.
 
         Which rows they replace is found without a query. Others stay; where there are no files, a commit says so.
 
@@ -383,7 +383,7 @@ class Lake(StoredTables):
         self._replace(spec, files, stamp, but_for_keys(keys, by, since), searched)
 
     def gather(self, spec: TableSpec) -> None:
-        """Have a table's small files in few, if there are many: each is opened by whoever reads of the table.
+        """Compact small files of a table if there are many: every reader opens each of them.
 
         Each run adds some. What it costs to gather them does not grow with the table: large files stay.
         """
@@ -393,7 +393,7 @@ class Lake(StoredTables):
             delta_commits.compact(self.path(spec), 2 * _SMALL_BYTES, self._fence)
 
     def settings(self, settings: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Have Spark settings within the block, and what was there before after it."""
+        """Set Spark settings within the block, and restore them after it."""
         return with_settings(self.spark, settings)
 
     def _existing(self, spec: TableSpec) -> Place:
@@ -403,7 +403,7 @@ class Lake(StoredTables):
 
     @staticmethod
     def _shaped(spec: TableSpec, df: DataFrame) -> DataFrame:
-        """The declared columns in the declared order, so that neither a lack nor an extra goes unnoticed."""
+        """Return the declared columns in order, and refuse missing or extra ones."""
         odd = set(df.columns) ^ set(spec.column_names)
         if odd or len(df.columns) != len(spec.columns):
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")

@@ -1,4 +1,4 @@
-"""What parts of the report ask the lake beside its rows as they are. No query of Spark's."""
+"""Reads of the lake for parts of the report. No Spark query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEARCHED_MAX = 512 * 1024 * 1024
 
 
 def of_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc.Expression | None:
-    """Rows of a cluster that satisfy a condition; of all for None."""
+    """Return the condition of rows of a cluster; None for all clusters."""
     if cluster_id is None:
         return where
     of_it = pc.field("cluster_id") == cluster_id

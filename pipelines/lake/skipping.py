@@ -19,7 +19,7 @@ _CUT: Final = timedelta(milliseconds=1)
 
 
 def files_within(schema: pa.Schema, files: Sequence[LiveFile], where: pc.Expression | None) -> list[LiveFile]:
-    """The files of which statistics do not say that no row satisfies the condition.
+    """Return the files that may contain a matching row.
 
     Arrow decides it: what holds of all rows of a file is given to it as what a partition says.
 
@@ -43,7 +43,7 @@ def files_within(schema: pa.Schema, files: Sequence[LiveFile], where: pc.Express
 
 
 def _holds(schema: pa.Schema, file: LiveFile) -> pc.Expression:
-    """What is true of each row of a file with these statistics (Delta's PROTOCOL.md, per-file statistics)."""
+    """Return the expression that holds for each row of a file with these statistics (Delta's PROTOCOL.md)."""
     return reduce(and_, _of_columns(schema, file), pc.scalar(True))
 
 

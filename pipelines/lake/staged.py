@@ -1,4 +1,4 @@
-"""Rows that the tasks of one query have written and no version of a table has yet: what the next queries begin with.
+"""Rows that tasks of one query have written, without a table version: the input of the next queries.
 
 A query that goes on from files has a short plan. One that goes on from the query before it has the plans of both, which
 Spark analyses, prints and ships to tasks anew at each step.
@@ -34,11 +34,11 @@ class Staged:
         self._files = files
 
     def files(self, table: str) -> list[AddedFile]:
-        """Files of a table."""
+        """Return the files of a table."""
         return [file for file in self._files if file.table == table]
 
     def least(self, column: str, *tables: str) -> datetime | None:
-        """An instant that none in a column lies before, and hardly any long after; None where there is none.
+        """Return a lower bound of a timestamp column, from file statistics. None if all values are null.
 
         Args:
             tables: all that have rows if not given.
@@ -46,17 +46,17 @@ class Staged:
         return least([file for file in self._files if not tables or file.table in tables], column)
 
     def table(self, table: str, *columns: str) -> pa.Table:
-        """Columns of the rows of a table that the driver can hold, read without a query."""
+        """Return columns of the rows of a small table, read without a query."""
         spec = self._specs[table]
         return read_files(spec, [self._lake.path(spec) / file.path for file in self.files(table)], columns)
 
     def few_rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
-        """The same as rows; whole if no columns are given."""
+        """Return rows of a small table as dicts; with all columns if none are given."""
         rows: list[dict[str, Any]] = self.table(table, *(columns or self._specs[table].column_names)).to_pylist()
         return rows
 
     def reading(self, table: str, rows_of: RowsOf) -> Reading:
-        """What becomes of the rows of a table in the tasks that read them."""
+        """Return a scan of a staged table, mapped by `rows_of`."""
         spec = self._specs[table]
         files = tuple(Stored(self._lake.path(spec) / file.path, file.size_bytes) for file in self.files(table))
         return Reading(spec, spec.column_names, rows_of, files=files)
@@ -70,7 +70,7 @@ class Staging:
         self.layer = f"{STAGING}/{uuid4()}"
 
     def tables(self, shapes: Mapping[str, StructType], *bounded_by: str) -> list[TableSpec]:
-        """Tables in it.
+        """Return tables in the folder.
 
         Args:
             shapes: columns by table.
@@ -82,7 +82,7 @@ class Staging:
         ]
 
     def written(self, blobs: Blobs | None, specs: Sequence[TableSpec]) -> Staged:
-        """The rows in blobs (`pipelines.base.blobs`) as files, written in one query; none if None.
+        """Write the rows in blobs (`pipelines.base.blobs`) as files, in one query; none for None.
 
         Args:
             specs: of `tables`; or tables of the lake, for a later commit.
@@ -100,7 +100,7 @@ class Beside(NamedTuple):
 
 @contextmanager
 def staging(lake: Lake) -> Iterator[Staging]:
-    """Give a folder for the rows of a run; its files are gone when the block ends."""
+    """Yield a folder for the rows of a run. Its files are removed when the block ends."""
     folder = Staging(lake)
     try:
         yield folder
@@ -110,5 +110,5 @@ def staging(lake: Lake) -> Iterator[Staging]:
 
 
 def remove_staging(root: Place) -> None:
-    """Remove what runs that were killed have left in a lake's folder."""
+    """Remove files of killed runs from a lake's folder."""
     store_of(root).remove_tree(root / STAGING)

@@ -1,4 +1,4 @@
-"""What the tables of a lake hold, and whose commits they have. Nothing is written here, and nothing needs Spark."""
+"""Contents and commits of the tables of a lake. Nothing is written here, and nothing needs Spark."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ class StoredTables:
 
     @cached_property
     def closed(self) -> ClusterInstants:
-        """Days of a cluster before its instant are closed (`pipelines.upkeep.expiry`)."""
+        """Return the instants before which days are closed (`pipelines.upkeep.expiry`)."""
         rows = self.rows(EXPIRIES, "cluster_id", "closed_time")
         instants = rows["closed_time"].cast(pa.int64()).to_pylist()
         return latest(zip(rows["cluster_id"].to_pylist(), instants, strict=True))
 
     def path(self, spec: TableSpec) -> Place:
-        """Folder of a table."""
+        """Return the folder of a table."""
         return self.root / spec.layer / spec.name
 
     def exists(self, spec: TableSpec) -> bool:
-        """Whether the table has been created."""
+        """Return True if the table exists."""
         return table_version(self.path(spec)) is not None
 
     def has_rows(self, spec: TableSpec) -> bool:
-        """Whether anything was ever written to the table: version 0 only makes it."""
+        """Return True if the table was written after version 0, which creates it."""
         return (table_version(self.path(spec)) or 0) > 0
 
     def versions(self) -> dict[str, int]:
-        """Delta version of every table of the lake, by full name."""
+        """Return the Delta version of every table of the lake, by full name."""
         return {name: table_version(path) or 0 for name, path in sorted(find_tables(self.root).items())}
 
     def log(self, spec: TableSpec) -> TableLog:
-        """A table at its latest version.
+        """Return the log of a table at its latest version.
 
         Raises:
             InputError: as of `pipelines.lake.delta_log.read_log`.
@@ -62,7 +62,7 @@ class StoredTables:
         return self._logs.log(self.path(spec))
 
     def files(self, spec: TableSpec, where: pc.Expression | None = None) -> list[Stored]:
-        """The table's Parquet files; none where there is no table.
+        """Return the table's Parquet files; empty if there is no table.
 
         Args:
             where: files of which the table's statistics say that no row satisfies it are left out.
@@ -73,19 +73,19 @@ class StoredTables:
         return [Stored(self.path(spec) / file.path, file.size_bytes) for file in there]
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
-        """Rows of a table that the driver can hold, in the declared types; none where there is no table."""
+        """Return rows of a small table in the declared types; empty if there is no table."""
         return read_files(spec, [file.place for file in self.files(spec, where)], columns, where)
 
     def stamp(self, spec: TableSpec) -> str | None:
-        """Stamp of the latest commit that has one (maintenance leaves none); None if there is none, or no table."""
+        """Return the latest stamp of a commit (maintenance has none); None if there is none, or no table."""
         return next((stamp for _, stamp in self.stamps(spec)), None)
 
     def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
-        """Stamps of the commits that have one, the newest first, each with its Delta version."""
+        """Return stamps with their Delta versions, newest first."""
         return stamps_of(self.path(spec))
 
     def added_until(self, spec: TableSpec, settled: Callable[[str], bool]) -> tuple[Stored, ...] | None:
-        """Files that were added since the newest commit of a settled batch; None where the log does not tell.
+        """Return files added since the newest commit of a settled batch; None if the log does not show it.
 
         Args:
             settled: whether a batch, and so all before it, is done with.
@@ -94,6 +94,6 @@ class StoredTables:
         return None if added is None else tuple(Stored(self.path(spec) / name, size) for name, size in added)
 
     def added_since(self, spec: TableSpec, version: int) -> tuple[Stored, ...] | None:
-        """Files that were added after a version; None where the log does not tell (`lake.commits.added_since`)."""
+        """Return files added after a version; None if the log does not show it (`lake.commits.added_since`)."""
         added = added_since(self.path(spec), version)
         return None if added is None else tuple(Stored(self.path(spec) / name, size) for name, size in added)

@@ -20,7 +20,7 @@ _LAYERS = {
 
 
 def tables_markdown(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> str:
-    """All tables and views as the document docs/tables.md."""
+    """Return all tables and views as the document docs/tables.md."""
     return "\n".join(_document(tables, views)) + "\n"
 
 
@@ -81,7 +81,7 @@ def _table(table: TableSpec) -> Iterator[str]:
 
 
 def _column(column: StructField, parent: str) -> Iterator[str]:
-    """A column, and below it the fields of its elements."""
+    """Yield a column, then the fields of its elements."""
     comment = _cell(column.metadata.get("comment", ""))
     null = "yes" if column.nullable else "no"
     yield f"| {parent}{column.name} | {_short(column.dataType)} | {null} | {comment} |"
@@ -93,7 +93,7 @@ def _column(column: StructField, parent: str) -> Iterator[str]:
 
 
 def _short(data_type: DataType) -> str:
-    """A type; the fields of a struct are rows of their own."""
+    """Return a type; fields of a struct have their own rows."""
     if isinstance(data_type, ArrayType):
         return f"array of {_short(data_type.elementType)}"
     return "struct" if isinstance(data_type, StructType) else data_type.simpleString()
@@ -104,10 +104,10 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Comments are ours: of Markdown's signs only those that occur in them."""
+    """Return a comment for a table cell, with the Markdown signs that occur escaped."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 def _anchor(heading: str) -> str:
-    """GitHub's anchor of a heading: dots go."""
+    """Return GitHub's anchor of a heading, without dots."""
     return heading.replace(".", "").lower()

@@ -1,4 +1,4 @@
-"""Rows as Parquet files of a table, and what Delta's log says of each: written by a task, committed by the driver.
+"""Parquet files of a table with their Delta statistics: written by tasks, committed by the driver.
 
 A pass over logs gives rows of some twenty tables at once, so its tasks write the files themselves. The driver commits
 them (`pipelines.lake.delta_commits`), which asks their rows nothing. What Delta enforces is enforced here: NOT NULL by
@@ -66,7 +66,7 @@ class AddedFile(NamedTuple):
     stats: str
 
     def action(self) -> dict[str, Any]:
-        """The action of Delta's log that adds it."""
+        """Return the action of Delta's log that adds the file."""
         return {
             "add": {
                 "path": self.path,
@@ -80,13 +80,13 @@ class AddedFile(NamedTuple):
 
 
 def least(files: Sequence[AddedFile], column: str) -> datetime | None:
-    """An instant that none in a column lies before, and hardly any long after; None where there is none."""
+    """Return a lower bound of a timestamp column, from file statistics. None if all values are null."""
     instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
     return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
 
 
 def rows_table(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Rows that the driver made, with values in the order of the table's columns."""
+    """Return a table of rows with values in the order of the columns."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, spec.arrow_schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=spec.arrow_schema)
@@ -161,7 +161,7 @@ class TableWriter:
 
 
 class _Bounds:
-    """Least and greatest value of a column, and how many are null."""
+    """Return the least and greatest value of a column, and the number of nulls."""
 
     def __init__(self) -> None:
         self.minimum: Any = None
@@ -176,13 +176,13 @@ class _Bounds:
             self.maximum = extremes["max"] if self.maximum is None else max(self.maximum, extremes["max"])
 
     def lowest(self) -> Any:
-        """As statistics have it: not above any value."""
+        """Return the lower bound for statistics: not above any value."""
         if isinstance(self.minimum, str):
             return self.minimum[:_STATS_CHARS]
         return _milliseconds(self.minimum)
 
     def highest(self) -> Any:
-        """As statistics have it: not below any value; a text that is cut is raised above all that begin so."""
+        """Return the upper bound for statistics: not below any value. A cut text is raised above its prefix."""
         if isinstance(self.maximum, str):
             cut = self.maximum[:_STATS_CHARS]
             return cut if cut == self.maximum else cut + "\U0010ffff"
@@ -190,14 +190,14 @@ class _Bounds:
 
 
 def _milliseconds(value: Any) -> Any:
-    """An instant as Delta's statistics have it, cut to milliseconds; its readers allow for that."""
+    """Return an instant for Delta's statistics, cut to milliseconds, as its readers expect."""
     if not isinstance(value, datetime):
         return value
     return (_EPOCH + (value - _EPOCH) // _MILLISECOND * _MILLISECOND).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def check(spec: TableSpec, table: pa.Table) -> None:
-    """Ask the CHECK constraints of rows. As for Delta, a condition that is null is broken.
+    """Check the CHECK constraints of rows. As in Delta, null breaks a condition.
 
     Raises:
         ConstraintBroken: with the constraint and the values of one row that breaks it.
@@ -235,7 +235,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def files_writer(
     root: Place, specs: Mapping[str, TableSpec], blobs: Callable[[Batches], Batches] | None = None
 ) -> Callable[[Batches], Batches]:
-    """A function for ``mapInArrow`` over blobs: writes their rows, and gives the files, as `ADDED_SCHEMA` has them.
+    """Return a function for ``mapInArrow`` that writes rows of blobs and gives files (`ADDED_SCHEMA`).
 
     Args:
         root: the lake's folder, as tasks see it.
@@ -264,7 +264,7 @@ def files_writer(
 
 
 def rows_writer(root: Place, spec: TableSpec, rows: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """A function for ``mapInArrow`` that writes the rows that another one gives, and gives their file.
+    """Return a function for ``mapInArrow`` that writes the rows of another one and gives their file.
 
     Args:
         root: the lake's folder, as tasks see it.
@@ -283,7 +283,7 @@ def rows_writer(root: Place, spec: TableSpec, rows: Callable[[Batches], Batches]
 
 
 def declared(spec: TableSpec) -> Callable[[Batches], Batches]:
-    """A function for `rows_writer`: rows of Spark, whose columns may all be null, as the table declares them."""
+    """Return a function for `rows_writer` that casts nullable Spark rows to the declared types."""
     schema = spec.arrow_schema
 
     def declare(batches: Batches) -> Batches:

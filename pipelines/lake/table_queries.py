@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def answer(query: str, **tables: pa.Table) -> pa.Table:
-    """What a query gives.
+    """Return the rows of a query.
 
     Args:
         tables: by the names that the query has them by.
@@ -23,7 +23,7 @@ def answer(query: str, **tables: pa.Table) -> pa.Table:
 
 @cache
 def _database() -> Any:
-    """An empty one: it takes a tenth of a second to make, a connection to it (a cursor) a fiftieth of that."""
+    """Return an empty database: opening it takes 0.1 s, a connection to it (a cursor) 2 ms."""
     import duckdb
 
     return duckdb.connect()

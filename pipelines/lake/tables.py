@@ -24,7 +24,7 @@ from schemas.table import TableSpec
 
 
 def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> None:
-    """Put version 0 in place, whole or not at all; another process may be the one that makes the table.
+    """Create version 0, whole or not at all; another process may create the table first.
 
     Raises:
         InputError: the folder cannot be written.
@@ -39,7 +39,7 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> Non
 
 
 def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
-    """Have a table of an older version look as it is declared, as far as its rows stay as they are.
+    """Change a table of an older version as declared, without changing rows.
 
     Columns that may be null are added, and properties set, in one commit.
 
@@ -56,7 +56,7 @@ def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
 
 
 def lacks(folder: Place, spec: TableSpec) -> str | None:
-    """What `bring_up` would do to columns and constraints, in words; None for nothing.
+    """Return what `bring_up` would do to columns and constraints, in words; None for nothing.
 
     Raises:
         SchemaMismatch: rows would have to change.
@@ -102,7 +102,7 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
 
 
 def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
-    """Have a table be as declared, and without rows, in one commit."""
+    """Make a table as declared and empty, in one commit."""
     alter(folder, spec, why, fence, rows_too=True, stamp=stamp)
 
 
@@ -140,7 +140,7 @@ def make_lake(root: Place) -> None:
 
 
 def hadoop_path(place: Place) -> str:
-    """A place as Hadoop and Spark name it: a path without a scheme is one of the cluster's own store.
+    """Return the name of a place for Hadoop and Spark: a path needs a scheme, else it is one of the cluster's store.
 
     Not a URI with escapes: Hadoop's paths have none.
     """
@@ -148,6 +148,6 @@ def hadoop_path(place: Place) -> str:
 
 
 def sql_text(text: str) -> str:
-    """A text as SQL writes it, whatever stands in it: cluster ids come from logs."""
+    """Return a text as an SQL literal, safe for any content: cluster ids come from logs."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -53,7 +53,7 @@ def register(spark: SparkSession, root: Place, statement: str | None = None) -> 
 
 
 def query(spark: SparkSession, statement: str) -> pa.Table:
-    """The rows of one query, in its order.
+    """Return the rows of one query, in its order.
 
     The statement is put where Spark's grammar allows nothing but a query, so an INSERT, a DROP or a CALL is a syntax
     error. That keeps from writing by mistake; it is no wall against who may run code on this machine anyway.

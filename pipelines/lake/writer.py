@@ -1,4 +1,4 @@
-"""One writer per lake, wherever it lies: the kernel's lock on a local disk, a lease in a store."""
+"""One writer per lake: the kernel's lock on a local disk, a lease in a store."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Lease:
         self._why_lost: str | None = None
 
     def take(self) -> LeaseTerm | None:
-        """Take the lease if it is free; gives whose it is otherwise."""
+        """Take the lease if it is free, else return its holder."""
         with self._lock:
             newest = newest_term(self._lake)
             if newest is not None and newest.until_s and time.time() < newest.until_s + SKEW_S:
@@ -88,7 +88,7 @@ class Lease:
             return newest_term(self._lake)
 
     def renew(self) -> None:
-        """Go on holding it; where that is too late, it is lost for good."""
+        """Renew the lease. After its end it is lost for good."""
         with self._lock:
             if self._why_lost is None and self._seen_in_time() and not self._put(self._number + 1):
                 self._why_lost = "another run has taken its lease"
@@ -109,7 +109,7 @@ class Lease:
                 raise LeaseLost(self._lake, self._why_lost)
 
     def give_back(self) -> None:
-        """Let the next one have it at once."""
+        """Release the lease for the next writer."""
         with self._lock:
             if self._why_lost is None and self._seen_in_time():
                 self._put(self._number + 1, over=True)
@@ -134,7 +134,7 @@ class Lease:
 
 
 def newest_term(lake: Place) -> LeaseTerm | None:
-    """The newest term of a lake's lease; None if nobody ever had it."""
+    """Return the newest term of a lake's lease; None if it was never taken."""
     numbers = _numbers(lake)
     if not numbers:
         return None
@@ -158,7 +158,7 @@ def _name(number: int) -> str:
 def leased(
     lake: Place, verb: str, length_s: float, wait_s: float, tell: Callable[[str], None]
 ) -> Iterator[Callable[[], None]]:
-    """Be the one that writes a lake.
+    """Hold the lease of a lake within the block.
 
     Args:
         verb: what this run does, for those that have to wait for it.
@@ -214,7 +214,7 @@ def _renew(lease: Lease, every_s: float, ended: Event) -> None:
 
 @contextmanager
 def writer_of(lake: Place, verb: str, session: SessionConfig, tell: Callable[[str], None]) -> Iterator[Fence]:
-    """Be the one that writes a lake; see `pipelines.lake.lock` and `pipelines.lake.writer`.
+    """Hold the lock or the lease of a lake within the block.
 
     Yields:
         The fence: to be called before each commit.

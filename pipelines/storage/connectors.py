@@ -1,4 +1,4 @@
-"""What Spark's JVM needs to reach a store: the jars of its file system, and what the environment says of the store.
+"""Jars and settings that Spark's JVM needs to reach a store.
 
 Of the AWS SDK only the modules that S3A uses are fetched (14 MB), never its bundle of everything (686 MB).
 """
@@ -19,18 +19,18 @@ _JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPa
 
 
 def s3_jars_dir() -> Path:
-    """The folder of the jars of S3's file system; it need not exist."""
+    """Return the folder of the jars of S3's file system; it may not exist."""
     return jars_dir() / "s3"
 
 
 def s3_jars() -> tuple[Path, ...]:
-    """Jars of S3's file system; empty if they are not there."""
+    """Return the jars of S3's file system; empty if they are missing."""
     jars = tuple(sorted(s3_jars_dir().glob("*.jar")))
     return jars if any(_CONNECTORS["s3a"] in jar.name for jar in jars) else ()
 
 
 def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path, ...]:
-    """Jars that a session needs for a lake in a place.
+    """Return the jars that a session needs for a lake in a place.
 
     Args:
         spark: ``[session.spark]`` of the configuration, which may name them itself.
@@ -56,7 +56,7 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
 
 
 def hadoop_conf_dir(place: Place | None) -> str | None:
-    """Where Hadoop's configuration is, for a JVM, which knows only ``HADOOP_CONF_DIR``; None where that says it."""
+    """Return the folder of Hadoop's configuration for the JVM; None if ``HADOOP_CONF_DIR`` is set."""
     if not isinstance(place, Uri) or place.scheme != HADOOP_SCHEME or "HADOOP_CONF_DIR" in os.environ:
         return None
     home = os.environ.get("HADOOP_HOME")
@@ -64,7 +64,7 @@ def hadoop_conf_dir(place: Place | None) -> str | None:
 
 
 def store_settings(place: Place | None) -> dict[str, str]:
-    """Settings of Spark that follow from the environment, which S3A itself does not ask."""
+    """Return Spark settings from environment variables that S3A itself does not read."""
     if not isinstance(place, Uri) or place.scheme != "s3a":
         return {}
     from pipelines.storage.objects import endpoint

@@ -80,7 +80,7 @@ class HdfsStore(RemoteStore):
                 yield place
 
     def _entries(self, uri: Uri) -> list[FileStatus]:
-        """What lies directly in a folder, by the names of all files below it; nothing where there is no folder."""
+        """Return the entries of a folder, by the names of all files below it; empty without a folder."""
         try:
             with self.as_os_errors(uri):
                 entries = list(_of(uri).list_status(_path(uri)))
@@ -205,7 +205,7 @@ def _name(entry: FileStatus) -> str:
 
 
 def _number_and_words(error: Exception) -> tuple[int, str]:
-    """Number and words of what the library tells, without Java's stack."""
+    """Return errno and message of an error of the library, without Java's stack."""
     text, java = str(error), None
     if printed := _PRINTED.fullmatch(text):
         text, java = printed["words"].replace('\\"', '"'), printed["java"]

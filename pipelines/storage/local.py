@@ -37,7 +37,7 @@ class LocalStore:
             return {}
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
-        """Links are followed, but no folder is entered twice: links may form circles."""
+        """Yield files below a folder. Links are followed, but no folder is entered twice."""
         seen: set[tuple[int, int]] = set()
         for above, below, names in os.walk(folder, followlinks=True, onerror=failed):
             status = os.stat(above)
@@ -162,7 +162,7 @@ def _odd_kind(entry: os.DirEntry[str]) -> str | None:
 
 
 def _without_links(folder: Place) -> Place:
-    """The folder, which need not be there yet.
+    """Return the folder, which may not exist yet.
 
     Raises:
         InputError: a link is on the way to it, which may lead anywhere.

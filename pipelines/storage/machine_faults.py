@@ -1,4 +1,4 @@
-"""What an exception says of the machine: a full disk, a limit of the system, a JVM that is gone.
+"""Faults of the machine in exceptions: a full disk, a limit of the system, a dead JVM.
 
 Python, the JVM, Hadoop's file system, Delta and the Python workers each wrap such a fault in exceptions of their own,
 some in several layers; what all of them keep is the kernel's wording. So the texts of the whole chain are searched, in
@@ -92,7 +92,7 @@ def _kinds(kind: type[HighwaterError]) -> Iterator[type[HighwaterError]]:
 
 
 def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) -> EnvironmentProblem | None:
-    """The fault of the machine behind an exception; None if it is none that is known."""
+    """Return the fault of the machine behind an exception; None if unknown."""
     text = "\n".join(_texts(error))
     if _FULL.search(text):
         folder = _culprit(text, lake, scratch)
@@ -124,13 +124,13 @@ def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) ->
 
 
 def limit_fault(error: BaseException | str, is_set: bool = False) -> EnvironmentProblem | None:
-    """The limit of the system behind an exception, or its text (`base.limits.reached`); None if it is none."""
+    """Return the system limit behind an exception or its text (`base.limits.reached`); None if there is none."""
     limit = limits.reached(error if isinstance(error, str) else "\n".join(_texts(error)), is_set)
     return None if limit is None else EnvironmentProblem(limit[0], f"{limit[1]}, then {_AGAIN}")
 
 
 def _texts(error: BaseException | None) -> Iterator[str]:
-    """Types and words of an exception and of what it came from; a JVM that is gone cannot be asked for its words."""
+    """Yield types and texts of an exception and its causes. A dead JVM has no texts."""
     seen: set[int] = set()
     waiting = [error]
     while waiting and len(seen) < _CHAIN_MAX:
@@ -148,20 +148,20 @@ def _texts(error: BaseException | None) -> Iterator[str]:
 
 
 def _java_cause(error: BaseException) -> BaseException | None:
-    """PySpark keeps the cause of a converted exception beside Python's."""
+    """Return the cause of an exception; PySpark stores that of a converted one separately."""
     cause = getattr(error, "_cause", None)
     return cause if isinstance(cause, BaseException) else None
 
 
 def _culprit(text: str, lake: Place, scratch: Sequence[Path]) -> Place:
-    """The folder that the text names, else the one with the least room: the kernel does not say which."""
+    """Return the folder in the text, else the one with the least room: the kernel does not name it."""
     return _named(text, lake, scratch) or min(
         (lake, *scratch), key=lambda folder: (_free_bytes(folder) is None, _free_bytes(folder))
     )
 
 
 def _named(text: str, lake: Place, scratch: Sequence[Path]) -> Place | None:
-    """The first of the folders that stands in a line about the fault."""
+    """Return the first of the folders in a line about the fault."""
     lines = [line for line in text.splitlines() if _FULL.search(line) or _FORBIDDEN.search(line)]
     for folder in (lake, *scratch):
         places = {os.fspath(folder), os.fspath(resolved(folder))}

@@ -36,12 +36,12 @@ _ANSWER = re.compile(r"<Code>([^<]+)</Code>\s*<Message>([^<]+)</Message>")
 
 
 def endpoint() -> str | None:
-    """The S3-compatible server that the environment names; None for AWS itself."""
+    """Return the S3-compatible server of the environment; None for AWS itself."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
 
 
 def client_settings(scheme: str) -> dict[str, str]:
-    """Settings of the library that the environment implies and does not state, in Delta's names for them."""
+    """Return settings of the library that the environment implies, by Delta's names."""
     url = endpoint() if scheme == "s3a" else None
     if url is None:
         return {}

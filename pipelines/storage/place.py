@@ -1,4 +1,4 @@
-"""Where logs, lakes and reports lie: a path of this machine, or the URI of a file or a folder in a store. Pure.
+"""Locations of logs, lakes and reports: a path of this machine, or a URI in a store. Pure.
 
 A folder of an object store is the part of keys before a ``/``; it is there as long as an object is below it. HDFS has
 folders as a disk has.
@@ -41,17 +41,17 @@ class Uri:
         return f"{self.scheme}://{self.container}" + (f"/{self.key}" if self.key or not self.container else "")
 
     def __fspath__(self) -> str:
-        """Errors name their file so. It is no path of this machine: `pipelines.storage.store` opens it."""
+        """Return the URI for errors. It is not a path of this machine: `pipelines.storage.store` opens it."""
         return str(self)
 
     @property
     def name(self) -> str:
-        """The last part of the key."""
+        """Return the last part of the key."""
         return self.key.rpartition("/")[2]
 
     @property
     def parent(self) -> Uri:
-        """The folder that it lies in; of a container, itself."""
+        """Return the folder above; a container is its own."""
         return Uri(self.scheme, self.container, self.key.rpartition("/")[0])
 
 
@@ -59,7 +59,7 @@ Place = Path | Uri
 
 
 def place_of(text: str | os.PathLike[str]) -> Place:
-    """The place that a text names; a path stays one.
+    """Return the place that a text names.
 
     Raises:
         InputError: it is the URI of a store that is not supported, or of another machine's file. As a path it would
@@ -99,17 +99,17 @@ def _local(text: str) -> Path:
 
 
 def absolute(place: Place) -> Place:
-    """The place, wherever this process runs; links stay as they are."""
+    """Return the absolute place, without resolving links."""
     return Path(os.path.abspath(place)) if isinstance(place, Path) else place
 
 
 def resolved(place: Place) -> Place:
-    """The place without links."""
+    """Return the place with links resolved."""
     return place.resolve() if isinstance(place, Path) else place
 
 
 def relative(place: Place, folder: Place) -> str:
-    """The way from a folder down to a place in it, parted by ``/``."""
+    """Return the path of a place relative to a folder, separated by ``/``."""
     if isinstance(place, Path):
         return place.relative_to(str(folder)).as_posix()
     return place.key.removeprefix(f"{folder.key}/" if isinstance(folder, Uri) and folder.key else "")

@@ -1,4 +1,4 @@
-"""What all stores of URIs do alike: files are read by ranges and put in place whole."""
+"""Base of all stores of URIs: files are read by ranges and written whole."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Opened(NamedTuple):
 
 
 class RemoteStore(Store):
-    """`pipelines.storage.store.Store` of URIs, as far as all kinds of them are alike."""
+    """Common part of `pipelines.storage.store.Store` for URIs."""
 
     def __init__(self) -> None:
         # What a listing has told, so that nobody asks again of each of thousands of files.
@@ -36,24 +36,24 @@ class RemoteStore(Store):
 
     @abstractmethod
     def as_os_errors(self, uri: Uri) -> AbstractContextManager[None]:
-        """What the library raises as OSErrors in one line, as a file system has them."""
+        """Raise errors of the library as OSErrors with one line, as file systems do."""
 
     def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
-        """Put files in place, by name, each whole, in this order."""
+        """Write files by name, each whole, in this order."""
         for name, content in contents.items():
             self.replace(folder / name, content)
 
     @abstractmethod
     def _look(self, uri: Uri) -> tuple[int, float]:
-        """Size of a file, and when it was last written, Unix time in milliseconds."""
+        """Return size and last write time of a file, Unix time in milliseconds."""
 
     @abstractmethod
     def _opened(self, uri: Uri) -> Opened:
-        """A file for reading."""
+        """Return a file for reading."""
 
     @abstractmethod
     def _writer(self, uri: Uri) -> Any:
-        """What has ``write`` and ``close``; the file is there when it was closed."""
+        """Return an object with ``write`` and ``close``; the file exists once it is closed."""
 
     def odd_entries(self, folder: Place) -> dict[str, str]:
         return {}
@@ -113,7 +113,7 @@ class RemoteStore(Store):
 
 
 def uri_of(place: Place) -> Uri:
-    """A place that is known to be no path."""
+    """Return a place that is known to be a URI."""
     assert isinstance(place, Uri), place
     return place
 

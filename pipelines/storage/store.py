@@ -1,4 +1,4 @@
-"""What is done with files of logs, lakes and reports, wherever they lie."""
+"""Operations on files of logs, lakes and reports, on disks and in stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Store(Protocol):
     """
 
     def names(self, folder: Place) -> list[str]:
-        """Names of what lies directly in a folder; none where there is no folder."""
+        """Return names of entries of a folder; empty without a folder."""
 
     def odd_entries(self, folder: Place) -> dict[str, str]:
         """Return what is neither a regular file nor a folder, by name: links, FIFOs, sockets, devices.
@@ -28,50 +28,50 @@ class Store(Protocol):
         """
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
-        """All files below a folder, in the order of their names.
+        """Yield all files below a folder, in the order of their names.
 
         Args:
             failed: told of folders that cannot be read.
         """
 
     def is_file(self, place: Place) -> bool:
-        """Whether it is a file, or an object."""
+        """Return True for a file or an object."""
 
     def is_folder(self, place: Place) -> bool:
-        """Whether it is a folder, or anything is below it."""
+        """Return True for a folder, or if anything is below it."""
 
     def is_there(self, place: Place) -> bool:
-        """Whether there is anything."""
+        """Return True if the place exists."""
 
     def may_read(self, place: Place) -> bool:
-        """Whether what is there may be read, as far as that shows without opening it."""
+        """Return True if it seems readable, without opening it."""
 
     def why_unreadable(self, file: Place) -> str | None:
-        """What keeps a file that was listed from being read, with a remedy, as far as that shows without opening it."""
+        """Return why a listed file cannot be read, with a remedy, without opening it."""
 
     def size_bytes(self, file: Place) -> int:
-        """Size of a file."""
+        """Return the size of a file."""
 
     def modified_ms(self, file: Place) -> float:
-        """When a file was last written, Unix time in milliseconds."""
+        """Return the last write time of a file, Unix time in milliseconds."""
 
     def open(self, file: Place) -> BufferedReader:
-        """A file for reading, from its beginning; it can be sought in."""
+        """Return a seekable file for reading."""
 
     def read(self, file: Place) -> bytes:
-        """All of a file."""
+        """Return the content of a file."""
 
     def create(self, file: Place, content: bytes) -> bool:
-        """Put a file in place, whole, unless there is one: False then, and that one stays as it is."""
+        """Create a file, whole. Return False if one exists, which stays unchanged."""
 
     def replace(self, file: Place, content: bytes) -> None:
-        """Put a file in place, whole, or leave the one that is there."""
+        """Write a file, whole, or leave the existing one."""
 
     def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
-        """Put files in place, by name, each whole, in this order; for paths none is replaced before all are written."""
+        """Write files by name, each whole, in this order. On disks none is replaced before all are written."""
 
     def take(self, source: Path, file: Place) -> None:
-        """Put a file of this machine in place, whole, or leave the one that is there; it is gone where it was.
+        """Move a file of this machine to a place, whole, or leave the existing one.
 
         Args:
             source: for a path, beside it.
@@ -81,26 +81,26 @@ class Store(Protocol):
         """Remove a file, if it is there."""
 
     def remove_tree(self, folder: Place) -> None:
-        """Remove a folder with all that is in it, as far as that can be done."""
+        """Remove a folder with its content, where possible."""
 
     def make_folder(self, folder: Place) -> None:
-        """Make a folder and those above it, if they are not there; object stores need none."""
+        """Make a folder and those above it, if missing; object stores need none."""
 
     def try_writing(self, folder: Place) -> None:
-        """Make a folder and write something that is gone at once: an OSError tells why it cannot be written."""
+        """Make a folder and write a temporary file, to raise an OSError if it is not writable."""
 
     def arrow_source(self, file: Place) -> Any:
-        """What Arrow's readers of Parquet take for a file."""
+        """Return the input of Arrow's Parquet readers for a file."""
 
     def arrow_sink(self, file: Place) -> Any:
-        """What Arrow's writers of Parquet take for a file; it is there when they are done and it was closed."""
+        """Return the output of Arrow's Parquet writers; the file exists once it is closed."""
 
 
 _LOCAL = LocalStore()
 
 
 def store_of(place: str | os.PathLike[str]) -> Store:
-    """The store of a place.
+    """Return the store of a place.
 
     Raises:
         InputError: its scheme is not supported.
@@ -119,7 +119,7 @@ def store_of(place: str | os.PathLike[str]) -> Store:
 
 
 def open_file(file: str | os.PathLike[str]) -> BufferedReader:
-    """A file for reading bytes.
+    """Return a file for reading bytes.
 
     Raises:
         OSError: it cannot be opened.

@@ -1,4 +1,4 @@
-"""Folders that a run makes and, as it fails, has nothing to put into."""
+"""Folders that a failed run made and left empty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.storage.place import Place
 
 @contextmanager
 def unmade(folder: Place) -> Iterator[None]:
-    """Where the block fails, the folder and those above it are gone again that it made and left empty."""
+    """Remove empty folders that the block made, if it fails."""
     made = [path for path in (folder, *folder.parents) if not path.exists()] if isinstance(folder, Path) else []
     try:
         yield
