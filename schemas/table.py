@@ -140,7 +140,7 @@ class TableSpec:
 
 @cache
 def _declarations(layer: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((files(__package__ or "schemas") / "tables" / f"{layer}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files(__package__ or "") / "tables" / f"{layer}.toml").read_text(encoding="utf-8"))
 
 
 def declaration(full_name: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def table_alias(full_name: str) -> str:
 
 
 def _views() -> Iterator[ViewSpec]:
-    text = (files(__package__ or "schemas") / "views.sql").read_text(encoding="utf-8")
+    text = (files(__package__ or "") / "views.sql").read_text(encoding="utf-8")
     _, *parts = re.split(r"^-- view (\w+)\n", text, flags=re.MULTILINE)
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         comment = re.match(r"(?:-- .*\n)+", body)

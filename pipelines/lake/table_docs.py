@@ -26,7 +26,7 @@ def tables_markdown(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> s
 
 def _document(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> Iterator[str]:
     feeds = _names([table.full_name for table in tables if table.feeds_changes])
-    introduction = (files(__package__ or "pipelines.lake") / "tables.md").read_text(encoding="utf-8")
+    introduction = (files(__package__ or "") / "tables.md").read_text(encoding="utf-8")
     yield introduction.replace("{feeds}", feeds)
     yield "## All tables"
     for layer in dict.fromkeys(table.layer for table in tables):
