@@ -63,12 +63,12 @@ _BY_SEVERITY: Final[Mapping[str, IncidentClass]] = {"critical": "unavailable", "
 def class_of(kind: str, severity: str, figures: Mapping[str, float]) -> IncidentClass:
     """Return the class of an incident.
 
-    An incident of severity info is a remark. A window under min.insync.replicas without a rejected produce lost
-    redundancy only.
+    An incident of severity info is a remark. A window under min.insync.replicas without a rejected produce, and a
+    freeze that cost a broker its session, lost redundancy.
     """
     if severity == "info":
         return "remark"
-    if figures.get("produces_refused") == 0:
+    if figures.get("produces_refused") == 0 or figures.get("sessions_lost"):
         return "redundancy_lost"
     by_kind = CLASS_BY_KIND.get(kind, "remark")
     return _BY_SEVERITY.get(severity, "remark") if by_kind == "remark" else by_kind

@@ -329,7 +329,7 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
                 f"Look at what froze the whole process at {clock(start)} for {lasting(end - start)}: a garbage "
                 "collection (gc.log), a frozen or migrated virtual machine, a disk that did not answer, SIGSTOP."
             ),
-            figures={"silent_s": (end - start) / 1e6},
+            figures={"silent_s": (end - start) / 1e6} | ({"sessions_lost": 1.0} if is_missed else {}),
             places=_places([away]),
             weight=(end - start) / 1e6,
         )
