@@ -135,6 +135,18 @@ def test_nodes_that_die_within_a_second_are_one_incident(count: int) -> None:
     assert alone.broker_ids == (5,)
 
 
+@pytest.mark.parametrize(("deaths", "pause_s", "incidents"), [(3, 16, 1), (5, 16, 1), (2, 16, 2), (3, 60, 3)])
+def test_deaths_at_each_start_are_one_incident(deaths: int, pause_s: int, incidents: int) -> None:
+    """A crash loop is three deaths or more, each within half a minute of the start before."""
+    starts = [100 + number * (30 + pause_s) for number in range(deaths)]
+    found = detected("broker_died", **merged(*(restarted(2, start, start + 26, start + 30) for start in starts)))
+    assert len(found) == incidents
+    if incidents == 1:
+        assert found[0].figures["deaths"] == deaths
+        assert (found[0].start_us, found[0].end_us) == (100 * S, (starts[-1] + 30) * S)
+        assert f"died {deaths} times without shutting down" in found[0].sentence
+
+
 def test_torn_segments_point_to_power() -> None:
     text = "Corruption found in segment 0, truncating to offset 646"
     torn = miss("segment_torn", 2, "", 219, 219.5, text)
