@@ -95,7 +95,7 @@ def _absence(facts: Facts, row: Row, last: Row | None) -> _Absence:
     Args:
         last: the last state of the partition. None if it has no leader then: no set changes.
     """
-    back_us, outside_us = row["back_time"], row["outside_time"]
+    back_us, outside_us = row["back_time"], row["outside_time"] or row["left_time"]
     if back_us is not None:
         is_whole = row["ended"] != "unseen" and back_us - outside_us <= _SPREAD_US
         return _Absence(row, back_us if is_whole else outside_us, is_whole)
