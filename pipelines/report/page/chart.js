@@ -206,7 +206,7 @@ class Picture {
     const places = [...found.keys()].sort((one, other) => one - other);
     const values = places.map((place) => Array.from({ length: TIME.number }, (_, interval) => this.value(found.get(place)[interval])));
     places.forEach((place, row) => {
-      const top = y + row * (STRIP + 2), name = side === "replica" && NODES[place].broker_id === -1 ? "nobody told" : (side === "replica" ? "for broker " : "led by broker ") + nodeName(place);
+      const top = y + row * (STRIP + 2), name = side === "replica" && NODES[place].broker_id === -1 ? "unknown" : (side === "replica" ? "for broker " : "led by broker ") + nodeName(place);
       const group = svg("g", { class: "strip" }, svg("text", { x: 0, y: top + 12, class: "lanename", "data-mark": "b:" + nodeName(place) }, name));
       values[row].forEach((value, interval) => {
         if (value !== null) group.append(svg("rect", { x: this.x(TIME.start + interval * TIME.step), y: top, width: this.wide / TIME.number + 0.3, height: STRIP, class: "cell " + this.scale.of(value) }));
