@@ -21,7 +21,7 @@ from pipelines.bronze.identity import OTHER, kind_of_logger
 from pipelines.bronze.layout import Layout, RecordHead
 from pipelines.bronze.layouts import structured
 from pipelines.bronze.layouts.anchors import CONTINUATION
-from pipelines.bronze.layouts.loggers import is_kafka, own_template
+from pipelines.bronze.layouts.loggers import is_kafka, own_template, without_method
 from pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
 from pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
 from pipelines.grammars.grammar import bare_context, context_of
@@ -50,7 +50,7 @@ _LEVEL = 0.005
 _STACK_FRAME = re.compile(rb"(?:^|\s)at [\w.$/<>@-]+(?:\(|\Z)")
 _QUALIFIED = re.compile(r"(?:[a-z_][\w-]*\.)+[A-Z]\w*\$?")
 _LEVEL_AT = re.compile(rb" {0,6}(?i:" + LEVEL + rb")(?=[ \t\])>|:,;-]|$)")
-_NAME_AT = re.compile(rb"([A-Za-z_][\w.$/]*)(:\d{1,6})?(?=[ \t\])>|:,;-]|$)")
+_NAME_AT = re.compile(rb"([A-Za-z_][\w.$/]*(?:<\w+>)?)(:\d{1,6})?(?=[ \t\])>|:,;-]|$)")
 _BRACKETS = {b"[": rb"\[([^\]\n]*)\]", b"(": rb"\(([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)?)\)", b"<": rb"<([^>\n]*)>"}
 _BRACKET_AT = {sign: re.compile(pattern) for sign, pattern in _BRACKETS.items()} | {b"{": re.compile(rb"\{([^}\n]*)\}")}
 #: Threads, and up to 1.0 what lines begin with, which has a comma behind it then.
@@ -286,7 +286,7 @@ def _named(names: Sequence[str]) -> str | None:
     if 2 * sum(map(is_kafka, bare)) < len(bare):
         return None
     line = ":%L" if all(re.search(r":\d+$", name.strip()) for name in names) else ""
-    is_full = all(kind_of_logger(name) != OTHER for name in bare if is_kafka(name))
+    is_full = all(kind_of_logger(name) != OTHER and without_method(name) == name for name in bare if is_kafka(name))
     return ("%c" if is_full else "%c{1}") + line
 
 

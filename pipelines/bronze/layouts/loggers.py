@@ -37,6 +37,7 @@ _KEY = 6
 _OPEN = re.compile(r"\\.|\[[^\]]*\]|\([^()]*\)|\(|\)")
 #: AbstractConfig.logAll: a configuration prints the name of its class.
 _SETTINGS = re.compile(r"(\w+Config) values:")
+_METHOD = re.compile(r"((?:[\w$]+\.)*[A-Z][\w$]*)\.(?:[a-z_][\w$]*|<\w+>)")
 _WORDS = re.compile(r"[A-Za-z]{3,}")
 #: The class that a context begins with, as in ``[ReplicaFetcherManager on broker 2]``.
 _COMPONENT = re.compile(r"\[([A-Z]\w+) (?:on |\w+=)")
@@ -50,13 +51,19 @@ for _package, _classes in _PACKAGES.items():
 
 def candidates(name: str) -> list[str]:
     """Full names that a name may stand for: a full one, its last parts, or one with shortened packages."""
-    name = name.removesuffix(".scala").removesuffix(".java")
+    name = without_method(name).removesuffix(".scala").removesuffix(".java")
     before, _, simple = name.rpartition(".")
     parts = before.split(".") if before else []
     if simple == "logger":
         return [full for full in _NO_CLASSES if _fits(parts, full.split(".")[:-1])]
     packages = _by_simple.get(simple.partition("$")[0], [])
     return [f"{package}.{simple}" for package in packages if _fits(parts, package.split("."))]
+
+
+def without_method(name: str) -> str:
+    """Return the class of a caller that is printed with its method: ``kafka.utils.Logging$class.info``."""
+    found = _METHOD.fullmatch(name)
+    return found[1] if found else name
 
 
 def _fits(parts: list[str], package: list[str]) -> bool:
@@ -85,6 +92,7 @@ def could_log(name: bytes) -> bool:
 
 def is_trait(name: str) -> bool:
     """Return True for a caller that location patterns print for every class, such as ``kafka.utils.Logging``."""
+    name = without_method(name)
     return name.rpartition(".")[2] in _TRAITS or name.partition(".")[0] in _TRAITS
 
 
@@ -117,7 +125,7 @@ class Loggers:
             possible = self._look_up(name)
             if possible is None:
                 return self._names[name]
-        return self._by_message(possible, message)
+        return self._by_message(possible, message) if possible else by_template(message)
 
     def _look_up(self, name: bytes) -> list[str] | None:
         """Candidates among which the message decides; None if the name has its answer."""
@@ -132,12 +140,10 @@ class Loggers:
         if len({(kind_of_logger(full), known_logger(full)) for full in possible}) > 1:
             self._open[name] = possible
             return possible
-        self._names[name] = possible[0] if possible else text
+        self._names[name] = possible[0] if possible else without_method(text)
         return None
 
     def _by_message(self, possible: list[str], message: bytes) -> str | None:
-        if not possible:
-            return by_template(message)
         if "." not in possible[0] or possible[0] in _NO_CLASSES:
             matching = [full for full in possible if own_template(full, message) is not None]
             if matching or message.startswith(b"Principal = "):

@@ -155,7 +155,7 @@ def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
     if name == "p":
         return rb" {0,6}(?:(?i:" + LEVEL + rb")) {0,6}", 20
     if name == "c":
-        return (rb"[A-Za-z_][\w.$/-]" + bound.encode() + rb"(?::\d{1,6})?"), 90
+        return (rb"[A-Za-z_][\w.$/-]" + bound.encode() + rb"(?:<\w+>)?(?::\d{1,6})?"), 90
     if name in ("t", "X"):
         if after.name == "" and after.text and after.text not in "-":
             return rb"[^" + re.escape(after.text.encode()) + rb"\n]" + bound.encode(), 60

@@ -261,3 +261,28 @@ def test_what_some_lines_begin_with_in_brackets_is_their_message() -> None:
     layout = probe(lines)
     assert layout is not None
     assert layout.name == "[%d] %p [%t] %m (%c)"
+
+
+def test_a_caller_with_its_method_is_a_class() -> None:
+    """Patterns with %C.%M print the class that calls, which for Scala's classes is a trait."""
+    lines = [
+        f"2026-03-10 16:37:{second:02},136|INFO|main|{caller}|{message}|".encode()
+        for second, (caller, message) in enumerate(
+            (
+                ("kafka.utils.Logging$class.info:70", "[KafkaServer id=2] started"),
+                ("kafka.utils.Logging$class.warn:87", "[ReplicaManager broker=2] Stopping serving replicas in dir /a"),
+                ("org.apache.zookeeper.ZooKeeper.<init>:438", "Initiating client connection, connectString=a:1 sess"),
+                ("org.apache.kafka.common.utils.AppInfoParser$AppInfo.<init>:109", "Kafka version : 1.1.1"),
+            )
+            * 4
+        )
+    ]
+    layout = probe(lines)
+    assert layout is not None
+    heads = [head for line in lines[:4] if (head := layout.parser(UTC)(line)) is not None]
+    assert [head.logger for head in heads] == [
+        "kafka.server.KafkaServer",
+        "kafka.server.ReplicaManager",
+        "org.apache.zookeeper.ZooKeeper",
+        "org.apache.kafka.common.utils.AppInfoParser$AppInfo",
+    ]
