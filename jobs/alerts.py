@@ -1,4 +1,4 @@
-"""Incidents for whoever is called: the bodies that services take, and how they are handed on."""
+"""Alerts about incidents: request bodies of services, and delivery."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SUMMARY_MAX: Final = 1024
 
 
 class Alert(NamedTuple):
-    """An incident that begins, or one told of before that has ended."""
+    """An incident that begins, or the end of one announced before."""
 
     incident: Incident
     has_ended: bool
@@ -39,7 +39,7 @@ class Undelivered(Exception):
 
 
 def require_recipients(webhook: str | None, form: str, command: str | None) -> None:
-    """See that alerts can be handed on at all, minutes before there is one.
+    """Check that alerts can be delivered, before there is one.
 
     Raises:
         ConfigError: the webhook is no address, PagerDuty's key is not in the environment, or the command cannot be run.
@@ -72,7 +72,7 @@ def is_address(text: str) -> bool:
 
 
 def body(form: str, alert: Alert, environment: Mapping[str, str] = os.environ) -> bytes:
-    """What a service is sent."""
+    """Return the request body of a service."""
     makers = {"json": _json, "slack": _slack, "pagerduty": _pagerduty, "alertmanager": _alertmanager}
     return orjson.dumps(makers[form](alert, environment))
 
@@ -119,7 +119,7 @@ def _pagerduty(alert: Alert, environment: Mapping[str, str]) -> Any:
 
 
 def _alertmanager(alert: Alert, _: Mapping[str, str]) -> Any:
-    """Of version 2 of its API, which takes a list."""
+    """Return the body for version 2 of its API, which takes a list."""
     incident = alert.incident
     labels = {
         "alertname": f"highwater_{incident.kind}",

@@ -442,7 +442,7 @@ def _run(
     sections: tuple[str, ...] = (),
     **given: Any,
 ) -> Any:
-    """What a step is given; options that need nothing more are named as its fields."""
+    """Return the input of a step; options without further work have the names of its fields."""
     from jobs.steps import Run
 
     if redact_key_file is not None and not redact:
@@ -457,7 +457,7 @@ def _run(
 
 
 def _present(logs: Sequence[Place]) -> tuple[Place, ...]:
-    """Told before Spark starts, not seconds later."""
+    """Return the logs, after a check that they can be read, before Spark starts."""
     for place in logs:
         store = store_of(place)
         if not store.is_there(place):
@@ -513,7 +513,7 @@ _REMEDIES: Final = {
 
 
 def _file_of(error: OSError) -> str:
-    """What could not be read or written; without a name it is what the results go to."""
+    """Return the file that could not be read or written; without a name, the output."""
     if error.filename is not None:
         return str(error.filename)
     leave_stdout()
@@ -521,7 +521,7 @@ def _file_of(error: OSError) -> str:
 
 
 def _of_machine(error: Exception) -> int:
-    """A limit that is set for the process may be reached anywhere; all else is a defect."""
+    """Print the error of a process limit, which may be reached anywhere, or of a defect. Return the exit code."""
     from pipelines.storage.machine_faults import limit_fault
 
     problem = limit_fault(error, is_set=True)
@@ -539,7 +539,7 @@ def _internal(error: Exception) -> ExitCode:
 
 
 def _complain(text: str) -> None:
-    """One line on stderr, after the traceback if that is wanted."""
+    """Print one line on stderr, after the traceback if wanted."""
     if _debugging():
         traceback.print_exc()
     click.echo(f"highwater: {escaped(' '.join(text.split()))}", err=True)

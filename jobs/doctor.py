@@ -1,4 +1,4 @@
-"""``highwater doctor``: everything that is wrong with this machine, at once, with what to do about it.
+"""``highwater doctor``: all problems of this machine, each with a remedy.
 
 Starts no Spark, so that it also works where Spark does not.
 """
@@ -52,7 +52,7 @@ BESIDE_HEAP_BYTES = 1 << 30
 
 
 class CheckResult(NamedTuple):
-    """What one check found."""
+    """Result of one check."""
 
     subject: str  #: what was looked at
     state: str  #: what it is like
@@ -81,7 +81,7 @@ def doctor(conf: Path | None, console: Console, lake: Place, fetches: bool = Fal
 
 
 def check_all(conf: Path | None, lake: Place) -> list[CheckResult]:
-    """All findings, in the order in which a user would mend them."""
+    """Return all results, in the order in which to fix them."""
     config, of_configuration = _configuration(conf)
     checks: list[Callable[[], list[CheckResult]]] = [
         _python,
@@ -97,7 +97,7 @@ def check_all(conf: Path | None, lake: Place) -> list[CheckResult]:
 
 
 def _configuration(conf: Path | None) -> tuple[Config, list[CheckResult]]:
-    """The configuration, or the defaults where it is wrong, so that the other checks still run."""
+    """Return the configuration, or the defaults if it is invalid, so that other checks still run."""
     try:
         return load_config(conf), [CheckResult("configuration", str(conf or "defaults"))]
     except ConfigError as error:
@@ -163,7 +163,7 @@ def _import_as_worker() -> CheckResult:
 
 
 def _lake(lake: Place) -> list[CheckResult]:
-    """Whether the lake's folder, or the one it would be made in, can be written and has room."""
+    """Check that the lake's folder, or the one above, is writable and has room."""
     if isinstance(lake, Uri):
         return _lake_in_store(lake)
     if lake.exists() and not lake.is_dir():
@@ -183,7 +183,7 @@ def _lake(lake: Place) -> list[CheckResult]:
 
 
 def _upgrade(lake: Place) -> list[CheckResult]:
-    """What the next verb that writes changes in a lake of another version."""
+    """Return the changes that the next writing verb makes in a lake of another version."""
     try:
         return [CheckResult("upgrade", f"{what}: by the next run") for what in planned(lake)]
     except InputError as refused:
@@ -193,7 +193,7 @@ def _upgrade(lake: Place) -> list[CheckResult]:
 
 
 def _lake_in_store(lake: Uri) -> list[CheckResult]:
-    """Whether the store can be written with what the environment says, and Spark has the jars for it."""
+    """Check that the store is writable with the environment's settings, and that Spark has its jars."""
     findings = []
     try:
         store_of(lake).try_writing(lake)

@@ -1,4 +1,4 @@
-"""``highwater expire``: drop old days; what is told of those that stay does not change."""
+"""``highwater expire``: drop old days; reports of the days that stay do not change."""
 
 from __future__ import annotations
 

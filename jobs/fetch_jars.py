@@ -1,4 +1,4 @@
-"""Jars that Spark needs beside its own: fetched from Maven Central once, so that sessions start without asking it.
+"""Further jars of Spark, fetched from Maven Central once, so that sessions start offline.
 
 ``conf/jars.lock`` says which (`tests/bench/resolve_jars.py` writes it): a line is the folder, Maven's coordinates,
 bytes and SHA-256. A mirror is taken from ``HIGHWATER_MAVEN``, else from ``~/.m2/settings.xml``.
@@ -45,17 +45,17 @@ class Jar(NamedTuple):
 
     @property
     def place(self) -> Path:
-        """Where it is put."""
+        """Return the path of the jar."""
         return jars_dir() / self.folder / f"{self.group}_{self.artifact}-{self.version}.jar"
 
     @property
     def address(self) -> str:
-        """Below a repository."""
+        """Return the path below a repository."""
         return "/".join((*self.group.split("."), self.artifact, self.version, f"{self.artifact}-{self.version}.jar"))
 
     @property
     def is_there(self) -> bool:
-        """Whether it was fetched; what was, is whole."""
+        """Return True if it was fetched; fetched jars are whole."""
         return self.place.is_file()
 
 
@@ -78,7 +78,7 @@ def fetch_missing(console: Console, session: SessionConfig) -> None:
 
 
 def fetch(console: Console, folder: str) -> Path:
-    """Put jars where sessions look for them; nothing is done if they are there.
+    """Fetch jars into the folder of sessions, unless they are there.
 
     Returns:
         Their folder.
@@ -111,7 +111,7 @@ def fetch(console: Console, folder: str) -> Path:
 
 
 def _download(address: str, jar: Jar) -> None:
-    """One jar, under its name only when it is whole."""
+    """Fetch one jar. It gets its name once it is whole."""
     jar.place.parent.mkdir(parents=True, exist_ok=True)
     partial = jar.place.with_suffix(".partial")
     with urlopen(address, timeout=_TIMEOUT_S) as answer, partial.open("wb") as file:
@@ -128,7 +128,7 @@ def _repository() -> str:
 
 
 def _mirrors(settings: Path) -> Iterator[str]:
-    """Mirrors of Maven Central that Maven's own settings name."""
+    """Yield mirrors of Maven Central in Maven's settings."""
     try:
         mirrors = ElementTree.parse(settings).iterfind(".//{*}mirror")
     except (OSError, ElementTree.ParseError):

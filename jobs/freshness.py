@@ -1,4 +1,4 @@
-"""The newest line of each broker, and which brokers logs have stopped to come of: a schedule is not green on nothing.
+"""The newest line of each broker, and brokers without new logs, so that a schedule is not green on nothing.
 
 Kafka writes lines as long as it runs: with KRaft a snapshot of the metadata every hour. So no line of a running broker
 for longer than a limit means that its logs do not arrive any more, whatever those that did arrive tell.
@@ -37,7 +37,7 @@ class Newest(NamedTuple):
 
 
 def newest_lines(lake: Lake, cluster_id: str | None) -> list[Newest]:
-    """The newest line of each broker of the lake, or of one of its clusters."""
+    """Return the newest line of each broker of the lake, or of one of its clusters."""
     of_cluster = pc.scalar(True) if cluster_id is None else pc.field("cluster_id") == cluster_id
     keys = ["cluster_id", "broker_id"]
     files = lake.rows(LOG_FILES, *keys, "last_time", where=of_cluster & (pc.field("kind") != OTHER_FILE))
@@ -61,7 +61,7 @@ def _micros(rows: pa.Table, name: str) -> pa.Table:
 
 
 def freshness_line(newest: Sequence[Newest]) -> str:
-    """Up to when each broker has lines; of many those that have the oldest."""
+    """Return the last line times of brokers; of many brokers the oldest ones."""
     if not newest:
         return "newest line: none of a known broker"
     oldest = sorted(newest, key=lambda line: (line.last_us, line))[:_NAMED_MAX]
@@ -75,7 +75,7 @@ def freshness_line(newest: Sequence[Newest]) -> str:
 
 
 def stale_lines(newest: Iterable[Newest], until_us: int, limit_us: int) -> list[str]:
-    """What keeps logs from being fresh, a sentence per cluster or broker.
+    """Return why logs are not fresh, a sentence per cluster or broker.
 
     Args:
         until_us: the end of the interval that is judged.

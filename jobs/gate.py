@@ -1,4 +1,4 @@
-"""``highwater gate``: what a scheduler needs of an audit, its verdict in a few lines and an exit code. Pure.
+"""``highwater gate``: the verdict of an audit for schedulers, as a few lines and an exit code. Pure.
 
 The verdict is the report's, of the same window: a gate that judged by rules of its own could pass what the report
 calls violated. Findings without a time count in every window, since they may well be of it.
@@ -28,12 +28,12 @@ _OUTDATED = (
 
 
 def outdated(report: Report) -> Report:
-    """The report of gold tables that are not of the files and configuration there are now: never clean."""
+    """Return the report of outdated gold tables, which is never clean."""
     return doubted(report, _OUTDATED)
 
 
 def doubted(report: Report, reason: str) -> Report:
-    """The same report, inconclusive for one reason more."""
+    """Return the report with one more reason to be inconclusive."""
     changes = {"verdict": _never_clean(report.verdict), "inconclusive": (reason, *report.inconclusive)}
     clusters = [part.model_copy(update={"verdict": _never_clean(part.verdict)}) for part in report.clusters]
     return with_headline(report.model_copy(update=changes | {"clusters": tuple(clusters)}))
@@ -44,7 +44,7 @@ def _never_clean(verdict: Verdict) -> Verdict:
 
 
 def gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Sequence[str] = ()) -> ExitCode:
-    """The verdict as an exit code; an inconclusive one passes if only what is violated is to fail.
+    """Return the exit code of the verdict; an inconclusive one passes if only violations are to fail.
 
     Args:
         only_new: violations that the run before had already do not fail.
@@ -61,7 +61,7 @@ def gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Seque
 
 
 def _is_known(report: Report) -> bool:
-    """Whether it is violated by nothing but what the run before had already: all is listed, and none of it new."""
+    """Return True if the run before had all violations: all are listed, and none is new."""
     cut = len(report.violations) >= FINDINGS_MAX or any(rule.left_out and rule.cases for rule in report.rules)
     return bool(report.violations) and not cut and all(finding.is_new is False for finding in report.violations)
 
@@ -69,7 +69,7 @@ def _is_known(report: Report) -> bool:
 def gate_lines(
     report: Report, fail_on: str, only_new: bool = False, cluster_id: str | None = None, stale: Sequence[str] = ()
 ) -> Iterator[str]:
-    """The verdict, that of each of several clusters, what happened, violations, and why the rest is not clean.
+    """Yield the verdict, that of each cluster, incidents, violations, and reasons for not being clean.
 
     Args:
         cluster_id: the one that was asked for.
@@ -106,7 +106,7 @@ def gate_lines(
 
 
 def _happened(report: Report) -> Iterator[str]:
-    """The most harmful incidents of the window, but what was done on purpose: a line each."""
+    """Yield the most harmful incidents of the window, a line each, without intended ones."""
     chains = worst(report)
     for chain in chains[:INCIDENTS_MAX]:
         yield f"happened: {plain(f'{WORDS[chain.harm]}, {window(chain)}: {first_sentence(chain.head.sentence)}')}"
@@ -116,7 +116,7 @@ def _happened(report: Report) -> Iterator[str]:
 
 
 def _new(report: Report) -> str:
-    """How many incidents, and findings of each kind, the run before did not have."""
+    """Return how many incidents, and findings of each kind, are new."""
     if report.provenance.run_before is None:
         return "no earlier run to compare with"
     kinds: tuple[tuple[str, Sequence[Finding | Incident]], ...] = (
@@ -131,7 +131,7 @@ def _new(report: Report) -> str:
 
 
 def _line(finding: Finding) -> str:
-    """Rule, place, offsets and time; the message and its evidence are the report's business."""
+    """Return rule, place, offsets and time of a finding."""
     parts = [finding.rule_id, place_of(finding), finding.time or "at no known time"]
     implied = f", implies {len(finding.implied)} more" if finding.implied else ""
     return plain("  ".join(part for part in parts if part)) + implied

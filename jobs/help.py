@@ -1,4 +1,4 @@
-"""What ``highwater`` and ``--help`` print: verbs by what people want, and examples that a test runs."""
+"""Output of ``highwater`` and ``--help``: verbs by purpose, and examples that a test runs."""
 
 from __future__ import annotations
 
@@ -123,18 +123,18 @@ class Highwater(click.Group):
 
 
 class NoVerb(click.UsageError):
-    """Nobody said what to do."""
+    """Error of a call without a verb."""
 
     def __init__(self, context: click.Context) -> None:
         super().__init__("no verb", context)
 
     def show(self, file: object = None) -> None:
-        """The first steps instead of a complaint."""
+        """Print the first steps instead of an error."""
         click.echo(FIRST_STEPS, err=True)
 
 
 def complain_of_use(error: click.ClickException, complain: Callable[[str], None]) -> None:
-    """Say in one sentence what is wrong with a command line, and where more is said; verbs alone say what there is."""
+    """Show the error of a command line in one sentence, and where to find help. Verbs alone list their verbs."""
     if isinstance(error, NoVerb | click.exceptions.NoArgsIsHelpError):
         error.show()
         return
@@ -144,7 +144,7 @@ def complain_of_use(error: click.ClickException, complain: Callable[[str], None]
 
 
 def completion(shell: str, group: click.Group) -> str:
-    """The script that completes verbs and options in a shell."""
+    """Return the script that completes verbs and options in a shell."""
     from click.shell_completion import get_completion_class
 
     of_shell = get_completion_class(shell)
@@ -164,7 +164,7 @@ COMPLETE_VARIABLE = "_HIGHWATER_COMPLETE"
 
 
 def _write_verbs(formatter: click.HelpFormatter, title: str, verbs: Iterable[click.Command]) -> None:
-    """Each with its first sentence, whole."""
+    """Return verbs with their first sentence, whole."""
     with formatter.section(title):
         formatter.write_dl([(verb.name or "", verb.get_short_help_str(limit=1000)) for verb in verbs])
 

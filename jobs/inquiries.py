@@ -64,7 +64,7 @@ def trace_request(
     correlation_id: int | None,
     connection: str | None,
 ) -> ExitCode:
-    """Tell the story of one request; where several fit, list them."""
+    """Print the story of one request; list them if several match."""
     reader = question.reader
     if request_id is not None:
         keys, asked = by_id(reader, request_id), f"request {request_id}"
@@ -102,7 +102,7 @@ def _choice(asked: str, keys: list[dict[str, Any]]) -> Answer:
 
 
 def trace_write(question: Question, client_id: str | None, place: str | None) -> ExitCode:
-    """Tell what became of a client's writes."""
+    """Print the outcome of a client's writes."""
     reader = question.reader
     topic, number = (None, None) if place is None else _topic_and_partition(reader, place)
     rows = write_rows(reader, client_id, topic, number, *question.window, question.cluster_id)
@@ -110,7 +110,7 @@ def trace_write(question: Question, client_id: str | None, place: str | None) ->
 
 
 def _topic_and_partition(reader: LakeReader, place: str) -> tuple[str, int | None]:
-    """A name may be that of a topic, or of a partition: topics may end with a number, too."""
+    """Return topic and partition of a name. Topics may end with a number, too."""
     topics = reader.rows(
         """SELECT 1 FROM (SELECT topic FROM silver_leader_and_isr UNION ALL SELECT topic FROM silver_replica_fetches)
            WHERE topic = $topic LIMIT 1""",
@@ -125,7 +125,7 @@ def _is_partition(place: str) -> bool:
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """Topic and number of a partition.
+    """Return topic and number of a partition.
 
     Raises:
         InputError: the text is not the name of a partition.
@@ -137,7 +137,7 @@ def split_place(place: str) -> tuple[str, int]:
 
 
 def trace_partition(question: Question, place: str) -> ExitCode:
-    """Tell the life of a partition."""
+    """Print the history of a partition."""
     reader, (topic, number) = question.reader, split_place(place)
     cluster_id = cluster_of(reader, topic, number, question.cluster_id)
     rows = partition_rows(reader, cluster_id, topic, number, *question.window)
@@ -145,7 +145,7 @@ def trace_partition(question: Question, place: str) -> ExitCode:
 
 
 def trace_finding(question: Question, finding_id: str, is_whole: bool) -> ExitCode:
-    """Tell the story of a finding; of a rule that has several, list them."""
+    """Print the story of a finding; list them if a rule has several."""
     reader = question.reader
     fitting = findings(reader, finding_id)
     if not fitting:
@@ -161,7 +161,7 @@ def trace_finding(question: Question, finding_id: str, is_whole: bool) -> ExitCo
 
 
 def tell_incidents(question: Question, broker_id: int | None, topic: str | None, is_whole: bool) -> ExitCode:
-    """Tell what happened in a window, at a broker or of a topic."""
+    """Print the incidents of a window, a broker or a topic."""
     reader = question.reader
     if not reader.has(INCIDENTS.full_name):
         raise InputError(question.lake, "is of a version without incidents", "run `highwater audit` on it once")
@@ -182,7 +182,7 @@ def tell_incidents(question: Question, broker_id: int | None, topic: str | None,
 
 
 def tell_survivors(question: Question, place: str | None, at: datetime | None) -> ExitCode:
-    """Tell what each replica of a partition holds; without one, of all partitions that nobody leads."""
+    """Print what each replica holds. Without a partition, do so for all leaderless partitions."""
     reader, at_us = question.reader, micros(at)
     if place is not None:
         topic, number = split_place(place)
@@ -220,7 +220,7 @@ class Span(NamedTuple):
 
     @property
     def reader(self) -> LakeReader:
-        """Of its lake's tables.
+        """Return a reader of its lake's tables.
 
         Raises:
             InputError: there is no lake, or no such audit of it.
@@ -231,7 +231,7 @@ class Span(NamedTuple):
 
 
 def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -> ExitCode:
-    """Tell what changed from one to the other."""
+    """Print what changed from one side to the other."""
     sides = [
         compare.side(
             span.reader,
@@ -247,5 +247,5 @@ def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -
 
 
 def tell_whatif(question: Question) -> ExitCode:
-    """Tell what acks=all would have cost otherwise."""
+    """Print the cost of acks=all under other conditions."""
     return tell(question, whatif.answer(variants(question.reader, question.cluster_id, *question.window)))

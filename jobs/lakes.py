@@ -19,7 +19,7 @@ from schemas.bronze import LOG_FILES
 
 
 def tables_in(root: Place) -> dict[str, Place]:
-    """Folders of a lake's tables by full name.
+    """Return folders of a lake's tables by full name.
 
     Raises:
         InputError: there is no lake, or a newer version of highwater wrote it.
@@ -32,12 +32,12 @@ def tables_in(root: Place) -> dict[str, Place]:
 
 
 def no_lake(root: Place) -> InputError:
-    """There is no lake in a folder."""
+    """Return the error of a folder without a lake."""
     return InputError(root, "is not a lake", "ingest logs first, or name the lake with --lake")
 
 
 def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) -> Iterator[tuple[str, str]]:
-    """Which days are closed, of one cluster or of each: the lake, and what a report says of it."""
+    """Yield a sentence about closed days, of one cluster or of each."""
     instants = [(f" of cluster {name}", us) for name, us in sorted(closed.by_cluster.items())]
     if cluster_id is not None:
         instants = [(f" of cluster {cluster_id}", closed.of(cluster_id))]
@@ -52,13 +52,13 @@ def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) ->
 
 
 def cluster_files(lake: Lake) -> list[FileCluster]:
-    """The log files of a lake, as far as they tell its clusters."""
+    """Return the cluster columns of the log files of a lake."""
     names = ("cluster_id", "broker_id", "logged_cluster_id")
     return [FileCluster(*map(row.get, names)) for row in lake.rows(LOG_FILES, *names).to_pylist()]
 
 
 def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> str | None:
-    """The cluster that a report is of, where a lake holds others than those whose logs were given; None: all of it.
+    """Return the cluster of a report, if a lake holds others than the given logs; None for all.
 
     Args:
         given: clusters of the logs that were given.
@@ -80,7 +80,7 @@ def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> st
 
 
 def no_lines_of(lake: Lake, since: datetime | None, until: datetime | None, cluster_id: str | None) -> str | None:
-    """Why a window has no line: it begins after the last one, or ends before the first one. None: it may have some."""
+    """Return why a window has no line: it begins after the last or ends before the first. None if it may have some."""
     asked = bounds(since, until)
     where = None if cluster_id is None else pc.field("cluster_id") == cluster_id
     rows = lake.rows(LOG_FILES, "first_time", "last_time", where=where)

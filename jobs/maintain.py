@@ -1,4 +1,4 @@
-"""``highwater maintain``: compact small files, remove what no version in use needs."""
+"""``highwater maintain``: compact small files, remove files that no version in use needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OPTION = "--retention-hours"
 def maintain(
     config: Config, console: Console, root: Place, retention_hours: int, force: bool, dry_run: bool
 ) -> ExitCode:
-    """Look after every table of the lake; Spark is not needed.
+    """Maintain every table of the lake, without Spark.
 
     Args:
         force: allow a retention so short that it takes files from who is reading.
@@ -83,7 +83,7 @@ def maintain(
 
 
 def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
-    """Tables that maintenance may write, by full name, and why it leaves others alone."""
+    """Return tables that maintenance may write, by full name, and why others are left alone."""
     refused: list[InputError] = [odd_place(root, *odd) for odd in contents_of(root).odd.items()]
     paths = {}
     for name, path in find_tables(root).items():
@@ -115,7 +115,7 @@ def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
 
 
 def _tidied(table: Upkeep, retention_hours: int, fence: Fence) -> tuple[object, ...]:
-    """Do what one table needs; gives its row of the answer."""
+    """Maintain one table. Return its row of the answer."""
     if table.lengthen:
         remember_removed(table.path, retention_hours, fence)
     unneeded = table.unneeded

@@ -15,7 +15,7 @@ from pipelines.storage.place import Place, place_of
 
 
 class TimeParam(click.ParamType[datetime]):
-    """A time in ISO 8601; one without a zone is UTC, as everything else."""
+    """A time in ISO 8601, in UTC without a zone."""
 
     name = "time"
 
@@ -73,7 +73,7 @@ def _schema(context: click.Context, option: click.Parameter, name: str | None) -
 
 
 def _with_named_others(context: click.Context, option: click.Parameter, lake: Place) -> Place:
-    """Name what lies in the lake's folder and is not the lake's, once for whatever verb."""
+    """Print foreign entries of the lake's folder, once per command."""
     from pipelines.base.console import RichConsole
     from pipelines.lake.contents import contents_of, named_others
 
@@ -83,7 +83,7 @@ def _with_named_others(context: click.Context, option: click.Parameter, lake: Pl
 
 
 def _trusted(context: click.Context, option: click.Parameter, conf: Path | None) -> Path | None:
-    """Say who else may change the configuration; a lake does not bring its own."""
+    """Warn about others who may change the configuration."""
     from pipelines.base.config import changeable_by
     from pipelines.base.console import RichConsole
 
@@ -192,7 +192,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def options(*names: str) -> Callable[[Any], Any]:
-    """Put options on a verb by name, always the same ones in the same words."""
+    """Add options to a verb by name, with equal texts for all verbs."""
 
     def decorate(verb: Any) -> Any:
         for name in reversed(names):

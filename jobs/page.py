@@ -1,4 +1,4 @@
-"""The page, in the browser of whoever asked for it."""
+"""The page in the user's browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = "report.html"
 
 
 def require_local(out: Place) -> None:
-    """A page in a store has no address that a browser knows.
+    """Refuse a page in a store, which has no address for a browser.
 
     Raises:
         InputError: the folder is in a store.
@@ -24,7 +24,7 @@ def require_local(out: Place) -> None:
 
 
 def open_page(console: Console, out: Place) -> None:
-    """Open the page of a report; where there is no browser, say where the page is."""
+    """Open the page of a report; without a browser print its path."""
     page = resolved(out) / PAGE
     if not (_has_display() and webbrowser.open(f"file://{page}")):
         console.note(f"no browser could be opened here: the page is {page}, one file that can be copied anywhere")

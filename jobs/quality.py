@@ -1,4 +1,4 @@
-"""``highwater quality``: what was read, checked; what is in quarantine, let out."""
+"""``highwater quality``: check what was read, and release files from quarantine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What verbs without Spark are asked with."""
+"""Input of verbs without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.storage.place import Place
 
 
 class Question(NamedTuple):
-    """What every inquiry is asked with, and metrics."""
+    """Options of inquiries and metrics."""
 
     console: Console
     lake: Place  #: folder of the lake
@@ -26,7 +26,7 @@ class Question(NamedTuple):
 
     @property
     def reader(self) -> LakeReader:
-        """Of the lake's tables.
+        """Return a reader of the lake's tables.
 
         Raises:
             InputError: there is no lake.
@@ -35,7 +35,7 @@ class Question(NamedTuple):
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster that was named, as the lake calls it; None: any.
+        """Return the id of the named cluster; None for any.
 
         Raises:
             InputError: the lake has none of this name.
@@ -44,5 +44,5 @@ class Question(NamedTuple):
 
     @property
     def window(self) -> tuple[int | None, int | None]:
-        """From when until when, the end exclusive, microseconds since the epoch."""
+        """Return begin and end (exclusive) of the window, microseconds since the epoch."""
         return micros(self.time_from), micros(self.time_until)

@@ -12,7 +12,7 @@ KEY_BYTES_MIN = 16
 
 
 def redaction_key(path: Path | None) -> bytes:
-    """The key in a file, without blanks around it; without a file a random one, which is stored nowhere.
+    """Return the key in a file, stripped; without a file a random one, which is not stored.
 
     Raises:
         InputError: the file cannot be read, or holds too little.

@@ -14,12 +14,12 @@ from schemas.gold import RUNS
 
 
 def is_noted(lake: Lake, run_id: str) -> bool:
-    """Whether an audit has ended, whichever run made it."""
+    """Return True if an audit has ended, in any run."""
     return run_id in lake.rows(RUNS, "run_id")["run_id"].to_pylist()
 
 
 def note_run(lake: Lake, config: Config, report: Report, run_id: str, started: datetime) -> None:
-    """Note an audit, once."""
+    """Record an audit, once."""
     if is_noted(lake, run_id):
         return
     row = {

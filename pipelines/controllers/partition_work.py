@@ -1,4 +1,4 @@
-"""All that the controllers' modules say of one partition, as rows of gold and cases of rules. Pure."""
+"""Results of the controllers' modules for one partition: rows of gold and cases of rules. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _COLUMNS: Final = {
 
 
 class JudgedPartition(NamedTuple):
-    """What there is to say of one partition, or of the registrations of one cluster."""
+    """Results for one partition, or for the registrations of one cluster."""
 
     rows: dict[str, list[dict[str, Any]]]  #: of tables of gold, and of the rules' cases, by name
     checked: dict[str, int]  #: facts judged, by rule
@@ -134,7 +134,7 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
 
 
 def of_registrations(facts: ClusterFacts, cluster_id: str) -> JudgedPartition:
-    """Steps of a cluster's registrations: of decoded records one copy's, where there are any, else of all lines."""
+    """Return steps of a cluster's registrations: from one copy of decoded records, else from all lines."""
     records = facts.registrations.get(cluster_id, [])
     rows = records or registrations(facts.events.get(cluster_id, []))
     replayed = replay_registrations(rows)
@@ -168,7 +168,7 @@ def _replayed(
     copies: dict[int, list[RecordRow]],
     records: Sequence[RecordRow],
 ) -> tuple[list[Transition], list[Case], int]:
-    """Transitions in the order of each machine, what is illegal, and how much was looked at."""
+    """Return transitions in order of each machine, illegal ones, and the number of rows checked."""
     version = facts.version(cluster_id)
     replays = [replay_states(p.MACHINE, p.TABLE, states), replay_states(r.MACHINE, r.replica_table(version), replicas)]
     transitions = [transition for replay in replays for transition in replay.transitions]
@@ -191,7 +191,7 @@ def _replayed(
 
 
 def _exact(facts: ClusterFacts, cluster_id: str, rows: Iterable[LeadershipRow]) -> list[LeadershipRow]:
-    """Rows that name a topic id or have times finer than seconds: of others, a second may hold two lives of a topic."""
+    """Return rows with a topic id or with times finer than seconds: a second may hold two lives of a topic."""
     coarse = facts.contexts.coarse
 
     def is_exact(row: LeadershipRow) -> bool:
@@ -219,7 +219,7 @@ def _refused(answered: Iterable[AnsweredRequests]) -> dict[int, int]:
 
 
 def _plausible(failover: FailoverRow) -> FailoverRow:
-    """An answer before the epoch was taken up is one of an earlier incarnation of the topic: epochs begin anew.
+    """Return a failover without an answer from before the new epoch, which is of an earlier incarnation.
 
     Lines of handovers may be off by a tick.
     """
@@ -233,7 +233,7 @@ def _plausible(failover: FailoverRow) -> FailoverRow:
 
 
 def case_rows(cases: Iterable[Case], place: tuple[str, str | None, int | None]) -> list[dict[str, Any]]:
-    """Cases as rows (`pipelines.rules.cases`): each once, whichever copy or line shows it again.
+    """Return cases as rows (`pipelines.rules.cases`), each once.
 
     Args:
         place: cluster, topic and partition; no topic where it is about a broker.
@@ -250,7 +250,7 @@ def _place(key: tuple[str, str, int]) -> dict[str, Any]:
 
 
 def transition_rows(key: tuple[str, str, int], transitions: Iterable[Transition]) -> list[dict[str, Any]]:
-    """Rows of gold `controller_transitions` of one partition, numbered by machine as they come.
+    """Return rows of gold `controller_transitions` of one partition, numbered by machine.
 
     Args:
         key: cluster, topic, partition; `OF_CLUSTER` where they are about brokers' registrations.

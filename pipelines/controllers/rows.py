@@ -1,4 +1,4 @@
-"""Rows of the controllers' fold: of which tables tasks make them, and what they are for the modules here. Pure.
+"""Rows of the controllers' fold, by source table. Pure.
 
 A row has the columns of all kinds (`ROW_TYPES`), and is a named tuple of its kind (`KINDS`) once it is in its group:
 that of its partition, or that of its cluster (`OF_CLUSTER`), which has what procedures are made of. What comes from the
@@ -51,7 +51,7 @@ ANSWERED: Final = "answered"
 
 
 class AnsweredRequests(NamedTuple):
-    """What a leader answered of a partition to produces or fetches, by leader epoch and error: no row per request.
+    """Answers of a leader to produces or fetches of a partition, by leader epoch and error.
 
     `second` is that of the answers, and null where it does not matter: of those without error the first one counts.
     """
@@ -105,14 +105,14 @@ REFUSED: Final = (NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
 def rows_of(columns: Columns) -> Iterable[tuple[str, Row]]:
-    """Rows with their kinds, from values of ``kind`` and `ROW_TYPES`, whose lists are tuples."""
+    """Yield rows with their kinds, from values of ``kind`` and `ROW_TYPES`, whose lists are tuples."""
     for kind, *values in zip(*columns, strict=True):
         make: Any = KINDS[kind]
         yield kind, make(*values[:2], LineRef(*values[2:5]), *_REST[kind](values))
 
 
 def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
-    """Rows in the order of time, each line once where files overlap.
+    """Return rows in order of time, each line once if files overlap.
 
     A line may well be logged twice in one millisecond: of equal lines there are as many as in the file that has most.
     """
@@ -126,7 +126,7 @@ def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
 
 
 def leadership(rows: pa.RecordBatch) -> Batches:
-    """Rows of `silver.leader_and_isr`."""
+    """Yield rows of `silver.leader_and_isr`."""
     role, leader = rows.column("role"), rows.column("leader")
     leader = when(pc.equal(role, "leader_start"), first_of(leader, rows.column("broker_id")), leader)
     encoded = _encoded(rows, LEADERSHIP, leader=leader)
@@ -135,20 +135,20 @@ def leadership(rows: pa.RecordBatch) -> Batches:
 
 
 def states(rows: pa.RecordBatch, kind: str) -> Batches:
-    """Rows of `silver.partition_states` or `silver.replica_states`."""
+    """Yield rows of `silver.partition_states` or `silver.replica_states`."""
     encoded = _encoded(rows, kind, succeeded=pc.fill_null(rows.column("succeeded"), True))
     yield _in_partition(encoded)
     yield _in_cluster(encoded)
 
 
 def isr_changes(rows: pa.RecordBatch) -> Batches:
-    """Rows of `silver.isr_changes`, of those that `CHANGES` has."""
+    """Yield rows of `silver.isr_changes` with changes in `CHANGES`."""
     role = look_up(CHANGES, rows.column("change"), pa.string())
     yield _in_partition(_encoded(rows, ISR_CHANGE, leader=rows.column("broker_id"), role=role))
 
 
 def events(rows: pa.RecordBatch) -> Batches:
-    """Rows of `silver.controller_events`."""
+    """Yield rows of `silver.controller_events`."""
     encoded = _encoded(rows, EVENT)
     of_partitions = both(pc.is_valid(rows.column("partition")), is_in(rows.column("event"), EVENTS))
     yield _in_partition(encoded.filter(of_partitions))
@@ -156,12 +156,12 @@ def events(rows: pa.RecordBatch) -> Batches:
 
 
 def lives(rows: pa.RecordBatch) -> Batches:
-    """Rows of `silver.broker_lifecycle`."""
+    """Yield rows of `silver.broker_lifecycle`."""
     yield _in_cluster(_encoded(rows, LIFECYCLE, subject_broker_id=rows.column("broker_id")))
 
 
 def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batches:
-    """Rows of `silver.metadata_records` about partitions: the state after each; what a snapshot covers is committed.
+    """Yield rows of `silver.metadata_records` about partitions: the state after each; snapshots are committed.
 
     Args:
         active: the active controller by (cluster, its epoch).
@@ -183,24 +183,24 @@ def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batc
 
 
 def clusters(rows: pa.RecordBatch) -> Batches:
-    """Rows of `silver.metadata_records` about nodes, which the premises have: that their clusters are there."""
+    """Yield rows of `silver.metadata_records` about nodes, so that their clusters have a group."""
     cluster_ids = rows.column("cluster_id").unique()
     yield _in_cluster(shaped(_SCHEMA, len(cluster_ids), {"cluster_id": cluster_ids, "kind": CLUSTER}))
 
 
 def served(rows: pa.RecordBatch) -> Batches:
-    """Rows of `silver.replica_fetches` that were answered without error."""
+    """Yield rows of `silver.replica_fetches` that were answered without error."""
     yield _answered(rows, "", "response_error_code")
 
 
 def produced(rows: pa.RecordBatch) -> Batches:
-    """Rows of `gold.delayed_operations` about produces."""
+    """Yield rows of `gold.delayed_operations` about produces."""
     each = exploded(rows, "partitions", "p")
     yield _answered(each.filter(is_in(each.column("p.error_code"), (0, *REFUSED))), "p.", "p.error_code")
 
 
 def _encoded(rows: pa.RecordBatch, kind: str, **values: Any) -> pa.RecordBatch:
-    """Rows of a kind, in the group of their partition.
+    """Return rows of a kind, in the group of their partition.
 
     Args:
         values: in place of columns of the same name.
@@ -222,13 +222,13 @@ def _in_cluster(encoded: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _numbered(values: Numbered, rows: pa.RecordBatch, name: str) -> pa.Array:
-    """The value for a row's cluster and a column of it; null where there is none."""
+    """Return the value for a row's cluster and a column; null without one."""
     keys = zip(rows.column("cluster_id").to_pylist(), rows.column(name).to_pylist(), strict=True)
     return pa.array(map(values.get, keys), pa.int64())
 
 
 def _answered(rows: pa.RecordBatch, place: str, error_code: str) -> pa.RecordBatch:
-    """By leader epoch and error the first answer and their number, of refused produces by second.
+    """Return the first answer and the number of answers, by leader epoch and error; refused produces by second.
 
     Args:
         place: what the names of topic, partition and leader epoch begin with.

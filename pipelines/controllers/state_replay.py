@@ -20,7 +20,7 @@ Table = Mapping[str, frozenset[str]]
 
 
 def is_legal(table: Table, from_state: str, to_state: str) -> bool | None:
-    """Whether the table has the pair; None for a state that it does not know."""
+    """Return True if the table has the pair; None for an unknown state."""
     if to_state not in table or from_state not in table:
         return None
     return from_state in table[to_state]
@@ -35,7 +35,7 @@ def _case(machine: str, row: StateRow) -> Case:
 
 
 def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> ReplayedStates:
-    """Rows of one partition, in any order: its transitions, and those that are illegal."""
+    """Return the transitions of one partition, and the illegal ones, from rows in any order."""
     known: dict[tuple[int, int | None, int | None], str] = {}
     transitions: list[Transition] = []
     cases: list[Case] = []

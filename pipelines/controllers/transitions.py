@@ -1,4 +1,4 @@
-"""What a replay of states gives: transitions as rows of gold, and cases of what lines prove to be broken. Pure."""
+"""Results of a replay of states: transitions as rows of gold, and proven cases. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Transition(NamedTuple):
 
 
 class ReplayedStates(NamedTuple):
-    """What a replay gives."""
+    """Results of a replay."""
 
     transitions: tuple[Transition, ...]
     cases: tuple[Case, ...]
@@ -61,7 +61,7 @@ def broken(
 
 
 def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None) -> Case:
-    """The illegal transition that rows of a partition show together.
+    """Return the illegal transition that rows of a partition show together.
 
     Args:
         about: the row that gives its leader epoch and instant; the last one by default.
@@ -75,7 +75,7 @@ def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None
 def transition(
     row: PartitionRow, machine: str, from_state: str, to_state: str, legal: bool | None, why: str, **more: Any
 ) -> Transition:
-    """The transition of a partition, or with `more` of a replica, that a row shows."""
+    """Return the transition of a partition, or with `more` of a replica, that a row shows."""
     return Transition(
         machine=machine,
         controller=row.broker_id,

@@ -35,7 +35,7 @@ from pipelines.rules.rule import Case
 
 
 def same_incarnation(row: LeadershipRow, other: LeadershipRow) -> bool:
-    """Two rows certainly speak of the same incarnation of the topic."""
+    """Return True if two rows are certainly of the same incarnation of the topic."""
     if row.topic_id is not None and other.topic_id is not None:
         return row.topic_id == other.topic_id
     return row.broker_id == other.broker_id and abs(row.time_us - other.time_us) <= ONE_INCARNATION_US
@@ -46,7 +46,7 @@ def _state(row: LeadershipRow) -> tuple[int | None, int | None, frozenset[int] |
 
 
 def contradiction(row: LeadershipRow, other: LeadershipRow) -> Case | None:
-    """What two rows of the same controller cannot both say, within one incarnation."""
+    """Return the contradiction of two rows of the same controller, within one incarnation."""
     name = f"{other.topic}-{other.partition}"
     if other.leader_epoch == row.leader_epoch and None not in (row.leader, other.leader) and row.leader != other.leader:
         text = f"{name} has two leaders in epoch {other.leader_epoch}: {row.leader} and {other.leader}"
@@ -59,7 +59,7 @@ def contradiction(row: LeadershipRow, other: LeadershipRow) -> Case | None:
 
 
 def went_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
-    """What a controller cannot have decided after an earlier decision, within one incarnation."""
+    """Report a decision whose leader epoch or zkVersion is lower than an earlier one's."""
     epochs = (("leader epoch", row.leader_epoch, other.leader_epoch),)
     for what, before, after in (*epochs, ("zkVersion", row.partition_epoch, other.partition_epoch)):
         if before is not None and after is not None and after < before:
@@ -69,7 +69,7 @@ def went_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
 
 
 def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) -> tuple[Case, ...]:
-    """Contradictions among the controllers' own rows (role ``controller``) of one partition.
+    """Return contradictions among the controllers' own rows (role ``controller``) of one partition.
 
     Lines without a controller epoch are left out: those of the leader selectors up to 1.0 say what will be tried, and
     a write that meets another version is tried again with another choice.
@@ -98,7 +98,7 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) 
 
 
 def two_controllers(rows: Iterable[StateRow]) -> tuple[Case, ...]:
-    """One controller epoch under which two brokers elected leaders.
+    """Return controller epochs under which two brokers elected leaders.
 
     The epoch is a znode that only one of them can have made larger (`KafkaController.elect`), and since 2.2 a write of
     a partition's state checks it. Epoch 0 is that of a broker which never was the controller.
