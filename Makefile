@@ -57,7 +57,7 @@ java:
 	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); install Python 3.11, or say PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "make: $(PYTHON) is older than Python 3.11; say PYTHON=..." >&2; exit 1; }
-	@$(PYTHON) -m pipelines.base.java
+	@$(PYTHON) -m highwater.pipelines.base.java
 
 $(STAMPS)/venv: | java
 	$(PYTHON) -m venv $(VENV)
@@ -69,11 +69,11 @@ $(STAMPS)/packages: requirements.lock pyproject.toml $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/jars: $(STAMPS)/packages | java
-	$(BIN)/python -m jobs.fetch_jars
+	$(BIN)/python -m highwater.jobs.fetch_jars
 	@touch $@
 
 $(STAMPS)/archive: $(STAMPS)/jars
-	$(BIN)/python -m jobs.archive_classes tests/data/slice
+	$(BIN)/python -m highwater.jobs.archive_classes tests/data/slice
 	@touch $@
 
 # 1 (violated) and 3 (inconclusive) are verdicts of an audit that ran.
@@ -128,7 +128,7 @@ test-crash: setup
 	HIGHWATER_KILLS=$(KILLS) $(BIN)/python -m pytest -m crash tests/crash
 
 s3: setup
-	$(BIN)/python -m jobs.fetch_jars s3
+	$(BIN)/python -m highwater.jobs.fetch_jars s3
 
 # The server pins what others here pin otherwise, so it has an environment of its own.
 S3_VENV := .venv-s3
@@ -165,8 +165,8 @@ $(AIRFLOW_VENV)/stamps/packages: requirements-airflow.lock
 	$(AIRFLOW_VENV)/bin/python -m pip install --quiet --requirement requirements-airflow.lock
 	@mkdir -p $(@D) && touch $@
 
-# What executors that have nothing but a Python need: packages that tasks import, and a wheel whose modules are named as in
-# this checkout, where the driver runs; docs/cluster.md.
+# What executors that have nothing but a Python need: packages that tasks import, and a wheel of this
+# checkout; docs/cluster.md.
 EXECUTORS := build/executors
 ENVIRONMENT := $(EXECUTORS)/environment
 executors: dist/highwater-executors.tar.gz
@@ -181,7 +181,7 @@ $(EXECUTORS)/packages: requirements.lock Makefile
 
 dist/highwater-executors.tar.gz: $(EXECUTORS)/packages pyproject.toml hatch_build.py $(shell find conf jobs pipelines schemas -type f -not -path '*/__pycache__/*')
 	rm -f $(EXECUTORS)/*.whl && mkdir -p $(@D)
-	HIGHWATER_LAYOUT=checkout $(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(EXECUTORS) .
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(EXECUTORS) .
 	$(ENVIRONMENT)/bin/python -m pip install --quiet --no-deps --force-reinstall $(EXECUTORS)/highwater_kafka-*.whl
 	tar --create --use-compress-program 'gzip -1' --file $@.partial --directory $(ENVIRONMENT) .
 	mv $@.partial $@

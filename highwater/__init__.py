@@ -1,7 +1,8 @@
 """Audits of Kafka's replication from Python: `audit`, `open`, `spark`.
 
-The package that a wheel installs. ``jobs``, ``pipelines``, ``schemas``, ``conf`` and ``airflow_dags`` are its folders
-there, so that no user's module of such a name meets ours; in a checkout they are beside it (`hatch_build.py`).
+The package that a wheel installs. No user's module named ``jobs``, ``pipelines`` or ``schemas`` meets ours. In a
+checkout these three are links to the folders of the repository. A wheel has the folders here, and ``conf`` and
+``airflow_dags`` with them (`hatch_build.py`).
 """
 
 from __future__ import annotations

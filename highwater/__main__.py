@@ -1,6 +1,6 @@
 """The command: ``highwater``, ``python -m highwater``, and the file that spark-submit is given."""
 
-from jobs.cli import main
+from highwater.jobs.cli import main
 
 if __name__ == "__main__":
     main()

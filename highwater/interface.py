@@ -15,23 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from highwater.jobs.configuration import checked_config
+from highwater.jobs.fetch_jars import fetch_missing
+from highwater.jobs.lakes import tables_in
+from highwater.jobs.steps import Run, audited, make_report
 from highwater.log_source import KafkaBrokerLog
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.console import Console, RichConsole
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.lake.stored_tables import StoredTables
+from highwater.pipelines.report.model import Finding, Headline, Incident, Report
+from highwater.pipelines.report.printed import printed
+from highwater.pipelines.spark.session import build_session
+from highwater.pipelines.storage.place import Place, place_of
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.views import table_alias, views_over
 from highwater.views import register
-from jobs.configuration import checked_config
-from jobs.fetch_jars import fetch_missing
-from jobs.lakes import tables_in
-from jobs.steps import Run, audited, make_report
-from pipelines.base.config import Config
-from pipelines.base.console import Console, RichConsole
-from pipelines.base.errors import InputError
-from pipelines.lake.reader import LakeReader
-from pipelines.lake.stored_tables import StoredTables
-from pipelines.report.model import Finding, Headline, Incident, Report
-from pipelines.report.printed import printed
-from pipelines.spark.session import build_session
-from pipelines.storage.place import Place, place_of
-from schemas.bronze import LOG_FILES
-from schemas.views import table_alias, views_over
 
 PathLike = str | os.PathLike[str]
 DEFAULT_LAKE = "highwater-lake"

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pipelines.base.config import load_config
-from pipelines.bronze.log_source import columns_of, facts_of, how_of, plan, records
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.bronze.log_source import columns_of, facts_of, how_of, plan, records
 
 #: Keys of ``[ingest]`` of the configuration by option.
 _SETTINGS = {"timezone": "ingest.timezone", "log_format": "ingest.log_format", "cluster": "ingest.cluster"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from jobs.exit_codes import ExitCode
-from pipelines.base.console import Console
-from pipelines.base.errors import EnvironmentProblem, InputError
-from pipelines.base.resources import dag_files
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import EnvironmentProblem, InputError
+from highwater.pipelines.base.resources import dag_files
 
 
 def install(console: Console, folder: Path) -> ExitCode:

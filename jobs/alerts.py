@@ -15,9 +15,9 @@ from urllib.request import getproxies, proxy_bypass
 import orjson
 import urllib3
 
-from pipelines.base.errors import ConfigError
-from pipelines.report.happened import account_of, bug, window
-from pipelines.report.model import Incident
+from highwater.pipelines.base.errors import ConfigError
+from highwater.pipelines.report.happened import account_of, bug, window
+from highwater.pipelines.report.model import Incident
 
 #: PagerDuty's key is a secret, which the list of processes would show.
 KEY_VARIABLE: Final = "HIGHWATER_PAGERDUTY_KEY"

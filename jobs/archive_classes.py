@@ -1,4 +1,4 @@
-"""Make the JVM's class archive: ``python -m jobs.archive_classes LOGS`` audits some logs and keeps what that loaded.
+"""Make the JVM's class archive: ``python -m highwater.jobs.archive_classes LOGS`` audits logs and keeps what is loaded.
 
 It is an accelerator, so a failure is told and costs nothing but speed.
 """
@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from jobs import cli
-from pipelines.base.jars import delta_jars
-from pipelines.spark.class_archive import DUMP_VARIABLE, archive_path
+from highwater.jobs import cli
+from highwater.pipelines.base.jars import delta_jars
+from highwater.pipelines.spark.class_archive import DUMP_VARIABLE, archive_path
 
 TIMEOUT_S = 300
 

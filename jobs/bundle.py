@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from jobs.exit_codes import ExitCode
-from jobs.steps import Run, open_lake, run_id_of, whole_report
-from pipelines.base.errors import InputError
-from pipelines.redact.known_names import pseudonyms
-from pipelines.redact.text import Redactor
-from pipelines.redact.values import redacted, redacted_table
-from pipelines.report.bundle import write_bundle
-from pipelines.storage.store import store_of
-from schemas.audit import RULE_RESULTS
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.steps import Run, open_lake, run_id_of, whole_report
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.redact.known_names import pseudonyms
+from highwater.pipelines.redact.text import Redactor
+from highwater.pipelines.redact.values import redacted, redacted_table
+from highwater.pipelines.report.bundle import write_bundle
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.audit import RULE_RESULTS
 
 
 def bundle(run: Run) -> ExitCode:

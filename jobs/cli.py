@@ -14,20 +14,20 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from jobs.configuration import checked_config
-from jobs.exit_codes import ExitCode
-from jobs.help import COMPLETE_VARIABLE, Highwater, Verbs, complain_of_use, complete
-from jobs.help import completion as completion_of
-from jobs.inquiry_verbs import VERBS
-from jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SEVERITIES, options
-from jobs.redaction import redaction_key
-from jobs.streams import leave_stdout, open_closed
-from pipelines.base.config import Config, load_config
-from pipelines.base.console import RichConsole, escaped
-from pipelines.base.errors import HighwaterError, InputError
-from pipelines.base.fingerprint import code_version
-from pipelines.storage.place import Place, Uri, place_of
-from pipelines.storage.store import store_of
+from highwater.jobs.configuration import checked_config
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.help import COMPLETE_VARIABLE, Highwater, Verbs, complain_of_use, complete
+from highwater.jobs.help import completion as completion_of
+from highwater.jobs.inquiry_verbs import VERBS
+from highwater.jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SEVERITIES, options
+from highwater.jobs.redaction import redaction_key
+from highwater.jobs.streams import leave_stdout, open_closed
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.base.console import RichConsole, escaped
+from highwater.pipelines.base.errors import HighwaterError, InputError
+from highwater.pipelines.base.fingerprint import code_version
+from highwater.pipelines.storage.place import Place, Uri, place_of
+from highwater.pipelines.storage.store import store_of
 
 DEBUG_VARIABLE = "HIGHWATER_DEBUG"
 #: Objects that are made before garbage is looked for. With Python's 700, looking took an eighth of the driver's time.
@@ -54,7 +54,7 @@ def highwater() -> None:
 @options("log format", "catalog", "conf", "open")
 def audit(logs: tuple[Place, ...], opens: bool, **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
-    from jobs import steps
+    from highwater.jobs import steps
 
     return _opened(opens, given["out"], lambda: steps.audit(_run(**given), _present(logs)))
 
@@ -71,7 +71,7 @@ def audit(logs: tuple[Place, ...], opens: bool, **given: Any) -> ExitCode:
 @options("master", "conf")
 def demo(folder: Path, opens: bool | None, master: str | None, conf: Path | None) -> ExitCode:
     """Audit the bundled logs of a cluster that lost an acknowledged record, and say what to look at."""
-    from jobs import demo as bundled
+    from highwater.jobs import demo as bundled
 
     run = _run(lake=folder / "lake", out=folder / "report", master=master, conf=conf)
     return bundled.demo(run, sys.stdout.isatty() if opens is None else opens)
@@ -119,7 +119,7 @@ def watch(
     **given: Any,
 ) -> ExitCode:
     """Audit LOGS as they grow, print incidents as they begin and end, and send alerts."""
-    from jobs import watch as verb
+    from highwater.jobs import watch as verb
 
     if click.get_current_context().get_parameter_source("webhook_form") is ParameterSource.COMMANDLINE and not webhook:
         raise click.UsageError("--webhook-format is for --webhook")
@@ -131,7 +131,7 @@ def watch(
 @options("logs", "lake", "no span", "cluster name", "master", "catalog", "conf")
 def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables; a backlog is replayed up to its last batch."""
-    from jobs import steps
+    from highwater.jobs import steps
 
     return steps.ingest(_run(**given), _present(logs))
 
@@ -140,7 +140,7 @@ def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
 @options("lake", "no span", "master", "catalog", "conf")
 def parse(**given: Any) -> ExitCode:
     """Turn bronze lines into the typed silver tables."""
-    from jobs import steps
+    from highwater.jobs import steps
 
     return steps.parse(_run(**given))
 
@@ -149,7 +149,7 @@ def parse(**given: Any) -> ExitCode:
 @options("lake", "no span", "master", "catalog", "conf")
 def replay(**given: Any) -> ExitCode:
     """Replay Kafka's rules over the silver tables."""
-    from jobs import steps
+    from highwater.jobs import steps
 
     return steps.replay(_run(**given))
 
@@ -159,7 +159,7 @@ def replay(**given: Any) -> ExitCode:
 @options("conf", "open")
 def report(opens: bool, **given: Any) -> ExitCode:
     """Write the report from the gold tables."""
-    from jobs import steps
+    from highwater.jobs import steps
 
     return _opened(opens, given["out"], lambda: steps.report(_run(**given)))
 
@@ -171,7 +171,7 @@ def report(opens: bool, **given: Any) -> ExitCode:
 )
 def bundle(**given: Any) -> ExitCode:
     """Write the report with the tables behind it into one archive."""
-    from jobs.bundle import bundle as pack
+    from highwater.jobs.bundle import bundle as pack
 
     return pack(_run(**given))
 
@@ -196,7 +196,7 @@ def bundle(**given: Any) -> ExitCode:
 )
 def gate(fail_on: str, only_new: bool, stale_after_hours: float | None, **given: Any) -> ExitCode:
     """Judge the last audit: its verdict as exit code, a line per violation, and which are new. Writes nothing."""
-    from jobs import steps
+    from highwater.jobs import steps
 
     return steps.gate(_run(**given), fail_on, only_new, stale_after_hours)
 
@@ -209,10 +209,10 @@ def gate(fail_on: str, only_new: bool, stale_after_hours: float | None, **given:
 def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
     """Check what was read; what was read wrongly goes into quarantine."""
     if markdown:
-        from pipelines.quality.document import suites_markdown
+        from highwater.pipelines.quality.document import suites_markdown
 
         return _printed(suites_markdown())
-    from jobs import quality as verb
+    from highwater.jobs import quality as verb
 
     return verb.quality(_run(**given), docs, release)
 
@@ -225,12 +225,12 @@ def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **give
 def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> ExitCode:
     """List views and tables of the lake, or the columns of NAME, which is a view or a table."""
     if markdown:
-        from pipelines.lake.table_docs import tables_markdown
-        from schemas.catalog import TABLES
-        from schemas.views import VIEWS
+        from highwater.pipelines.lake.table_docs import tables_markdown
+        from highwater.schemas.catalog import TABLES
+        from highwater.schemas.views import VIEWS
 
         return _printed(tables_markdown(TABLES, VIEWS))
-    from jobs.tables import show_tables
+    from highwater.jobs.tables import show_tables
 
     return show_tables(RichConsole(), lake, name, as_json)
 
@@ -262,7 +262,7 @@ def sql(
     registered: bool,
 ) -> ExitCode:
     """Answer the query STATEMENT over the lake's tables and views; without one list them. Without Spark."""
-    from jobs.sql import answer, show_duckdb_views, show_names
+    from highwater.jobs.sql import answer, show_duckdb_views, show_names
 
     if statement is not None and duckdb_views:
         raise click.UsageError("--duckdb-views takes no statement")
@@ -290,7 +290,7 @@ def maintain(
     lake: Place, master: str | None, conf: Path | None, retention_hours: int, force: bool, dry_run: bool
 ) -> ExitCode:
     """Compact small files of the lake's tables and remove files that no version in use needs."""
-    from jobs.maintain import maintain as look_after
+    from highwater.jobs.maintain import maintain as look_after
 
     return look_after(_config(conf, master), RichConsole(), lake, retention_hours, force, dry_run)
 
@@ -306,7 +306,7 @@ def maintain(
 @click.option("--dry-run", is_flag=True, help="Say what would be dropped.")
 def expire(lake: Place, cluster: str | None, conf: Path | None, keep: str | None, dry_run: bool) -> ExitCode:
     """Drop old days of each cluster of the lake; reports of the days that stay do not change."""
-    from jobs.expire import expire as drop
+    from highwater.jobs.expire import expire as drop
 
     return drop(_config(conf), RichConsole(), lake, keep, cluster, dry_run)
 
@@ -329,15 +329,15 @@ def expire(lake: Place, cluster: str | None, conf: Path | None, keep: str | None
 def metrics(out: Place, markdown: bool, dashboard: bool, **given: Any) -> ExitCode:
     """Write brokers' metrics, rebuilt from their logs, for Prometheus."""
     if dashboard:
-        from pipelines.metrics.live import dashboard as grafana
+        from highwater.pipelines.metrics.live import dashboard as grafana
 
         return _printed(grafana())
     if markdown:
-        from schemas.metrics import metrics_markdown
+        from highwater.schemas.metrics import metrics_markdown
 
         return _printed(metrics_markdown())
-    from jobs.metrics import export
-    from jobs.question import Question
+    from highwater.jobs.metrics import export
+    from highwater.jobs.question import Question
 
     return export(Question(RichConsole(), **given), out)
 
@@ -361,7 +361,7 @@ def explain(
     conf: Path | None,
 ) -> ExitCode:
     """Explain a rule, an incident kind, an exception, a log line in quotes, or lines on stdin (-); alone list rules."""
-    from jobs import explain as explained
+    from highwater.jobs import explain as explained
 
     if file is not None:
         _present([file])
@@ -379,7 +379,7 @@ def explain(
 @click.option("--fetch", "fetches", is_flag=True, help="Download Delta's jars now, for offline use.")
 def doctor(lake: Place, conf: Path | None, fetches: bool) -> ExitCode:
     """Check this machine: Java, packages, jars, disk, memory. Prints everything that is wrong."""
-    from jobs.doctor import doctor as examine
+    from highwater.jobs.doctor import doctor as examine
 
     return examine(conf, RichConsole(), lake, fetches)
 
@@ -400,7 +400,7 @@ def airflow() -> None:
 @click.argument("folder", metavar="DAGS_FOLDER", type=click.Path(path_type=Path))
 def install(folder: Path) -> ExitCode:
     """Put the DAGs into DAGS_FOLDER, Airflow's folder of DAGs."""
-    from jobs.airflow import install as put
+    from highwater.jobs.airflow import install as put
 
     return put(RichConsole(), folder)
 
@@ -411,7 +411,7 @@ for _verb in VERBS:
 
 def _opened(opens: bool, out: Place, make: Callable[[], ExitCode]) -> ExitCode:
     """Write a report, then open its page if that is wanted."""
-    from jobs.page import open_page, require_local
+    from highwater.jobs.page import open_page, require_local
 
     if opens:
         require_local(out)
@@ -443,7 +443,7 @@ def _run(
     **given: Any,
 ) -> Any:
     """Return the input of a step; options without further work have the names of its fields."""
-    from jobs.steps import Run
+    from highwater.jobs.steps import Run
 
     if redact_key_file is not None and not redact:
         raise click.UsageError("--redact-key-file is for --redact")
@@ -522,7 +522,7 @@ def _file_of(error: OSError) -> str:
 
 def _of_machine(error: Exception) -> int:
     """Print the error of a process limit, which may be reached anywhere, or of a defect. Return the exit code."""
-    from pipelines.storage.machine_faults import limit_fault
+    from highwater.pipelines.storage.machine_faults import limit_fault
 
     problem = limit_fault(error, is_set=True)
     if problem is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipelines.base.config import Config, load_config
+from highwater.pipelines.base.config import Config, load_config
 
 
 def checked_config(conf: Path | None, settings: Mapping[str, object]) -> Config:
@@ -19,12 +19,12 @@ def checked_config(conf: Path | None, settings: Mapping[str, object]) -> Config:
     """
     config = load_config(conf, settings)
     if config.audit.severity:
-        from pipelines.rules.registry import require_rules
+        from highwater.pipelines.rules.registry import require_rules
 
         require_rules(config.audit.severity, conf or "default.toml")
     if config.quality.severity:
         # Declarations of all tables: hardly anyone needs them here.
-        from pipelines.quality.suites import require_expectations
+        from highwater.pipelines.quality.suites import require_expectations
 
         require_expectations(config.quality.severity, conf or "default.toml")
     return config

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import fill
 
-from jobs import steps
-from jobs.exit_codes import ExitCode
-from jobs.page import PAGE, open_page
-from pipelines.base.console import Console
-from pipelines.base.errors import LakeError
-from pipelines.base.plain import PROSE_WIDTH
+from highwater.jobs import steps
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.page import PAGE, open_page
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import LakeError
+from highwater.pipelines.base.plain import PROSE_WIDTH
 
 LOGS = Path(__file__).parent / "demo_logs"
 _GONE = (

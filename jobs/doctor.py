@@ -15,21 +15,21 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.exit_codes import ExitCode
-from jobs.fetch_jars import DELTA, S3, fetch
-from pipelines.base.config import Config, load_config
-from pipelines.base.console import Console
-from pipelines.base.errors import ConfigError, EnvironmentProblem, InputError
-from pipelines.base.fingerprint import DISTRIBUTION
-from pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
-from pipelines.base.java import find_java, java_problem, java_release, java_remedy
-from pipelines.spark import worker_daemon
-from pipelines.spark.import_path import shadows, worker_environment
-from pipelines.spark.session_settings import DRIVER_MEMORY
-from pipelines.storage.connectors import connector_jars
-from pipelines.storage.place import Place, Uri
-from pipelines.storage.store import store_of
-from pipelines.upkeep.upgrade import planned
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.fetch_jars import DELTA, S3, fetch
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import ConfigError, EnvironmentProblem, InputError
+from highwater.pipelines.base.fingerprint import DISTRIBUTION
+from highwater.pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
+from highwater.pipelines.base.java import find_java, java_problem, java_release, java_remedy
+from highwater.pipelines.spark import worker_daemon
+from highwater.pipelines.spark.import_path import shadows, worker_environment
+from highwater.pipelines.spark.session_settings import DRIVER_MEMORY
+from highwater.pipelines.storage.connectors import connector_jars
+from highwater.pipelines.storage.place import Place, Uri
+from highwater.pipelines.storage.store import store_of
+from highwater.pipelines.upkeep.upgrade import planned
 
 SETUP = f"install {DISTRIBUTION} again (`pipx install`, `uv tool install`; in a checkout `make setup`)"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pipelines.base import errors
+from highwater.pipelines.base import errors
 
 
 class ExitCode(IntEnum):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from jobs.exit_codes import ExitCode
-from jobs.lakes import tables_in
-from pipelines.base.config import Config
-from pipelines.base.console import Console
-from pipelines.base.values import instant
-from pipelines.lake.contents import require_own
-from pipelines.lake.writer import writer_of
-from pipelines.storage.machine_faults import machine_faults
-from pipelines.storage.place import Place
-from pipelines.upkeep.expiry import ExpiryPlan, counted, keep_of, plan_expiry
-from pipelines.upkeep.expiry import expire as drop_days
-from pipelines.upkeep.upgrade import require_up_to_date, upgrade
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.lakes import tables_in
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.lake.contents import require_own
+from highwater.pipelines.lake.writer import writer_of
+from highwater.pipelines.storage.machine_faults import machine_faults
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.upkeep.expiry import ExpiryPlan, counted, keep_of, plan_expiry
+from highwater.pipelines.upkeep.expiry import expire as drop_days
+from highwater.pipelines.upkeep.upgrade import require_up_to_date, upgrade
 
 _COLUMNS = ("table", "rows")
 

@@ -8,18 +8,18 @@ from difflib import get_close_matches
 
 import orjson
 
-from jobs.exit_codes import ExitCode
-from pipelines.base.config import IngestConfig
-from pipelines.base.console import Console
-from pipelines.base.errors import InputError
-from pipelines.base.plain import PROSE_WIDTH
-from pipelines.messages.exceptions import Cause, causes
-from pipelines.messages.explain import explain_lines, format_texts
-from pipelines.rules.explain import explain as explain_rule
-from pipelines.rules.explain import rules_markdown
-from pipelines.rules.registry import BY_ID, RULES
-from pipelines.storage.place import Place
-from schemas.flow import described, figure
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.base.config import IngestConfig
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.plain import PROSE_WIDTH
+from highwater.pipelines.messages.exceptions import Cause, causes
+from highwater.pipelines.messages.explain import explain_lines, format_texts
+from highwater.pipelines.rules.explain import explain as explain_rule
+from highwater.pipelines.rules.explain import rules_markdown
+from highwater.pipelines.rules.registry import BY_ID, RULES
+from highwater.pipelines.storage.place import Place
+from highwater.schemas.flow import described, figure
 
 STDIN = "-"
 
@@ -56,7 +56,7 @@ def _exception(name: str) -> Cause | None:
 
 
 def _explain_kind(console: Console, name: str) -> ExitCode:
-    from pipelines.incidents.kinds import BY_NAME
+    from highwater.pipelines.incidents.kinds import BY_NAME
 
     if name in BY_NAME:
         kind = BY_NAME[name]
@@ -95,7 +95,7 @@ def explain_reading(console: Console, file: Place, config: IngestConfig) -> Exit
     Raises:
         InputError: the file cannot be read.
     """
-    from pipelines.bronze.explain_file import explain_file
+    from highwater.pipelines.bronze.explain_file import explain_file
 
     try:
         for name, value in explain_file(str(file), config.timezone, config.record_bytes_max, config.log_format):

@@ -17,13 +17,13 @@ from urllib.error import URLError
 from urllib.request import urlopen
 from xml.etree import ElementTree
 
-from pipelines.base.config import SessionConfig
-from pipelines.base.console import Console, RichConsole
-from pipelines.base.errors import EnvironmentProblem, HighwaterError
-from pipelines.base.jars import JARS_VARIABLE, jars_dir
-from pipelines.base.resources import conf_file
-from pipelines.spark.session import lacks_delta
-from pipelines.storage.unmade import unmade
+from highwater.pipelines.base.config import SessionConfig
+from highwater.pipelines.base.console import Console, RichConsole
+from highwater.pipelines.base.errors import EnvironmentProblem, HighwaterError
+from highwater.pipelines.base.jars import JARS_VARIABLE, jars_dir
+from highwater.pipelines.base.resources import conf_file
+from highwater.pipelines.spark.session import lacks_delta
+from highwater.pipelines.storage.unmade import unmade
 
 MIRROR_VARIABLE = "HIGHWATER_MAVEN"
 CENTRAL = "https://repo1.maven.org/maven2"

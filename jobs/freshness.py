@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.values import iso_utc
-from pipelines.cluster.premises import OTHER_FILE, SHUT_DOWN
-from pipelines.lake.lake import Lake
-from schemas.bronze import LOG_FILES
-from schemas.silver import BROKER_LIFECYCLE
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.cluster.premises import OTHER_FILE, SHUT_DOWN
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.silver import BROKER_LIFECYCLE
 
 HOUR_US: Final = 3_600_000_000
 #: A broker that has been silent for longer, while others of its cluster are not, is taken for gone.

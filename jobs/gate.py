@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobs.exit_codes import OF_VERDICT, ExitCode
-from pipelines.base.plain import plain
-from pipelines.report.classes import WORDS
-from pipelines.report.correctness import place_of
-from pipelines.report.happened import ALSO_LOGGED, first_sentence, verdict_words, window, worst
-from pipelines.report.headline import with_headline
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Incident, Report, Verdict
-from pipelines.report.of_clusters import silent_clusters
-from pipelines.report.small_tables import FINDINGS_MAX
+from highwater.jobs.exit_codes import OF_VERDICT, ExitCode
+from highwater.pipelines.base.plain import plain
+from highwater.pipelines.report.classes import WORDS
+from highwater.pipelines.report.correctness import place_of
+from highwater.pipelines.report.happened import ALSO_LOGGED, first_sentence, verdict_words, window, worst
+from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Incident, Report, Verdict
+from highwater.pipelines.report.of_clusters import silent_clusters
+from highwater.pipelines.report.small_tables import FINDINGS_MAX
 
 #: Incidents that are named, a line each.
 INCIDENTS_MAX = 3

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from jobs.exit_codes import EXIT_CODES_HELP
+from highwater.jobs.exit_codes import EXIT_CODES_HELP
 
 #: What `highwater` alone prints.
 FIRST_STEPS = """\

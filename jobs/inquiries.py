@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from jobs.exit_codes import ExitCode
-from jobs.lakes import tables_in
-from jobs.question import Question
-from pipelines.base.errors import InputError
-from pipelines.base.values import iso_utc, micros
-from pipelines.inquiry import (
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.lakes import tables_in
+from highwater.jobs.question import Question
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.values import iso_utc, micros
+from highwater.pipelines.inquiry import (
     compare,
     finding,
     incidents,
@@ -20,20 +20,20 @@ from pipelines.inquiry import (
     whatif,
     write,
 )
-from pipelines.inquiry.answer import Answer, Table
-from pipelines.inquiry.finding import finding_rows, findings
-from pipelines.inquiry.partition import cluster_of, partition_facts, partition_rows, without_leader
-from pipelines.inquiry.read_lines import lines_of
-from pipelines.inquiry.render import as_json, as_text, cells
-from pipelines.inquiry.request import CANDIDATES_MAX, by_id, by_number, request_rows
-from pipelines.inquiry.whatif import variants
-from pipelines.inquiry.write import write_rows
-from pipelines.lake.commits import versions_of_run
-from pipelines.lake.reader import LakeReader
-from pipelines.report import small_tables
-from pipelines.report.assemble import incident_of
-from pipelines.storage.place import Place
-from schemas.incidents import INCIDENTS
+from highwater.pipelines.inquiry.answer import Answer, Table
+from highwater.pipelines.inquiry.finding import finding_rows, findings
+from highwater.pipelines.inquiry.partition import cluster_of, partition_facts, partition_rows, without_leader
+from highwater.pipelines.inquiry.read_lines import lines_of
+from highwater.pipelines.inquiry.render import as_json, as_text, cells
+from highwater.pipelines.inquiry.request import CANDIDATES_MAX, by_id, by_number, request_rows
+from highwater.pipelines.inquiry.whatif import variants
+from highwater.pipelines.inquiry.write import write_rows
+from highwater.pipelines.lake.commits import versions_of_run
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report import small_tables
+from highwater.pipelines.report.assemble import incident_of
+from highwater.pipelines.storage.place import Place
+from highwater.schemas.incidents import INCIDENTS
 
 #: Partitions without a leader that are told of at once.
 PARTITIONS_MAX = 20

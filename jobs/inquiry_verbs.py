@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from jobs.exit_codes import ExitCode
-from jobs.help import Verb, Verbs
-from jobs.options import TimeParam, options
-from pipelines.base.config import load_config
-from pipelines.base.console import RichConsole
-from pipelines.storage.place import Place, place_of
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.help import Verb, Verbs
+from highwater.jobs.options import TimeParam, options
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.console import RichConsole
+from highwater.pipelines.storage.place import Place, place_of
 
 
 @click.group(cls=Verbs)
@@ -31,7 +31,7 @@ def trace_request(
     request_id: str | None, broker_id: int | None, correlation_id: int | None, connection: str | None, **given: Any
 ) -> ExitCode:
     """What REQUEST_ID (as the report shows it, or its beginning) waited for, and who answered when."""
-    from jobs import inquiries
+    from highwater.jobs import inquiries
 
     if (request_id is None) == (broker_id is None or correlation_id is None):
         raise click.UsageError("give the id of a request, or --broker and --correlation-id")
@@ -44,7 +44,7 @@ def trace_request(
 @options("lake", "cluster", "from", "until", "answer format")
 def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitCode:
     """At which offsets a client's records were written, and which replicas still hold them."""
-    from jobs import inquiries
+    from highwater.jobs import inquiries
 
     if place is None and client_id is None:
         raise click.UsageError("give a topic, a partition, or --client")
@@ -56,7 +56,7 @@ def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitC
 @options("lake", "cluster", "from", "until", "answer format")
 def trace_partition(place: str, **given: Any) -> ExitCode:
     """A partition's life: epochs, leaders, in-sync sets, truncations, unclean elections."""
-    from jobs import inquiries
+    from highwater.jobs import inquiries
 
     return inquiries.trace_partition(_question(**given), place)
 
@@ -67,7 +67,7 @@ def trace_partition(place: str, **given: Any) -> ExitCode:
 @options("lake", "answer format")
 def trace_finding(finding_id: str, is_whole: bool, **given: Any) -> ExitCode:
     """A violation or observation (by the beginning of its id), what each of its lines shows, what follows from it."""
-    from jobs import inquiries
+    from highwater.jobs import inquiries
 
     return inquiries.trace_finding(_question(**given), finding_id, is_whole)
 
@@ -78,7 +78,7 @@ def trace_finding(finding_id: str, is_whole: bool, **given: Any) -> ExitCode:
 @options("lake", "cluster", "answer format")
 def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
     """What each replica holds, and what is lost if it is elected; by default of partitions without a leader."""
-    from jobs import inquiries
+    from highwater.jobs import inquiries
 
     return inquiries.tell_survivors(_question(**given), place, at)
 
@@ -89,7 +89,7 @@ def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
 @options("lake", "cluster", "conf", "answer format")
 def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCode:
     """Compare time ranges, runs or lakes. A and B are FROM..UNTIL, run:ID, LAKE, LAKE@FROM..UNTIL or LAKE@run:ID."""
-    from jobs import inquiries
+    from highwater.jobs import inquiries
 
     question = _question(**given)
     before, after = (_span(text, question.lake) for text in (first, second))
@@ -100,7 +100,7 @@ def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCod
 @options("lake", "cluster", "from", "until", "answer format")
 def whatif(**given: Any) -> ExitCode:
     """p50, p99, p999 of acks=all without each replica, by leader, and with another min.insync.replicas."""
-    from jobs import inquiries
+    from highwater.jobs import inquiries
 
     return inquiries.tell_whatif(_question(**given))
 
@@ -112,7 +112,7 @@ def whatif(**given: Any) -> ExitCode:
 @options("lake", "cluster", "from", "until", "answer format")
 def incidents(broker_id: int | None, topic: str | None, is_whole: bool, **given: Any) -> ExitCode:
     """What happened, the most harmful first, each with its cause, its lines and the command that asks further."""
-    from jobs import inquiries
+    from highwater.jobs import inquiries
 
     return inquiries.tell_incidents(_question(**given), broker_id, topic, is_whole)
 
@@ -121,7 +121,7 @@ VERBS = (incidents, trace, survivors, compare, whatif)
 
 
 def _question(**given: Any) -> Any:
-    from jobs.question import Question
+    from highwater.jobs.question import Question
 
     return Question(RichConsole(), **given)
 
@@ -132,7 +132,7 @@ _RUN = "run:"
 
 def _span(text: str, lake: Place) -> Any:
     """A side of a comparison; what has no interval in it is a lake."""
-    from jobs.inquiries import Span
+    from highwater.jobs.inquiries import Span
 
     folder, at, interval = text.rpartition("@")
     place = place_of(folder) if at else lake

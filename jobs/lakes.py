@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 import pyarrow.compute as pc
 
-from pipelines.base.errors import InputError
-from pipelines.base.values import iso_utc
-from pipelines.lake.clusters import ClusterInstants, FileCluster, clusters_of
-from pipelines.lake.contents import find_tables
-from pipelines.lake.lake import Lake
-from pipelines.lake.program import require_known_version
-from pipelines.report.small_tables import bounds
-from pipelines.storage.place import Place
-from schemas.bronze import LOG_FILES
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.lake.clusters import ClusterInstants, FileCluster, clusters_of
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.program import require_known_version
+from highwater.pipelines.report.small_tables import bounds
+from highwater.pipelines.storage.place import Place
+from highwater.schemas.bronze import LOG_FILES
 
 
 def tables_in(root: Place) -> dict[str, Place]:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from jobs.exit_codes import ExitCode
-from jobs.lakes import tables_in
-from pipelines.base.config import Config
-from pipelines.base.console import Console
-from pipelines.base.errors import ConfigError, InputError
-from pipelines.base.plain import byte_size
-from pipelines.lake.contents import contents_of, find_tables, odd_place, require_own
-from pipelines.lake.delta_commits import Fence, compact, remember_removed
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.tables import require_declared
-from pipelines.lake.writer import writer_of
-from pipelines.storage.place import Place, resolved
-from pipelines.storage.store import store_of
-from pipelines.upkeep.maintenance import (
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.lakes import tables_in
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import ConfigError, InputError
+from highwater.pipelines.base.plain import byte_size
+from highwater.pipelines.lake.contents import contents_of, find_tables, odd_place, require_own
+from highwater.pipelines.lake.delta_commits import Fence, compact, remember_removed
+from highwater.pipelines.lake.delta_log import read_log
+from highwater.pipelines.lake.tables import require_declared
+from highwater.pipelines.lake.writer import writer_of
+from highwater.pipelines.storage.place import Place, resolved
+from highwater.pipelines.storage.store import store_of
+from highwater.pipelines.upkeep.maintenance import (
     RETENTION_HOURS_MAX,
     RETENTION_HOURS_MIN,
     SMALL_BYTES,
     Upkeep,
     examine,
 )
-from schemas.catalog import BY_FULL_NAME
+from highwater.schemas.catalog import BY_FULL_NAME
 
 _OPTION = "--retention-hours"
 

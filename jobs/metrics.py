@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from jobs.exit_codes import ExitCode
-from jobs.question import Question
-from pipelines.base.errors import InputError
-from pipelines.lake.reader import Rows
-from pipelines.metrics.export import openmetrics_lines
-from pipelines.report.write import made_folder
-from pipelines.storage.place import Place, resolved
-from pipelines.storage.store import store_of
-from schemas.views import VIEW_BY_NAME
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.question import Question
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.reader import Rows
+from highwater.pipelines.metrics.export import openmetrics_lines
+from highwater.pipelines.report.write import made_folder
+from highwater.pipelines.storage.place import Place, resolved
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.views import VIEW_BY_NAME
 
 OPENMETRICS = "metrics.openmetrics.txt"
 

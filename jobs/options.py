@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from pipelines.base.errors import ConfigError
-from pipelines.storage.place import Place, place_of
+from highwater.pipelines.base.errors import ConfigError
+from highwater.pipelines.storage.place import Place, place_of
 
 
 class TimeParam(click.ParamType[datetime]):
@@ -56,7 +56,7 @@ def _in_order(context: click.Context, option: click.Parameter, moment: datetime 
 
 
 def _log_format(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
-    from pipelines.bronze.layouts.given import given_layout
+    from highwater.pipelines.bronze.layouts.given import given_layout
 
     try:
         if text:
@@ -74,8 +74,8 @@ def _schema(context: click.Context, option: click.Parameter, name: str | None) -
 
 def _with_named_others(context: click.Context, option: click.Parameter, lake: Place) -> Place:
     """Print foreign entries of the lake's folder, once per command."""
-    from pipelines.base.console import RichConsole
-    from pipelines.lake.contents import contents_of, named_others
+    from highwater.pipelines.base.console import RichConsole
+    from highwater.pipelines.lake.contents import contents_of, named_others
 
     if line := named_others(contents_of(lake)):
         RichConsole().note(f"{lake}: {line}")
@@ -84,8 +84,8 @@ def _with_named_others(context: click.Context, option: click.Parameter, lake: Pl
 
 def _trusted(context: click.Context, option: click.Parameter, conf: Path | None) -> Path | None:
     """Warn about others who may change the configuration."""
-    from pipelines.base.config import changeable_by
-    from pipelines.base.console import RichConsole
+    from highwater.pipelines.base.config import changeable_by
+    from highwater.pipelines.base.console import RichConsole
 
     if conf is None:
         return None

@@ -6,9 +6,9 @@ import os
 import sys
 import webbrowser
 
-from pipelines.base.console import Console
-from pipelines.base.errors import InputError
-from pipelines.storage.place import Place, Uri, resolved
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.storage.place import Place, Uri, resolved
 
 PAGE = "report.html"
 

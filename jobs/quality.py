@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobs.exit_codes import ExitCode
-from jobs.steps import Run, check_quality, new_id, open_lake, stage
-from pipelines.base.errors import InputError
-from pipelines.bronze.quarantine import quarantined, release
-from pipelines.quality.stage import write_docs
-from pipelines.storage.place import Place, Uri
-from schemas.catalog import TABLES
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.steps import Run, check_quality, new_id, open_lake, stage
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.bronze.quarantine import quarantined, release
+from highwater.pipelines.quality.stage import write_docs
+from highwater.pipelines.storage.place import Place, Uri
+from highwater.schemas.catalog import TABLES
 
 
 def quality(run: Run, docs: Place | None, released: Sequence[str]) -> ExitCode:

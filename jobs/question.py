@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from jobs.lakes import tables_in
-from pipelines.base.console import Console
-from pipelines.base.values import micros
-from pipelines.inquiry.read_lines import named
-from pipelines.lake.reader import LakeReader
-from pipelines.storage.place import Place
+from highwater.jobs.lakes import tables_in
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.values import micros
+from highwater.pipelines.inquiry.read_lines import named
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.storage.place import Place
 
 
 class Question(NamedTuple):

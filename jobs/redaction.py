@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from pipelines.base.errors import InputError
+from highwater.pipelines.base.errors import InputError
 
 #: Shorter ones could be tried out.
 KEY_BYTES_MIN = 16

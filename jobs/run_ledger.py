@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from pipelines.base import fingerprint
-from pipelines.base.config import Config
-from pipelines.lake.lake import Lake
-from pipelines.report.model import Report
-from schemas.gold import RUNS
+from highwater.pipelines.base import fingerprint
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.report.model import Report
+from highwater.schemas.gold import RUNS
 
 
 def is_noted(lake: Lake, run_id: str) -> bool:

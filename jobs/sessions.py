@@ -9,15 +9,15 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from jobs.fetch_jars import fetch_missing
-from pipelines.base.config import Config
-from pipelines.base.console import Console
-from pipelines.lake.cluster_probe import probe
-from pipelines.lake.views import query, register
-from pipelines.spark.session import build_session
-from pipelines.spark.session_settings import local_cores
-from pipelines.spark.spark_jobs import step
-from pipelines.storage.place import Place
+from highwater.jobs.fetch_jars import fetch_missing
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.lake.cluster_probe import probe
+from highwater.pipelines.lake.views import query, register
+from highwater.pipelines.spark.session import build_session
+from highwater.pipelines.spark.session_settings import local_cores
+from highwater.pipelines.spark.spark_jobs import step
+from highwater.pipelines.storage.place import Place
 
 
 @contextmanager

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.exit_codes import ExitCode
-from jobs.lakes import tables_in
-from pipelines.base.answers import as_columns, as_csv, as_json
-from pipelines.base.config import Config
-from pipelines.base.console import Console
-from pipelines.base.errors import ForeignTable, InputError
-from pipelines.lake.duckdb_views import duckdb_script
-from pipelines.lake.reader import LakeReader
-from pipelines.lake.tables import require_readable
-from pipelines.report.write import cannot_hold
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
-from schemas.views import table_alias, views_over
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.lakes import tables_in
+from highwater.pipelines.base.answers import as_columns, as_csv, as_json
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import ForeignTable, InputError
+from highwater.pipelines.lake.duckdb_views import duckdb_script
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.lake.tables import require_readable
+from highwater.pipelines.report.write import cannot_hold
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.views import table_alias, views_over
 
 PARQUET = "parquet"
 _TEXTS = {"text": as_columns, "csv": as_csv, "json": as_json}
@@ -75,7 +75,7 @@ def answer(
         rows = LakeReader(root, tables).query(statement)
     else:
         # Its imports take seconds.
-        from jobs.sessions import by_spark
+        from highwater.jobs.sessions import by_spark
 
         rows = by_spark(config, console, root, statement)
     if form == "text" and rows.num_rows > ROWS_SHOWN_MAX and out is None:

@@ -9,55 +9,55 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from jobs.exit_codes import OF_VERDICT, ExitCode
-from jobs.freshness import HOUR_US, Newest, freshness_line, newest_lines, stale_lines
-from jobs.gate import doubted, gate_code, gate_lines, outdated
-from jobs.lakes import closed_days, cluster_files, no_lines_of, only_cluster, tables_in
-from jobs.run_ledger import is_noted, note_run
-from jobs.sessions import spark_session
-from pipelines.base import fingerprint
-from pipelines.base.config import Config
-from pipelines.base.console import Console
-from pipelines.base.errors import InputError
-from pipelines.base.plain import number
-from pipelines.base.threads import concurrently
-from pipelines.base.values import micros
-from pipelines.bronze.data_files import DataSummary, ingest_data
-from pipelines.bronze.discover import discover
-from pipelines.bronze.ingest import ingest_batches
-from pipelines.bronze.log_source import configured_folders
-from pipelines.bronze.neighbours import Identity
-from pipelines.bronze.passes import Unread
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.quarantine import quarantined
-from pipelines.bronze.text_sizes import new_bytes, waiting_bytes
-from pipelines.gold import gold
-from pipelines.lake.catalog_tables import register_in, require_schema
-from pipelines.lake.clusters import cluster_named
-from pipelines.lake.contents import removed_if_unread
-from pipelines.lake.lake import Lake
-from pipelines.lake.tables import make_lake
-from pipelines.lake.writer import writer_of
-from pipelines.quality.stage import check
-from pipelines.redact.known_names import pseudonyms
-from pipelines.redact.text import Redactor
-from pipelines.redact.values import redacted
-from pipelines.report import first_words
-from pipelines.report.collect import collect_report
-from pipelines.report.collect_detail import collect_detail
-from pipelines.report.model import Report, RunInfo
-from pipelines.report.printed import printed
-from pipelines.report.write import made_folder, write_report
-from pipelines.rules.holes_stage import unread
-from pipelines.silver.parse import parse as parse_lines
-from pipelines.spark.session import scratch_folders
-from pipelines.spark.spark_jobs import step
-from pipelines.storage.machine_faults import machine_faults
-from pipelines.storage.place import Place
-from pipelines.storage.unmade import unmade
-from pipelines.upkeep.upgrade import note_version, require_up_to_date, upgrade
-from schemas.audit import RULE_RESULTS
-from schemas.catalog import TABLES
+from highwater.jobs.exit_codes import OF_VERDICT, ExitCode
+from highwater.jobs.freshness import HOUR_US, Newest, freshness_line, newest_lines, stale_lines
+from highwater.jobs.gate import doubted, gate_code, gate_lines, outdated
+from highwater.jobs.lakes import closed_days, cluster_files, no_lines_of, only_cluster, tables_in
+from highwater.jobs.run_ledger import is_noted, note_run
+from highwater.jobs.sessions import spark_session
+from highwater.pipelines.base import fingerprint
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.plain import number
+from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.values import micros
+from highwater.pipelines.bronze.data_files import DataSummary, ingest_data
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.ingest import ingest_batches
+from highwater.pipelines.bronze.log_source import configured_folders
+from highwater.pipelines.bronze.neighbours import Identity
+from highwater.pipelines.bronze.passes import Unread
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.quarantine import quarantined
+from highwater.pipelines.bronze.text_sizes import new_bytes, waiting_bytes
+from highwater.pipelines.gold import gold
+from highwater.pipelines.lake.catalog_tables import register_in, require_schema
+from highwater.pipelines.lake.clusters import cluster_named
+from highwater.pipelines.lake.contents import removed_if_unread
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.tables import make_lake
+from highwater.pipelines.lake.writer import writer_of
+from highwater.pipelines.quality.stage import check
+from highwater.pipelines.redact.known_names import pseudonyms
+from highwater.pipelines.redact.text import Redactor
+from highwater.pipelines.redact.values import redacted
+from highwater.pipelines.report import first_words
+from highwater.pipelines.report.collect import collect_report
+from highwater.pipelines.report.collect_detail import collect_detail
+from highwater.pipelines.report.model import Report, RunInfo
+from highwater.pipelines.report.printed import printed
+from highwater.pipelines.report.write import made_folder, write_report
+from highwater.pipelines.rules.holes_stage import unread
+from highwater.pipelines.silver.parse import parse as parse_lines
+from highwater.pipelines.spark.session import scratch_folders
+from highwater.pipelines.spark.spark_jobs import step
+from highwater.pipelines.storage.machine_faults import machine_faults
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.unmade import unmade
+from highwater.pipelines.upkeep.upgrade import note_version, require_up_to_date, upgrade
+from highwater.schemas.audit import RULE_RESULTS
+from highwater.schemas.catalog import TABLES
 
 #: Of verbs that take long, for who watches.
 STAGES = {"audit": ("start Spark", "ingest", "parse", "quality", "replay", "report")}

@@ -8,17 +8,17 @@ from typing import Any
 
 import orjson
 
-from jobs.exit_codes import ExitCode
-from jobs.lakes import tables_in
-from pipelines.base.console import Console
-from pipelines.base.errors import InputError
-from pipelines.base.plain import byte_size
-from pipelines.base.values import instant, iso_utc
-from pipelines.lake.commits import commits_back
-from pipelines.lake.delta_log import read_log, type_name
-from pipelines.lake.reader import LakeReader
-from pipelines.storage.place import Place
-from schemas.views import ViewSpec, table_alias, views_over
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.lakes import tables_in
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.plain import byte_size
+from highwater.pipelines.base.values import instant, iso_utc
+from highwater.pipelines.lake.commits import commits_back
+from highwater.pipelines.lake.delta_log import read_log, type_name
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.storage.place import Place
+from highwater.schemas.views import ViewSpec, table_alias, views_over
 
 #: Layers that are nobody's business but the engine's.
 _INTERNAL = ("state.",)
@@ -132,8 +132,8 @@ FROM state_folds WHERE run_number = $run GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 def _list_state(console: Console, root: Place, paths: dict[str, Place], as_json: bool) -> None:
     """What is carried to the next run, and up to where the last replay is final, by broker."""
     # Declarations of tables import PySpark's types, which the rest of the verb does without.
-    from pipelines.lake.stored_tables import StoredTables
-    from pipelines.replay.runs import runs_of
+    from highwater.pipelines.lake.stored_tables import StoredTables
+    from highwater.pipelines.replay.runs import runs_of
 
     last = next(iter(runs_of(StoredTables(root))), None)
     carried = LakeReader(root, paths).rows(_CARRIED, run=last.folds_run if last else 0)

@@ -17,20 +17,20 @@ from typing import Final, NamedTuple
 import msgspec
 import orjson
 
-from jobs import alerts, steps
-from jobs.alerts import Alert, Undelivered
-from jobs.exit_codes import ExitCode
-from jobs.options import SEVERITIES
-from pipelines.base.console import Console
-from pipelines.base.errors import HighwaterError, InputError
-from pipelines.base.plain import number
-from pipelines.bronze.discover import discover
-from pipelines.bronze.text_sizes import new_bytes
-from pipelines.metrics.live import exposition
-from pipelines.report.happened import ALSO_LOGGED, account_of
-from pipelines.report.model import Incident, Report
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
+from highwater.jobs import alerts, steps
+from highwater.jobs.alerts import Alert, Undelivered
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.options import SEVERITIES
+from highwater.pipelines.base.console import Console
+from highwater.pipelines.base.errors import HighwaterError, InputError
+from highwater.pipelines.base.plain import number
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.text_sizes import new_bytes
+from highwater.pipelines.metrics.live import exposition
+from highwater.pipelines.report.happened import ALSO_LOGGED, account_of
+from highwater.pipelines.report.model import Incident, Report
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
 
 #: What was told, beside the report.
 TOLD: Final = "watch.json"

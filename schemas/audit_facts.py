@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from schemas.fields import Int, Long
+from highwater.schemas.fields import Int, Long
 
 # Kinds of the history.
 #: A line that says who leads: ``name`` is its role (``silver.leader_and_isr``).

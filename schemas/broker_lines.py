@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from schemas.fields import Int, Long
+from highwater.schemas.fields import Int, Long
 
 # Sources, in the order in which lines of one instant are told apart.
 #: A line of `LEADERSHIP` that says that the broker took up an epoch; comes once more, before all others.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import (
+from highwater.schemas import (
     audit,
     bronze,
     checks,
@@ -19,8 +19,8 @@ from schemas import (
     state,
     timelines,
 )
-from schemas.silver import data_dir
-from schemas.table import TableSpec
+from highwater.schemas.silver import data_dir
+from highwater.schemas.table import TableSpec
 
 TABLES: tuple[TableSpec, ...] = (
     *bronze.TABLES,

@@ -5,7 +5,7 @@ As all gold rows, these hold no file ids and no offsets in files: the same log i
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 PURGATORY_CHECKS = table("gold.purgatory_checks")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.table import DOUBLE, INT, STRING, TIMESTAMP, column, required
+from highwater.schemas.table import DOUBLE, INT, STRING, TIMESTAMP, column, required
 
 CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where no line says it")
 TOPIC = required("topic", STRING, "Topic")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from schemas.fields import Int, Long
+from highwater.schemas.fields import Int, Long
 
 #: A second of a broker's log: its first and last line, and its first and last request. Its connection is empty.
 SECOND: Final = "second"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 CONTROLLER_TRANSITIONS = table("gold.controller_transitions")
 PARTITION_TIMELINE = table("gold.partition_timeline")

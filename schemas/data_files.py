@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 #: Of a partition's folder that has no suffix.
 CURRENT = "current"

@@ -14,9 +14,9 @@ from functools import cached_property
 from itertools import groupby, zip_longest
 from textwrap import wrap
 
-from schemas.catalog import BY_FULL_NAME
-from schemas.silver import TABLES as PARSED
-from schemas.table import TableSpec
+from highwater.schemas.catalog import BY_FULL_NAME
+from highwater.schemas.silver import TABLES as PARSED
+from highwater.schemas.table import TableSpec
 
 
 @dataclass(frozen=True)

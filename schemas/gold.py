@@ -6,7 +6,7 @@ say of a request is found again in silver by broker, connection, correlation id 
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 #: Classes of `DELAYED_OPERATIONS.class` (design section 4).
 CLASSES = ("explained", "jitter", "late", "unobservable", "contradicted")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 #: Values of `INCIDENTS.severity`, the worst first, and what they mean.
 SEVERITY_MEANINGS = {

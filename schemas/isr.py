@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 ISR_TIMELINE = table("gold.isr_timeline")

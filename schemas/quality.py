@@ -5,7 +5,7 @@ Gold is what an audit answers, and is written anew by each; these tables are a h
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 QUALITY_RESULTS = table("quality.results")
 QUARANTINED_FILES = table("quality.quarantined_files")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from schemas import columns as c
-from schemas.fields import Int, Long
-from schemas.table import INT, required, table
+from highwater.schemas import columns as c
+from highwater.schemas.fields import Int, Long
+from highwater.schemas.table import INT, required, table
 
 # Kinds of event. Leadership, as the broker logs it of itself:
 STARTING: Final = "starting"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from schemas.fields import Int, Long
+from highwater.schemas.fields import Int, Long
 
 FETCH: Final = "fetch"
 BATCH: Final = "batch"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 SHARE_OPERATIONS = table("gold.share_operations")
 

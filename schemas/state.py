@@ -6,7 +6,7 @@ before a file that came late, and SQL reads it.
 
 from __future__ import annotations
 
-from schemas.table import table
+from highwater.schemas.table import table
 
 # Values of `FOLDS.kind`.
 PARTITION = "partition"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.table import TIMESTAMP, column, table
+from highwater.schemas.table import TIMESTAMP, column, table
 
 #: Bounds of the begin and the end of a state.
 BOUNDS = (

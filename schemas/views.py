@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 
-from schemas.catalog import BY_FULL_NAME
+from highwater.schemas.catalog import BY_FULL_NAME
 
 #: Spark's names for what DuckDB calls otherwise.
 DUCKDB_MACROS = {

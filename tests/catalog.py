@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from schemas import audit, gold, incidents
-from schemas.catalog import BY_FULL_NAME, TABLES
-from schemas.table import TableSpec
+from highwater.schemas import audit, gold, incidents
+from highwater.schemas.catalog import BY_FULL_NAME, TABLES
+from highwater.schemas.table import TableSpec
 
 #: The tables of gold that every audit writes, but for the ledger of runs.
 ANSWERS = tuple(spec for spec in TABLES if spec.layer == "gold" and spec is not gold.RUNS)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from pipelines.base.fingerprint import NUMBERS
-from pipelines.base.syntax import parsed
-from schemas import silver
+from highwater.pipelines.base.fingerprint import NUMBERS
+from highwater.pipelines.base.syntax import parsed
+from highwater.schemas import silver
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Number of each component, and the hash of its code when it was given or looked at last.

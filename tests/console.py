@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pipelines.base.console import Console
+from highwater.pipelines.base.console import Console
 
 
 class Said(NamedTuple):

@@ -24,8 +24,8 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from pipelines.bronze.discover import discover
-from pipelines.bronze.layouts.infer import infer
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.layouts.infer import infer
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SAMPLE_BYTES = 1 << 20

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from pipelines.lake.delta_log import commits_of, read_log, table_version
+from highwater.pipelines.lake.delta_log import commits_of, read_log, table_version
 
 HOUR_S = 3600
 LONG_AGO_S = 1_700_000_000

@@ -14,13 +14,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts, boots_apart
-from pipelines.incidents.incident import LoggedIncident
-from pipelines.incidents.kinds import KINDS
-from pipelines.incidents.story import incidents_of
-from pipelines.incidents.words import at
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.facts import Facts, boots_apart
+from highwater.pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents.kinds import KINDS
+from highwater.pipelines.incidents.story import incidents_of
+from highwater.pipelines.incidents.words import at
 from tests.reading import ReadFolder, read_folder
 
 ROOT = Path(__file__).parents[1]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import IngestConfig
-from pipelines.bronze.ingest import IngestSummary, ingest_batches
-from pipelines.lake.lake import Lake
+from highwater.pipelines.base.config import IngestConfig
+from highwater.pipelines.bronze.ingest import IngestSummary, ingest_batches
+from highwater.pipelines.lake.lake import Lake
 
 
 def ingest(

@@ -16,36 +16,42 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import micros
-from pipelines.base.blobs import rows_by_table, unpack
-from pipelines.base.chunks import Keyed
-from pipelines.base.config import load_config
-from pipelines.bronze.discover import discover
-from pipelines.bronze.passes import HowRead, batches, profiles, span_of
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.register import identify
-from pipelines.bronze.rows import FileSpan
-from pipelines.cluster import configs
-from pipelines.cluster import premises as p
-from pipelines.cluster import rows as pr
-from pipelines.cluster.premises import Premises, premises_of
-from pipelines.cluster.stage import config_fold, readings
-from pipelines.grammars.facts import named, parse_lines
-from pipelines.lake.readings import RowsOf, by_batch
-from pipelines.rules.assumptions import doubts
-from pipelines.rules.facts import history, traffic
-from pipelines.rules.facts.columns import in_seconds
-from pipelines.rules.facts.timeline import FACTS
-from pipelines.rules.findings import CLEAN, INCONCLUSIVE, VIOLATED, findings_of
-from pipelines.rules.holes import Hole, NumberGap, holes_of_numbers, holes_of_requests, missing_kinds
-from pipelines.rules.holes_stage import LEADERSHIPS, LOST, NUMBER_GAPS, NUMBERED, UNPAIRED, logging_kinds
-from pipelines.rules.registry import RULES
-from pipelines.rules.rule import OPEN, VIOLATION
-from pipelines.rules.silences import Leadership, Unpaired, silent_logs, unlogged_leaderships, unpaired_silences
-from pipelines.rules.unread import holes_of_losses, stretches_of
-from pipelines.rules.worker import CASES, NAMED, RESULTS, auditor
-from schemas import bronze, silver
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import micros
+from highwater.pipelines.base.blobs import rows_by_table, unpack
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.passes import HowRead, batches, profiles, span_of
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.register import identify
+from highwater.pipelines.bronze.rows import FileSpan
+from highwater.pipelines.cluster import configs
+from highwater.pipelines.cluster import premises as p
+from highwater.pipelines.cluster import rows as pr
+from highwater.pipelines.cluster.premises import Premises, premises_of
+from highwater.pipelines.cluster.stage import config_fold, readings
+from highwater.pipelines.grammars.facts import named, parse_lines
+from highwater.pipelines.lake.readings import RowsOf, by_batch
+from highwater.pipelines.rules.assumptions import doubts
+from highwater.pipelines.rules.facts import history, traffic
+from highwater.pipelines.rules.facts.columns import in_seconds
+from highwater.pipelines.rules.facts.timeline import FACTS
+from highwater.pipelines.rules.findings import CLEAN, INCONCLUSIVE, VIOLATED, findings_of
+from highwater.pipelines.rules.holes import Hole, NumberGap, holes_of_numbers, holes_of_requests, missing_kinds
+from highwater.pipelines.rules.holes_stage import LEADERSHIPS, LOST, NUMBER_GAPS, NUMBERED, UNPAIRED, logging_kinds
+from highwater.pipelines.rules.registry import RULES
+from highwater.pipelines.rules.rule import OPEN, VIOLATION
+from highwater.pipelines.rules.silences import (
+    Leadership,
+    Unpaired,
+    silent_logs,
+    unlogged_leaderships,
+    unpaired_silences,
+)
+from highwater.pipelines.rules.unread import holes_of_losses, stretches_of
+from highwater.pipelines.rules.worker import CASES, NAMED, RESULTS, auditor
+from highwater.schemas import bronze, silver
+from highwater.schemas.table import TableSpec
 
 LINES: Final = bronze.LOG_LINES.name
 _CONFIG: Final = load_config()

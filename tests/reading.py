@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.base.config import load_config
-from pipelines.bronze.discover import discover
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.neighbours import Identity
-from pipelines.bronze.passes import HowRead, batches, profiles, span_of
-from pipelines.bronze.profile import Profile, profile
-from pipelines.bronze.ranges import RangeCutter
-from pipelines.bronze.register import identify
-from pipelines.bronze.rows import FileSpan
-from pipelines.bronze.wrapped import sourced_records
-from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import UNPARSED, LineFact, Parsed
-from pipelines.kafka.raw_record import RawRecord
-from pipelines.storage.store import open_file
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.neighbours import Identity
+from highwater.pipelines.bronze.passes import HowRead, batches, profiles, span_of
+from highwater.pipelines.bronze.profile import Profile, profile
+from highwater.pipelines.bronze.ranges import RangeCutter
+from highwater.pipelines.bronze.register import identify
+from highwater.pipelines.bronze.rows import FileSpan
+from highwater.pipelines.bronze.wrapped import sourced_records
+from highwater.pipelines.grammars.facts import parse_record
+from highwater.pipelines.grammars.record import UNPARSED, LineFact, Parsed
+from highwater.pipelines.kafka.raw_record import RawRecord
+from highwater.pipelines.storage.store import open_file
 
 MIB = 1 << 20
 

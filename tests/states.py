@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pipelines.base.groups import Key
+from highwater.pipelines.base.groups import Key
 
 
 class DictStates:

@@ -21,7 +21,7 @@ import click
 import orjson
 from pyspark.sql import SparkSession
 
-from jobs import cli, sessions
+from highwater.jobs import cli, sessions
 
 ROOT = Path(__file__).parents[1]
 SLICE = ROOT / "tests" / "data" / "slice"
@@ -47,7 +47,7 @@ class Ended:
 def in_process(folder: Path, *arguments: object, lake: str = "lake", report: str = "report") -> Ended:
     """Run ``highwater`` with its lake and report in a folder."""
     done = subprocess.run(
-        [sys.executable, "-m", "jobs.cli", *_placed(folder, arguments, lake, report)],
+        [sys.executable, "-m", "highwater.jobs.cli", *_placed(folder, arguments, lake, report)],
         cwd=ROOT,
         env={**os.environ, "COLUMNS": "100"},
         capture_output=True,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.base.blobs import shape
+from highwater.pipelines.base.blobs import shape
 
 #: A column of Arrow, a value that all rows have, or None.
 Value = Any

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from schemas.table import BINARY, BOOLEAN, DOUBLE, INT, INTS, LONG, LONGS, STRING, STRINGS
+from highwater.schemas.table import BINARY, BOOLEAN, DOUBLE, INT, INTS, LONG, LONGS, STRING, STRINGS
 
 Batches = Iterator[pa.RecordBatch]
 

@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from pipelines.base.arrow_rows import conformed
-from pipelines.base.blobs import Batches
-from pipelines.base.groups import begins
-from schemas.table import BINARY
+from highwater.pipelines.base.arrow_rows import conformed
+from highwater.pipelines.base.blobs import Batches
+from highwater.pipelines.base.groups import begins
+from highwater.schemas.table import BINARY
 
 BUCKET: Final = "bucket"
 #: Sorts chunks of a bucket: by fold, states before rows, then as the fold sorts what is first in the chunk.

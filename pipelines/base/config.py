@@ -23,8 +23,8 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from pipelines.base.errors import ConfigError
-from pipelines.base.resources import conf_file
+from highwater.pipelines.base.errors import ConfigError
+from highwater.pipelines.base.resources import conf_file
 
 COMMAND_LINE = "command line"
 _TIME_ZONE = "spark.sql.session.timeZone"

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import orjson
 
-from pipelines.base.syntax import parsed
+from highwater.pipelines.base.syntax import parsed
 
 #: Number of the encoding. Text of another encoding is not thawed.
 FORMAT: Final = 2

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 
-from pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.errors import EnvironmentProblem
 
 JAVA_MINIMUM = 17
 #: Where systems, package managers and tools put a Java that is not on PATH.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.errors import EnvironmentProblem
 
 
 def dag_files() -> list[Path]:

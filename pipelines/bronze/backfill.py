@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.profile import Profile
 
 
 class _Unit(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import NamedTuple
 
-from pipelines.bronze.streams import MARK
+from highwater.pipelines.bronze.streams import MARK
 
 #: A number at the end of a word, but no release (kafka_2.13-3.9.0), no date, and no number of a rotated file.
 _NAME = re.compile(

@@ -20,7 +20,7 @@ from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
-from pipelines.bronze.decompress import (
+from highwater.pipelines.bronze.decompress import (
     COMPRESSED_BLOCK_BYTES,
     CORRUPT,
     RATIO_ASKED_BYTES,
@@ -31,10 +31,10 @@ from pipelines.bronze.decompress import (
     codec_of,
     inflate_all,
 )
-from pipelines.bronze.file_types import HEAD_BYTES, beginning, bundle_form, is_log_content, type_of
-from pipelines.bronze.source import BLOCK_BYTES, ZIP_MAGIC, Readable
-from pipelines.bronze.source import DEPTH_MAX as CODECS_MAX
-from pipelines.data_dir.discover import recognise
+from highwater.pipelines.bronze.file_types import HEAD_BYTES, beginning, bundle_form, is_log_content, type_of
+from highwater.pipelines.bronze.source import BLOCK_BYTES, ZIP_MAGIC, Readable
+from highwater.pipelines.bronze.source import DEPTH_MAX as CODECS_MAX
+from highwater.pipelines.data_dir.discover import recognise
 
 MEMBER = "!/"
 #: Bundles within bundles are opened so deep.

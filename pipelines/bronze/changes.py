@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.layouts.anchors import has_anchor, is_timed
-from pipelines.bronze.layouts.loggers import could_log
-from pipelines.bronze.record_ends import can_hold_value
-from pipelines.bronze.source import BOM
-from pipelines.bronze.wrappers.frames import NO_FRAME
-from pipelines.bronze.wrappers.pieces import split
-from pipelines.bronze.wrappers.recognise import around, either, recognise, step_named
-from pipelines.bronze.wrappers.terminals import COLUMNS
-from pipelines.kafka.raw_record import DOUBTFUL, RawRecord
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.layouts.anchors import has_anchor, is_timed
+from highwater.pipelines.bronze.layouts.loggers import could_log
+from highwater.pipelines.bronze.record_ends import can_hold_value
+from highwater.pipelines.bronze.source import BOM
+from highwater.pipelines.bronze.wrappers.frames import NO_FRAME
+from highwater.pipelines.bronze.wrappers.pieces import split
+from highwater.pipelines.bronze.wrappers.recognise import around, either, recognise, step_named
+from highwater.pipelines.bronze.wrappers.terminals import COLUMNS
+from highwater.pipelines.kafka.raw_record import DOUBTFUL, RawRecord
 
 #: Fewer missed lines are what people quote in a message.
 _LINES_MIN = 3

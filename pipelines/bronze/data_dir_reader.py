@@ -14,20 +14,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.bronze.profile import stored_sha256
-from pipelines.bronze.source import Source
-from pipelines.data_dir.checkpoints import LEADER_EPOCH, OFFSET_CHECKPOINTS, leader_epoch_checkpoint, offset_checkpoint
-from pipelines.data_dir.discover import LOG_SEGMENT, DataFile
-from pipelines.data_dir.metadata_log import MetadataLog
-from pipelines.data_dir.owner import Owner
-from pipelines.data_dir.properties import META_PROPERTIES, meta_properties, partition_metadata
-from pipelines.data_dir.rows import batch_row, checkpoint_row, metadata_row
-from pipelines.data_dir.segments import SegmentReader
-from pipelines.data_dir.text import CheckpointEntry
-from pipelines.storage.store import open_file
-from schemas.data_files import DATA_FILES
-from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS, TABLES
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.bronze.profile import stored_sha256
+from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.data_dir.checkpoints import (
+    LEADER_EPOCH,
+    OFFSET_CHECKPOINTS,
+    leader_epoch_checkpoint,
+    offset_checkpoint,
+)
+from highwater.pipelines.data_dir.discover import LOG_SEGMENT, DataFile
+from highwater.pipelines.data_dir.metadata_log import MetadataLog
+from highwater.pipelines.data_dir.owner import Owner
+from highwater.pipelines.data_dir.properties import META_PROPERTIES, meta_properties, partition_metadata
+from highwater.pipelines.data_dir.rows import batch_row, checkpoint_row, metadata_row
+from highwater.pipelines.data_dir.segments import SegmentReader
+from highwater.pipelines.data_dir.text import CheckpointEntry
+from highwater.pipelines.storage.store import open_file
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS, TABLES
 
 #: Files that cannot be read, and why.
 UNREADABLE = "unreadable"

@@ -19,24 +19,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from pipelines.base.blobs import BLOBS
-from pipelines.base.task_sizes import balance
-from pipelines.bronze.data_dir_reader import UNREADABLE, UNREADABLE_SHAPE, FileReader, Owned, Unit, units
-from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
-from pipelines.bronze.source import Source
-from pipelines.bronze.text_sizes import size_bytes
-from pipelines.data_dir.discover import DataFile, discover_data
-from pipelines.data_dir.owner import OwnedLog, Owner, owner
-from pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
-from pipelines.lake.batches import batches_of
-from pipelines.lake.lake import Lake
-from pipelines.lake.staged import staging
-from pipelines.spark.tasks import in_tasks
-from pipelines.storage.place import absolute, place_of
-from pipelines.storage.store import open_file
-from schemas.bronze import LOG_FILES
-from schemas.data_files import DATA_FILES
-from schemas.silver import data_dir as silver
+from highwater.pipelines.base.blobs import BLOBS
+from highwater.pipelines.base.task_sizes import balance
+from highwater.pipelines.bronze.data_dir_reader import UNREADABLE, UNREADABLE_SHAPE, FileReader, Owned, Unit, units
+from highwater.pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
+from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.bronze.text_sizes import size_bytes
+from highwater.pipelines.data_dir.discover import DataFile, discover_data
+from highwater.pipelines.data_dir.owner import OwnedLog, Owner, owner
+from highwater.pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
+from highwater.pipelines.lake.batches import batches_of
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.staged import staging
+from highwater.pipelines.spark.tasks import in_tasks
+from highwater.pipelines.storage.place import absolute, place_of
+from highwater.pipelines.storage.store import open_file
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.silver import data_dir as silver
 
 #: A ``meta.properties`` has some five lines.
 _PROPERTIES_MAX = 1_000

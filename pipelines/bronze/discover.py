@@ -14,9 +14,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from itertools import islice
 
-from pipelines.base.errors import InputError
-from pipelines.bronze.bundles import is_bundle
-from pipelines.bronze.file_types import (
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.bronze.bundles import is_bundle
+from highwater.pipelines.bronze.file_types import (
     HEAD_BYTES,
     PART_BYTES,
     SPECIAL,
@@ -26,12 +26,12 @@ from pipelines.bronze.file_types import (
     listed,
     type_of,
 )
-from pipelines.bronze.inventory import Stat, stat
-from pipelines.bronze.process_files import GC_LOG, HS_ERR
-from pipelines.bronze.source import Source
-from pipelines.data_dir.discover import recognise
-from pipelines.storage.place import absolute, place_of
-from pipelines.storage.store import open_file, store_of
+from highwater.pipelines.bronze.inventory import Stat, stat
+from highwater.pipelines.bronze.process_files import GC_LOG, HS_ERR
+from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.data_dir.discover import recognise
+from highwater.pipelines.storage.place import absolute, place_of
+from highwater.pipelines.storage.store import open_file, store_of
 
 #: `server.log`, `server.log.2026-11-20-14`, `server.log.1.gz`, `server-2026-11-20-1.log.gz`, `kafkaServer.out`,
 #: `server.log-20261120.gz`.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from pipelines.bronze.identity import Hints
+from highwater.pipelines.bronze.identity import Hints
 
 #: Reasons: no line below WARN, lines of one logger only, lines about one partition only, numbers of lines with gaps.
 LEVELS, LOGGER, PARTITION, NUMBERS = "levels", "logger", "partition", "numbers"

@@ -8,20 +8,20 @@ from itertools import islice
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from pipelines.base.values import instant
-from pipelines.bronze.identity import kind_of_logger, named_broker
-from pipelines.bronze.layout import Layout, RecordHead
-from pipelines.bronze.profile import profile
-from pipelines.bronze.source import Source
-from pipelines.bronze.streams import label
-from pipelines.bronze.wrapped import sourced_records
-from pipelines.bronze.wrappers.order import IN_WORDS
-from pipelines.bronze.wrappers.recognise import layout_named, readings_of
-from pipelines.bronze.wrappers.remarks import looked_into
-from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import UNPARSED
-from pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
-from pipelines.storage.store import open_file
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.bronze.identity import kind_of_logger, named_broker
+from highwater.pipelines.bronze.layout import Layout, RecordHead
+from highwater.pipelines.bronze.profile import profile
+from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.bronze.streams import label
+from highwater.pipelines.bronze.wrapped import sourced_records
+from highwater.pipelines.bronze.wrappers.order import IN_WORDS
+from highwater.pipelines.bronze.wrappers.recognise import layout_named, readings_of
+from highwater.pipelines.bronze.wrappers.remarks import looked_into
+from highwater.pipelines.grammars.facts import parse_record
+from highwater.pipelines.grammars.record import UNPARSED
+from highwater.pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
+from highwater.pipelines.storage.store import open_file
 
 #: Records that are looked at, from the beginning of the file.
 RECORDS_MAX = 20_000

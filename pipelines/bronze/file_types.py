@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from io import BytesIO
 from typing import Final
 
-from pipelines.bronze.encodings import is_binary
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.layouts.anchors import is_continued
-from pipelines.bronze.layouts.infer import sees_kafka
-from pipelines.bronze.process_files import GC_LOG, HS_ERR
-from pipelines.bronze.source import BOM, TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
-from pipelines.bronze.wrappers.recognise import recognise
+from highwater.pipelines.bronze.encodings import is_binary
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.layouts.anchors import is_continued
+from highwater.pipelines.bronze.layouts.infer import sees_kafka
+from highwater.pipelines.bronze.process_files import GC_LOG, HS_ERR
+from highwater.pipelines.bronze.source import BOM, TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
+from highwater.pipelines.bronze.wrappers.recognise import recognise
 
 #: Bytes of a file that are looked at: at its beginning, and in its middle and at its end.
 HEAD_BYTES: Final = 1 << 16

@@ -13,8 +13,8 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import NamedTuple
 
-from pipelines.base.errors import InputError
-from pipelines.storage.place import absolute, place_of
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.storage.place import absolute, place_of
 
 _REMEDY = "give each cluster a name of its own in ingest.clusters"
 

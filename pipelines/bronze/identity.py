@@ -14,9 +14,9 @@ from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import PurePath
 
-from pipelines.bronze.layout import RecordHead
-from pipelines.bronze.streams import source_of
-from pipelines.kafka.releases import is_named_at_start
+from highwater.pipelines.bronze.layout import RecordHead
+from highwater.pipelines.bronze.streams import source_of
+from highwater.pipelines.kafka.releases import is_named_at_start
 
 #: Votes beyond this share make a decision; a file whose lines disagree more was put together from several.
 AGREEMENT = 0.9

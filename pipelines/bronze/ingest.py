@@ -42,17 +42,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pipelines.base.config import IngestConfig
-from pipelines.base.errors import InputError
-from pipelines.base.task_sizes import balance
-from pipelines.base.values import instant
-from pipelines.bronze.backfill import in_batches, text_bytes
-from pipelines.bronze.discover import discover
-from pipelines.bronze.file_types import listed
-from pipelines.bronze.inventory import ReadLog, stat, unchanged, updated
-from pipelines.bronze.log_source import configured_folders, how_of
-from pipelines.bronze.neighbours import Identity
-from pipelines.bronze.passes import (
+from highwater.pipelines.base.config import IngestConfig
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.task_sizes import balance
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.bronze.backfill import in_batches, text_bytes
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.file_types import listed
+from highwater.pipelines.bronze.inventory import ReadLog, stat, unchanged, updated
+from highwater.pipelines.bronze.log_source import configured_folders, how_of
+from highwater.pipelines.bronze.neighbours import Identity
+from highwater.pipelines.bronze.passes import (
     ITEMS,
     Unread,
     batches,
@@ -62,20 +62,28 @@ from pipelines.bronze.passes import (
     span_of,
     units_of,
 )
-from pipelines.bronze.process_files import lines_of, remarks
-from pipelines.bronze.profile import Profile, known_files
-from pipelines.bronze.register import LoggedBroker, Rows, brokers, file_row, identify, in_their_pass, of_sources
-from pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan, is_changed
-from pipelines.bronze.source import Source
-from pipelines.bronze.streams import id_of, source_of
-from pipelines.bronze.unread_files import lost_files
-from pipelines.lake.batches import batches_of, small_rows
-from pipelines.lake.lake import Lake
-from pipelines.lake.table_files import rows_table
-from pipelines.spark.tasks import in_tasks
-from pipelines.storage.store import open_file
-from schemas.bronze import LOG_FILES, LOG_LINES, PROCESS_REMARKS, UNREAD_FILES
-from schemas.state import INVENTORY
+from highwater.pipelines.bronze.process_files import lines_of, remarks
+from highwater.pipelines.bronze.profile import Profile, known_files
+from highwater.pipelines.bronze.register import (
+    LoggedBroker,
+    Rows,
+    brokers,
+    file_row,
+    identify,
+    in_their_pass,
+    of_sources,
+)
+from highwater.pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan, is_changed
+from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.bronze.streams import id_of, source_of
+from highwater.pipelines.bronze.unread_files import lost_files
+from highwater.pipelines.lake.batches import batches_of, small_rows
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.spark.tasks import in_tasks
+from highwater.pipelines.storage.store import open_file
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES, PROCESS_REMARKS, UNREAD_FILES
+from highwater.schemas.state import INVENTORY
 
 #: Each file that changes while it is read costs another try.
 _STORE_TRIES_MAX = 4

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pipelines.storage.place import place_of
-from pipelines.storage.store import store_of
+from highwater.pipelines.storage.place import place_of
+from highwater.pipelines.storage.store import store_of
 
 #: Clocks of machines differ, and stores tell whole seconds.
 SETTLED_US = 10_000_000

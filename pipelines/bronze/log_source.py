@@ -10,20 +10,28 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.base.blobs import unpack
-from pipelines.base.config import IngestConfig
-from pipelines.base.errors import InputError
-from pipelines.base.task_sizes import TASK_BYTES
-from pipelines.bronze.discover import discover
-from pipelines.bronze.folders import Folder, Folders, folders_of
-from pipelines.bronze.passes import HowRead, batches, nothing_readable, profiles, require_kafka, span_of, units_of
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.register import identify, in_their_pass
-from pipelines.bronze.rows import FileSpan
-from pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
-from schemas import silver
-from schemas.bronze import LOG_LINES
-from schemas.table import STRING, column
+from highwater.pipelines.base.blobs import unpack
+from highwater.pipelines.base.config import IngestConfig
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.task_sizes import TASK_BYTES
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.folders import Folder, Folders, folders_of
+from highwater.pipelines.bronze.passes import (
+    HowRead,
+    batches,
+    nothing_readable,
+    profiles,
+    require_kafka,
+    span_of,
+    units_of,
+)
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.register import identify, in_their_pass
+from highwater.pipelines.bronze.rows import FileSpan
+from highwater.pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
+from highwater.schemas import silver
+from highwater.schemas.bronze import LOG_LINES
+from highwater.schemas.table import STRING, column
 
 #: A longer plain file is read by several tasks. Two tasks' worth: what a range's own table files cost is little then.
 RANGE_BYTES = 2 * TASK_BYTES

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import PurePath
 
-from pipelines.base.errors import InputError
-from pipelines.bronze.neighbours import FileEvidence
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.bronze.neighbours import FileEvidence
 
 _REMEDY = "name the folders in ingest.clusters, or give --cluster NAME if all logs are of one cluster"
 

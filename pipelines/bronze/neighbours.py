@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.bronze.broker_names import BrokerName, broker_name, broker_names, brokers_of_names
-from pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
-from pipelines.bronze.lives import FileLife
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.bronze.broker_names import BrokerName, broker_name, broker_names, brokers_of_names
+from highwater.pipelines.bronze.identity import AGREEMENT, OTHER, Hints, decide, kind_of_name
+from highwater.pipelines.bronze.lives import FileLife
 
 CONTENT = "content"
 ENVIRONMENT = "environment"

@@ -15,21 +15,29 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from pipelines.base.errors import InputError
-from pipelines.base.freeze import Freezer
-from pipelines.bronze.bundles import Member, is_bundle, members
-from pipelines.bronze.decompress import CORRUPT
-from pipelines.bronze.discover import is_asked, is_log
-from pipelines.bronze.file_types import CLIENT, HEAD_BYTES, TEXT, beginning, bundle_form, is_log_content, type_of
-from pipelines.bronze.folders import NO_FOLDERS, Folders
-from pipelines.bronze.identity import OTHER, Hints, is_appender
-from pipelines.bronze.lives import FileLife
-from pipelines.bronze.neighbours import Identity
-from pipelines.bronze.profile import Profile, profile, stored_sha256
-from pipelines.bronze.ranges import ByteRange
-from pipelines.bronze.repeated_hour import Passage
-from pipelines.bronze.rows import FileChangedError, FileSpan, rows, stream_rows
-from pipelines.storage.store import open_file
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.freeze import Freezer
+from highwater.pipelines.bronze.bundles import Member, is_bundle, members
+from highwater.pipelines.bronze.decompress import CORRUPT
+from highwater.pipelines.bronze.discover import is_asked, is_log
+from highwater.pipelines.bronze.file_types import (
+    CLIENT,
+    HEAD_BYTES,
+    TEXT,
+    beginning,
+    bundle_form,
+    is_log_content,
+    type_of,
+)
+from highwater.pipelines.bronze.folders import NO_FOLDERS, Folders
+from highwater.pipelines.bronze.identity import OTHER, Hints, is_appender
+from highwater.pipelines.bronze.lives import FileLife
+from highwater.pipelines.bronze.neighbours import Identity
+from highwater.pipelines.bronze.profile import Profile, profile, stored_sha256
+from highwater.pipelines.bronze.ranges import ByteRange
+from highwater.pipelines.bronze.repeated_hour import Passage
+from highwater.pipelines.bronze.rows import FileChangedError, FileSpan, rows, stream_rows
+from highwater.pipelines.storage.store import open_file
 
 #: With less of the records than this Kafka's, the input is something else.
 KAFKA_SHARE_MIN = 0.01

@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from zoneinfo import ZoneInfo
 
-from pipelines.bronze.broken_lines import cut_lines, wrapped_lines
-from pipelines.bronze.changes import Changes
-from pipelines.bronze.excerpts import has_gaps
-from pipelines.bronze.identity import OTHER, Hints, kind_of
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.layouts.infer import sees_kafka
-from pipelines.bronze.lives import FileLife
-from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
-from pipelines.bronze.record_watch import RecordWatch, Sources
-from pipelines.bronze.repeated_hour import Passage
-from pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_text
-from pipelines.bronze.streams import OTHER_LINES, id_of, path_of
-from pipelines.bronze.wrapped import sourced_records
-from pipelines.bronze.wrappers.recognise import Recognised, layout_named, recognise
-from pipelines.messages.exceptions import cause_of, most_specific
-from pipelines.storage.store import open_file
+from highwater.pipelines.bronze.broken_lines import cut_lines, wrapped_lines
+from highwater.pipelines.bronze.changes import Changes
+from highwater.pipelines.bronze.excerpts import has_gaps
+from highwater.pipelines.bronze.identity import OTHER, Hints, kind_of
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.layouts.infer import sees_kafka
+from highwater.pipelines.bronze.lives import FileLife
+from highwater.pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
+from highwater.pipelines.bronze.record_watch import RecordWatch, Sources
+from highwater.pipelines.bronze.repeated_hour import Passage
+from highwater.pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_text
+from highwater.pipelines.bronze.streams import OTHER_LINES, id_of, path_of
+from highwater.pipelines.bronze.wrapped import sourced_records
+from highwater.pipelines.bronze.wrappers.recognise import Recognised, layout_named, recognise
+from highwater.pipelines.messages.exceptions import cause_of, most_specific
+from highwater.pipelines.storage.store import open_file
 
 _SHOWN_CHARS = 100
 OF_CLIENT = (

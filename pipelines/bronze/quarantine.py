@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from pipelines.base.errors import InputError
-from pipelines.base.threads import concurrently
-from pipelines.lake.lake import Lake
-from schemas import silver
-from schemas.bronze import LOG_FILES
-from schemas.data_files import DATA_FILES
-from schemas.quality import QUARANTINED_FILES
-from schemas.silver import data_dir
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas import silver
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.quality import QUARANTINED_FILES
+from highwater.schemas.silver import data_dir
 
 QUARANTINED, RELEASED = "quarantined", "released"
 ALL = "all"

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from zlib import crc32
 
-from pipelines.bronze import record_ends
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.source import BLOCK_BYTES, SeekableFile
+from highwater.pipelines.bronze import record_ends
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.source import BLOCK_BYTES, SeekableFile
 
 
 class ByteRange(NamedTuple):

@@ -22,11 +22,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pipelines.bronze import record_ends
-from pipelines.bronze.layout import START_BYTES_MAX, Layout
-from pipelines.bronze.record_ends import RecordEnds
-from pipelines.bronze.source import BOM
-from pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
+from highwater.pipelines.bronze import record_ends
+from highwater.pipelines.bronze.layout import START_BYTES_MAX, Layout
+from highwater.pipelines.bronze.record_ends import RecordEnds
+from highwater.pipelines.bronze.source import BOM
+from highwater.pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 
 _ANY_LINE = re.compile(b"")
 #: Bytes that a damaged disk or a careless copy leaves in runs, and no program logs so many of.

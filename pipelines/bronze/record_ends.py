@@ -22,10 +22,10 @@ from bisect import bisect_left, bisect_right
 from datetime import UTC
 from typing import Final
 
-from pipelines.bronze.layout import Layout, Parser
-from pipelines.bronze.layouts.loggers import could_log
-from pipelines.grammars.client_values import can_hold_client_value
-from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
+from highwater.pipelines.bronze.layout import Layout, Parser
+from highwater.pipelines.bronze.layouts.loggers import could_log
+from highwater.pipelines.grammars.client_values import can_hold_client_value
+from highwater.pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 
 #: A record that prints values of clients is no longer: strings of Kafka's protocol have at most 32,767 bytes each, and
 #: a line prints up to three.

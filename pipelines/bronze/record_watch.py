@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
 
-from pipelines.bronze.identity import NEEDLES, OTHER, Hints
-from pipelines.bronze.layout import Clock, Layout
-from pipelines.bronze.lives import LifeWatch
-from pipelines.bronze.repeated_hour import Passage, PassageWatch
-from pipelines.bronze.source import BLOCK_BYTES
-from pipelines.bronze.streams import OTHER_LINES, label
-from pipelines.kafka.raw_record import RawRecord
-from pipelines.kafka.resolution import ResolutionWatch
-from pipelines.kafka.strays import StrayWatch, is_possible
+from highwater.pipelines.bronze.identity import NEEDLES, OTHER, Hints
+from highwater.pipelines.bronze.layout import Clock, Layout
+from highwater.pipelines.bronze.lives import LifeWatch
+from highwater.pipelines.bronze.repeated_hour import Passage, PassageWatch
+from highwater.pipelines.bronze.source import BLOCK_BYTES
+from highwater.pipelines.bronze.streams import OTHER_LINES, label
+from highwater.pipelines.kafka.raw_record import RawRecord
+from highwater.pipelines.kafka.resolution import ResolutionWatch
+from highwater.pipelines.kafka.strays import StrayWatch, is_possible
 
 #: Records per block that are asked who wrote them. The first block is asked in full: it has the start of the broker.
 ASKED_PER_BLOCK = 20

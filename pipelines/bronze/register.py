@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
-from pipelines.base.values import UNKNOWN_CLUSTER, instant
-from pipelines.bronze.excerpts import excerpt_of
-from pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
-from pipelines.bronze.namesakes import told_apart
-from pipelines.bronze.neighbours import BY_LINES, FileEvidence, Identity, evidence, named, resolve
-from pipelines.bronze.passes import Unread
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
-from pipelines.bronze.streams import id_of, path_of, source_of
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER, instant
+from highwater.pipelines.bronze.excerpts import excerpt_of
+from highwater.pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders, require_one_name
+from highwater.pipelines.bronze.namesakes import told_apart
+from highwater.pipelines.bronze.neighbours import BY_LINES, FileEvidence, Identity, evidence, named, resolve
+from highwater.pipelines.bronze.passes import Unread
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.repeated_hour import Placed, SeriesLog, placed
+from highwater.pipelines.bronze.streams import id_of, path_of, source_of
 
 #: A row of the register, by the names of its columns; instants in microseconds.
 Row = Any

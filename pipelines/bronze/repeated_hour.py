@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import NamedTuple
 
-from pipelines.base.values import instant
+from highwater.pipelines.base.values import instant
 
 _SECOND_US = 1_000_000
 _HOUR_US = 3_600 * _SECOND_US

@@ -10,20 +10,20 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from pipelines.bronze.encodings import decode_text
-from pipelines.bronze.identity import own_broker
-from pipelines.bronze.layout import Clock, Layout, RecordHead
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.ranges import ByteRange, RangeReader
-from pipelines.bronze.source import Readable, Source
-from pipelines.bronze.streams import MARK, OTHER_LINES, id_of, label
-from pipelines.bronze.wrapped import sourced_records
-from pipelines.bronze.wrappers.recognise import layout_named
-from pipelines.bronze.wrappers.remarks import OTHER_STREAM, looked_into
-from pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
-from pipelines.kafka.strays import TIME_OUT_OF_RANGE, is_possible
-from pipelines.storage.store import open_file
-from schemas.bronze import LOG_LINES
+from highwater.pipelines.bronze.encodings import decode_text
+from highwater.pipelines.bronze.identity import own_broker
+from highwater.pipelines.bronze.layout import Clock, Layout, RecordHead
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.ranges import ByteRange, RangeReader
+from highwater.pipelines.bronze.source import Readable, Source
+from highwater.pipelines.bronze.streams import MARK, OTHER_LINES, id_of, label
+from highwater.pipelines.bronze.wrapped import sourced_records
+from highwater.pipelines.bronze.wrappers.recognise import layout_named
+from highwater.pipelines.bronze.wrappers.remarks import OTHER_STREAM, looked_into
+from highwater.pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord
+from highwater.pipelines.kafka.strays import TIME_OUT_OF_RANGE, is_possible
+from highwater.pipelines.storage.store import open_file
+from highwater.schemas.bronze import LOG_LINES
 
 BATCH_BYTES = 8 << 20
 BATCH_ROWS = 1 << 16

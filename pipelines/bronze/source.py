@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from pipelines.bronze.decompress import COMPRESSED_BLOCK_BYTES, DamagedError, codec_of, inflate_all
-from pipelines.bronze.encodings import convert, encoding_of, is_binary
+from highwater.pipelines.bronze.decompress import COMPRESSED_BLOCK_BYTES, DamagedError, codec_of, inflate_all
+from highwater.pipelines.bronze.encodings import convert, encoding_of, is_binary
 
 BLOCK_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 17

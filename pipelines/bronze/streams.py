@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from pipelines.bronze.source import CONTENT_ID_DIGITS
+from highwater.pipelines.bronze.source import CONTENT_ID_DIGITS
 
 MARK = "#"
 OTHER_LINES = "other"

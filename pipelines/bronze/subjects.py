@@ -14,10 +14,10 @@ from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.bronze.identity import OTHER
-from pipelines.bronze.neighbours import OVERLAP_MAX_US
-from pipelines.bronze.streams import MARK, source_of
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.bronze.identity import OTHER
+from highwater.pipelines.bronze.neighbours import OVERLAP_MAX_US
+from highwater.pipelines.bronze.streams import MARK, source_of
 
 #: Numbers of subjects have ten digits: -1000000000 to -1999999999.
 _FIRST: Final = 10**9

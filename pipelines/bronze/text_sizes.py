@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipelines.bronze.streams import file_of
-from pipelines.lake.stored_tables import StoredTables
-from pipelines.storage.place import Place, place_of
-from pipelines.storage.store import store_of
-from schemas.bronze import LOG_FILES
-from schemas.state import RUNS
+from highwater.pipelines.bronze.streams import file_of
+from highwater.pipelines.lake.stored_tables import StoredTables
+from highwater.pipelines.storage.place import Place, place_of
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.state import RUNS
 
 #: What the brokers' logs shrink by: 11 to 27 times, those of the corpora.
 _COMPRESSED_BY = 20

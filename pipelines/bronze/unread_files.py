@@ -8,9 +8,9 @@ from operator import itemgetter
 from pathlib import PurePath
 from typing import Any, Final
 
-from pipelines.base.values import instant
-from pipelines.bronze.bundles import MEMBER
-from pipelines.bronze.inventory import stat
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.bronze.bundles import MEMBER
+from highwater.pipelines.bronze.inventory import stat
 
 #: Files that were read up to some place, or not at all: see `pipelines.bronze.decompress`, `pipelines.bronze.bundles`,
 #: `pipelines.bronze.discover` and `pipelines.bronze.source`.

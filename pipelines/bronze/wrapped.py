@@ -19,17 +19,17 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC
 from typing import NamedTuple
 
-from pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
-from pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, names_kafka, time_shape
-from pipelines.bronze.ranges import RangeCutter
-from pipelines.bronze.reader import records
-from pipelines.bronze.record_ends import RecordEnds, can_hold_value
-from pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
-from pipelines.bronze.wrappers.pieces import split
-from pipelines.bronze.wrappers.remarks import is_remark, is_text_of_others
-from pipelines.bronze.wrappers.step import source_of
-from pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
-from pipelines.kafka.raw_record import CONTINUATION as CONTINUED
+from highwater.pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, names_kafka, time_shape
+from highwater.pipelines.bronze.ranges import RangeCutter
+from highwater.pipelines.bronze.reader import records
+from highwater.pipelines.bronze.record_ends import RecordEnds, can_hold_value
+from highwater.pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
+from highwater.pipelines.bronze.wrappers.pieces import split
+from highwater.pipelines.bronze.wrappers.remarks import is_remark, is_text_of_others
+from highwater.pipelines.bronze.wrappers.step import source_of
+from highwater.pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
+from highwater.pipelines.kafka.raw_record import CONTINUATION as CONTINUED
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
 STREAMS_MAX = 64

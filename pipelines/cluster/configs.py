@@ -9,10 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import each, groups
-from pipelines.kafka.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
+from highwater.pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import each, groups
+from highwater.pipelines.kafka.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
 
 #: A line; what it says of a broker and what it says of a topic are apart.
 KEY_TYPES: Final = {"file_id": "string", "byte_offset": "long", "scope": "string", "entity": "string"}

@@ -13,15 +13,15 @@ from hashlib import sha256
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from pipelines.base.instants import SECOND_US
-from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
-from pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
-from pipelines.kafka.controller_rows import EventRow, LineRef
-from pipelines.kafka.future_logs import FutureLogLine, FutureLogs, future_logs_of
-from pipelines.kafka.releases import is_named_at_start
-from pipelines.kafka.replayed import is_past, start_ups
-from pipelines.kafka.seals import Broker
-from schemas.fields import Int, Long, row_of
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
+from highwater.pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
+from highwater.pipelines.kafka.controller_rows import EventRow, LineRef
+from highwater.pipelines.kafka.future_logs import FutureLogLine, FutureLogs, future_logs_of
+from highwater.pipelines.kafka.releases import is_named_at_start
+from highwater.pipelines.kafka.replayed import is_past, start_ups
+from highwater.pipelines.kafka.seals import Broker
+from highwater.schemas.fields import Int, Long, row_of
 
 # Kinds of rows, in the column `kind`.
 LIFE: Final = "life"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipelines.kafka.future_logs import COLUMNS, FutureLogs, of_replicas
-from pipelines.lake.readings import Reading
+from highwater.pipelines.kafka.future_logs import COLUMNS, FutureLogs, of_replicas
+from highwater.pipelines.lake.readings import Reading
 
 
 def about_replicas(reading: Reading, future_logs: FutureLogs) -> Reading:

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
-from pipelines.cluster import premises as p
-from pipelines.kafka.connections import remote_hosts
-from pipelines.kafka.controller_rows import EventRow
-from pipelines.kafka.strays import END_US, FIRST_US
-from schemas.fields import spark_types
+from highwater.pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
+from highwater.pipelines.cluster import premises as p
+from highwater.pipelines.kafka.connections import remote_hosts
+from highwater.pipelines.kafka.controller_rows import EventRow
+from highwater.pipelines.kafka.strays import END_US, FIRST_US
+from highwater.schemas.fields import spark_types
 
 #: Columns of all kinds but for configuration.
 SHAPE: Final = {

@@ -6,18 +6,18 @@ from functools import partial
 
 import pyarrow.compute as pc
 
-from pipelines.base.blobs import packed, shape
-from pipelines.base.chunks import Keyed
-from pipelines.cluster import configs
-from pipelines.cluster import premises as p
-from pipelines.cluster import rows as pr
-from pipelines.cluster.premises import EVENTS, LEADER_CHANGE, Premises, premises_of
-from pipelines.kafka.future_logs import DELETED
-from pipelines.lake.folds import Fold, collect_tables, fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch
-from schemas import bronze, flow, silver
-from schemas.silver.data_dir import METADATA_RECORDS
+from highwater.pipelines.base.blobs import packed, shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.cluster import configs
+from highwater.pipelines.cluster import premises as p
+from highwater.pipelines.cluster import rows as pr
+from highwater.pipelines.cluster.premises import EVENTS, LEADER_CHANGE, Premises, premises_of
+from highwater.pipelines.kafka.future_logs import DELETED
+from highwater.pipelines.lake.folds import Fold, collect_tables, fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, by_batch
+from highwater.schemas import bronze, flow, silver
+from highwater.schemas.silver.data_dir import METADATA_RECORDS
 
 _PLACE = ("cluster_id", "broker_id", "file_id", "byte_offset")
 _LINE = (*_PLACE, "line_no", "time")

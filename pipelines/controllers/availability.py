@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import SECOND_US
-from pipelines.controllers.partition_timeline import DELETED, LEADERLESS, PartitionSpan
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.controllers.partition_timeline import DELETED, LEADERLESS, PartitionSpan
 
 WITHOUT_LEADER: Final = "offline"
 UNDER_MIN_ISR: Final = "under_min_isr"

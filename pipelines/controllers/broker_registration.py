@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pipelines.controllers.transitions import ReplayedStates, Transition, broken
-from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, EventRow, RegistrationRow, broker_epoch
-from pipelines.rules.rule import Case
+from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, broken
+from highwater.pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, EventRow, RegistrationRow, broker_epoch
+from highwater.pipelines.rules.rule import Case
 
 MACHINE: Final = "broker_registration"
 UNREGISTERED: Final = "Unregistered"

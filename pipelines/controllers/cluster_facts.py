@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.cluster.premises import LEADER_CHANGE, STARTING, Premises
-from pipelines.controllers.rows import once
-from pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
-from pipelines.kafka.context import Contexts
-from pipelines.kafka.controller_rows import EventRow, LineRef, RegistrationRow
-from pipelines.kafka.releases import release_of
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.cluster.premises import LEADER_CHANGE, STARTING, Premises
+from highwater.pipelines.controllers.rows import once
+from highwater.pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.kafka.controller_rows import EventRow, LineRef, RegistrationRow
+from highwater.pipelines.kafka.releases import release_of
 
 _KRAFT_ONLY: Final = frozenset(("broker_fenced", "broker_unfenced"))
 _KRAFT: Final = "kraft"

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import NEVER_US
-from pipelines.kafka.controller_rows import (
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.kafka.controller_rows import (
     NO_LEADER,
     NON_EXISTENT,
     NOWHERE,
@@ -28,7 +28,7 @@ from pipelines.kafka.controller_rows import (
     added_brokers,
     subjects,
 )
-from pipelines.kafka.partition_history import LeaderEpoch, Moment, PartitionHistory, moment_of, since_us
+from highwater.pipelines.kafka.partition_history import LeaderEpoch, Moment, PartitionHistory, moment_of, since_us
 
 # What ended a leadership: the failure that a controller saw, or its own will; and how the next leader was chosen.
 #

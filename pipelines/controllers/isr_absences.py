@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
-from pipelines.controllers.partition_timeline import BY_CONTROLLER, BY_LEADER, PartitionSpan
-from pipelines.controllers.partition_timeline import DELETED as TOPIC_DELETED
-from pipelines.kafka.controller_rows import NO_LEADER
+from highwater.pipelines.controllers.partition_timeline import BY_CONTROLLER, BY_LEADER, PartitionSpan
+from highwater.pipelines.controllers.partition_timeline import DELETED as TOPIC_DELETED
+from highwater.pipelines.kafka.controller_rows import NO_LEADER
 
 JOINED: Final = "joined"
 ELECTED: Final = "elected"

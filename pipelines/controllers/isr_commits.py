@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
-from pipelines.kafka.partition_history import PartitionEpoch, PartitionHistory
+from highwater.pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
+from highwater.pipelines.kafka.partition_history import PartitionEpoch, PartitionHistory
 
 _PROPOSALS: Final = (ASKED, SHRINK_ASKED)
 #: (broker, instant): True if the broker commits ISRs without a line.

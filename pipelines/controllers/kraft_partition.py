@@ -18,11 +18,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.controllers.rules import controller_rules
-from pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
-from pipelines.kafka.controller_rows import NO_LEADER, NON_EXISTENT, OFFLINE, ONLINE, LeadershipRow, RecordRow
-from pipelines.kafka.topic_lives import topic_lives
-from pipelines.rules.rule import Case
+from highwater.pipelines.controllers.rules import controller_rules
+from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
+from highwater.pipelines.kafka.controller_rows import NO_LEADER, NON_EXISTENT, OFFLINE, ONLINE, LeadershipRow, RecordRow
+from highwater.pipelines.kafka.topic_lives import topic_lives
+from highwater.pipelines.rules.rule import Case
 
 MACHINE: Final = "kraft_partition"
 #: Roles of `silver.leader_and_isr` by which a broker shows what it applied.

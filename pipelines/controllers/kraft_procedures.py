@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from pipelines.controllers.procedure_steps import (
+from highwater.pipelines.controllers.procedure_steps import (
     BROKER_FAILURE,
     BROKER_STARTUP,
     CONTROLLED_SHUTDOWN,
@@ -24,8 +24,8 @@ from pipelines.controllers.procedure_steps import (
     procedure,
     step_of,
 )
-from pipelines.kafka.controller_rows import EventRow, LeadershipRow
-from pipelines.kafka.partition_history import moment_of
+from highwater.pipelines.kafka.controller_rows import EventRow, LeadershipRow
+from highwater.pipelines.kafka.partition_history import moment_of
 
 #: Steps of one decision are looked for this long, and this long before it on other brokers' clocks.
 _WITHIN_US: Final = 30_000_000

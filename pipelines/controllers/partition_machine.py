@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipelines.controllers.state_replay import Table
-from pipelines.kafka.controller_rows import NEW, NON_EXISTENT, OFFLINE, ONLINE
+from highwater.pipelines.controllers.state_replay import Table
+from highwater.pipelines.kafka.controller_rows import NEW, NON_EXISTENT, OFFLINE, ONLINE
 
 MACHINE: Final = "partition"
 #: `PartitionState.validPreviousStates`.

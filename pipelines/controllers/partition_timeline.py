@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from pipelines.controllers.isr_commits import committed_proposals
-from pipelines.kafka.controller_rows import (
+from highwater.pipelines.controllers.isr_commits import committed_proposals
+from highwater.pipelines.kafka.controller_rows import (
     LEADER_DURING_DELETE,
     NO_LEADER,
     NON_EXISTENT,
@@ -29,7 +29,7 @@ from pipelines.kafka.controller_rows import (
     LineRef,
     StateRow,
 )
-from pipelines.kafka.partition_history import PartitionEpoch, PartitionHistory
+from highwater.pipelines.kafka.partition_history import PartitionEpoch, PartitionHistory
 
 # States of a partition.
 LED: Final = "led"

@@ -8,19 +8,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from pipelines.base.instants import TICK_US
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.controllers import partition_machine as p
-from pipelines.controllers import replica_machine as r
-from pipelines.controllers.availability import Unavailability, availability
-from pipelines.controllers.broker_registration import registrations, replay_registrations
-from pipelines.controllers.cluster_facts import ClusterFacts
-from pipelines.controllers.failover import FailoverRow, failovers
-from pipelines.controllers.isr_absences import IsrAbsence, isr_absences
-from pipelines.controllers.isr_commits import unseen_commits
-from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
-from pipelines.controllers.partition_timeline import PartitionSpan, partition_timeline
-from pipelines.controllers.rows import (
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.controllers import partition_machine as p
+from highwater.pipelines.controllers import replica_machine as r
+from highwater.pipelines.controllers.availability import Unavailability, availability
+from highwater.pipelines.controllers.broker_registration import registrations, replay_registrations
+from highwater.pipelines.controllers.cluster_facts import ClusterFacts
+from highwater.pipelines.controllers.failover import FailoverRow, failovers
+from highwater.pipelines.controllers.isr_absences import IsrAbsence, isr_absences
+from highwater.pipelines.controllers.isr_commits import unseen_commits
+from highwater.pipelines.controllers.kraft_partition import (
+    applied_states,
+    illegal_states,
+    replay_applied,
+    replay_records,
+)
+from highwater.pipelines.controllers.partition_timeline import PartitionSpan, partition_timeline
+from highwater.pipelines.controllers.rows import (
     ANSWERED,
     EVENT,
     ISR_CHANGE,
@@ -34,26 +39,26 @@ from pipelines.controllers.rows import (
     Group,
     once,
 )
-from pipelines.controllers.state_replay import replay_states
-from pipelines.controllers.transitions import Transition
-from pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
-from pipelines.controllers.zk_partition import decided_twice, two_controllers
-from pipelines.kafka.context import value_at
-from pipelines.kafka.controller_rows import (
+from highwater.pipelines.controllers.state_replay import replay_states
+from highwater.pipelines.controllers.transitions import Transition
+from highwater.pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
+from highwater.pipelines.controllers.zk_partition import decided_twice, two_controllers
+from highwater.pipelines.kafka.context import value_at
+from highwater.pipelines.kafka.controller_rows import (
     FAILOVER_NOT_COMPLETED,
     ILLEGAL_STATE_TRANSITION,
     LeadershipRow,
     RecordRow,
     StateRow,
 )
-from pipelines.kafka.partition_history import history_of
-from pipelines.kafka.versions import rules_for
-from pipelines.replay.coarse import is_coarse
-from pipelines.replay.isr_evidence import commits_isr_unseen
-from pipelines.rules.cases import case_row
-from pipelines.rules.rule import Case
-from pipelines.rules.worker import CASES
-from schemas import controllers as c
+from highwater.pipelines.kafka.partition_history import history_of
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay.coarse import is_coarse
+from highwater.pipelines.replay.isr_evidence import commits_isr_unseen
+from highwater.pipelines.rules.cases import case_row
+from highwater.pipelines.rules.rule import Case
+from highwater.pipelines.rules.worker import CASES
+from highwater.schemas import controllers as c
 
 #: Causes of a handover by which a controller lost the leader.
 _FAILURES: Final = frozenset(("failed", "fenced", "controlled_shutdown", "found_by_new_controller"))

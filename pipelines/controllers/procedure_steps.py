@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from pipelines.base.instants import SECOND_US
-from pipelines.kafka.controller_rows import NOWHERE, EventRow, LeadershipRow, StateRow
-from pipelines.kafka.partition_history import Moment, moment_of
-from schemas.fields import Int, Long
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.kafka.controller_rows import NOWHERE, EventRow, LeadershipRow, StateRow
+from highwater.pipelines.kafka.partition_history import Moment, moment_of
+from highwater.schemas.fields import Int, Long
 
 SEEN: Final = "seen"
 NOT_SEEN: Final = "not_seen"

@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from pipelines.base.instants import NEVER_US
-from pipelines.controllers import replica_machine as r
-from pipelines.controllers.procedure_steps import (
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.controllers import replica_machine as r
+from highwater.pipelines.controllers.procedure_steps import (
     BROKER_CHANGE,
     BROKER_FAILURE,
     BROKER_STARTUP,
@@ -25,8 +25,8 @@ from pipelines.controllers.procedure_steps import (
     procedure,
     step_of,
 )
-from pipelines.controllers.rules import controller_rules
-from pipelines.kafka.controller_rows import (
+from highwater.pipelines.controllers.rules import controller_rules
+from highwater.pipelines.kafka.controller_rows import (
     NEW,
     NON_EXISTENT,
     OFFLINE,
@@ -39,7 +39,7 @@ from pipelines.kafka.controller_rows import (
     in_order,
     subjects,
 )
-from pipelines.kafka.partition_history import moment_of
+from highwater.pipelines.kafka.partition_history import moment_of
 
 #: Events that a controller's thread begins with; what it logs until the next one belongs to it.
 _THREAD: Final = frozenset(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipelines.controllers.rules import controller_rules
-from pipelines.controllers.state_replay import Table
+from highwater.pipelines.controllers.rules import controller_rules
+from highwater.pipelines.controllers.state_replay import Table
 
 NON_EXISTENT: Final = "NonExistentReplica"
 NEW: Final = "NewReplica"

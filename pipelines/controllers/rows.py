@@ -15,12 +15,22 @@ from typing import Any, Final, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, micros, shaped, when
-from pipelines.base.blobs import Batches
-from pipelines.base.groups import Columns
-from pipelines.base.instants import SECOND_US
-from pipelines.cluster.premises import EVENTS
-from pipelines.kafka.controller_rows import (
+from highwater.pipelines.base.arrow_rows import (
+    arrow_schema,
+    both,
+    exploded,
+    first_of,
+    is_in,
+    look_up,
+    micros,
+    shaped,
+    when,
+)
+from highwater.pipelines.base.blobs import Batches
+from highwater.pipelines.base.groups import Columns
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.cluster.premises import EVENTS
+from highwater.pipelines.kafka.controller_rows import (
     ASKED,
     COMMITTED,
     NOWHERE,
@@ -31,10 +41,10 @@ from pipelines.kafka.controller_rows import (
     RecordRow,
     StateRow,
 )
-from pipelines.kafka.controller_rows import REFUSED as REFUSED_CHANGE
-from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
-from schemas.fields import Int, Long, spark_types
-from schemas.topics import METADATA_TOPIC
+from highwater.pipelines.kafka.controller_rows import REFUSED as REFUSED_CHANGE
+from highwater.pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
+from highwater.schemas.fields import Int, Long, spark_types
+from highwater.schemas.topics import METADATA_TOPIC
 
 # Kinds of rows.
 PARTITION_STATE: Final = "partition_state"

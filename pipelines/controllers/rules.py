@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pipelines.kafka.releases import Version, Versioned, release_of
+from highwater.pipelines.kafka.releases import Version, Versioned, release_of
 
 #: Later than any: what only ever was added is allowed where the log does not say which version ran.
 _NEWEST: Final[Version] = (99, 0, 0)

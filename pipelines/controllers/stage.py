@@ -16,25 +16,25 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.replicas import about_replicas
-from pipelines.controllers import rows as r
-from pipelines.controllers import worker as w
-from pipelines.controllers.cluster_facts import active_controllers, facts_from
-from pipelines.controllers.procedure_steps import OF_ELECTIONS, elections
-from pipelines.lake.folds import Fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, RowsOf
-from pipelines.lake.staged import Beside, Staged, Staging
-from pipelines.lake.table_files import rows_table
-from schemas import controllers as c
-from schemas import flow, gold, silver
-from schemas.fields import spark_types
-from schemas.silver.data_dir import METADATA_RECORDS
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.replicas import about_replicas
+from highwater.pipelines.controllers import rows as r
+from highwater.pipelines.controllers import worker as w
+from highwater.pipelines.controllers.cluster_facts import active_controllers, facts_from
+from highwater.pipelines.controllers.procedure_steps import OF_ELECTIONS, elections
+from highwater.pipelines.lake.folds import Fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, RowsOf
+from highwater.pipelines.lake.staged import Beside, Staged, Staging
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.schemas import controllers as c
+from highwater.schemas import flow, gold, silver
+from highwater.schemas.fields import spark_types
+from highwater.schemas.silver.data_dir import METADATA_RECORDS
+from highwater.schemas.table import TableSpec
 
 _PARTITION_RECORDS = ("PartitionRecord", "PartitionChangeRecord")
 #: What a record about a partition has to have.

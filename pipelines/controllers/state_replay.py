@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
-from pipelines.kafka.controller_rows import StateRow, in_order
-from pipelines.rules.rule import Case
+from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
+from highwater.pipelines.kafka.controller_rows import StateRow, in_order
+from highwater.pipelines.rules.rule import Case
 
 #: Valid previous states by target state.
 Table = Mapping[str, frozenset[str]]

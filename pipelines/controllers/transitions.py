@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, AnyRow, LineRef, PartitionRow
-from pipelines.rules.rule import VIOLATION, Case
-from pipelines.rules.rule import Ref as Evidence
+from highwater.pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, AnyRow, LineRef, PartitionRow
+from highwater.pipelines.rules.rule import VIOLATION, Case
+from highwater.pipelines.rules.rule import Ref as Evidence
 
 
 class Transition(NamedTuple):

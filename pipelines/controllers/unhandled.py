@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from pipelines.controllers.transitions import broken
-from pipelines.kafka.controller_rows import (
+from highwater.pipelines.controllers.transitions import broken
+from highwater.pipelines.kafka.controller_rows import (
     FAILOVER_NOT_COMPLETED,
     EventRow,
     LeadershipRow,
@@ -27,7 +27,7 @@ from pipelines.kafka.controller_rows import (
     RegistrationRow,
     subjects,
 )
-from pipelines.rules.rule import Case
+from highwater.pipelines.rules.rule import Case
 
 _CHANGES: Final = frozenset(("brokers_changed", "broker_failed", "broker_registered"))
 

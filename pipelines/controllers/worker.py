@@ -10,20 +10,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import groups
-from pipelines.controllers import rows as r
-from pipelines.controllers.cluster_facts import ClusterFacts
-from pipelines.controllers.kraft_procedures import kraft_procedures
-from pipelines.controllers.partition_work import JudgedPartition, of_partition, of_registrations
-from pipelines.controllers.procedure_steps import ProcedureStep
-from pipelines.controllers.procedures import zk_procedures
-from pipelines.controllers.rows import KEY, OF_CLUSTER
-from pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
-from pipelines.rules import worker as rules
-from pipelines.rules.worker import CASES, RESULTS
-from schemas import controllers as c
-from schemas.fields import spark_types
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import groups
+from highwater.pipelines.controllers import rows as r
+from highwater.pipelines.controllers.cluster_facts import ClusterFacts
+from highwater.pipelines.controllers.kraft_procedures import kraft_procedures
+from highwater.pipelines.controllers.partition_work import JudgedPartition, of_partition, of_registrations
+from highwater.pipelines.controllers.procedure_steps import ProcedureStep
+from highwater.pipelines.controllers.procedures import zk_procedures
+from highwater.pipelines.controllers.rows import KEY, OF_CLUSTER
+from highwater.pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
+from highwater.pipelines.rules import worker as rules
+from highwater.pipelines.rules.worker import CASES, RESULTS
+from highwater.schemas import controllers as c
+from highwater.schemas.fields import spark_types
 
 PROCEDURES: Final = "procedures"
 RULES: Final = (ILLEGAL_STATE_TRANSITION, FAILOVER_NOT_COMPLETED)

@@ -22,8 +22,8 @@ from collections import defaultdict
 from collections.abc import Container, Iterable
 from itertools import pairwise
 
-from pipelines.controllers.transitions import illegal
-from pipelines.kafka.controller_rows import (
+from highwater.pipelines.controllers.transitions import illegal
+from highwater.pipelines.kafka.controller_rows import (
     LEADER_DURING_DELETE,
     ONE_INCARNATION_US,
     ONLINE,
@@ -31,7 +31,7 @@ from pipelines.kafka.controller_rows import (
     LineRef,
     StateRow,
 )
-from pipelines.rules.rule import Case
+from highwater.pipelines.rules.rule import Case
 
 
 def same_incarnation(row: LeadershipRow, other: LeadershipRow) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from pipelines.data_dir.text import INT_MAX, LONG_MAX, CheckpointEntry, TextLine, joined, lines, whole_number
+from highwater.pipelines.data_dir.text import INT_MAX, LONG_MAX, CheckpointEntry, TextLine, joined, lines, whole_number
 
 REPLICATION_OFFSET = "replication-offset-checkpoint"
 RECOVERY_POINT_OFFSET = "recovery-point-offset-checkpoint"

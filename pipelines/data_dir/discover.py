@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipelines.data_dir.checkpoints import LEADER_EPOCH, OFFSET_CHECKPOINTS
-from pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT
-from pipelines.data_dir.properties import META_PROPERTIES, PARTITION_METADATA
-from pipelines.storage.place import absolute, place_of
-from pipelines.storage.store import store_of
-from schemas.data_files import CURRENT, FOLDER_STATES
-from schemas.topics import METADATA_TOPIC
+from highwater.pipelines.data_dir.checkpoints import LEADER_EPOCH, OFFSET_CHECKPOINTS
+from highwater.pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT
+from highwater.pipelines.data_dir.properties import META_PROPERTIES, PARTITION_METADATA
+from highwater.pipelines.storage.place import absolute, place_of
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.data_files import CURRENT, FOLDER_STATES
+from highwater.schemas.topics import METADATA_TOPIC
 
 LOG_SEGMENT = "log-segment"
 METADATA_SEGMENT = "metadata-segment"

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipelines.data_dir.stream import ByteStream
+from highwater.pipelines.data_dir.stream import ByteStream
 
 _OFFSET_AND_SIZE = struct.Struct(">qi")
 #: Checksum, magic, attributes, and since magic 1 a timestamp.

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from pipelines.data_dir import metadata_records as mr
-from pipelines.data_dir.metadata_replay import Change, Replay
-from pipelines.data_dir.records import Malformed, records
-from pipelines.data_dir.segments import SegmentBatch, SegmentReader
+from highwater.pipelines.data_dir import metadata_records as mr
+from highwater.pipelines.data_dir.metadata_replay import Change, Replay
+from highwater.pipelines.data_dir.records import Malformed, records
+from highwater.pipelines.data_dir.segments import SegmentBatch, SegmentReader
 
 LOG, SNAPSHOT, BOOTSTRAP = "log", "snapshot", "bootstrap"
 #: Changes of a metadata transaction that are kept until it ends; no release writes as many.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
-from pipelines.data_dir.records import Malformed, Reader, Record
+from highwater.pipelines.data_dir.records import Malformed, Reader, Record
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipelines.data_dir import metadata_records as mr
-from pipelines.data_dir.metadata_records import Decoded, Registration
+from highwater.pipelines.data_dir import metadata_records as mr
+from highwater.pipelines.data_dir.metadata_records import Decoded, Registration
 
 
 class RegisteredNode(NamedTuple):

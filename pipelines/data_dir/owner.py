@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
-from pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
 
 
 class OwnedLog(NamedTuple):

@@ -12,7 +12,7 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator
 
-from pipelines.data_dir.text import INT_MAX, CheckpointEntry, TextLine, joined, lines, whole_number
+from highwater.pipelines.data_dir.text import INT_MAX, CheckpointEntry, TextLine, joined, lines, whole_number
 
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
-from pipelines.data_dir.segments import PAYLOAD_BYTES_MAX, SegmentBatch
+from highwater.pipelines.data_dir.segments import PAYLOAD_BYTES_MAX, SegmentBatch
 
 T = TypeVar("T")
 

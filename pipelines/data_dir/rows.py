@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.data_dir.discover import DataFile
-from pipelines.data_dir.metadata_log import MetadataChange
-from pipelines.data_dir.metadata_records import Registration
-from pipelines.data_dir.metadata_replay import Change
-from pipelines.data_dir.owner import Owner
-from pipelines.data_dir.segments import SegmentBatch
-from pipelines.data_dir.text import CheckpointEntry
-from schemas.silver.data_dir import LOG_BATCHES, METADATA_RECORDS
+from highwater.pipelines.data_dir.discover import DataFile
+from highwater.pipelines.data_dir.metadata_log import MetadataChange
+from highwater.pipelines.data_dir.metadata_records import Registration
+from highwater.pipelines.data_dir.metadata_replay import Change
+from highwater.pipelines.data_dir.owner import Owner
+from highwater.pipelines.data_dir.segments import SegmentBatch
+from highwater.pipelines.data_dir.text import CheckpointEntry
+from highwater.schemas.silver.data_dir import LOG_BATCHES, METADATA_RECORDS
 
 #: Later times come from damaged bytes; Spark's calendar ends here.
 _TIME_MS_MAX = 253_402_300_799_999

@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pipelines.data_dir.crc32c import crc32c
-from pipelines.data_dir.inner_messages import inner_messages
-from pipelines.data_dir.stream import ByteStream
+from highwater.pipelines.data_dir.crc32c import crc32c
+from highwater.pipelines.data_dir.inner_messages import inner_messages
+from highwater.pipelines.data_dir.stream import ByteStream
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 #: Records of a batch are handed out up to this size, and old compressed messages looked into.

@@ -6,33 +6,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pipelines.base.config import AuditConfig
-from pipelines.base.threads import concurrently
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.bronze.quarantine import quarantined
-from pipelines.cluster.premises import CLOCK_SET_BACK, STARTING, Premises
-from pipelines.controllers.stage import replay_of_controllers
-from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.batches import small_rows
-from pipelines.lake.clusters import FileCluster, clusters_of, latest
-from pipelines.lake.lake import Lake
-from pipelines.lake.staged import Beside, staging
-from pipelines.lake.table_files import rows_table
-from pipelines.replay.carried import ReplayPlan
-from pipelines.rules.assumptions import doubts
-from pipelines.rules.evidence_stage import Lines, lines_of
-from pipelines.rules.findings import OFF, Found, Known, counted, findings_of, known_of, results_of, told_now
-from pipelines.rules.holes import Hole
-from pipelines.rules.holes_stage import write_holes
-from pipelines.rules.incremental import AuditState
-from pipelines.rules.registry import RULES
-from pipelines.rules.stage import find_cases
-from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
-from schemas.audit_facts import NO_TIME_US
-from schemas.bronze import LOG_FILES
-from schemas.data_files import DATA_FILES
-from schemas.state import EXPIRIES
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import AuditConfig
+from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.bronze.quarantine import quarantined
+from highwater.pipelines.cluster.premises import CLOCK_SET_BACK, STARTING, Premises
+from highwater.pipelines.controllers.stage import replay_of_controllers
+from highwater.pipelines.kafka.seals import Broker, Seal
+from highwater.pipelines.lake.batches import small_rows
+from highwater.pipelines.lake.clusters import FileCluster, clusters_of, latest
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.staged import Beside, staging
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.replay.carried import ReplayPlan
+from highwater.pipelines.rules.assumptions import doubts
+from highwater.pipelines.rules.evidence_stage import Lines, lines_of
+from highwater.pipelines.rules.findings import OFF, Found, Known, counted, findings_of, known_of, results_of, told_now
+from highwater.pipelines.rules.holes import Hole
+from highwater.pipelines.rules.holes_stage import write_holes
+from highwater.pipelines.rules.incremental import AuditState
+from highwater.pipelines.rules.registry import RULES
+from highwater.pipelines.rules.stage import find_cases
+from highwater.schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
+from highwater.schemas.audit_facts import NO_TIME_US
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.state import EXPIRIES
+from highwater.schemas.table import TableSpec
 
 
 def audit(

@@ -14,42 +14,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from pipelines.base.config import Config
-from pipelines.base.errors import LakeError
-from pipelines.base.fingerprint import inputs_fingerprint, replay_fingerprint
-from pipelines.base.threads import concurrently
-from pipelines.base.values import instant
-from pipelines.bronze.quarantine import batches_without, custody
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.stage import collect_premises
-from pipelines.gold.audit_stage import audit
-from pipelines.gold.ledger import note_run
-from pipelines.incidents.stage import write_incidents
-from pipelines.kafka.seals import Broker, Seal, Start
-from pipelines.lake.digests import drop_outdated
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
-from pipelines.lake.staged import Beside, remove_staging
-from pipelines.replay.carried import ReplayPlan, plan, write_folds
-from pipelines.replay.checks_stage import checked_blobs
-from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import UNDECIDED
-from pipelines.replay.late_stage import settled
-from pipelines.replay.runs import runs_of
-from pipelines.replay.stage import replayed
-from pipelines.silver.parse import parsed_by
-from pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
-from pipelines.timing.clocks.stage import write_clock_bounds
-from pipelines.timing.latency.stage import has_requests, once, replica_blame, request_phases
-from schemas import bronze, gold, shares, silver
-from schemas.catalog import TABLES
-from schemas.checks import PURGATORY_CHECKS
-from schemas.data_files import DATA_FILES
-from schemas.isr import ISR_TIMELINE
-from schemas.shares import SHARE_OPERATIONS
-from schemas.state import AUDITED, FOLDS
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.errors import LakeError
+from highwater.pipelines.base.fingerprint import inputs_fingerprint, replay_fingerprint
+from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.bronze.quarantine import batches_without, custody
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.stage import collect_premises
+from highwater.pipelines.gold.audit_stage import audit
+from highwater.pipelines.gold.ledger import note_run
+from highwater.pipelines.incidents.stage import write_incidents
+from highwater.pipelines.kafka.seals import Broker, Seal, Start
+from highwater.pipelines.lake.digests import drop_outdated
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
+from highwater.pipelines.lake.staged import Beside, remove_staging
+from highwater.pipelines.replay.carried import ReplayPlan, plan, write_folds
+from highwater.pipelines.replay.checks_stage import checked_blobs
+from highwater.pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.late import UNDECIDED
+from highwater.pipelines.replay.late_stage import settled
+from highwater.pipelines.replay.runs import runs_of
+from highwater.pipelines.replay.stage import replayed
+from highwater.pipelines.silver.parse import parsed_by
+from highwater.pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
+from highwater.pipelines.timing.clocks.stage import write_clock_bounds
+from highwater.pipelines.timing.latency.stage import has_requests, once, replica_blame, request_phases
+from highwater.schemas import bronze, gold, shares, silver
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.checks import PURGATORY_CHECKS
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.isr import ISR_TIMELINE
+from highwater.schemas.shares import SHARE_OPERATIONS
+from highwater.schemas.state import AUDITED, FOLDS
+from highwater.schemas.table import TableSpec
 
 _INSTANT = pa.timestamp("us", "UTC")
 

@@ -9,14 +9,14 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from pipelines.base.fingerprint import RULES, components_changed
-from pipelines.base.values import instant
-from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.lake import Lake
-from pipelines.replay.carried import ReplayPlan
-from pipelines.replay.runs import folds_shape
-from pipelines.rules.incremental import AuditState
-from schemas.state import RUNS
+from highwater.pipelines.base.fingerprint import RULES, components_changed
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.kafka.seals import Broker, Seal
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.replay.carried import ReplayPlan
+from highwater.pipelines.replay.runs import folds_shape
+from highwater.pipelines.rules.incremental import AuditState
+from highwater.schemas.state import RUNS
 
 
 def note_run(

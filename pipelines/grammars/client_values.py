@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from pipelines.grammars.grammar import atoms, bare_context
-from pipelines.grammars.templates import CLIENT, TEMPLATES
+from highwater.pipelines.grammars.grammar import atoms, bare_context
+from highwater.pipelines.grammars.templates import CLIENT, TEMPLATES
 
 #: Constant words before the first value of any text, without which a client's value may imitate them.
 _WORDS_MIN = 2

@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.blobs import pack, unpack
-from pipelines.kafka.raw_record import DOUBTFUL
-from pipelines.kafka.strays import END_US
-from schemas.silver import BROKER_LIFECYCLE
+from highwater.pipelines.base.blobs import pack, unpack
+from highwater.pipelines.kafka.raw_record import DOUBTFUL
+from highwater.pipelines.kafka.strays import END_US
+from highwater.schemas.silver import BROKER_LIFECYCLE
 
 #: Columns of ``bronze.log_lines`` that are looked at; the last one tells whether a line is.
 CLOCK_COLUMNS = ("file_id", "byte_offset", "line_no", "cluster_id", "broker_id", "time", "problem")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pipelines.grammars.grammar import LogIdent
-from pipelines.grammars.logs import future_log_created
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.typed import event_fact
-from pipelines.grammars.values import partition_of
+from highwater.pipelines.grammars.grammar import LogIdent
+from highwater.pipelines.grammars.logs import future_log_created
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.typed import event_fact
+from highwater.pipelines.grammars.values import partition_of
 
 #: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
 #: where the next key begins.

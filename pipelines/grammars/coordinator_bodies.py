@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pipelines.grammars.body_shapes import Body, Json
+from highwater.pipelines.grammars.body_shapes import Body, Json
 
 _NO_PRODUCER_ID: Final = -1
 #: Field of a request, or of a transaction in it, by column.

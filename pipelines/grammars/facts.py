@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.blobs import BLOB_ROWS_MAX, pack
-from pipelines.grammars.record import BAD_VALUE, KNOWN, UNPARSED, LogRecord, Parsed
-from pipelines.grammars.request_log import parse_request
-from pipelines.grammars.text_log import mask, parse_text
-from pipelines.kafka.raw_record import DOUBTFUL, FOREIGN
-from pipelines.kafka.strays import TIME_OUT_OF_RANGE, is_possible
-from schemas import silver
+from highwater.pipelines.base.blobs import BLOB_ROWS_MAX, pack
+from highwater.pipelines.grammars.record import BAD_VALUE, KNOWN, UNPARSED, LogRecord, Parsed
+from highwater.pipelines.grammars.request_log import parse_request
+from highwater.pipelines.grammars.text_log import mask, parse_text
+from highwater.pipelines.kafka.raw_record import DOUBTFUL, FOREIGN
+from highwater.pipelines.kafka.strays import TIME_OUT_OF_RANGE, is_possible
+from highwater.schemas import silver
 
 #: Columns of ``bronze.log_lines`` that a worker needs, in this order.
 LINE_COLUMNS = (

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import LogIdent
-from pipelines.grammars.printed import FETCH_DATA, fields, items, mapping, partitions
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.states import topic_fact
-from pipelines.grammars.typed import logged, typed
-from pipelines.grammars.values import (
+from highwater.pipelines.grammars.grammar import LogIdent
+from highwater.pipelines.grammars.printed import FETCH_DATA, fields, items, mapping, partitions
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.states import topic_fact
+from highwater.pipelines.grammars.typed import logged, typed
+from highwater.pipelines.grammars.values import (
     PARTITION,
     i32,
     i64,

@@ -16,8 +16,8 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
-from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
-from pipelines.grammars.values import i32, partition_of
+from highwater.pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
+from highwater.pipelines.grammars.values import i32, partition_of
 
 #: Characters of a text that select its candidates. Long enough to tell ``Shrinking`` from ``Skipping``, short enough
 #: that nearly every template starts with that many constant characters.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import LogIdent
-from pipelines.grammars.printed import COMMITTED, PENDING, STATES, fields, isr_of
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.typed import logged
-from pipelines.grammars.values import OFFSET, i32, ints, optional_i64
+from highwater.pipelines.grammars.grammar import LogIdent
+from highwater.pipelines.grammars.printed import COMMITTED, PENDING, STATES, fields, isr_of
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.typed import logged
+from highwater.pipelines.grammars.values import OFFSET, i32, ints, optional_i64
 
 _DETAIL_CHARS_MAX = 500
 

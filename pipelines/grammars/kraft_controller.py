@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipelines.grammars.grammar import LogIdent
-from pipelines.grammars.printed import BROKER_CHANGE, PARTITION_CHANGE, fields, split
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.states import topic_fact
-from pipelines.grammars.typed import event_fact, node, typed
-from pipelines.grammars.values import i32, optional_i32, optional_ints, partition_of, topic_id_of
+from highwater.pipelines.grammars.grammar import LogIdent
+from highwater.pipelines.grammars.printed import BROKER_CHANGE, PARTITION_CHANGE, fields, split
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.states import topic_fact
+from highwater.pipelines.grammars.typed import event_fact, node, typed
+from highwater.pipelines.grammars.values import i32, optional_i32, optional_ints, partition_of, topic_id_of
 
 _ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pipelines.grammars.grammar import LogIdent
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.states import equals_state, state_of, topic_fact
-from pipelines.grammars.typed import epoch, typed
-from pipelines.grammars.values import i32, i64, ints, option, optional_i32, partition_of, topic_id_of
+from highwater.pipelines.grammars.grammar import LogIdent
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.states import equals_state, state_of, topic_fact
+from highwater.pipelines.grammars.typed import epoch, typed
+from highwater.pipelines.grammars.values import i32, i64, ints, option, optional_i32, partition_of, topic_id_of
 
 
 def previous_leader(match: re.Match[str], context: LogIdent) -> int | None:

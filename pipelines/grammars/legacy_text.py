@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from pipelines.grammars.body_shapes import READ_APIS, REQUEST, body_of_any_version
-from pipelines.grammars.request_line import API_NAMES, Header
-from pipelines.grammars.text_bodies import BadStruct
+from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, body_of_any_version
+from highwater.pipelines.grammars.request_line import API_NAMES, Header
+from highwater.pipelines.grammars.text_bodies import BadStruct
 
 Json = dict[str, Any]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import LogIdent
-from pipelines.grammars.printed import Forms, fields, items
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.states import topic_fact
-from pipelines.grammars.typed import logged, typed
-from pipelines.grammars.values import i32, i64, optional_i64, partition_of, topic_id_of
+from highwater.pipelines.grammars.grammar import LogIdent
+from highwater.pipelines.grammars.printed import Forms, fields, items
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.states import topic_fact
+from highwater.pipelines.grammars.typed import logged, typed
+from highwater.pipelines.grammars.values import i32, i64, optional_i64, partition_of, topic_id_of
 
 #: ``Log.toString``; the topic id since 3.0.
 _LOG: Forms = dict.fromkeys(

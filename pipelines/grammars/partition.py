@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import LogIdent
-from pipelines.grammars.printed import items
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.typed import typed
-from pipelines.grammars.values import OFFSET, i32, i64, optional_i64
+from highwater.pipelines.grammars.grammar import LogIdent
+from highwater.pipelines.grammars.printed import items
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.typed import typed
+from highwater.pipelines.grammars.values import OFFSET, i32, i64, optional_i64
 
 #: ``replica 1: (offset=5 segment=[0:12])`` where an end offset is printed whole, ``broker 1: 5`` where it is a number.
 _REPLICA_OFFSET = re.compile(rf"(?:replica|broker) (\d+): (?:{OFFSET}|(-?\d+))", re.ASCII)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pipelines.grammars.values import COLLECTION_NAMES, PARTITION, i32, ints, optional_i32, partition_of
+from highwater.pipelines.grammars.values import COLLECTION_NAMES, PARTITION, i32, ints, optional_i32, partition_of
 
 _PARTITION = re.compile(PARTITION, re.ASCII)
 _MAP = re.compile(r"\{(.*)\}|(?:Map|HashMap|ListMap|TreeMap|LinkedHashMap)\((.*)\)", re.ASCII)

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pipelines.grammars.body_shapes import Body, Json
-from pipelines.grammars.coordinator_bodies import (
+from highwater.pipelines.grammars.body_shapes import Body, Json
+from highwater.pipelines.grammars.coordinator_bodies import (
     SHARE_APIS,
     SHARE_STATE_APIS,
     added_partitions,
@@ -19,8 +19,8 @@ from pipelines.grammars.coordinator_bodies import (
     share_states,
     shared_partitions,
 )
-from pipelines.grammars.values import ZERO_TOPIC_ID
-from schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from highwater.pipelines.grammars.values import ZERO_TOPIC_ID
+from highwater.schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 
 _WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: METADATA_TOPIC}
 

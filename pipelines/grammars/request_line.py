@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
 
-from pipelines.grammars.body_shapes import READ_APIS, REQUEST, RESPONSE, Body, Integer, read_body
+from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, RESPONSE, Body, Integer, read_body
 
 #: ``ApiKeys`` of 2.7, by number. Names that changed are those of later versions: GROUP_COORDINATOR,
 #: UPDATE_METADATA_KEY and CONTROLLED_SHUTDOWN_KEY were never printed, their numbers were.

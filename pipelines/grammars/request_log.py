@@ -19,16 +19,16 @@ from typing import Any, Final
 
 from msgspec import ValidationError
 
-from pipelines.base.json_text import loads
-from pipelines.grammars.body_shapes import READ_APIS, Body
-from pipelines.grammars.coordinator_bodies import COLUMNS
-from pipelines.grammars.record import BAD_VALUE, KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
-from pipelines.grammars.request_bodies import PARTITIONS, error_codes, topic_names
-from pipelines.grammars.request_line import RequestLine, read_json
-from pipelines.grammars.request_text import UnreadableText, read_completed
-from schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES
-from schemas.silver.requests import REQUEST_HEADER
-from schemas.silver.source import entry_columns, fact_columns, row_type
+from highwater.pipelines.base.json_text import loads
+from highwater.pipelines.grammars.body_shapes import READ_APIS, Body
+from highwater.pipelines.grammars.coordinator_bodies import COLUMNS
+from highwater.pipelines.grammars.record import BAD_VALUE, KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
+from highwater.pipelines.grammars.request_bodies import PARTITIONS, error_codes, topic_names
+from highwater.pipelines.grammars.request_line import RequestLine, read_json
+from highwater.pipelines.grammars.request_text import UnreadableText, read_completed
+from highwater.schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES
+from highwater.schemas.silver.requests import REQUEST_HEADER
+from highwater.schemas.silver.source import entry_columns, fact_columns, row_type
 
 #: Reason of a line with a number that Kafka cannot have logged.
 OUT_OF_RANGE: Final = "out_of_range"

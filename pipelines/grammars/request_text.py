@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from pipelines.grammars.body_shapes import REQUEST, RESPONSE
-from pipelines.grammars.legacy_text import read_described
-from pipelines.grammars.request_line import API_NAMES, Header, RequestLine
-from pipelines.grammars.text_bodies import BadStruct, is_read, read_produce, read_text
+from highwater.pipelines.grammars.body_shapes import REQUEST, RESPONSE
+from highwater.pipelines.grammars.legacy_text import read_described
+from highwater.pipelines.grammars.request_line import API_NAMES, Header, RequestLine
+from highwater.pipelines.grammars.text_bodies import BadStruct, is_read, read_produce, read_text
 
 Json = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pipelines.grammars.printed import STATES, fields, isr_of, version_of
-from pipelines.grammars.record import LineFact
-from pipelines.grammars.values import flag, i32, ints, optional_i32, partition_of
+from highwater.pipelines.grammars.printed import STATES, fields, isr_of, version_of
+from highwater.pipelines.grammars.record import LineFact
+from highwater.pipelines.grammars.values import flag, i32, ints, optional_i32, partition_of
 
 _STATE = (
     r"\(Leader:(-?\d+),ISR:(\d+(?:,\d+)*|),(?:LeaderRecoveryState:(?:RECOVERED|RECOVERING),)?LeaderEpoch:(-?\d+),"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pipelines.grammars import (
+from highwater.pipelines.grammars import (
     configs,
     fetcher,
     isr,
@@ -20,10 +20,10 @@ from pipelines.grammars import (
     typed,
     zk_controller,
 )
-from pipelines.grammars.grammar import Facts, Template
-from pipelines.grammars.states import COLON_STATE
-from pipelines.grammars.values import ID_PARTITION, INT_LIST, OFFSET, PARTITION, offset_of
-from schemas.silver import PARTITION_STATES, REPLICA_STATES
+from highwater.pipelines.grammars.grammar import Facts, Template
+from highwater.pipelines.grammars.states import COLON_STATE
+from highwater.pipelines.grammars.values import ID_PARTITION, INT_LIST, OFFSET, PARTITION, offset_of
+from highwater.schemas.silver import PARTITION_STATES, REPLICA_STATES
 
 #: Modules with functions that `templates.toml` names.
 _MODULES: Final[dict[str, ModuleType]] = {

@@ -24,7 +24,14 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, ValidationError, convert
 from msgspec.inspect import BoolType, Field, IntType, ListType, StructType, Type, UnionType, type_info
 
-from pipelines.grammars.body_shapes import REQUEST, RESPONSE, Body, any_version, body_of_any_version, structs_of
+from highwater.pipelines.grammars.body_shapes import (
+    REQUEST,
+    RESPONSE,
+    Body,
+    any_version,
+    body_of_any_version,
+    structs_of,
+)
 
 Json = dict[str, Any]
 

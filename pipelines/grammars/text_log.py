@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from pipelines.grammars.grammar import Grammar, Template, simple_name
-from pipelines.grammars.record import KNOWN, UNPARSED, LogRecord, Parsed
-from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
+from highwater.pipelines.grammars.grammar import Grammar, Template, simple_name
+from highwater.pipelines.grammars.record import KNOWN, UNPARSED, LogRecord, Parsed
+from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
 
 #: Length of a masked text.
 MAX_MASKED = 200

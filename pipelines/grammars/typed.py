@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from pipelines.grammars.grammar import Facts, LogIdent
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.states import state_of, topic_fact
-from pipelines.grammars.values import (
+from highwater.pipelines.grammars.grammar import Facts, LogIdent
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.states import state_of, topic_fact
+from highwater.pipelines.grammars.values import (
     PARTITION,
     flag,
     optional_i32,
@@ -21,8 +21,8 @@ from pipelines.grammars.values import (
     partition_of,
     topic_id_of,
 )
-from schemas.silver import BY_NAME
-from schemas.table import BOOLEAN, INT, INTS, LONG, STRING
+from highwater.schemas.silver import BY_NAME
+from highwater.schemas.table import BOOLEAN, INT, INTS, LONG, STRING
 
 #: The partition that a line names, as a group that `typed` reads.
 TP = rf"(?P<tp>{PARTITION})"

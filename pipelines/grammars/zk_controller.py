@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
-from pipelines.grammars.grammar import LogIdent
-from pipelines.grammars.printed import ASSIGNMENT, fields, items, mapping, partitions, split
-from pipelines.grammars.record import LineFact, LogRecord
-from pipelines.grammars.states import topic_fact
-from pipelines.grammars.typed import event_fact
-from pipelines.grammars.values import i32, ints, partition_of, topic_id_of
+from highwater.pipelines.grammars.grammar import LogIdent
+from highwater.pipelines.grammars.printed import ASSIGNMENT, fields, items, mapping, partitions, split
+from highwater.pipelines.grammars.record import LineFact, LogRecord
+from highwater.pipelines.grammars.states import topic_fact
+from highwater.pipelines.grammars.typed import event_fact
+from highwater.pipelines.grammars.values import i32, ints, partition_of, topic_id_of
 
 _JSON_STATE = re.compile(r'\{"leader":(-?\d+),"leader_epoch":(-?\d+),"isr":(\[[\d,]*\])\}', re.ASCII)
 _TOPIC = re.compile(r"[\w.-]+", re.ASCII)

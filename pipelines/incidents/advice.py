@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pipelines.incidents.episodes import before_shutdown
-from pipelines.incidents.facts import Facts, partition_name
-from pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents.episodes import before_shutdown
+from highwater.pipelines.incidents.facts import Facts, partition_name
+from highwater.pipelines.incidents.incident import LoggedIncident
 
 #: Returns True if an advice is due, False if it is done or over, None if the logs do not show it.
 Condition = Callable[[Facts, LoggedIncident], bool | None]

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import INFO, LoggedIncident
-from pipelines.incidents.kind import SHOWN_BY
-from pipelines.incidents.loud_text import LoudText
-from pipelines.incidents.questions import MOMENTS_MAX
-from pipelines.incidents.words import lasting, shortened
-from pipelines.messages.atlas import HOUSEKEEPING
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import INFO, LoggedIncident
+from highwater.pipelines.incidents.kind import SHOWN_BY
+from highwater.pipelines.incidents.loud_text import LoudText
+from highwater.pipelines.incidents.questions import MOMENTS_MAX
+from highwater.pipelines.incidents.words import lasting, shortened
+from highwater.pipelines.messages.atlas import HOUSEKEEPING
 
 #: Lines count this long before an incident, microseconds.
 _BEFORE_US = 30_000_000

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import LoggedIncident, Place, Severity
-from pipelines.incidents.words import brokers, when
+from highwater.pipelines.incidents.facts import Facts, Node, Row, node, place
+from highwater.pipelines.incidents.incident import LoggedIncident, Place, Severity
+from highwater.pipelines.incidents.words import brokers, when
 
 T = TypeVar("T")
 

@@ -12,20 +12,20 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.incidents.kind import Signature
-from pipelines.incidents.loud_text import LoudText, loud_texts
-from pipelines.incidents.witnesses import expiries, losses, losses_by_peer
-from pipelines.incidents.words import nodes
-from pipelines.timelines.broker import BrokerTimelines, Evidence
-from pipelines.timelines.offsets import clock_offsets, on_one_clock
-from pipelines.timelines.processes import OwnLines
-from pipelines.timelines.rows import Node as Node
-from pipelines.timelines.rows import Place as Place
-from pipelines.timelines.rows import Row as Row
-from pipelines.timelines.rows import Rows as Rows
-from pipelines.timelines.rows import node as node
-from pipelines.timelines.rows import place as place
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.incidents.kind import Signature
+from highwater.pipelines.incidents.loud_text import LoudText, loud_texts
+from highwater.pipelines.incidents.witnesses import expiries, losses, losses_by_peer
+from highwater.pipelines.incidents.words import nodes
+from highwater.pipelines.timelines.broker import BrokerTimelines, Evidence
+from highwater.pipelines.timelines.offsets import clock_offsets, on_one_clock
+from highwater.pipelines.timelines.processes import OwnLines
+from highwater.pipelines.timelines.rows import Node as Node
+from highwater.pipelines.timelines.rows import Place as Place
+from highwater.pipelines.timelines.rows import Row as Row
+from highwater.pipelines.timelines.rows import Rows as Rows
+from highwater.pipelines.timelines.rows import node as node
+from highwater.pipelines.timelines.rows import place as place
 
 #: Timeout after which others act, by the reason that `pipelines.timelines` gives.
 _TIMEOUTS = {

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from pipelines.kafka.releases import value_of
-from pipelines.rules.known_bugs import KNOWN_BUGS, applies
-from pipelines.timelines.rows import Place as Place
+from highwater.pipelines.kafka.releases import value_of
+from highwater.pipelines.rules.known_bugs import KNOWN_BUGS, applies
+from highwater.pipelines.timelines.rows import Place as Place
 
 Severity = Literal["critical", "major", "minor", "info"]
 CRITICAL: Severity = "critical"

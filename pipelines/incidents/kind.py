@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.incidents.grounds import GROUNDS, OF_TEXTS, Ground
-from pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents.grounds import GROUNDS, OF_TEXTS, Ground
+from highwater.pipelines.incidents.incident import LoggedIncident
 
 #: Lines of one kind further apart than this are of two episodes, seconds.
 GAP_S = 60

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pipelines.bronze.layouts.loggers import is_kafka
-from pipelines.grammars.grammar import simple_name
-from pipelines.messages.atlas import Found, atlas
-from pipelines.messages.exceptions import Thrown, advice_of, cause_of, most_specific
-from pipelines.messages.lines import find_message
+from highwater.pipelines.bronze.layouts.loggers import is_kafka
+from highwater.pipelines.grammars.grammar import simple_name
+from highwater.pipelines.messages.atlas import Found, atlas
+from highwater.pipelines.messages.exceptions import Thrown, advice_of, cause_of, most_specific
+from highwater.pipelines.messages.lines import find_message
 
 _PARTITION = re.compile(r"[\w.-]+-\d+")
 #: Nouns of placeholders of texts that name what a client uses.

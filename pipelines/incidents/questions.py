@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipelines.incidents.kind import Signature
-from pipelines.timing.latency.blame import BLAMED, ROLE
+from highwater.pipelines.incidents.kind import Signature
+from highwater.pipelines.timing.latency.blame import BLAMED, ROLE
 
 #: A stretch without a line that is longer than this, and than the resolution of times, is a silence, seconds.
 SILENCE_S = 2

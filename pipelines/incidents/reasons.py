@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pipelines.incidents.words import shortened
-from pipelines.messages.exceptions import Cause, Thrown, cause_of, most_specific
+from highwater.pipelines.incidents.words import shortened
+from highwater.pipelines.messages.exceptions import Cause, Thrown, cause_of, most_specific
 
 
 class Reason(NamedTuple):

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
-from pipelines.incidents.facts import Facts, Row, partition_name, place
-from pipelines.incidents.incident import Place
+from highwater.pipelines.incidents.facts import Facts, Row, partition_name, place
+from highwater.pipelines.incidents.incident import Place
 
 _LIST = r"=\[?([-\d, ]*)\]?"
 _ADDING, _REMOVING = re.compile(f"addingReplicas{_LIST}"), re.compile(f"removingReplicas{_LIST}")

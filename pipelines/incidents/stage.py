@@ -10,35 +10,35 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.config import Config
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.bronze.process_files import GC_PAUSE, writer_of
-from pipelines.bronze.subjects import Subject, is_subject, subjects, with_names
-from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts, Rows, boots_apart, corrected, logs_end
-from pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, LoggedIncident
-from pipelines.incidents.kinds import KINDS
-from pipelines.incidents.kinds.controllers import controller_timeline
-from pipelines.incidents.story import incidents_of
-from pipelines.kafka.context import UNCLEAN_ELECTION
-from pipelines.kafka.replayed import as_they_happened
-from pipelines.lake.batches import small_rows
-from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import reader_of
-from pipelines.lake.lines import Line, Place, lines_at
-from pipelines.lake.reader import LakeReader
-from pipelines.timelines.broker import rows_of as timeline_rows
-from pipelines.timelines.controller import rows_of as controller_rows
-from pipelines.timelines.rows import Node, Row, node
-from schemas import bronze, silver
-from schemas.audit import EVIDENCE, VIOLATIONS
-from schemas.clocks import CLOCK_BOUNDS
-from schemas.controllers import AVAILABILITY, CONTROLLER_TIMELINE, FAILOVERS, ISR_ABSENCES, PARTITION_TIMELINE
-from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
-from schemas.incidents import INCIDENT_LINES, INCIDENTS
-from schemas.shares import SHARE_OPERATIONS
-from schemas.table import TableSpec
-from schemas.timelines import BROKER_TIMELINE
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.bronze.process_files import GC_PAUSE, writer_of
+from highwater.pipelines.bronze.subjects import Subject, is_subject, subjects, with_names
+from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.facts import Facts, Rows, boots_apart, corrected, logs_end
+from highwater.pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, LoggedIncident
+from highwater.pipelines.incidents.kinds import KINDS
+from highwater.pipelines.incidents.kinds.controllers import controller_timeline
+from highwater.pipelines.incidents.story import incidents_of
+from highwater.pipelines.kafka.context import UNCLEAN_ELECTION
+from highwater.pipelines.kafka.replayed import as_they_happened
+from highwater.pipelines.lake.batches import small_rows
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lake_reads import reader_of
+from highwater.pipelines.lake.lines import Line, Place, lines_at
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.timelines.broker import rows_of as timeline_rows
+from highwater.pipelines.timelines.controller import rows_of as controller_rows
+from highwater.pipelines.timelines.rows import Node, Row, node
+from highwater.schemas import bronze, silver
+from highwater.schemas.audit import EVIDENCE, VIOLATIONS
+from highwater.schemas.clocks import CLOCK_BOUNDS
+from highwater.schemas.controllers import AVAILABILITY, CONTROLLER_TIMELINE, FAILOVERS, ISR_ABSENCES, PARTITION_TIMELINE
+from highwater.schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
+from highwater.schemas.incidents import INCIDENT_LINES, INCIDENTS
+from highwater.schemas.shares import SHARE_OPERATIONS
+from highwater.schemas.table import TableSpec
+from highwater.schemas.timelines import BROKER_TIMELINE
 
 #: Errors of one kind further apart than this are of two episodes, seconds.
 _ERROR_GAP_S = 10

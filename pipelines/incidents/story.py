@@ -15,14 +15,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pipelines.incidents.advice import with_due_advice
-from pipelines.incidents.candidates import Candidates
-from pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClass, class_of
-from pipelines.incidents.episodes import grouped
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import MINOR, LoggedIncident
-from pipelines.incidents.kind import Kind
-from schemas.incidents import SEVERITIES
+from highwater.pipelines.incidents.advice import with_due_advice
+from highwater.pipelines.incidents.candidates import Candidates
+from highwater.pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClass, class_of
+from highwater.pipelines.incidents.episodes import grouped
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import MINOR, LoggedIncident
+from highwater.pipelines.incidents.kind import Kind
+from highwater.schemas.incidents import SEVERITIES
 
 #: A cause that is over for longer has no effect: a replica that catches up stays in the ISR.
 LAG_US = 15_000_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from pipelines.incidents.kind import Signature
-from pipelines.timelines.missed import Loss
-from pipelines.timelines.rows import Node, Row, Rows, node, place
+from highwater.pipelines.incidents.kind import Signature
+from highwater.pipelines.timelines.missed import Loss
+from highwater.pipelines.timelines.rows import Node, Row, Rows, node, place
 
 #: Begin of a line of the fetcher thread from the leader ``key``.
 FETCHER = (

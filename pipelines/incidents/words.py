@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from pipelines.base.plain import number as number
+from highwater.pipelines.base.plain import number as number
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Partitions, or brokers, that a sentence names; of more it gives the number.

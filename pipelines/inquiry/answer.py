@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from pipelines.base.values import Part, Text, iso_or_none, iso_utc
-from pipelines.report.cluster.parts import Step
-from pipelines.report.cluster.stories import StoryRows, with_line
+from highwater.pipelines.base.values import Part, Text, iso_or_none, iso_utc
+from highwater.pipelines.report.cluster.parts import Step
+from highwater.pipelines.report.cluster.stories import StoryRows, with_line
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.base.plain import ms, share
-from pipelines.base.values import instant
-from pipelines.inquiry import quantiles as q
-from pipelines.inquiry.answer import Answer, Row, Table, listed, plural
-from pipelines.inquiry.read_lines import ARRIVED, FAR_US, named, require_one_between
-from pipelines.lake.reader import LakeReader
-from pipelines.report import queries
-from pipelines.report.figures import PHASES, PRODUCE
-from pipelines.report.small_tables import OF_CLUSTER
+from highwater.pipelines.base.plain import ms, share
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.inquiry import quantiles as q
+from highwater.pipelines.inquiry.answer import Answer, Row, Table, listed, plural
+from highwater.pipelines.inquiry.read_lines import ARRIVED, FAR_US, named, require_one_between
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report import queries
+from highwater.pipelines.report.figures import PHASES, PRODUCE
+from highwater.pipelines.report.small_tables import OF_CLUSTER
 
 #: Requests of a kind that a change of its latency is told of.
 REQUESTS_MIN = 20

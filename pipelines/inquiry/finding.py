@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.base.plain import offsets
-from pipelines.base.values import iso_utc
-from pipelines.incidents.incident import releases_of
-from pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
-from pipelines.inquiry.read_lines import lines_of
-from pipelines.inquiry.shown import SHOWS, shows
-from pipelines.lake.lines import Place, rows_at
-from pipelines.lake.reader import LakeReader
-from pipelines.report.cluster.parts import Step
-from pipelines.rules.registry import BY_ID
-from pipelines.timing.clocks.order import in_order
+from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.incidents.incident import releases_of
+from highwater.pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
+from highwater.pipelines.inquiry.read_lines import lines_of
+from highwater.pipelines.inquiry.shown import SHOWS, shows
+from highwater.pipelines.lake.lines import Place, rows_at
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report.cluster.parts import Step
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.timing.clocks.order import in_order
 
 _MEANING = {
     "violation": "This is a violation: the guarantee is broken.",

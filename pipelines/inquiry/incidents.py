@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import orjson
 
-from pipelines.base.plain import PROSE_WIDTH, WIDTH_MAX, plain
-from pipelines.report.classes import WORDS
-from pipelines.report.happened import Chain, account_of, chains, kafka_command, window
-from pipelines.report.lines import indented
-from pipelines.report.model import Incident
+from highwater.pipelines.base.plain import PROSE_WIDTH, WIDTH_MAX, plain
+from highwater.pipelines.report.classes import WORDS
+from highwater.pipelines.report.happened import Chain, account_of, chains, kafka_command, window
+from highwater.pipelines.report.lines import indented
+from highwater.pipelines.report.model import Incident
 
 TEXT_MAX = 1200
 

@@ -10,14 +10,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.base.errors import InputError
-from pipelines.base.plain import number
-from pipelines.base.values import instant, iso_utc
-from pipelines.inquiry import read_marks as of
-from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, listed, place_of, plural, steps_of
-from pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION
-from pipelines.inquiry.read_marks import ACKED_MAX, acked_batches, unplaced, with_ends
-from pipelines.inquiry.replica_logs import (
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.plain import number
+from highwater.pipelines.base.values import instant, iso_utc
+from highwater.pipelines.inquiry import read_marks as of
+from highwater.pipelines.inquiry.answer import (
+    Answer,
+    Lines,
+    Point,
+    Row,
+    Rows,
+    Table,
+    listed,
+    place_of,
+    plural,
+    steps_of,
+)
+from highwater.pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION
+from highwater.pipelines.inquiry.read_marks import ACKED_MAX, acked_batches, unplaced, with_ends
+from highwater.pipelines.inquiry.replica_logs import (
     WATERMARK,
     KnownReplicaLog,
     LeaderTenure,
@@ -25,9 +36,9 @@ from pipelines.inquiry.replica_logs import (
     replica_logs,
     tenures,
 )
-from pipelines.inquiry.survivors import PartitionFacts
-from pipelines.kafka.controller_rows import COMMITTED
-from pipelines.lake.reader import LakeReader
+from highwater.pipelines.inquiry.survivors import PartitionFacts
+from highwater.pipelines.kafka.controller_rows import COMMITTED
+from highwater.pipelines.lake.reader import LakeReader
 
 #: Steps that are told; the question can be narrowed by times.
 STEPS_MAX = 400

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipelines.report import queries
-from pipelines.report.figures import TICKS_PER_MS
+from highwater.pipelines.report import queries
+from highwater.pipelines.report.figures import TICKS_PER_MS
 
 #: Names of quantiles in answers.
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p999": 0.999}

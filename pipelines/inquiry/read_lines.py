@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from pipelines.base.errors import InputError
-from pipelines.inquiry.answer import Lines, Row
-from pipelines.lake.clusters import FileCluster, cluster_named
-from pipelines.lake.lines import paths_of, texts_at
-from pipelines.lake.reader import LakeReader
-from pipelines.report.small_tables import OF_CLUSTER
-from schemas.bronze import LOG_FILES
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.inquiry.answer import Lines, Row
+from highwater.pipelines.lake.clusters import FileCluster, cluster_named
+from highwater.pipelines.lake.lines import paths_of, texts_at
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report.small_tables import OF_CLUSTER
+from highwater.schemas.bronze import LOG_FILES
 
 #: Columns that say where a line is.
 LINE = "file_id, byte_offset, line_no"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipelines.inquiry.answer import Row
-from pipelines.inquiry.read_lines import LINE, OF_PARTITION
-from pipelines.inquiry.replica_logs import (
+from highwater.pipelines.inquiry.answer import Row
+from highwater.pipelines.inquiry.read_lines import LINE, OF_PARTITION
+from highwater.pipelines.inquiry.replica_logs import (
     APPENDED,
     FETCHED,
     FOLLOWS,
@@ -22,10 +22,10 @@ from pipelines.inquiry.replica_logs import (
     LogMark,
     epoch_at,
 )
-from pipelines.inquiry.survivors import ALL, ONE, Acked
-from pipelines.kafka.future_logs import DELETED, FutureLogLine, future_logs_of
-from pipelines.kafka.partition_history import LeaderEpoch
-from pipelines.lake.reader import LakeReader, Rows
+from highwater.pipelines.inquiry.survivors import ALL, ONE, Acked
+from highwater.pipelines.kafka.future_logs import DELETED, FutureLogLine, future_logs_of
+from highwater.pipelines.kafka.partition_history import LeaderEpoch
+from highwater.pipelines.lake.reader import LakeReader, Rows
 
 #: A parked fetch is answered within replica.fetch.wait.max.ms (500 ms unless configured), and logged right after it.
 ANSWERED_WITHIN_US = 2_000_000

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import orjson
 
-from pipelines.base.plain import count, ms, plain
-from pipelines.inquiry.answer import Answer, Table
-from pipelines.report.cluster.parts import Step
-from pipelines.report.lines import indented
+from highwater.pipelines.base.plain import count, ms, plain
+from highwater.pipelines.inquiry.answer import Answer, Table
+from highwater.pipelines.report.cluster.parts import Step
+from highwater.pipelines.report.lines import indented
 
 #: Characters of a line of a log; JSON has what the tables hold.
 LINE_MAX = 240

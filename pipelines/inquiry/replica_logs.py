@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from pipelines.inquiry.answer import Row
-from pipelines.kafka.controller_rows import LeadershipRow
-from pipelines.kafka.partition_history import NEVER, LeaderEpoch, PartitionHistory, history_of
-from schemas.fields import row_of
+from highwater.pipelines.inquiry.answer import Row
+from highwater.pipelines.kafka.controller_rows import LeadershipRow
+from highwater.pipelines.kafka.partition_history import NEVER, LeaderEpoch, PartitionHistory, history_of
+from highwater.schemas.fields import row_of
 
 # Kinds of marks.
 LEADS: Final = "leads"

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.base.plain import ms
-from pipelines.base.values import instant, iso_utc
-from pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
-from pipelines.inquiry.read_lines import FAR_US
-from pipelines.kafka.errors import error_name
-from pipelines.lake.reader import LakeReader
-from pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
-from pipelines.report.figures import PHASES, SPLIT
+from highwater.pipelines.base.plain import ms
+from highwater.pipelines.base.values import instant, iso_utc
+from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
+from highwater.pipelines.inquiry.read_lines import FAR_US
+from highwater.pipelines.kafka.errors import error_name
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
+from highwater.pipelines.report.figures import PHASES, SPLIT
 
 #: Parts of a wait as sentences name them.
 _PARTS = {

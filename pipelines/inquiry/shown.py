@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipelines.base.plain import offsets
-from pipelines.inquiry.answer import Row, listed, plural
-from pipelines.kafka.errors import error_name
+from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.inquiry.answer import Row, listed, plural
+from highwater.pipelines.kafka.errors import error_name
 
 _ROLES = {
     "leader_start": "becomes leader",

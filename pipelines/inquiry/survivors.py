@@ -11,10 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pipelines.base.plain import offsets
-from pipelines.base.values import iso_utc
-from pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, place_of, plural, steps_of
-from pipelines.inquiry.replica_logs import WATERMARK, Interval, KnownReplicaLog, LeaderTenure, LogMark, replica_logs
+from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, place_of, plural, steps_of
+from highwater.pipelines.inquiry.replica_logs import (
+    WATERMARK,
+    Interval,
+    KnownReplicaLog,
+    LeaderTenure,
+    LogMark,
+    replica_logs,
+)
 
 ALL, ONE = "all", "1"
 #: Ranges of lost offsets that are named.

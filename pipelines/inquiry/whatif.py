@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipelines.base.plain import ms
-from pipelines.base.values import instant
-from pipelines.inquiry.answer import Answer, Row, Table, plural, window
-from pipelines.inquiry.quantiles import named, quantiles
-from pipelines.inquiry.read_lines import ARRIVED, FAR_US, require_one_between
-from pipelines.lake.reader import LakeReader
-from pipelines.report import queries
-from pipelines.report.figures import PRODUCE
+from highwater.pipelines.base.plain import ms
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.inquiry.answer import Answer, Row, Table, plural, window
+from highwater.pipelines.inquiry.quantiles import named, quantiles
+from highwater.pipelines.inquiry.read_lines import ARRIVED, FAR_US, require_one_between
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report import queries
+from highwater.pipelines.report.figures import PRODUCE
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.base.plain import offsets
-from pipelines.base.values import instant, iso_utc
-from pipelines.inquiry.answer import (
+from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.base.values import instant, iso_utc
+from highwater.pipelines.inquiry.answer import (
     Answer,
     Lines,
     Point,
@@ -24,13 +24,13 @@ from pipelines.inquiry.answer import (
     steps_of,
     window,
 )
-from pipelines.inquiry.partition import partition_facts
-from pipelines.inquiry.read_lines import FAR_US, require_one
-from pipelines.inquiry.replica_logs import KnownReplicaLog, replica_logs
-from pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
-from pipelines.kafka.errors import error_name
-from pipelines.lake.reader import LakeReader
-from pipelines.report.small_tables import OF_CLUSTER
+from highwater.pipelines.inquiry.partition import partition_facts
+from highwater.pipelines.inquiry.read_lines import FAR_US, require_one
+from highwater.pipelines.inquiry.replica_logs import KnownReplicaLog, replica_logs
+from highwater.pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
+from highwater.pipelines.kafka.errors import error_name
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report.small_tables import OF_CLUSTER
 
 #: Writes that are told one by one.
 WRITES_MAX = 50

@@ -23,9 +23,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import NEVER_US
-from pipelines.kafka.versions import Rules, rules_for
-from schemas.topics import GROUP_TOPIC, SHARE_TOPIC
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.kafka.versions import Rules, rules_for
+from highwater.schemas.topics import GROUP_TOPIC, SHARE_TOPIC
 
 LAG_TIME_MAX: Final = "replica.lag.time.max.ms"
 MIN_ISR: Final = "min.insync.replicas"

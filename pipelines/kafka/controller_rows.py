@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from schemas.fields import Int, Long
+from highwater.schemas.fields import Int, Long
 
 ILLEGAL_STATE_TRANSITION: Final = "illegal-state-transition"
 FAILOVER_NOT_COMPLETED: Final = "failover-not-completed"

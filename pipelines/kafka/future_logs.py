@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import micros
-from pipelines.base.instants import NEVER_US
+from highwater.pipelines.base.arrow_rows import micros
+from highwater.pipelines.base.instants import NEVER_US
 
 #: `silver.future_logs.event`.
 CREATED: Final = "created"

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import NEVER_US
-from pipelines.kafka.controller_rows import (
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.kafka.controller_rows import (
     ASKED,
     COMMITTED,
     LEADER_DURING_DELETE,
@@ -32,7 +32,7 @@ from pipelines.kafka.controller_rows import (
     RecordRow,
     StateRow,
 )
-from pipelines.kafka.topic_lives import TopicLives, topic_lives
+from highwater.pipelines.kafka.topic_lives import TopicLives, topic_lives
 
 #: Roles of lines by which a broker shows what it was told of itself.
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))

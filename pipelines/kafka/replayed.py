@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pipelines.base.instants import NEVER_US
+from highwater.pipelines.base.instants import NEVER_US
 
 #: `silver.broker_lifecycle.event`.
 _STARTING: Final = "starting"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipelines.base.instants import SECOND_US
+from highwater.pipelines.base.instants import SECOND_US
 
 _MILLISECOND_US: Final = 1_000
 #: So many times in a row without a fraction, each of another second, are no chance: of milliseconds one in a thousand

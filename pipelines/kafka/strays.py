@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pipelines.base.instants import DAY_US
+from highwater.pipelines.base.instants import DAY_US
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

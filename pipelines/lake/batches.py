@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import Stored, pieces_of, read_pieces
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import Stored, pieces_of, read_pieces
+from highwater.schemas.table import TableSpec
 
 
 def small_rows(lake: Lake, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:

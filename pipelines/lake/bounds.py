@@ -11,9 +11,9 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import look_up
-from pipelines.base.values import instant
-from pipelines.kafka.seals import Broker
+from highwater.pipelines.base.arrow_rows import look_up
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.kafka.seals import Broker
 
 #: A log's last line may not be its newest: clocks are set back.
 _DISORDER_US = 3_600_000_000

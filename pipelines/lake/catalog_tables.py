@@ -12,12 +12,12 @@ from urllib.parse import unquote
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from pipelines.base.errors import InputError
-from pipelines.base.threads import concurrently
-from pipelines.lake.contents import find_tables
-from pipelines.lake.tables import hadoop_path, require_readable, sql_text
-from pipelines.storage.place import Place, place_of, resolved
-from schemas.views import table_alias, views_over
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.tables import hadoop_path, require_readable, sql_text
+from highwater.pipelines.storage.place import Place, place_of, resolved
+from highwater.schemas.views import table_alias, views_over
 
 
 def require_schema(spark: SparkSession, name: str) -> None:

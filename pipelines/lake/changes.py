@@ -13,14 +13,14 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake.delta_log import LiveFile
-from pipelines.lake.parquet import ParquetPiece, columns_schema, read_pieces
-from pipelines.lake.row_parts import Wanted
-from pipelines.lake.table_files import AddedFile
-from pipelines.lake.table_queries import answer
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
-from schemas.table import TableSpec
+from highwater.pipelines.lake.delta_log import LiveFile
+from highwater.pipelines.lake.parquet import ParquetPiece, columns_schema, read_pieces
+from highwater.pipelines.lake.row_parts import Wanted
+from highwater.pipelines.lake.table_files import AddedFile
+from highwater.pipelines.lake.table_queries import answer
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.table import TableSpec
 
 CHANGE_TYPE: Final = "_change_type"
 #: Rows that take less than this all together are compared: half a million findings.

@@ -24,16 +24,16 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipelines.base import fingerprint
-from pipelines.base.errors import EnvironmentProblem
-from pipelines.base.fingerprint import code_version, package_hash
-from pipelines.lake.contents import find_tables
-from pipelines.lake.delta_log import commits_of
-from pipelines.spark.session_settings import local_cores
-from pipelines.spark.spark_jobs import described
-from pipelines.storage import store
-from pipelines.storage.place import STAGING, Place, resolved
-from pipelines.storage.store import open_file, store_of
+from highwater.pipelines.base import fingerprint
+from highwater.pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.fingerprint import code_version, package_hash
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.delta_log import commits_of
+from highwater.pipelines.spark.session_settings import local_cores
+from highwater.pipelines.spark.spark_jobs import described
+from highwater.pipelines.storage import store
+from highwater.pipelines.storage.place import STAGING, Place, resolved
+from highwater.pipelines.storage.store import open_file, store_of
 
 #: Tasks of one round at most; with more cores than that not each is asked.
 _TASKS_MAX = 256

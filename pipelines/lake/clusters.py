@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pipelines.base.errors import InputError
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.storage.place import Place
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.storage.place import Place
 
 
 class FileCluster(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from pipelines.base.errors import InputError
-from pipelines.lake.delta_log import commits_of, path_within
-from pipelines.storage.place import Place, Uri
-from pipelines.storage.store import store_of
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.delta_log import commits_of, path_within
+from highwater.pipelines.storage.place import Place, Uri
+from highwater.pipelines.storage.store import store_of
 
 #: Every audit writes it, with its id as the commit's stamp.
 WRITTEN_BY_ALL: Final = "gold.rule_results"

@@ -12,14 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pipelines.base.errors import HighwaterError, InputError
-from pipelines.lake.commits import commits_back
-from pipelines.lake.delta_log import LAYERS, read_log, table_version
-from pipelines.lake.lock import LOCK_NAME
-from pipelines.lake.program import FOLDER, is_noted
-from pipelines.storage.place import STAGING, Place, Uri, resolved
-from pipelines.storage.store import store_of
-from schemas.catalog import BY_FULL_NAME
+from highwater.pipelines.base.errors import HighwaterError, InputError
+from highwater.pipelines.lake.commits import commits_back
+from highwater.pipelines.lake.delta_log import LAYERS, read_log, table_version
+from highwater.pipelines.lake.lock import LOCK_NAME
+from highwater.pipelines.lake.program import FOLDER, is_noted
+from highwater.pipelines.storage.place import STAGING, Place, Uri, resolved
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.catalog import BY_FULL_NAME
 
 #: Entries of a lake's folder besides its layers, and of a table's besides its files.
 _OF_LAKE: Final = (FOLDER, STAGING, LOCK_NAME)

@@ -18,8 +18,8 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from pipelines.base.errors import LakeError, SchemaMismatch
-from pipelines.lake.delta_log import (
+from highwater.pipelines.base.errors import LakeError, SchemaMismatch
+from highwater.pipelines.lake.delta_log import (
     CHECKPOINT_EVERY,
     CONSTRAINT,
     FEATURES,
@@ -32,11 +32,11 @@ from pipelines.lake.delta_log import (
     table_uri,
     table_version,
 )
-from pipelines.lake.delta_table import stored_schema, table_properties
-from pipelines.lake.table_files import AddedFile
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
-from schemas.table import TableSpec
+from highwater.pipelines.lake.delta_table import stored_schema, table_properties
+from highwater.pipelines.lake.table_files import AddedFile
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.table import TableSpec
 
 #: Called before each commit; raises where this process may not write the lake any more.
 Fence = Callable[[], None]

@@ -17,10 +17,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from pipelines.base.errors import ForeignTable, InputError
-from pipelines.lake.parquet import has_values
-from pipelines.storage.place import Place, Uri
-from pipelines.storage.store import store_of
+from highwater.pipelines.base.errors import ForeignTable, InputError
+from highwater.pipelines.lake.parquet import has_values
+from highwater.pipelines.storage.place import Place, Uri
+from highwater.pipelines.storage.store import store_of
 
 #: Layers in the order in which they feed each other; others come after them.
 LAYERS = ("bronze", "silver", "quality", "gold", "state")
@@ -161,7 +161,7 @@ def storage_options(path: Place) -> dict[str, str] | None:
     if not isinstance(path, Uri):
         return None
     # Only where there is a URI is its library imported.
-    from pipelines.storage.objects import client_settings
+    from highwater.pipelines.storage.objects import client_settings
 
     return client_settings(path.scheme)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from pipelines.lake.delta_log import CHECKPOINT_EVERY, CONSTRAINT
-from schemas.table import TableSpec
+from highwater.pipelines.lake.delta_log import CHECKPOINT_EVERY, CONSTRAINT
+from highwater.schemas.table import TableSpec
 
 #: Properties that may differ from the declaration: of files, and how long they and the log are remembered.
 _LAYOUT_PROPERTIES = frozenset(

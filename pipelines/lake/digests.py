@@ -16,17 +16,17 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.base.fingerprint import rules_fingerprint
-from pipelines.base.task_sizes import balance
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import ParquetPiece, Stored, pieces_of, read_pieces
-from pipelines.lake.table_files import rows_table
-from pipelines.spark.tasks import in_tasks
-from schemas.state import DIGESTS, RUNS
-from schemas.table import TableSpec
+from highwater.pipelines.base.fingerprint import rules_fingerprint
+from highwater.pipelines.base.task_sizes import balance
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import ParquetPiece, Stored, pieces_of, read_pieces
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.spark.tasks import in_tasks
+from highwater.schemas.state import DIGESTS, RUNS
+from highwater.schemas.table import TableSpec
 
 if TYPE_CHECKING:
-    from pipelines.lake.readings import Reading
+    from highwater.pipelines.lake.readings import Reading
 
 #: Stages run side by side; what they add is committed one after the other.
 _WRITING: Final = Lock()

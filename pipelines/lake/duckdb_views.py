@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pipelines.storage.place import Place, Uri, resolved
-from schemas.views import DUCKDB_MACROS, VIEWS, table_alias
+from highwater.pipelines.storage.place import Place, Uri, resolved
+from highwater.schemas.views import DUCKDB_MACROS, VIEWS, table_alias
 
 
 def duckdb_script(tables: Mapping[str, Place] | None) -> str:

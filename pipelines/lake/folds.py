@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import StructType
 
-from pipelines.base.blobs import BLOBS, Batches, rows_by_table, unpack
-from pipelines.base.chunks import BUCKET, CHUNK, PLACE, ROWS, Keyed, fold_of, is_of_states
-from pipelines.base.groups import Key, States
-from pipelines.lake.lake import Blobs, Lake
-from pipelines.lake.readings import Reading, ReadingPart, parts_in_tasks
-from pipelines.spark.tasks import Work, buckets
+from highwater.pipelines.base.blobs import BLOBS, Batches, rows_by_table, unpack
+from highwater.pipelines.base.chunks import BUCKET, CHUNK, PLACE, ROWS, Keyed, fold_of, is_of_states
+from highwater.pipelines.base.groups import Key, States
+from highwater.pipelines.lake.lake import Blobs, Lake
+from highwater.pipelines.lake.readings import Reading, ReadingPart, parts_in_tasks
+from highwater.pipelines.spark.tasks import Work, buckets
 
 #: A worker that goes on from states.
 StatefulWork = Callable[[Batches, States], Batches]

@@ -28,15 +28,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.base.errors import InputError, LakeError
-from pipelines.base.threads import concurrently
-from pipelines.lake import delta_commits
-from pipelines.lake.changes import change_action, changes_of
-from pipelines.lake.parquet import read_files
-from pipelines.lake.row_parts import Wanted, before, but_for, but_for_keys, has_closed_days, part_of, rows_in
-from pipelines.lake.skipping import files_within
-from pipelines.lake.stored_tables import StoredTables
-from pipelines.lake.table_files import (
+from highwater.pipelines.base.errors import InputError, LakeError
+from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.lake import delta_commits
+from highwater.pipelines.lake.changes import change_action, changes_of
+from highwater.pipelines.lake.parquet import read_files
+from highwater.pipelines.lake.row_parts import Wanted, before, but_for, but_for_keys, has_closed_days, part_of, rows_in
+from highwater.pipelines.lake.skipping import files_within
+from highwater.pipelines.lake.stored_tables import StoredTables
+from highwater.pipelines.lake.table_files import (
     ADDED_SCHEMA,
     AddedFile,
     ConstraintBroken,
@@ -46,12 +46,12 @@ from pipelines.lake.table_files import (
     rows_writer,
     write_rows,
 )
-from pipelines.lake.tables import create_table, hadoop_path, make_lake, require_declared
-from pipelines.spark.spark_jobs import described, with_settings
-from pipelines.spark.tasks import Work, in_tasks
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
-from schemas.table import TableSpec
+from highwater.pipelines.lake.tables import create_table, hadoop_path, make_lake, require_declared
+from highwater.pipelines.spark.spark_jobs import described, with_settings
+from highwater.pipelines.spark.tasks import Work, in_tasks
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.table import TableSpec
 
 _BROKEN = re.compile(r"ConstraintBroken: (.*)")
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.errors import InputError
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import read_files
-from pipelines.lake.reader import LakeReader
-from schemas.table import TableSpec
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.delta_log import read_log
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import read_files
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.schemas.table import TableSpec
 
 #: A table, and rows of it; None: all.
 Needed = tuple[TableSpec, pc.Expression | None]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake.reader import LakeReader
+from highwater.pipelines.lake.reader import LakeReader
 
 #: File id, and offset of the first byte in the decompressed file.
 Place = tuple[str, int]

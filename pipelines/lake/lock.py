@@ -31,7 +31,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipelines.base.errors import InputError, LakeBusy
+from highwater.pipelines.base.errors import InputError, LakeBusy
 
 LOCK_NAME = ".writer.lock"
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.errors import InputError
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
 
 if TYPE_CHECKING:
-    from schemas.table import TableSpec
+    from highwater.schemas.table import TableSpec
 
 #: A file of more bytes is read by several tasks: log text shrinks to a thirtieth in a table.
 PIECE_BYTES = 16_000_000

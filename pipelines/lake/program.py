@@ -7,10 +7,10 @@ from typing import Final
 
 import orjson
 
-from pipelines.base.errors import InputError
-from pipelines.base.fingerprint import code_version
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.fingerprint import code_version
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
 
 #: Folder of a lake for what the program notes of it.
 FOLDER: Final = "_highwater"

@@ -17,13 +17,13 @@ from uuid import uuid4
 import duckdb
 import pyarrow as pa
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.base.errors import InputError
-from pipelines.lake.delta_log import TableLog, read_log
-from pipelines.lake.parquet import require_whole, scanned
-from pipelines.storage.place import Place, Uri
-from pipelines.storage.store import store_of
-from schemas.views import DUCKDB_MACROS, VIEWS, ViewSpec
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.delta_log import TableLog, read_log
+from highwater.pipelines.lake.parquet import require_whole, scanned
+from highwater.pipelines.storage.place import Place, Uri
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.views import DUCKDB_MACROS, VIEWS, ViewSpec
 
 Rows = list[dict[str, Any]]
 

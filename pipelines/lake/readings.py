@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.base.task_sizes import balance
-from pipelines.lake.digests import digested
-from pipelines.lake.lake import ADDED, Lake
-from pipelines.lake.parquet import PIECE_BYTES, ParquetPiece, Stored, pieces_to_read, read_pieces
-from pipelines.lake.table_files import AddedFile, declared, rows_writer
-from pipelines.spark.tasks import Work, in_tasks
-from schemas.table import TableSpec
+from highwater.pipelines.base.task_sizes import balance
+from highwater.pipelines.lake.digests import digested
+from highwater.pipelines.lake.lake import ADDED, Lake
+from highwater.pipelines.lake.parquet import PIECE_BYTES, ParquetPiece, Stored, pieces_to_read, read_pieces
+from highwater.pipelines.lake.table_files import AddedFile, declared, rows_writer
+from highwater.pipelines.spark.tasks import Work, in_tasks
+from highwater.schemas.table import TableSpec
 
 #: Rows of a table, in batches, as rows of another shape.
 RowsOf = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]

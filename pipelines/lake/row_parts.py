@@ -14,13 +14,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import look_up
-from pipelines.lake.clusters import ClusterInstants
-from pipelines.lake.parquet import ParquetPiece, Stored, pieces_of, pieces_where, read_pieces, rows_of_file
-from pipelines.lake.table_files import AddedFile, TableWriter, declared
-from pipelines.lake.table_queries import answer
-from pipelines.storage.place import Place
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import look_up
+from highwater.pipelines.lake.clusters import ClusterInstants
+from highwater.pipelines.lake.parquet import ParquetPiece, Stored, pieces_of, pieces_where, read_pieces, rows_of_file
+from highwater.pipelines.lake.table_files import AddedFile, TableWriter, declared
+from highwater.pipelines.lake.table_queries import answer
+from highwater.pipelines.storage.place import Place
+from highwater.schemas.table import TableSpec
 
 
 class Wanted(NamedTuple):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from pipelines.lake.delta_log import LiveFile
+    from highwater.pipelines.lake.delta_log import LiveFile
 
 #: Delta cuts instants in statistics to milliseconds.
 _CUT: Final = timedelta(milliseconds=1)

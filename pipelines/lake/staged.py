@@ -15,14 +15,14 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pipelines.lake.folds import Fold
-from pipelines.lake.lake import Blobs, Lake
-from pipelines.lake.parquet import Stored, read_files
-from pipelines.lake.readings import Reading, RowsOf
-from pipelines.lake.table_files import AddedFile, least
-from pipelines.storage.place import STAGING, Place
-from pipelines.storage.store import store_of
-from schemas.table import TableSpec
+from highwater.pipelines.lake.folds import Fold
+from highwater.pipelines.lake.lake import Blobs, Lake
+from highwater.pipelines.lake.parquet import Stored, read_files
+from highwater.pipelines.lake.readings import Reading, RowsOf
+from highwater.pipelines.lake.table_files import AddedFile, least
+from highwater.pipelines.storage.place import STAGING, Place
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.table import TableSpec
 
 
 class Staged:

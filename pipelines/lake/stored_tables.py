@@ -8,15 +8,15 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake.clusters import ClusterInstants, latest
-from pipelines.lake.commits import added_since, added_until, stamps_of
-from pipelines.lake.contents import find_tables
-from pipelines.lake.delta_log import OpenLogs, TableLog, table_version
-from pipelines.lake.parquet import Stored, read_files
-from pipelines.lake.skipping import files_within
-from pipelines.storage.place import Place, resolved
-from schemas.state import EXPIRIES
-from schemas.table import TableSpec
+from highwater.pipelines.lake.clusters import ClusterInstants, latest
+from highwater.pipelines.lake.commits import added_since, added_until, stamps_of
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.delta_log import OpenLogs, TableLog, table_version
+from highwater.pipelines.lake.parquet import Stored, read_files
+from highwater.pipelines.lake.skipping import files_within
+from highwater.pipelines.storage.place import Place, resolved
+from highwater.schemas.state import EXPIRIES
+from highwater.schemas.table import TableSpec
 
 
 class StoredTables:

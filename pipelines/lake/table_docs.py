@@ -7,8 +7,8 @@ from importlib.resources import files
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from schemas.table import TableSpec
-from schemas.views import ViewSpec
+from highwater.schemas.table import TableSpec
+from highwater.schemas.views import ViewSpec
 
 _LAYERS = {
     "bronze": "What was read, addressable to the byte.",

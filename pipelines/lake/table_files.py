@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
-from schemas.table import TableSpec
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.table import TableSpec
 
 #: Columns of what a task says of the files that it wrote.
 ADDED_SCHEMA = pa.schema(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pyspark.sql.types import StructType
 
-from pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
-from pipelines.lake.delta_commits import Fence, alter, create, no_fence
-from pipelines.lake.delta_log import TableLog, read_log
-from pipelines.lake.delta_table import (
+from highwater.pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
+from highwater.pipelines.lake.delta_commits import Fence, alter, create, no_fence
+from highwater.pipelines.lake.delta_log import TableLog, read_log
+from highwater.pipelines.lake.delta_table import (
     difference,
     foreign_parts,
     is_same,
@@ -17,10 +17,10 @@ from pipelines.lake.delta_table import (
     odd_properties,
     widening,
 )
-from pipelines.lake.program import REBUILD
-from pipelines.storage.place import Place, Uri, resolved
-from pipelines.storage.store import store_of
-from schemas.table import TableSpec
+from highwater.pipelines.lake.program import REBUILD
+from highwater.pipelines.storage.place import Place, Uri, resolved
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.table import TableSpec
 
 
 def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> None:

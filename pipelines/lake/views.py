@@ -10,12 +10,12 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from pipelines.base.errors import InputError
-from pipelines.lake.contents import find_tables
-from pipelines.lake.lake import read_parquet
-from pipelines.lake.tables import require_readable
-from pipelines.storage.place import Place
-from schemas.views import table_alias, views_over
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.lake import read_parquet
+from highwater.pipelines.lake.tables import require_readable
+from highwater.pipelines.storage.place import Place
+from highwater.schemas.views import table_alias, views_over
 
 _WORD = re.compile(r"\w+")
 

@@ -16,13 +16,13 @@ from uuid import uuid4
 
 import orjson
 
-from pipelines.base.config import SessionConfig
-from pipelines.base.errors import InputError, LakeBusy, LeaseLost
-from pipelines.lake.contents import require_own
-from pipelines.lake.delta_commits import Fence, no_fence
-from pipelines.lake.lock import one_writer
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
+from highwater.pipelines.base.config import SessionConfig
+from highwater.pipelines.base.errors import InputError, LakeBusy, LeaseLost
+from highwater.pipelines.lake.contents import require_own
+from highwater.pipelines.lake.delta_commits import Fence, no_fence
+from highwater.pipelines.lake.lock import one_writer
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
 
 # One writer per lake where there are no locks: a lease, a log of numbered objects that are put only if absent.
 #

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from pipelines.messages.wording import Wording, match_wording, parse_wording
+from highwater.pipelines.messages.wording import Wording, match_wording, parse_wording
 
 Harm = Literal["data", "availability", "latency", "capacity", "clients", "none"]
 Severity = Literal["critical", "major", "minor", "info"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pipelines.grammars.grammar import bare_context, simple_name
-from pipelines.messages.atlas import Atlas, Found
+from highwater.pipelines.grammars.grammar import bare_context, simple_name
+from highwater.pipelines.messages.atlas import Atlas, Found
 
 LOUD = ("FATAL", "ERROR", "WARN")
 _LEVEL = re.compile(r"(?<![\w.])(TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)(?![\w.=])")

@@ -11,8 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from pipelines.base.instants import SECOND_US
-from schemas.metrics import BROKER_METRICS, GAUGE, HISTOGRAM, METER, QUANTILES, REQUEST_TIMES, REQUESTS, Metric
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.schemas.metrics import (
+    BROKER_METRICS,
+    GAUGE,
+    HISTOGRAM,
+    METER,
+    QUANTILES,
+    REQUEST_TIMES,
+    REQUESTS,
+    Metric,
+)
 
 #: Row of a view; times in microseconds since the epoch.
 Row = Mapping[str, Any]

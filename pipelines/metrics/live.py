@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from pipelines.metrics.export import escaped
-from pipelines.report.model import Report
+from highwater.pipelines.metrics.export import escaped
+from highwater.pipelines.report.model import Report
 
 #: Labels and value of a sample.
 Sample = tuple[Mapping[str, str], float]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.quality.expectation import Expectation
-from pipelines.quality.ledger import LEDGERS
-from pipelines.quality.suites import SUITES
+from highwater.pipelines.quality.expectation import Expectation
+from highwater.pipelines.quality.ledger import LEDGERS
+from highwater.pipelines.quality.suites import SUITES
 
 _LEDGERS = {
     "ledger.logs": "One row per log file of a batch: what its profile counted, beside what is stored of it.",

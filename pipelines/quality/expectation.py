@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.quality.derived import Contained, Derived
+from highwater.pipelines.quality.derived import Contained, Derived
 
 Severity = Literal["critical", "warning"]
 

@@ -19,8 +19,8 @@ import great_expectations as gx
 import great_expectations.expectations as gxe
 from great_expectations.core.expectation_suite import ExpectationSuite
 
-from pipelines.base.errors import HighwaterError, InputError
-from pipelines.quality.expectation import Expectation, Severity
+from highwater.pipelines.base.errors import HighwaterError, InputError
+from highwater.pipelines.quality.expectation import Expectation, Severity
 
 _SOURCE = "lake"
 _BATCH = "rows"

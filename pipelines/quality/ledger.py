@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.base.arrow_rows import arrow_schema
-from pipelines.bronze.streams import source_of
-from pipelines.lake.table_queries import answer
-from pipelines.quality.expectation import Expectation, equal, not_below, of_table
-from pipelines.quality.measure import Measured
-from schemas.fields import Int, Long, spark_types
+from highwater.pipelines.base.arrow_rows import arrow_schema
+from highwater.pipelines.bronze.streams import source_of
+from highwater.pipelines.lake.table_queries import answer
+from highwater.pipelines.quality.expectation import Expectation, equal, not_below, of_table
+from highwater.pipelines.quality.measure import Measured
+from highwater.schemas.fields import Int, Long, spark_types
 
 LOGS, DATA, KINDS, BROKERS = "ledger.logs", "ledger.data", "ledger.kinds", "ledger.brokers"
 

@@ -9,9 +9,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.quality.expectation import Expectation, with_derived
-from schemas import bronze, silver
-from schemas.table import TableSpec
+from highwater.pipelines.quality.expectation import Expectation, with_derived
+from highwater.schemas import bronze, silver
+from highwater.schemas.table import TableSpec
 
 #: Tables whose `time` is that of a log line. Unread times of unparsed lines are stored as 0.
 _TIMED = frozenset(spec.full_name for spec in silver.TABLES)

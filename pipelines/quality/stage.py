@@ -24,24 +24,24 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipelines.base.blobs import shape
-from pipelines.base.config import QualityConfig
-from pipelines.base.errors import QualityError
-from pipelines.base.task_sizes import balance
-from pipelines.bronze.quarantine import custody, put, quarantined, remove_rows
-from pipelines.lake.batches import small_rows
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import Stored, columns_schema, read_files
-from pipelines.quality.expectation import Expectation, Severity, with_derived
-from pipelines.quality.ledger import LEDGERS, IngestedDataFile, IngestedLogFile, ledgers
-from pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure, shown_rows
-from pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
-from pipelines.silver.parse import without_lines
-from pipelines.spark.tasks import in_tasks
-from schemas import bronze, silver
-from schemas.data_files import DATA_FILES
-from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
-from schemas.table import TableSpec
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.config import QualityConfig
+from highwater.pipelines.base.errors import QualityError
+from highwater.pipelines.base.task_sizes import balance
+from highwater.pipelines.bronze.quarantine import custody, put, quarantined, remove_rows
+from highwater.pipelines.lake.batches import small_rows
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import Stored, columns_schema, read_files
+from highwater.pipelines.quality.expectation import Expectation, Severity, with_derived
+from highwater.pipelines.quality.ledger import LEDGERS, IngestedDataFile, IngestedLogFile, ledgers
+from highwater.pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure, shown_rows
+from highwater.pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
+from highwater.pipelines.silver.parse import without_lines
+from highwater.pipelines.spark.tasks import in_tasks
+from highwater.schemas import bronze, silver
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
+from highwater.schemas.table import TableSpec
 
 # The screen on Spark: how many rows of each file break an expectation, in one query whatever the number of tables.
 #
@@ -326,7 +326,7 @@ def _detailed(
     findings: Sequence[ExpectationResult], rows_of: Callable[[str, Sequence[Expectation]], DataFrame]
 ) -> list[ExpectationResult]:
     """Return the findings, with critical failures counted by Great Expectations."""
-    from pipelines.quality.great import GreatExpectations
+    from highwater.pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()
     details: dict[str, ExpectationResult] = {}
@@ -411,7 +411,7 @@ def _paths(lake: Lake) -> dict[str, str]:
 
 def write_docs(lake: Lake, config: QualityConfig, folder: Path) -> Path:
     """Validate all rows of the lake by Great Expectations and write Data Docs. Return the page to open."""
-    from pipelines.quality.great import GreatExpectations
+    from highwater.pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()
     for spec in ASKED:

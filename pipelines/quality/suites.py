@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 
-from pipelines.base.errors import ConfigError
-from pipelines.quality.derived import Previous
-from pipelines.quality.expectation import (
+from highwater.pipelines.base.errors import ConfigError
+from highwater.pipelines.quality.derived import Previous
+from highwater.pipelines.quality.expectation import (
     Expectation,
     Severity,
     at_least,
@@ -27,11 +27,11 @@ from pipelines.quality.expectation import (
     of_table,
     unique,
 )
-from pipelines.quality.ledger import LEDGERS
-from schemas import bronze, silver
-from schemas.data_files import DATA_FILES
-from schemas.silver import data_dir
-from schemas.table import TableSpec
+from highwater.pipelines.quality.ledger import LEDGERS
+from highwater.schemas import bronze, silver
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.silver import data_dir
+from highwater.schemas.table import TableSpec
 
 #: Tables that hold what was read. Gold is computed from them, and judged by its own contracts.
 ASKED: tuple[TableSpec, ...] = (bronze.LOG_FILES, bronze.LOG_LINES, DATA_FILES, *silver.TABLES, *data_dir.TABLES)

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.lake.lake import Lake
-from pipelines.redact.pseudonyms import HOST, PRINCIPAL, TOPIC, Pseudonyms
-from pipelines.redact.values import NAMES
-from pipelines.storage.store import store_of
-from schemas.catalog import TABLES
-from schemas.silver import BROKER_CONFIGS
-from schemas.table import TableSpec
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.redact.pseudonyms import HOST, PRINCIPAL, TOPIC, Pseudonyms
+from highwater.pipelines.redact.values import NAMES
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.silver import BROKER_CONFIGS
+from highwater.schemas.table import TableSpec
 
 #: Layers that hold what brokers said; bronze and state hold the same as text and bytes.
 _LAYERS = ("silver", "gold")

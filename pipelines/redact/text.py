@@ -16,8 +16,8 @@ from functools import cache
 from ipaddress import IPv4Network, ip_address
 from pathlib import Path
 
-from pipelines.base.syntax import parsed
-from pipelines.redact.pseudonyms import HOST, NAME, Pseudonyms
+from highwater.pipelines.base.syntax import parsed
+from highwater.pipelines.redact.pseudonyms import HOST, NAME, Pseudonyms
 
 _ROOT = Path(__file__).parents[2]
 #: Where the words of log lines, columns and messages stand.

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from pydantic import BaseModel
 
-from pipelines.redact import pseudonyms as kinds
-from pipelines.redact.text import Redactor
-from pipelines.report.detail import Detail
-from pipelines.report.headline import with_headline
-from pipelines.report.model import Report
+from highwater.pipelines.redact import pseudonyms as kinds
+from highwater.pipelines.redact.text import Redactor
+from highwater.pipelines.report.detail import Detail
+from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.model import Report
 
 #: Where names of a kind stand. Other fields of such names as text: a connection, a partition, a path.
 NAMES: Mapping[str, str] = {

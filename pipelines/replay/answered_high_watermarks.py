@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from schemas.events import Event
+from highwater.schemas.events import Event
 
 
 class AnsweredHighWatermarks:

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE, Wake
-from schemas.events import Event, connection_of
+from highwater.pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE, Wake
+from highwater.schemas.events import Event, connection_of
 
 #: How long an append that no request shows waits for the other followers that carry it, microseconds.
 _SETTLE_US = 1_000_000

@@ -15,9 +15,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from pipelines.kafka.errors import NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
-from schemas import events as e
-from schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
+from highwater.pipelines.kafka.errors import NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
+from highwater.schemas import events as e
+from highwater.schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
 
 # When a broker that becomes follower has answered what waited at it, as the lines of its fetchers tell. Pure.
 #

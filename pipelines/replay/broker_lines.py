@@ -7,16 +7,16 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import Value, arrow_schema, is_in, micros, shaped
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import each, groups
-from pipelines.kafka.context import Contexts
-from pipelines.lake.bounds import Bounds
-from pipelines.replay.broker_account import BrokerAccount
-from pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
-from schemas import events as e
-from schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
-from schemas.fields import spark_types
+from highwater.pipelines.base.arrow_rows import Value, arrow_schema, is_in, micros, shaped
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import each, groups
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay.broker_account import BrokerAccount
+from highwater.pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
+from highwater.schemas import events as e
+from highwater.schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
+from highwater.schemas.fields import spark_types
 
 KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}
 LINE_TYPES: Final = spark_types(BrokerLine)

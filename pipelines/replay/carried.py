@@ -11,26 +11,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.base.arrow_rows import both, is_in, micros, one_batch, shaped, when
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.base.values import instant
-from pipelines.cluster.premises import REQUEST_FILE, Premises
-from pipelines.kafka.seals import CONFIGURATION, Broker, Seal, Start, StoredRun, not_before, seal_us, starts
-from pipelines.lake.bounds import Bounds
-from pipelines.lake.folds import Fold, collect_tables, fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks, write_in_tasks
-from pipelines.lake.staged import Staged
-from pipelines.lake.table_files import rows_table
-from pipelines.replay import partition_worker, session_worker, silences
-from pipelines.replay.carried_rows import LEFT_WAKES, OpenRows, carried_folds, carried_rows, wakes_left, wakes_to_carry
-from pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
-from pipelines.replay.runs import among, folds_shape, pinned_runs, pinned_seals, replaced_folds, runs_of, with_folds
-from pipelines.replay.stage import Replayed
-from pipelines.replay.window import CarriedFolds, ReplayWindow
-from schemas import flow, silver, state
-from schemas.state import FOLDS
+from highwater.pipelines.base.arrow_rows import both, is_in, micros, one_batch, shaped, when
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.cluster.premises import REQUEST_FILE, Premises
+from highwater.pipelines.kafka.seals import CONFIGURATION, Broker, Seal, Start, StoredRun, not_before, seal_us, starts
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.lake.folds import Fold, collect_tables, fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks, write_in_tasks
+from highwater.pipelines.lake.staged import Staged
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.replay import partition_worker, session_worker, silences
+from highwater.pipelines.replay.carried_rows import (
+    LEFT_WAKES,
+    OpenRows,
+    carried_folds,
+    carried_rows,
+    wakes_left,
+    wakes_to_carry,
+)
+from highwater.pipelines.replay.connections import GONE_US, LAST_FETCHES, WATCHES
+from highwater.pipelines.replay.runs import (
+    among,
+    folds_shape,
+    pinned_runs,
+    pinned_seals,
+    replaced_folds,
+    runs_of,
+    with_folds,
+)
+from highwater.pipelines.replay.stage import Replayed
+from highwater.pipelines.replay.window import CarriedFolds, ReplayWindow
+from highwater.schemas import flow, silver, state
+from highwater.schemas.state import FOLDS
 
 _BROKER = ("cluster_id", "broker_id")
 _REQUESTS = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)

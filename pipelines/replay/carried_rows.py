@@ -12,19 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.base.arrow_rows import arrow_schema, is_in, shaped
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import FROZEN
-from pipelines.kafka.seals import Broker
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import connection_rows, produce_worker
-from pipelines.replay.connections import GONE_US
-from pipelines.replay.partition_events import ROW_TYPES as EVENT_TYPES
-from pipelines.replay.partition_worker import CARRIED_WAKE, KEY_TYPES, OUTCOME_TYPES, RANK, WAKE_TYPES
-from pipelines.replay.session_worker import KEY_TYPES as SESSION_KEY_TYPES
-from pipelines.replay.wakes import LOCAL_START, ROLL, STABLE
-from schemas import connection_rows as c
-from schemas.state import FOLDS
+from highwater.pipelines.base.arrow_rows import arrow_schema, is_in, shaped
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import FROZEN
+from highwater.pipelines.kafka.seals import Broker
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import connection_rows, produce_worker
+from highwater.pipelines.replay.connections import GONE_US
+from highwater.pipelines.replay.partition_events import ROW_TYPES as EVENT_TYPES
+from highwater.pipelines.replay.partition_worker import CARRIED_WAKE, KEY_TYPES, OUTCOME_TYPES, RANK, WAKE_TYPES
+from highwater.pipelines.replay.session_worker import KEY_TYPES as SESSION_KEY_TYPES
+from highwater.pipelines.replay.wakes import LOCAL_START, ROLL, STABLE
+from highwater.schemas import connection_rows as c
+from highwater.schemas.state import FOLDS
 
 #: As Spark has them between two steps: every column may be null.
 FOLDS_SCHEMA: Final = to_arrow_schema(FOLDS.worker_schema, timezone="UTC")

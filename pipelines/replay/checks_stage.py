@@ -14,22 +14,22 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.chunks import Keyed
-from pipelines.base.groups import each, groups
-from pipelines.cluster.premises import Premises
-from pipelines.kafka.context import Contexts, History, value_at
-from pipelines.kafka.versions import rules_for
-from pipelines.lake.batches import small_rows
-from pipelines.lake.folds import Fold, Folded, fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, RowsOf
-from pipelines.replay.purgatory import check_rows as r
-from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from pipelines.replay.purgatory.checks import PurgatoryChecker
-from schemas import bronze, flow, silver
-from schemas.checks import PURGATORY_CHECKS
-from schemas.table import TableSpec
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.base.groups import each, groups
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.kafka.context import Contexts, History, value_at
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.lake.batches import small_rows
+from highwater.pipelines.lake.folds import Fold, Folded, fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, RowsOf
+from highwater.pipelines.replay.purgatory import check_rows as r
+from highwater.pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from highwater.pipelines.replay.purgatory.checks import PurgatoryChecker
+from highwater.schemas import bronze, flow, silver
+from highwater.schemas.checks import PURGATORY_CHECKS
+from highwater.schemas.table import TableSpec
 
 _PLACE = ("cluster_id", "broker_id", "topic", "partition", "file_id", "byte_offset", "time")
 

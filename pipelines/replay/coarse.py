@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from pipelines.base.instants import SECOND_US
-from pipelines.kafka.context import Spans
-from pipelines.replay import isr_outcome as i
-from pipelines.replay import outcome as o
-from pipelines.replay.fetch_rules import FetchOutcome
-from pipelines.replay.follower_rows import UNOBSERVABLE
-from pipelines.replay.isr_outcome import IsrOutcome
-from schemas.replicas import ReplicaEvent
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.kafka.context import Spans
+from highwater.pipelines.replay import isr_outcome as i
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.fetch_rules import FetchOutcome
+from highwater.pipelines.replay.follower_rows import UNOBSERVABLE
+from highwater.pipelines.replay.isr_outcome import IsrOutcome
+from highwater.schemas.replicas import ReplicaEvent
 
 #: Causes that a fetch's response itself shows.
 _SHOWN: Final = frozenset(

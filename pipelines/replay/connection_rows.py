@@ -9,15 +9,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import Value, arrow_schema, both, exploded, first_of, micros, named, shaped, when
-from pipelines.base.blobs import Batches
-from pipelines.grammars.facts import REQUEST_LOGGER
-from pipelines.lake.bounds import Bounds
-from pipelines.replay.connections import KEY_TYPES, SILENCE_US
-from schemas import connection_rows as c
-from schemas.connection_rows import ConnectionRow
-from schemas.fields import spark_types
-from schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
+from highwater.pipelines.base.arrow_rows import (
+    Value,
+    arrow_schema,
+    both,
+    exploded,
+    first_of,
+    micros,
+    named,
+    shaped,
+    when,
+)
+from highwater.pipelines.base.blobs import Batches
+from highwater.pipelines.grammars.facts import REQUEST_LOGGER
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay.connections import KEY_TYPES, SILENCE_US
+from highwater.schemas import connection_rows as c
+from highwater.schemas.connection_rows import ConnectionRow
+from highwater.schemas.fields import spark_types
+from highwater.schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 
 ROW_TYPES = {**KEY_TYPES, "rank": "int", **spark_types(ConnectionRow)}
 SCHEMA = arrow_schema(ROW_TYPES)

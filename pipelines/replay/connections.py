@@ -17,15 +17,15 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Key, each, groups
-from pipelines.base.instants import NEVER_US
-from pipelines.kafka.seals import Broker
-from pipelines.replay.isr_evidence import FETCH_GAP_US, Span
-from pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
-from schemas import connection_rows as c
-from schemas import events as e
-from schemas.connection_rows import ConnectionRow
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import Key, each, groups
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.kafka.seals import Broker
+from highwater.pipelines.replay.isr_evidence import FETCH_GAP_US, Span
+from highwater.pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
+from highwater.schemas import connection_rows as c
+from highwater.schemas import events as e
+from highwater.schemas.connection_rows import ConnectionRow
 
 KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
 #: A connection on which nothing was fetched for so long is gone: brokers close idle ones after ten minutes.

@@ -20,11 +20,16 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import both, is_in
-from pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
-from pipelines.kafka.context import OFFSETS_PARTITIONS, SHARE_STATES_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
-from pipelines.replay.java_hash import partition_of
-from schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
+from highwater.pipelines.base.arrow_rows import both, is_in
+from highwater.pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
+from highwater.pipelines.kafka.context import (
+    OFFSETS_PARTITIONS,
+    SHARE_STATES_PARTITIONS,
+    TRANSACTIONS_PARTITIONS,
+    Contexts,
+)
+from highwater.pipelines.replay.java_hash import partition_of
+from highwater.schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 
 #: ``offsets.topic.num.partitions``, ``transaction.state.log.num.partitions`` and
 #: ``share.coordinator.state.topic.num.partitions`` unless configured.

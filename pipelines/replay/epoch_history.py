@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.truncation import (
+from highwater.pipelines.kafka.versions import Rules
+from highwater.pipelines.replay.truncation import (
     UNDEFINED_EPOCH,
     UNDEFINED_OFFSET,
     EpochEnd,

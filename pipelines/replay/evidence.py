@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipelines.kafka.errors import NONE
-from pipelines.replay import outcome as o
-from pipelines.replay.leadership import Leadership
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.state import State
-from schemas.events import Event
+from highwater.pipelines.kafka.errors import NONE
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.leadership import Leadership
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.state import State
+from highwater.schemas.events import Event
 
 #: A line's time is when it was logged, so what it tells can be a little older than what sorts before it.
 LOG_ORDER_SLACK_US = 1_000_000

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import Value, arrow_schema, first_of, micros, shaped
-from pipelines.base.blobs import Batches
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import outcome as o
-from pipelines.replay.connection_rows import data_fetches
-from pipelines.replay.partition_events import operation_ids
-from pipelines.replay.session_worker import KEY_TYPES
-from schemas import session_events as s
-from schemas.fields import spark_types
+from highwater.pipelines.base.arrow_rows import Value, arrow_schema, first_of, micros, shaped
+from highwater.pipelines.base.blobs import Batches
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.connection_rows import data_fetches
+from highwater.pipelines.replay.partition_events import operation_ids
+from highwater.pipelines.replay.session_worker import KEY_TYPES
+from highwater.schemas import session_events as s
+from highwater.schemas.fields import spark_types
 
 #: Columns of an event behind its key and rank, those of its origin last.
 EVENT_TYPES = spark_types(s.SessionEvent)

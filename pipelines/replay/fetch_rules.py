@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from pipelines.kafka.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
-from pipelines.kafka.versions import Rules
-from pipelines.replay import outcome as o
-from pipelines.replay.timer import expiry_interval_us
-from schemas.session_events import SessionEvent
+from highwater.pipelines.kafka.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
+from highwater.pipelines.kafka.versions import Rules
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.timer import expiry_interval_us
+from highwater.schemas.session_events import SessionEvent
 
 #: A remote time below this is the handler's own: the fetch was not parked.
 AT_ONCE_US: Final = 1_000

@@ -18,14 +18,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from pipelines.base.freeze import Freezer
-from pipelines.base.instants import NEVER_US
-from pipelines.kafka.context import History, value_at
-from pipelines.kafka.versions import Rules
-from pipelines.replay import outcome as o
-from pipelines.replay.fetch_rules import SLACK_US, UNBOUNDED, Asked, Entry, FetchOutcome, Key, judged, reason_told
-from schemas import session_events as s
-from schemas.session_events import Origin, SessionEvent
+from highwater.pipelines.base.freeze import Freezer
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.kafka.context import History, value_at
+from highwater.pipelines.kafka.versions import Rules
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.fetch_rules import (
+    SLACK_US,
+    UNBOUNDED,
+    Asked,
+    Entry,
+    FetchOutcome,
+    Key,
+    judged,
+    reason_told,
+)
+from highwater.schemas import session_events as s
+from highwater.schemas.session_events import Origin, SessionEvent
 
 #: A fetch that took this long was parked, however slow its handler.
 _PARKED_US = 5_000

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from schemas import replicas as r
-from schemas.replicas import ReplicaEvent
+from highwater.schemas import replicas as r
+from highwater.schemas.replicas import ReplicaEvent
 
 # Roles of a tenure.
 FOLLOWING = "follower"

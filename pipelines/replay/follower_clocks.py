@@ -21,10 +21,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import each, groups
-from pipelines.base.instants import NEVER_US
-from schemas.fields import Int, Long, spark_types
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import each, groups
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.schemas.fields import Int, Long, spark_types
 
 #: Clocks drift: bounds are of so long, on the leader's clock.
 WINDOW_US: Final = 600_000_000

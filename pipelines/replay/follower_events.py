@@ -13,11 +13,21 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of_each, is_in, look_up, micros, shaped, when
-from pipelines.cluster.premises import FETCHER_CLIENT
-from schemas import replicas as r
-from schemas.fields import spark_types
-from schemas.topics import METADATA_TOPIC
+from highwater.pipelines.base.arrow_rows import (
+    arrow_schema,
+    both,
+    exploded,
+    first_of_each,
+    is_in,
+    look_up,
+    micros,
+    shaped,
+    when,
+)
+from highwater.pipelines.cluster.premises import FETCHER_CLIENT
+from highwater.schemas import replicas as r
+from highwater.schemas.fields import spark_types
+from highwater.schemas.topics import METADATA_TOPIC
 
 KEY: Final = ("cluster_id", "topic", "partition")
 _TRACED: Final = ("traced_high_watermark", "traced_end_offset")

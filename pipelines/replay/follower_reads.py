@@ -10,14 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, micros, named, one_batch, shaped, when
-from pipelines.base.blobs import Batches
-from pipelines.base.instants import TICK_US
-from pipelines.kafka.seals import Broker
-from pipelines.lake.bounds import Bounds
-from pipelines.replay.follower_clocks import KEY_TYPES, TOLD_TYPES, Apart, apart_at
-from pipelines.replay.partition_events import SCHEMA as EVENTS
-from schemas import events as e
+from highwater.pipelines.base.arrow_rows import (
+    arrow_schema,
+    both,
+    exploded,
+    first_of,
+    micros,
+    named,
+    one_batch,
+    shaped,
+    when,
+)
+from highwater.pipelines.base.blobs import Batches
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.kafka.seals import Broker
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay.follower_clocks import KEY_TYPES, TOLD_TYPES, Apart, apart_at
+from highwater.pipelines.replay.partition_events import SCHEMA as EVENTS
+from highwater.schemas import events as e
 
 RACK_COLUMNS: Final = ("cluster_id", "broker_id", "replica_id", "rack_id")
 RACK_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}

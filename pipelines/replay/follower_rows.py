@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.epoch_history import BEYOND, LOGGED, Reply
-from pipelines.replay.follower import Action, ReplicaTenure
+from highwater.pipelines.kafka.versions import Rules
+from highwater.pipelines.replay.epoch_history import BEYOND, LOGGED, Reply
+from highwater.pipelines.replay.follower import Action, ReplicaTenure
 
 # Values of `rule`.
 TO_HIGH_WATERMARK = "to_high_watermark"

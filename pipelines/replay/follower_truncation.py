@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pipelines.kafka.releases import release_of
-from pipelines.kafka.versions import Rules
-from pipelines.replay.epoch_history import (
+from highwater.pipelines.kafka.releases import release_of
+from highwater.pipelines.kafka.versions import Rules
+from highwater.pipelines.replay.epoch_history import (
     BEYOND,
     LOGGED,
     NEW,
@@ -23,8 +23,8 @@ from pipelines.replay.epoch_history import (
     derived_reply,
     truncation_for,
 )
-from pipelines.replay.follower import FOLLOWING, LEADING, Action, Contact, ReplicaTenure
-from pipelines.replay.follower_rows import (
+from highwater.pipelines.replay.follower import FOLLOWING, LEADING, Action, Contact, ReplicaTenure
+from highwater.pipelines.replay.follower_rows import (
     FULL,
     KIP_101,
     KIP_279,
@@ -37,7 +37,7 @@ from pipelines.replay.follower_rows import (
     Prediction,
     row,
 )
-from pipelines.replay.truncation import (
+from highwater.pipelines.replay.truncation import (
     UNDEFINED_EPOCH,
     UNDEFINED_OFFSET,
     EpochEnd,

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pipelines.base.blobs import Batches, Tables
-from pipelines.base.groups import each, groups
-from pipelines.cluster.premises import SHUT_DOWN, STARTING, Premises
-from pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, History, value_at
-from pipelines.kafka.versions import Rules, rules_for
-from pipelines.replay.coarse import blurred_truncation, is_coarse, untraced
-from pipelines.replay.follower import by_broker, tenures
-from pipelines.replay.follower_events import KEY, events_of
-from pipelines.replay.follower_truncation import effective_rules, truncation_rows
-from pipelines.replay.java_hash import absolute, hash_code, signed
-from schemas import replicas as r
-from schemas.replicas import ReplicaEvent
+from highwater.pipelines.base.blobs import Batches, Tables
+from highwater.pipelines.base.groups import each, groups
+from highwater.pipelines.cluster.premises import SHUT_DOWN, STARTING, Premises
+from highwater.pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, History, value_at
+from highwater.pipelines.kafka.versions import Rules, rules_for
+from highwater.pipelines.replay.coarse import blurred_truncation, is_coarse, untraced
+from highwater.pipelines.replay.follower import by_broker, tenures
+from highwater.pipelines.replay.follower_events import KEY, events_of
+from highwater.pipelines.replay.follower_truncation import effective_rules, truncation_rows
+from highwater.pipelines.replay.java_hash import absolute, hash_code, signed
+from highwater.schemas import replicas as r
+from highwater.schemas.replicas import ReplicaEvent
 
 # Stays of a partition in a broker's replica fetchers: rows of ``gold.fetcher_timeline``. Pure, no Spark.
 #

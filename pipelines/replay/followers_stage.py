@@ -12,20 +12,20 @@ from operator import or_
 
 import pyarrow.compute as pc
 
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.replicas import about_replicas
-from pipelines.kafka.context import Contexts
-from pipelines.kafka.versions import rule_of
-from pipelines.lake.folds import Fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, RowsOf
-from pipelines.replay import follower_events as e
-from pipelines.replay.follower_worker import follower_worker
-from schemas import flow, silver
-from schemas.table import TableSpec
-from schemas.topics import METADATA_TOPIC
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.replicas import about_replicas
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.pipelines.lake.folds import Fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, RowsOf
+from highwater.pipelines.replay import follower_events as e
+from highwater.pipelines.replay.follower_worker import follower_worker
+from highwater.schemas import flow, silver
+from highwater.schemas.table import TableSpec
+from highwater.schemas.topics import METADATA_TOPIC
 
 _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 

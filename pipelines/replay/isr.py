@@ -20,16 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from pipelines.base.instants import NEVER_US, TICK_US
-from pipelines.kafka.context import Context
-from pipelines.replay import isr_outcome as o
-from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
-from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, IsrEvidence, commits_isr_unseen
-from pipelines.replay.isr_judge import IsrJudge
-from pipelines.replay.isr_outcome import IsrOutcome
-from pipelines.replay.isr_rules import Expected, IsrRules
-from schemas import events as e
-from schemas.events import Event
+from highwater.pipelines.base.instants import NEVER_US, TICK_US
+from highwater.pipelines.kafka.context import Context
+from highwater.pipelines.replay import isr_outcome as o
+from highwater.pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK
+from highwater.pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, IsrEvidence, commits_isr_unseen
+from highwater.pipelines.replay.isr_judge import IsrJudge
+from highwater.pipelines.replay.isr_outcome import IsrOutcome
+from highwater.pipelines.replay.isr_rules import Expected, IsrRules
+from highwater.schemas import events as e
+from highwater.schemas.events import Event
 
 #: A change of the ISR can be logged before the fetch that caused it has been handled: how long to wait for that fetch.
 _SETTLE_US = 5_000_000

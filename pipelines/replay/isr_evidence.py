@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from pipelines.base.freeze import Freezer
-from pipelines.base.instants import NEVER_US
-from pipelines.kafka.versions import Version
+from highwater.pipelines.base.freeze import Freezer
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.kafka.versions import Version
 
 #: (from, until), microseconds.
 Span = tuple[int, int]

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from pipelines.replay.isr_evidence import IsrEvidence
-from schemas.events import Event, connection_of
+from highwater.pipelines.replay.isr_evidence import IsrEvidence
+from highwater.schemas.events import Event, connection_of
 
 #: Appends that are kept to know where the log ended a while ago: a fetch waits for the first one of them.
 _APPENDS_KEPT = 256

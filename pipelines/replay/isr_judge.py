@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from pipelines.replay import isr_outcome as o
-from pipelines.replay.isr_evidence import IsrEvidence, Span
-from pipelines.replay.isr_outcome import IsrOutcome
+from highwater.pipelines.replay import isr_outcome as o
+from highwater.pipelines.replay.isr_evidence import IsrEvidence, Span
+from highwater.pipelines.replay.isr_outcome import IsrOutcome
 
 #: Earlier changes can explain a delay only as far as delays go back.
 _FLIGHTS_KEPT = 16

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.base.instants import NEVER_US, TICK_US
-from pipelines.kafka.context import Context
-from pipelines.kafka.errors import (
+from highwater.pipelines.base.instants import NEVER_US, TICK_US
+from highwater.pipelines.kafka.context import Context
+from highwater.pipelines.kafka.errors import (
     KAFKA_STORAGE_ERROR,
     NONE,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -18,11 +18,11 @@ from pipelines.kafka.errors import (
     REQUEST_TIMED_OUT,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from pipelines.replay import isr_outcome as o
-from pipelines.replay.isr_evidence import FETCH_GAP_US, IsrEvidence, evaluation_period_us, has_fetch_sessions
-from pipelines.replay.isr_follower import LogEnd, Tracked
-from pipelines.replay.isr_outcome import IsrOutcome
-from schemas.events import Event, connection_of
+from highwater.pipelines.replay import isr_outcome as o
+from highwater.pipelines.replay.isr_evidence import FETCH_GAP_US, IsrEvidence, evaluation_period_us, has_fetch_sessions
+from highwater.pipelines.replay.isr_follower import LogEnd, Tracked
+from highwater.pipelines.replay.isr_outcome import IsrOutcome
+from highwater.schemas.events import Event, connection_of
 
 #: Errors with which a produce is answered although it was appended: it timed out, or too few replicas were left.
 _APPENDED = (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pipelines.base.instants import TICK_US
-from pipelines.replay import outcome as o
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.replay import outcome as o
 
 EXPLAINED = "explained"
 JITTER = "jitter"

@@ -21,18 +21,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.base.instants import TICK_US
-from pipelines.kafka.errors import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
-from pipelines.replay import outcome as o
-from pipelines.replay.evidence import LOG_ORDER_SLACK_US, acked_before_commit, broken_chain, held_back, why_open
-from pipelines.replay.leadership import Leadership
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.required import Marker
-from pipelines.replay.state import State, current_leadership, new_leadership, note_replicas
-from pipelines.replay.timer import expiry_interval_us
-from pipelines.replay.wakes import Wake
-from schemas import events as e
-from schemas.events import Event
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.kafka.errors import (
+    NONE,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
+)
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.evidence import (
+    LOG_ORDER_SLACK_US,
+    acked_before_commit,
+    broken_chain,
+    held_back,
+    why_open,
+)
+from highwater.pipelines.replay.leadership import Leadership
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.required import Marker
+from highwater.pipelines.replay.state import State, current_leadership, new_leadership, note_replicas
+from highwater.pipelines.replay.timer import expiry_interval_us
+from highwater.pipelines.replay.wakes import Wake
+from highwater.schemas import events as e
+from highwater.schemas.events import Event
 
 # How far the high watermark has come, and the operations that this completes. Pure.
 #

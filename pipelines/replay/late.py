@@ -27,16 +27,16 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.base.arrow_rows import both, micros, shaped, when
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, groups
-from pipelines.base.instants import TICK_US
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.replay import outcome as o
-from pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, Tolerances
-from pipelines.replay.throttles import NO_THROTTLES, Throttles
-from pipelines.replay.timer import HELD_UP_US, expired_late, held_up
-from schemas.gold import DELAYED_OPERATIONS
+from highwater.pipelines.base.arrow_rows import both, micros, shaped, when
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import Columns, groups
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.base.values import UNKNOWN_BROKER
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.judge import LATE, LEADER_STALLED, LOST_WAKE_UP, Tolerances
+from highwater.pipelines.replay.throttles import NO_THROTTLES, Throttles
+from highwater.pipelines.replay.timer import HELD_UP_US, expired_late, held_up
+from highwater.schemas.gold import DELAYED_OPERATIONS
 
 #: What was answered this shortly before a late operation was answered as the broker resumed.
 RESUME_US: Final = 100_000

@@ -7,15 +7,15 @@ from collections import defaultdict
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.base.chunks import Keyed
-from pipelines.kafka.context import Contexts
-from pipelines.lake.folds import Fold, fold, table_of
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch
-from pipelines.lake.staged import Staged
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import (
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.lake.folds import Fold, fold, table_of
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, by_batch
+from highwater.pipelines.lake.staged import Staged
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.late import (
     BROKER,
     COLUMNS,
     ORDER,
@@ -27,9 +27,9 @@ from pipelines.replay.late import (
     spans_of_late,
     timers,
 )
-from pipelines.replay.throttles import Throttles, throttled_topics
-from schemas import flow, silver
-from schemas.gold import DELAYED_OPERATIONS
+from highwater.pipelines.replay.throttles import Throttles, throttled_topics
+from highwater.schemas import flow, silver
+from highwater.schemas.gold import DELAYED_OPERATIONS
 
 _OF_ISR = ("cluster_id", "broker_id", "topic", "partition", "time", "isr")
 #: Lines of a broker that tell an ISR as it takes it up: `silver.leader_and_isr.role`.

@@ -19,9 +19,9 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
-from schemas.events import Event, connection_of
+from highwater.pipelines.kafka.versions import Rules
+from highwater.pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
+from highwater.schemas.events import Event, connection_of
 
 #: A follower's fetch waits at most this long by default (replica.fetch.wait.max.ms): how far the time of its last
 #: caught-up fetch can lie back when an incremental session hides the fetches in between.

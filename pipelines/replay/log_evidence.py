@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from pipelines.cluster.premises import Premises
-from pipelines.kafka.seals import Broker, Seal
-from pipelines.replay import connections as c
-from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED, Gap, IsrEvidence, Span, continued
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.kafka.seals import Broker, Seal
+from highwater.pipelines.replay import connections as c
+from highwater.pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED, Gap, IsrEvidence, Span, continued
 
 Evidences = dict[Broker, IsrEvidence]
 Rows = Sequence[Mapping[str, Any]]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.replay.required import Marker
-from schemas.events import Event
+from highwater.pipelines.replay.required import Marker
+from highwater.schemas.events import Event
 
 # Causes: why an operation was, or should have been, answered.
 HIGH_WATERMARK = "high_watermark"

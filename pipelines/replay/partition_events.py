@@ -13,7 +13,7 @@ from hashlib import md5
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import (
+from highwater.pipelines.base.arrow_rows import (
     Value,
     arrow_schema,
     both,
@@ -26,17 +26,17 @@ from pipelines.base.arrow_rows import (
     shaped,
     when,
 )
-from pipelines.base.blobs import Batches
-from pipelines.base.instants import TICK_US
-from pipelines.kafka.connections import remote_hosts
-from pipelines.kafka.context import Spans
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import coordinators
-from pipelines.replay import isr_events as i
-from pipelines.replay.partition_worker import KEY_TYPES, RANK, WATCH
-from pipelines.replay.watches import WATCH_TYPES
-from schemas import events as e
-from schemas.fields import spark_types
+from highwater.pipelines.base.blobs import Batches
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.kafka.connections import remote_hosts
+from highwater.pipelines.kafka.context import Spans
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import coordinators
+from highwater.pipelines.replay import isr_events as i
+from highwater.pipelines.replay.partition_worker import KEY_TYPES, RANK, WATCH
+from highwater.pipelines.replay.watches import WATCH_TYPES
+from highwater.schemas import events as e
+from highwater.schemas.fields import spark_types
 
 #: A marker is a batch of one control record: 61 bytes of header, 17 of record (``EndTransactionMarker``, KIP-98).
 MARKER_BYTES = 78

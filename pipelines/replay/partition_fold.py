@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipelines.base.freeze import Freezer
-from pipelines.kafka.context import Context
-from pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
-from pipelines.replay.batches import Batch, BatchLog
-from pipelines.replay.isr import IsrWatch
-from pipelines.replay.isr_evidence import IsrEvidence
-from pipelines.replay.isr_follower import LogEnd, Tracked
-from pipelines.replay.isr_judge import IsrJudge
-from pipelines.replay.isr_outcome import IsrOutcome
-from pipelines.replay.isr_rules import Expected, IsrRules
-from pipelines.replay.kernel import finish, step
-from pipelines.replay.leadership import Follower, Leadership
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.pending_operations import PendingOperations
-from pipelines.replay.replica_log import ReplicaLog
-from pipelines.replay.required import Marker, RequiredOffsets
-from pipelines.replay.state import State
-from pipelines.replay.wakes import Wake
-from schemas.events import Event
+from highwater.pipelines.base.freeze import Freezer
+from highwater.pipelines.kafka.context import Context
+from highwater.pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
+from highwater.pipelines.replay.batches import Batch, BatchLog
+from highwater.pipelines.replay.isr import IsrWatch
+from highwater.pipelines.replay.isr_evidence import IsrEvidence
+from highwater.pipelines.replay.isr_follower import LogEnd, Tracked
+from highwater.pipelines.replay.isr_judge import IsrJudge
+from highwater.pipelines.replay.isr_outcome import IsrOutcome
+from highwater.pipelines.replay.isr_rules import Expected, IsrRules
+from highwater.pipelines.replay.kernel import finish, step
+from highwater.pipelines.replay.leadership import Follower, Leadership
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.pending_operations import PendingOperations
+from highwater.pipelines.replay.replica_log import ReplicaLog
+from highwater.pipelines.replay.required import Marker, RequiredOffsets
+from highwater.pipelines.replay.state import State
+from highwater.pipelines.replay.wakes import Wake
+from highwater.schemas.events import Event
 
 _FORGOTTEN_US: Final = 86_400_000_000
 

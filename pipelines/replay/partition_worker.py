@@ -10,21 +10,21 @@ from typing import Any, Final
 
 import orjson
 
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, Key, States, groups_from
-from pipelines.base.instants import NEVER_US
-from pipelines.kafka.context import Contexts, Spans, value_at
-from pipelines.replay.coarse import blurred_change, is_coarse
-from pipelines.replay.isr_events import RANK as ISR_CHANGES
-from pipelines.replay.isr_evidence import IsrEvidence
-from pipelines.replay.isr_outcome import IsrOutcome, isr_row
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.partition_fold import Output, PartitionFold
-from pipelines.replay.wakes import Wake
-from pipelines.replay.watches import SESSION_WAKE_TYPES, Watch, Watches
-from schemas.events import Event
-from schemas.fields import spark_types
-from schemas.isr import ISR_TIMELINE
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import Columns, Key, States, groups_from
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.kafka.context import Contexts, Spans, value_at
+from highwater.pipelines.replay.coarse import blurred_change, is_coarse
+from highwater.pipelines.replay.isr_events import RANK as ISR_CHANGES
+from highwater.pipelines.replay.isr_evidence import IsrEvidence
+from highwater.pipelines.replay.isr_outcome import IsrOutcome, isr_row
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.partition_fold import Output, PartitionFold
+from highwater.pipelines.replay.wakes import Wake
+from highwater.pipelines.replay.watches import SESSION_WAKE_TYPES, Watch, Watches
+from highwater.schemas.events import Event
+from highwater.schemas.fields import spark_types
+from highwater.schemas.isr import ISR_TIMELINE
 
 KEY_TYPES = {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int"}
 #: An outcome: `KEY_TYPES` and these.

@@ -6,10 +6,10 @@ import heapq
 from collections.abc import Iterator
 from typing import Final
 
-from pipelines.base.instants import NEVER_US
-from pipelines.replay import outcome as o
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.required import RequiredOffsets
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.required import RequiredOffsets
 
 #: How many batches are remembered, at least, before those that nobody asks for any more are dropped.
 _REMEMBERED = 4_096

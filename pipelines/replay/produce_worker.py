@@ -13,22 +13,22 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped
-from pipelines.base.blobs import Batches, Tables
-from pipelines.base.groups import groups, named
-from pipelines.base.instants import TICK_US
-from pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
-from pipelines.kafka.context import History, Spans, value_at
-from pipelines.kafka.versions import rules_for
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import coordinators
-from pipelines.replay import outcome as o
-from pipelines.replay.coarse import blurred, is_coarse
-from pipelines.replay.coordinators import GROUP_APIS
-from pipelines.replay.judge import Tolerances, columns, judge
-from pipelines.replay.late import OPERATION_SHAPES, table_of
-from pipelines.replay.partition_events import operation_ids
-from pipelines.replay.partition_worker import OUTCOME_TYPES
+from highwater.pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped
+from highwater.pipelines.base.blobs import Batches, Tables
+from highwater.pipelines.base.groups import groups, named
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
+from highwater.pipelines.kafka.context import History, Spans, value_at
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import coordinators
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.coarse import blurred, is_coarse
+from highwater.pipelines.replay.coordinators import GROUP_APIS
+from highwater.pipelines.replay.judge import Tolerances, columns, judge
+from highwater.pipelines.replay.late import OPERATION_SHAPES, table_of
+from highwater.pipelines.replay.partition_events import operation_ids
+from highwater.pipelines.replay.partition_worker import OUTCOME_TYPES
 
 # Where the wait of an acks=all produce went, by the cycle of the replica that closed it (design section 5).
 #

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from pipelines.replay.wakes import REPLICATED, REPLICATED_STABLE, Wake
-from schemas.events import Event
+from highwater.pipelines.replay.wakes import REPLICATED, REPLICATED_STABLE, Wake
+from highwater.schemas.events import Event
 
 #: Answers whose records the high watermark has not passed that are kept.
 _ANSWERS_MAX = 4_096

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.kafka.seals import LATE, Broker, Seal, StoredRun, runs_to_keep
-from pipelines.lake.stored_tables import StoredTables
-from pipelines.replay import fetch_sessions, isr_evidence, partition_fold
-from schemas.state import EXPIRIES, FOLDS, RUNS
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.kafka.seals import LATE, Broker, Seal, StoredRun, runs_to_keep
+from highwater.pipelines.lake.stored_tables import StoredTables
+from highwater.pipelines.replay import fetch_sessions, isr_evidence, partition_fold
+from highwater.schemas.state import EXPIRIES, FOLDS, RUNS
 
 #: Of these a late file finds the folds, and of the first run of each hour so far back, and of each day.
 LAST_RUNS, LAST_HOURS = 12, 48

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, Key, States, groups_from
-from pipelines.kafka.context import History, Spans, value_at
-from pipelines.kafka.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
-from pipelines.kafka.versions import rules_for
-from pipelines.replay import outcome as o
-from pipelines.replay.coarse import blurred_fetch, is_coarse
-from pipelines.replay.fetch_rules import FetchOutcome
-from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.judge import Tolerances, columns, judge
-from pipelines.replay.late import OPERATION_SHAPES, table_of
-from pipelines.replay.watches import LASTING
-from schemas.session_events import FETCH, NAMED, Origin, SessionEvent
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import Columns, Key, States, groups_from
+from highwater.pipelines.kafka.context import History, Spans, value_at
+from highwater.pipelines.kafka.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.coarse import blurred_fetch, is_coarse
+from highwater.pipelines.replay.fetch_rules import FetchOutcome
+from highwater.pipelines.replay.fetch_sessions import FetchSession
+from highwater.pipelines.replay.judge import Tolerances, columns, judge
+from highwater.pipelines.replay.late import OPERATION_SHAPES, table_of
+from highwater.pipelines.replay.watches import LASTING
+from highwater.schemas.session_events import FETCH, NAMED, Origin, SessionEvent
 
 #: Causes that are an error of the response: it is what it is.
 _ERRORS = (o.ERROR, o.SESSION_ERROR, o.REMOTE_ERROR)

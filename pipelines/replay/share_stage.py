@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.cluster.premises import Premises
-from pipelines.kafka.context import SHARE_WRITE_TIMEOUT
-from pipelines.lake.folds import Fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, few_rows
-from pipelines.lake.staged import Staged
-from pipelines.replay import share_worker as w
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.partition_worker import WAKES
-from pipelines.replay.window import ReplayWindow
-from schemas import flow, silver
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.kafka.context import SHARE_WRITE_TIMEOUT
+from highwater.pipelines.lake.folds import Fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, by_batch, few_rows
+from highwater.pipelines.lake.staged import Staged
+from highwater.pipelines.replay import share_worker as w
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.partition_worker import WAKES
+from highwater.pipelines.replay.window import ReplayWindow
+from highwater.schemas import flow, silver
 
 #: A lock lasts 30 s by default, and no longer than a minute unless group.share.max.record.lock.duration.ms allows it.
 LOCKED_US: Final = 600_000_000

@@ -16,21 +16,21 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, both, first_of, is_in, micros, shaped
-from pipelines.base.blobs import Batches, Tables
-from pipelines.base.groups import groups, named
-from pipelines.grammars.coordinator_bodies import SHARE_APIS
-from pipelines.kafka.context import History, Spans, value_at
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import outcome as o
-from pipelines.replay import share_partition as p
-from pipelines.replay.coarse import is_coarse
-from pipelines.replay.judge import Tolerances, columns, judge
-from pipelines.replay.partition_events import operation_ids
-from pipelines.replay.share_partition import Available, ShareGroup, SharePartition
-from pipelines.replay.timer import expiry_interval_us
-from pipelines.replay.wakes import BATCH, STABLE
-from schemas.shares import SHARE_OPERATIONS
+from highwater.pipelines.base.arrow_rows import arrow_schema, both, first_of, is_in, micros, shaped
+from highwater.pipelines.base.blobs import Batches, Tables
+from highwater.pipelines.base.groups import groups, named
+from highwater.pipelines.grammars.coordinator_bodies import SHARE_APIS
+from highwater.pipelines.kafka.context import History, Spans, value_at
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay import share_partition as p
+from highwater.pipelines.replay.coarse import is_coarse
+from highwater.pipelines.replay.judge import Tolerances, columns, judge
+from highwater.pipelines.replay.partition_events import operation_ids
+from highwater.pipelines.replay.share_partition import Available, ShareGroup, SharePartition
+from highwater.pipelines.replay.timer import expiry_interval_us
+from highwater.pipelines.replay.wakes import BATCH, STABLE
+from highwater.schemas.shares import SHARE_OPERATIONS
 
 KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}
 ROW_TYPES: Final = {

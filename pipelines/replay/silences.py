@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pipelines.base.arrow_rows import arrow_schema
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, groups
-from pipelines.kafka.seals import Broker
-from pipelines.replay.connections import GONE_US
+from highwater.pipelines.base.arrow_rows import arrow_schema
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import Columns, groups
+from highwater.pipelines.kafka.seals import Broker
+from highwater.pipelines.replay.connections import GONE_US
 
 KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
 #: A fetch, and whether no earlier run knew it.

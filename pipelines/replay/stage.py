@@ -9,37 +9,37 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pipelines.base.arrow_rows import one_batch
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.base.config import ReplayConfig
-from pipelines.cluster.premises import Premises
-from pipelines.kafka.context import REMOTE_WAIT, Contexts
-from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.folds import Fold, Folded, fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, few_rows
-from pipelines.lake.staged import Staged, staging
-from pipelines.replay import carried_rows, fetch_events, produce_worker, share_worker
-from pipelines.replay.connections import WATCHES
-from pipelines.replay.coordinators import counts_of
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import BROKER
-from pipelines.replay.partition_worker import (
+from highwater.pipelines.base.arrow_rows import one_batch
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.base.config import ReplayConfig
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.kafka.context import REMOTE_WAIT, Contexts
+from highwater.pipelines.kafka.seals import Broker, Seal
+from highwater.pipelines.lake.folds import Fold, Folded, fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, by_batch, few_rows
+from highwater.pipelines.lake.staged import Staged, staging
+from highwater.pipelines.replay import carried_rows, fetch_events, produce_worker, share_worker
+from highwater.pipelines.replay.connections import WATCHES
+from highwater.pipelines.replay.coordinators import counts_of
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.late import BROKER
+from highwater.pipelines.replay.partition_worker import (
     OPEN,
     OUTCOMES,
     SESSION_WAKES,
     SHAPES,
     PartitionWorker,
 )
-from pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
-from pipelines.replay.session_worker import SessionWorker
-from pipelines.replay.share_stage import share_fold
-from pipelines.replay.timeline import EVENTS, Grounds, grounds, timeline
-from pipelines.replay.window import WHOLE, ReplayWindow
-from schemas import flow, silver
-from schemas.state import OUTCOME, PARTITION, SESSION, WAKE
-from schemas.table import TableSpec
+from highwater.pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
+from highwater.pipelines.replay.session_worker import SessionWorker
+from highwater.pipelines.replay.share_stage import share_fold
+from highwater.pipelines.replay.timeline import EVENTS, Grounds, grounds, timeline
+from highwater.pipelines.replay.window import WHOLE, ReplayWindow
+from highwater.schemas import flow, silver
+from highwater.schemas.state import OUTCOME, PARTITION, SESSION, WAKE
+from highwater.schemas.table import TableSpec
 
 #: Instants of two lines are off against each other by a little; what wakes fetches is not sealed as early as the rest.
 _WAKE_SLACK_US = 5_000_000

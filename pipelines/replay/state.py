@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from pipelines.kafka.context import Context
-from pipelines.replay.batches import BatchLog
-from pipelines.replay.leadership import Leadership
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.pending_operations import PendingOperations
-from pipelines.replay.replica_log import ReplicaLog
-from pipelines.replay.required import RequiredOffsets
-from pipelines.replay.wakes import Wake
-from schemas.events import Event
+from highwater.pipelines.kafka.context import Context
+from highwater.pipelines.replay.batches import BatchLog
+from highwater.pipelines.replay.leadership import Leadership
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.pending_operations import PendingOperations
+from highwater.pipelines.replay.replica_log import ReplicaLog
+from highwater.pipelines.replay.required import RequiredOffsets
+from highwater.pipelines.replay.wakes import Wake
+from highwater.schemas.events import Event
 
 
 @dataclass

@@ -13,11 +13,11 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from pipelines.base.instants import TICK_US
-from pipelines.kafka.context import LEADER_THROTTLE_RATE, THROTTLED_LEADERS, Contexts, value_at
-from pipelines.kafka.versions import rules_for
-from pipelines.replay import outcome as o
-from pipelines.replay.judge import LATE, UNOBSERVABLE, Tolerances
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.kafka.context import LEADER_THROTTLE_RATE, THROTTLED_LEADERS, Contexts, value_at
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.judge import LATE, UNOBSERVABLE, Tolerances
 
 _EVERY_REPLICA: Final = "*"
 

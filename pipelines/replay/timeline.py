@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.replicas import about_replicas
-from pipelines.kafka.seals import Broker
-from pipelines.lake.folds import Fold, collect_tables, fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows
-from pipelines.lake.staged import Staged, Staging
-from pipelines.replay import (
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.replicas import about_replicas
+from highwater.pipelines.kafka.seals import Broker
+from highwater.pipelines.lake.folds import Fold, collect_tables, fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows
+from highwater.pipelines.lake.staged import Staged, Staging
+from highwater.pipelines.replay import (
     broker_lines,
     carried_rows,
     connection_rows,
@@ -29,18 +29,18 @@ from pipelines.replay import (
     follower_clocks,
     follower_reads,
 )
-from pipelines.replay.connections import ConnectionWorker
-from pipelines.replay.coordinators import counts_of
-from pipelines.replay.follower_clocks import APART, Apart, apart_by_partition, apart_of
-from pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
-from pipelines.replay.followers_stage import follower_fold
-from pipelines.replay.isr_evidence import IsrEvidence
-from pipelines.replay.log_evidence import Evidences, evidences_of
-from pipelines.replay.partition_events import ROW_TYPES, EventReader
-from pipelines.replay.partition_worker import KEY_TYPES
-from pipelines.replay.window import WHOLE, ReplayWindow
-from schemas import bronze, flow, silver
-from schemas.state import CONNECTION, EVIDENCE, FOLDS, WATCH
+from highwater.pipelines.replay.connections import ConnectionWorker
+from highwater.pipelines.replay.coordinators import counts_of
+from highwater.pipelines.replay.follower_clocks import APART, Apart, apart_by_partition, apart_of
+from highwater.pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
+from highwater.pipelines.replay.followers_stage import follower_fold
+from highwater.pipelines.replay.isr_evidence import IsrEvidence
+from highwater.pipelines.replay.log_evidence import Evidences, evidences_of
+from highwater.pipelines.replay.partition_events import ROW_TYPES, EventReader
+from highwater.pipelines.replay.partition_worker import KEY_TYPES
+from highwater.pipelines.replay.window import WHOLE, ReplayWindow
+from highwater.schemas import bronze, flow, silver
+from highwater.schemas.state import CONNECTION, EVIDENCE, FOLDS, WATCH
 
 KEY = flow.PARTITIONS.key
 #: What a worker gets behind the key.

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pipelines.base.instants import TICK_US
-from pipelines.replay import outcome as o
-from pipelines.replay.judge import EXPLAINED, JITTER, LATE, Tolerances
+from highwater.pipelines.base.instants import TICK_US
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.judge import EXPLAINED, JITTER, LATE, Tolerances
 
 #: What is taken for late, and so for something that can have held up another.
 HELD_UP_US: Final = 5_000

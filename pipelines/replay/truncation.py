@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipelines.kafka.versions import Rules
+from highwater.pipelines.kafka.versions import Rules
 
 #: What Kafka answers where it knows no epoch, or no offset (``EpochEndOffset``).
 UNDEFINED_EPOCH = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from schemas.fields import Int, Long
+from highwater.schemas.fields import Int, Long
 
 # Kinds of wake.
 BATCH: Final = "batch"

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import HOUR_US
-from pipelines.replay.wakes import (
+from highwater.pipelines.base.instants import HOUR_US
+from highwater.pipelines.replay.wakes import (
     BATCH,
     LEADER_START,
     LOCAL_START,
@@ -22,8 +22,8 @@ from pipelines.replay.wakes import (
     TIER_FAILED,
     Wake,
 )
-from schemas import session_events as s
-from schemas.fields import Int, Long, spark_types
+from highwater.schemas import session_events as s
+from highwater.schemas.fields import Int, Long, spark_types
 
 #: A consumer's connection may read what was appended a little before its first request came.
 _MARGIN_US: Final = 1_000_000

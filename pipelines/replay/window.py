@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.bounds import Bounds
-from pipelines.lake.parquet import Stored
-from pipelines.lake.readings import Reading, RowsOf
-from schemas.state import FOLDS
+from highwater.pipelines.kafka.seals import Broker, Seal
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.lake.parquet import Stored
+from highwater.pipelines.lake.readings import Reading, RowsOf
+from highwater.schemas.state import FOLDS
 
 
 class CarriedFolds(NamedTuple):

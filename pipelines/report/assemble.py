@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.base.config import Config
-from pipelines.base.recurrence import RunBefore
-from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, iso_utc
-from pipelines.incidents.classes import class_of
-from pipelines.kafka.releases import shown
-from pipelines.replay.outcome import COARSE_TIMES
-from pipelines.report.correctness import NO_RULES, SWITCHED_OFF, Correctness, correctness
-from pipelines.report.figures import (
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.recurrence import RunBefore
+from highwater.pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, iso_utc
+from highwater.pipelines.incidents.classes import class_of
+from highwater.pipelines.kafka.releases import shown
+from highwater.pipelines.replay.outcome import COARSE_TIMES
+from highwater.pipelines.report.correctness import NO_RULES, SWITCHED_OFF, Correctness, correctness
+from highwater.pipelines.report.figures import (
     APIS,
     COORDINATOR,
     PHASES,
@@ -28,8 +28,8 @@ from pipelines.report.figures import (
     share_of,
     to_ms,
 )
-from pipelines.report.headline import with_headline
-from pipelines.report.measures import (
+from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.measures import (
     Blame,
     Latency,
     Operations,
@@ -40,7 +40,7 @@ from pipelines.report.measures import (
     ThrottledClient,
     TotalQuantiles,
 )
-from pipelines.report.model import (
+from highwater.pipelines.report.model import (
     CLEAN,
     INCONCLUSIVE,
     VIOLATED,
@@ -61,11 +61,11 @@ from pipelines.report.model import (
     Verdict,
     Window,
 )
-from pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
-from pipelines.report.operations import operations_by_kind, timeline
-from pipelines.report.small_tables import WindowBounds
-from pipelines.report.sources import sources_of
-from pipelines.report.tiers import (
+from highwater.pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
+from highwater.pipelines.report.operations import operations_by_kind, timeline
+from highwater.pipelines.report.small_tables import WindowBounds
+from highwater.pipelines.report.sources import sources_of
+from highwater.pipelines.report.tiers import (
     DELAYED_OPERATIONS,
     TIERS,
     Node,
@@ -75,10 +75,10 @@ from pipelines.report.tiers import (
     tier_of,
     times_too_coarse,
 )
-from pipelines.rules.findings import OFF
-from pipelines.rules.rule import VIOLATION
-from pipelines.timing.clocks.order import far_clocks
-from pipelines.timing.latency.blame import SINGLED_OUT_EXCESS
+from highwater.pipelines.rules.findings import OFF
+from highwater.pipelines.rules.rule import VIOLATION
+from highwater.pipelines.timing.clocks.order import far_clocks
+from highwater.pipelines.timing.latency.blame import SINGLED_OUT_EXCESS
 
 #: Below this share of understood records too much may have gone unseen.
 SHARE_PARSED_MIN = 0.95

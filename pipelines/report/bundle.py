@@ -15,20 +15,20 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.errors import InputError
-from pipelines.lake.batches import batches_of
-from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import of_cluster
-from pipelines.lake.parquet import columns_schema
-from pipelines.report import small_tables as small
-from pipelines.report.model import Report
-from pipelines.report.write import render_files
-from pipelines.storage.place import Place, resolved
-from pipelines.storage.store import store_of
-from schemas.bronze import LOG_FILES
-from schemas.catalog import TABLES
-from schemas.data_files import DATA_FILES
-from schemas.table import TableSpec
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.batches import batches_of
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lake_reads import of_cluster
+from highwater.pipelines.lake.parquet import columns_schema
+from highwater.pipelines.report import small_tables as small
+from highwater.pipelines.report.model import Report
+from highwater.pipelines.report.write import render_files
+from highwater.pipelines.storage.place import Place, resolved
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.table import TableSpec
 
 MANIFEST_NAME = "manifest.json"
 #: What the report is made of; lines as such are in ``gold.evidence``, as far as they are evidence.

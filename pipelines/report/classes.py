@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from pipelines.incidents.kinds.findings import LOSS_RULES
+from highwater.pipelines.incidents.kinds.findings import LOSS_RULES
 
 VerdictClass = Literal["data_lost", "guarantee_broken", "undecided", "not_enough_evidence", "clean"]
 #: The word that begins a headline of a class.

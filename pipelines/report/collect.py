@@ -9,30 +9,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.base.config import Config
-from pipelines.base.errors import InputError
-from pipelines.base.recurrence import RunBefore, run_before
-from pipelines.base.threads import concurrently
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import of_cluster, reader_of, rows_at
-from pipelines.report import queries
-from pipelines.report import small_tables as small
-from pipelines.report.assemble import assemble
-from pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
-from pipelines.report.model import Report, RunInfo
-from pipelines.report.tiers import Node
-from pipelines.timing.clocks.order import FAR_APART_MS
-from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.clocks import CLOCK_BOUNDS
-from schemas.gold import COVERAGE, DELAYED_OPERATIONS, HOLES, REPLICA_BLAME, REQUEST_PHASES
-from schemas.incidents import INCIDENT_LINES, INCIDENTS
-from schemas.isr import ISR_TIMELINE
-from schemas.shares import SHARE_OPERATIONS
-from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.recurrence import RunBefore, run_before
+from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.values import UNKNOWN_BROKER
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lake_reads import of_cluster, reader_of, rows_at
+from highwater.pipelines.report import queries
+from highwater.pipelines.report import small_tables as small
+from highwater.pipelines.report.assemble import assemble
+from highwater.pipelines.report.figures import COORDINATOR, PRODUCE, Collected, Rows
+from highwater.pipelines.report.model import Report, RunInfo
+from highwater.pipelines.report.tiers import Node
+from highwater.pipelines.timing.clocks.order import FAR_APART_MS
+from highwater.schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.clocks import CLOCK_BOUNDS
+from highwater.schemas.gold import COVERAGE, DELAYED_OPERATIONS, HOLES, REPLICA_BLAME, REQUEST_PHASES
+from highwater.schemas.incidents import INCIDENT_LINES, INCIDENTS
+from highwater.schemas.isr import ISR_TIMELINE
+from highwater.schemas.shares import SHARE_OPERATIONS
+from highwater.schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE, LEADER_AND_ISR
+from highwater.schemas.table import TableSpec
 
 _OF_FILES = (
     *("path", "sha256", "kind", "cluster_id", "broker_id", "broker_ids", "kafka_version", "mode", "line_count"),

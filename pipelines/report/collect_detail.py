@@ -9,33 +9,33 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.base.config import Config
-from pipelines.base.values import instant
-from pipelines.kafka.replayed import as_they_happened
-from pipelines.kafka.strays import is_possible
-from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import of_cluster, reader_of
-from pipelines.lake.lines import Place, at, request_lines, texts_at
-from pipelines.lake.reader import LakeReader
-from pipelines.report import queries
-from pipelines.report import small_tables as small
-from pipelines.report.cluster import clocks, events, lives, settings, stories
-from pipelines.report.cluster.parts import Cluster
-from pipelines.report.cubes import queries as of_cubes
-from pipelines.report.cubes.assemble import cell_rows, cubes
-from pipelines.report.cubes.intervals import Intervals, intervals_of
-from pipelines.report.cubes.parts import Cubes
-from pipelines.report.detail import Cost, Detail, RuleText
-from pipelines.report.figures import Rows
-from pipelines.rules.registry import RULES
-from schemas import bronze, silver
-from schemas.clocks import CLOCK_BOUNDS
-from schemas.controllers import AVAILABILITY, FAILOVERS
-from schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
-from schemas.isr import ISR_TIMELINE
-from schemas.table import TableSpec
-from schemas.timelines import BROKER_TIMELINE
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.kafka.replayed import as_they_happened
+from highwater.pipelines.kafka.strays import is_possible
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lake_reads import of_cluster, reader_of
+from highwater.pipelines.lake.lines import Place, at, request_lines, texts_at
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report import queries
+from highwater.pipelines.report import small_tables as small
+from highwater.pipelines.report.cluster import clocks, events, lives, settings, stories
+from highwater.pipelines.report.cluster.parts import Cluster
+from highwater.pipelines.report.cubes import queries as of_cubes
+from highwater.pipelines.report.cubes.assemble import cell_rows, cubes
+from highwater.pipelines.report.cubes.intervals import Intervals, intervals_of
+from highwater.pipelines.report.cubes.parts import Cubes
+from highwater.pipelines.report.detail import Cost, Detail, RuleText
+from highwater.pipelines.report.figures import Rows
+from highwater.pipelines.rules.registry import RULES
+from highwater.schemas import bronze, silver
+from highwater.schemas.clocks import CLOCK_BOUNDS
+from highwater.schemas.controllers import AVAILABILITY, FAILOVERS
+from highwater.schemas.gold import DELAYED_OPERATIONS, REQUEST_PHASES
+from highwater.schemas.isr import ISR_TIMELINE
+from highwater.schemas.table import TableSpec
+from highwater.schemas.timelines import BROKER_TIMELINE
 
 _OF_FILES = ("file_id", "path", "cluster_id", "broker_id", "size_bytes", "line_count", "first_time", "last_time")
 _OF_OPERATIONS = DELAYED_OPERATIONS.column_names

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.plain import offsets
-from pipelines.base.recurrence import RunBefore, fingerprint
-from pipelines.base.values import iso_or_none
-from pipelines.report.figures import Collected, Rows
-from pipelines.report.model import (
+from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.base.recurrence import RunBefore, fingerprint
+from highwater.pipelines.base.values import iso_or_none
+from highwater.pipelines.report.figures import Collected, Rows
+from highwater.pipelines.report.model import (
     CLEAN,
     INCONCLUSIVE,
     VIOLATED,
@@ -23,10 +23,10 @@ from pipelines.report.model import (
     Report,
     RuleResult,
 )
-from pipelines.report.tiers import in_seconds, rule_not_checkable, times_too_coarse
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
-from pipelines.timing.clocks.order import in_order
+from highwater.pipelines.report.tiers import in_seconds, rule_not_checkable, times_too_coarse
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
+from highwater.pipelines.timing.clocks.order import in_order
 
 _PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "undecided cases"}
 #: Why a rule is not applicable: its evidence is there, and has nothing in it that the rule is about.

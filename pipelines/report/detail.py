@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.base.values import Count, Instant, Part, Text
-from pipelines.report.cluster.parts import Cluster
-from pipelines.report.cubes.parts import Cubes
+from highwater.pipelines.base.values import Count, Instant, Part, Text
+from highwater.pipelines.report.cluster.parts import Cluster
+from highwater.pipelines.report.cubes.parts import Cubes
 
 
 class RuleText(Part):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.base.recurrence import RunBefore
-from pipelines.grammars.coordinator_bodies import SHARE_APIS
-from pipelines.report.tiers import Node
+from highwater.pipelines.base.recurrence import RunBefore
+from highwater.pipelines.grammars.coordinator_bodies import SHARE_APIS
+from highwater.pipelines.report.tiers import Node
 
 Rows = list[dict[str, Any]]
 

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from pipelines.base.plain import TEXT_MAX, count, number, plain
-from pipelines.base.values import iso_utc
-from pipelines.bronze.neighbours import Identity
-from pipelines.bronze.profile import Profile
-from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import reader_of
-from pipelines.report.happened import span
-from schemas.bronze import LOG_LINES
-from schemas.silver import BROKER_LIFECYCLE
+from highwater.pipelines.base.plain import TEXT_MAX, count, number, plain
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.bronze.neighbours import Identity
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lake_reads import reader_of
+from highwater.pipelines.report.happened import span
+from highwater.schemas.bronze import LOG_LINES
+from highwater.schemas.silver import BROKER_LIFECYCLE
 
 #: Brokers, problems or texts that are named.
 SHOWN_MAX: Final = 3

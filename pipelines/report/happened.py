@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from shlex import quote
 from typing import Final, NamedTuple
 
-from pipelines.base.plain import count, number
-from pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClass
-from pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, rule_states
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Incident, Report
+from highwater.pipelines.base.plain import count, number
+from highwater.pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClass
+from highwater.pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, rule_states
+from highwater.pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Incident, Report
 
 #: Chains on the first screen.
 CHAINS_MAX = 10

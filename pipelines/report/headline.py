@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pipelines.base.plain import count, number, offsets
-from pipelines.incidents.classes import IncidentClass
-from pipelines.incidents.incident import UNEXPLAINED, releases_of
-from pipelines.incidents.kinds.findings import LOSS_RULES
-from pipelines.report.classes import WORDS, VerdictClass, verdict_class
-from pipelines.report.correctness import rule_states
-from pipelines.report.happened import (
+from highwater.pipelines.base.plain import count, number, offsets
+from highwater.pipelines.incidents.classes import IncidentClass
+from highwater.pipelines.incidents.incident import UNEXPLAINED, releases_of
+from highwater.pipelines.incidents.kinds.findings import LOSS_RULES
+from highwater.pipelines.report.classes import WORDS, VerdictClass, verdict_class
+from highwater.pipelines.report.correctness import rule_states
+from highwater.pipelines.report.happened import (
     Chain,
     chains_by_harm,
     first_sentence,
@@ -24,9 +24,9 @@ from pipelines.report.happened import (
     sentence_case,
     window_words,
 )
-from pipelines.report.model import CLEAN, VIOLATED, Finding, Headline, Report
-from pipelines.rules.guarantees.committed_data_lost import CAUSE
-from pipelines.rules.texts import TEXTS
+from highwater.pipelines.report.model import CLEAN, VIOLATED, Finding, Headline, Report
+from highwater.pipelines.rules.guarantees.committed_data_lost import CAUSE
+from highwater.pipelines.rules.texts import TEXTS
 
 #: Partitions that a headline names.
 NAMED_MAX: Final = 3

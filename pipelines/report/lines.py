@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, plain
+from highwater.pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, plain
 
 #: Of a list that may be long only so many entries are shown.
 SHOWN_MAX = 5

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import model_serializer
 
-from pipelines.base.values import Count, Instant, Part, Share, Text
+from highwater.pipelines.base.values import Count, Instant, Part, Share, Text
 
 
 class WidthQuantiles(Part):

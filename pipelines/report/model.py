@@ -12,11 +12,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.base.values import Count, Instant, Part, Share, Text
-from pipelines.incidents.classes import IncidentClass
-from pipelines.report.classes import VerdictClass
-from pipelines.report.detail import Detail
-from pipelines.report.measures import Blame, Interval, Latency, OperationsByKind, ShareMember, ThrottledClient
+from highwater.pipelines.base.values import Count, Instant, Part, Share, Text
+from highwater.pipelines.incidents.classes import IncidentClass
+from highwater.pipelines.report.classes import VerdictClass
+from highwater.pipelines.report.detail import Detail
+from highwater.pipelines.report.measures import Blame, Interval, Latency, OperationsByKind, ShareMember, ThrottledClient
 
 SCHEMA_VERSION: Literal[1] = 1
 CLEAN: Literal["clean"] = "clean"

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipelines.base.recurrence import BY_WEIGHT
-from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
-from pipelines.lake.clusters import FileCluster, clusters_of
-from pipelines.report.correctness import Correctness
-from pipelines.report.figures import Collected, Rows
-from pipelines.report.model import NotCheckable, Report, RuleResult, Verdict
-from pipelines.report.small_tables import WindowBounds
+from highwater.pipelines.base.recurrence import BY_WEIGHT
+from highwater.pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
+from highwater.pipelines.lake.clusters import FileCluster, clusters_of
+from highwater.pipelines.report.correctness import Correctness
+from highwater.pipelines.report.figures import Collected, Rows
+from highwater.pipelines.report.model import NotCheckable, Report, RuleResult, Verdict
+from highwater.pipelines.report.small_tables import WindowBounds
 
 #: Rows that are of one cluster each.
 _OF_ONE = (

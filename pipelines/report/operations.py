@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from pipelines.base.values import iso_utc
-from pipelines.replay import outcome as o
-from pipelines.report.figures import (
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.report.figures import (
     COORDINATOR,
     FETCH,
     PRODUCE,
@@ -20,7 +20,7 @@ from pipelines.report.figures import (
     share_of,
     to_ms,
 )
-from pipelines.report.measures import (
+from highwater.pipelines.report.measures import (
     ApiOperations,
     CoordinatorOperations,
     FetchOperations,
@@ -33,7 +33,7 @@ from pipelines.report.measures import (
     WidthQuantiles,
     WorstOperation,
 )
-from schemas.gold import CLASSES
+from highwater.schemas.gold import CLASSES
 
 #: Groups of fetches told apart; what is beyond them is summed.
 GROUPS_MAX = 20

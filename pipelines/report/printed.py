@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.base.plain import count, ms, number, plain, share
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.report.correctness import NOT_APPLICABLE, place_of, rule_state
-from pipelines.report.happened import span, verdict_words
-from pipelines.report.lines import SHOWN_MAX, left_out, listed, table, wrapped
-from pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
-from pipelines.report.model import CLEAN, Broker, Finding, Report
-from pipelines.report.render_markdown import KIND_LABELS, render_markdown
-from pipelines.report.render_sarif import render_sarif
-from pipelines.report.sources import source_in_words, sources_in_short
-from pipelines.report.summary import costs, covered, gaps, has_several, rules_text, summary_text, window_text
-from pipelines.report.write import render_json
+from highwater.pipelines.base.plain import count, ms, number, plain, share
+from highwater.pipelines.base.values import UNKNOWN_BROKER
+from highwater.pipelines.report.correctness import NOT_APPLICABLE, place_of, rule_state
+from highwater.pipelines.report.happened import span, verdict_words
+from highwater.pipelines.report.lines import SHOWN_MAX, left_out, listed, table, wrapped
+from highwater.pipelines.report.measures import Blame, CoordinatorOperations, FetchOperations, Judged, Operations
+from highwater.pipelines.report.model import CLEAN, Broker, Finding, Report
+from highwater.pipelines.report.render_markdown import KIND_LABELS, render_markdown
+from highwater.pipelines.report.render_sarif import render_sarif
+from highwater.pipelines.report.sources import source_in_words, sources_in_short
+from highwater.pipelines.report.summary import costs, covered, gaps, has_several, rules_text, summary_text, window_text
+from highwater.pipelines.report.write import render_json
 
 #: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
 ID_SHOWN = 8

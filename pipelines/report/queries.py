@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.report.figures import (
+from highwater.pipelines.base.values import UNKNOWN_BROKER
+from highwater.pipelines.report.figures import (
     APIS,
     COORDINATOR,
     FETCH,
@@ -20,10 +20,10 @@ from pipelines.report.figures import (
     TICKS_PER_MS,
     WITHIN_MS,
 )
-from pipelines.report.small_tables import ARRIVAL, WindowBounds
-from pipelines.report.tiers import Node
-from pipelines.timing.latency.blame import BLAMED, ROLE
-from schemas.gold import CLASSES
+from highwater.pipelines.report.small_tables import ARRIVAL, WindowBounds
+from highwater.pipelines.report.tiers import Node
+from highwater.pipelines.timing.latency.blame import BLAMED, ROLE
+from highwater.schemas.gold import CLASSES
 
 WORST_MAX = 10
 #: Members of share groups.

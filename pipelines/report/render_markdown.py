@@ -11,14 +11,14 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipelines.base import plain
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.report.classes import WORDS
-from pipelines.report.correctness import place_of, rule_state
-from pipelines.report.figures import PHASES, SPLIT
-from pipelines.report.happened import about, bug, story, verdict_sentence, verdict_words, window
-from pipelines.report.model import Report
-from pipelines.report.summary import costs, most_useful
+from highwater.pipelines.base import plain
+from highwater.pipelines.base.values import UNKNOWN_BROKER
+from highwater.pipelines.report.classes import WORDS
+from highwater.pipelines.report.correctness import place_of, rule_state
+from highwater.pipelines.report.figures import PHASES, SPLIT
+from highwater.pipelines.report.happened import about, bug, story, verdict_sentence, verdict_words, window
+from highwater.pipelines.report.model import Report
+from highwater.pipelines.report.summary import costs, most_useful
 
 #: Input files listed; report.json has all.
 INPUTS_MAX = 100

@@ -21,14 +21,23 @@ from uuid import NAMESPACE_URL, uuid5
 
 import orjson
 
-from pipelines.base.plain import plain
-from pipelines.incidents.kinds import BY_NAME
-from pipelines.report.correctness import place_of
-from pipelines.report.happened import bug
-from pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Evidence, Finding, Incident, Report, RuleResult
-from pipelines.report.summary import window_text
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import Rule
+from highwater.pipelines.base.plain import plain
+from highwater.pipelines.incidents.kinds import BY_NAME
+from highwater.pipelines.report.correctness import place_of
+from highwater.pipelines.report.happened import bug
+from highwater.pipelines.report.model import (
+    CLEAN,
+    INCONCLUSIVE,
+    VIOLATED,
+    Evidence,
+    Finding,
+    Incident,
+    Report,
+    RuleResult,
+)
+from highwater.pipelines.report.summary import window_text
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import Rule
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 #: Characters of all lines of evidence, and of one; beyond it a line has its place but no text.

@@ -14,11 +14,11 @@ from operator import and_
 
 import pyarrow.compute as pc
 
-from pipelines.base.values import UNKNOWN_CLUSTER, instant, micros
-from pipelines.report.figures import Rows
-from pipelines.report.tiers import Node
-from pipelines.rules.rule import OPEN, VIOLATION
-from schemas.gold import MISSING
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER, instant, micros
+from highwater.pipelines.report.figures import Rows
+from highwater.pipelines.report.tiers import Node
+from highwater.pipelines.rules.rule import OPEN, VIOLATION
+from highwater.schemas.gold import MISSING
 
 #: Keys of a broker's configuration that matter for replication, and so are shown in the report.
 CONFIG_KEYS = (

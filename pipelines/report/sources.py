@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from pipelines.bronze.wrappers.order import BY_TIME, IN_WORDS
-from pipelines.bronze.wrappers.recognise import readings_of
-from pipelines.report.model import SourceRead
+from highwater.pipelines.bronze.wrappers.order import BY_TIME, IN_WORDS
+from highwater.pipelines.bronze.wrappers.recognise import readings_of
+from highwater.pipelines.report.model import SourceRead
 
 _SOURCES_MAX: Final = 1000
 _EXCERPTS: Final = {

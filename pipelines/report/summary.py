@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pipelines.base.plain import TEXT_MAX, WIDTH_MAX, count, number, plain, share
-from pipelines.report.classes import WORDS
-from pipelines.report.correctness import SWITCHED_OFF, rule_states
-from pipelines.report.happened import (
+from highwater.pipelines.base.plain import TEXT_MAX, WIDTH_MAX, count, number, plain, share
+from highwater.pipelines.report.classes import WORDS
+from highwater.pipelines.report.correctness import SWITCHED_OFF, rule_states
+from highwater.pipelines.report.happened import (
     EFFECTS_MAX,
     WHOLE_MAX,
     Chain,
@@ -21,11 +21,11 @@ from pipelines.report.happened import (
     verdict_words,
     window,
 )
-from pipelines.report.lines import SHOWN_MAX, indented, listed, wrapped
-from pipelines.report.model import Coverage, NotCheckable, Report, Window
-from pipelines.report.of_clusters import silent_clusters
-from pipelines.report.sources import sources_in_short
-from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES, TIER_WORDS
+from highwater.pipelines.report.lines import SHOWN_MAX, indented, listed, wrapped
+from highwater.pipelines.report.model import Coverage, NotCheckable, Report, Window
+from highwater.pipelines.report.of_clusters import silent_clusters
+from highwater.pipelines.report.sources import sources_in_short
+from highwater.pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES, TIER_WORDS
 
 
 def summary_text(report: Report) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.base.plain import number as counted
-from pipelines.base.plain import plain
-from pipelines.report.classes import WORDS
-from pipelines.report.happened import (
+from highwater.pipelines.base.plain import number as counted
+from highwater.pipelines.base.plain import plain
+from highwater.pipelines.report.classes import WORDS
+from highwater.pipelines.report.happened import (
     EFFECTS_MAX,
     WHOLE_MAX,
     Chain,
@@ -19,7 +19,7 @@ from pipelines.report.happened import (
     verdict_words,
     window,
 )
-from pipelines.report.model import Report
+from highwater.pipelines.report.model import Report
 
 #: Characters of a line. A ticket takes long lines.
 _LINE_MAX = 1200

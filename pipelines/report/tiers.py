@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipelines.base.instants import SECOND_US
-from pipelines.base.plain import byte_size
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.kafka.releases import release_of
-from pipelines.report.model import Broker, NotCheckable, Tier
-from pipelines.rules.rule import Rule
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.base.plain import byte_size
+from highwater.pipelines.base.values import UNKNOWN_BROKER
+from highwater.pipelines.kafka.releases import release_of
+from highwater.pipelines.report.model import Broker, NotCheckable, Tier
+from highwater.pipelines.rules.rule import Rule
 
 TIERS: tuple[Tier, ...] = ("T0", "T1", "T2", "T3")
 

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 
 import orjson
 
-from pipelines.base.errors import InputError
-from pipelines.base.limits import reached
-from pipelines.report.model import Report
-from pipelines.report.page.render import render_html
-from pipelines.report.render_markdown import render_markdown
-from pipelines.report.render_sarif import render_sarif
-from pipelines.storage.place import Place, resolved
-from pipelines.storage.store import store_of
-from pipelines.storage.unmade import unmade
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.limits import reached
+from highwater.pipelines.report.model import Report
+from highwater.pipelines.report.page.render import render_html
+from highwater.pipelines.report.render_markdown import render_markdown
+from highwater.pipelines.report.render_sarif import render_sarif
+from highwater.pipelines.storage.place import Place, resolved
+from highwater.pipelines.storage.store import store_of
+from highwater.pipelines.storage.unmade import unmade
 
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"

@@ -13,11 +13,11 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.cluster.premises import MINUTE_US, LogFile, Stretch
-from pipelines.kafka.releases import release_of
-from pipelines.kafka.versions import ASSUMED
-from pipelines.rules.holes import Hole
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.cluster.premises import MINUTE_US, LogFile, Stretch
+from highwater.pipelines.kafka.releases import release_of
+from highwater.pipelines.kafka.versions import ASSUMED
+from highwater.pipelines.rules.holes import Hole
 
 #: Names of files, or reasons, that one sentence lists.
 NAMED_MAX = 5

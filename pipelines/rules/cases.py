@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from pyspark.sql.types import StructType
 
-from pipelines.base.blobs import shape
-from pipelines.rules.rule import Case, Ref
-from schemas.table import INT, LONG, STRING, column, structs
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.rules.rule import Case, Ref
+from highwater.schemas.table import INT, LONG, STRING, column, structs
 
 _PLACE = {"cluster_id": "string", "topic": "string", "partition": "int"}
 _TYPES = {

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.values import instant
-from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import reader_of
-from pipelines.lake.lines import Line, Place, Request, at, lines_at, paths_of, request_lines, rows_at
-from pipelines.rules.findings import Found
-from pipelines.rules.rule import Ref
-from schemas.audit import EVIDENCE
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.data_files import DATA_FILES
-from schemas.silver import PRODUCE_REQUESTS, REQUESTS
-from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
-from schemas.table import TableSpec
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lake_reads import reader_of
+from highwater.pipelines.lake.lines import Line, Place, Request, at, lines_at, paths_of, request_lines, rows_at
+from highwater.pipelines.rules.findings import Found
+from highwater.pipelines.rules.rule import Ref
+from highwater.schemas.audit import EVIDENCE
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.silver import PRODUCE_REQUESTS, REQUESTS
+from highwater.schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
+from highwater.schemas.table import TableSpec
 
 #: A line is shown up to here; the place in the file leads to the rest.
 TEXT_CHARS_MAX = 2000

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from pipelines.base.plain import PROSE_WIDTH
-from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
-from pipelines.rules.rule import WITNESSES_MIN, Rule
-from pipelines.rules.texts import WAYS
+from highwater.pipelines.base.plain import PROSE_WIDTH
+from highwater.pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug
+from highwater.pipelines.rules.rule import WITNESSES_MIN, Rule
+from highwater.pipelines.rules.texts import WAYS
 
 WIDTH = 100
 #: What a violation takes.

@@ -16,9 +16,9 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from pipelines.base.recurrence import fingerprint
-from pipelines.lake.clusters import ClusterInstants
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule
+from highwater.pipelines.base.recurrence import fingerprint
+from highwater.pipelines.lake.clusters import ClusterInstants
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule
 
 OFF: Final = "off"
 VIOLATED: Final = "violated"

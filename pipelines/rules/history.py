@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from pipelines.kafka.controller_rows import NON_EXISTENT
-from pipelines.kafka.topic_lives import TopicLives, topic_lives
-from pipelines.kafka.versions import rule_of
-from pipelines.rules.leader_epoch import CommittedState, Epoch, contradicting
-from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains, Stretches
-from pipelines.rules.proofs.isr_known import IsrKnown
-from pipelines.rules.proofs.lives import Lives
-from pipelines.rules.proofs.own_lines import ROLES, OwnLines, leads
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.kafka.controller_rows import NON_EXISTENT
+from highwater.pipelines.kafka.topic_lives import TopicLives, topic_lives
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.pipelines.rules.leader_epoch import CommittedState, Epoch, contradicting
+from highwater.pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains, Stretches
+from highwater.pipelines.rules.proofs.isr_known import IsrKnown
+from highwater.pipelines.rules.proofs.lives import Lives
+from highwater.pipelines.rules.proofs.own_lines import ROLES, OwnLines, leads
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: Kinds of lines of a log; all others stand in files that a broker keeps, or are computed.
 _LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION, a.LOADED, a.TIER})

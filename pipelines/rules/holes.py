@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import NEVER_US
-from pipelines.base.values import iso_utc
-from pipelines.cluster.premises import (
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.cluster.premises import (
     REQUEST_FILE,
     SHUTTING_DOWN,
     SILENT_US,
@@ -30,7 +30,7 @@ from pipelines.cluster.premises import (
     LifecycleRow,
     LogFile,
 )
-from pipelines.kafka.seals import Broker
+from highwater.pipelines.kafka.seals import Broker
 
 # Values of `schemas.gold.HOLES.reason`.
 LINES_MISSING: Final = "lines_missing"

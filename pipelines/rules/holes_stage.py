@@ -8,17 +8,30 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.values import instant
-from pipelines.bronze.identity import kind_of_logger
-from pipelines.cluster.premises import REQUEST_FILE, LogFile, Premises
-from pipelines.cluster.rows import RESERVED_NUMBER
-from pipelines.lake.batches import small_rows
-from pipelines.lake.lake import Lake
-from pipelines.lake.lake_reads import is_searchable, reader_of
-from pipelines.lake.table_files import rows_table
-from pipelines.rules.holes import NOT_UNDERSTOOD, Hole, NumberGap, holes_of_numbers, holes_of_requests, missing_kinds
-from pipelines.rules.silences import Leadership, Unpaired, silent_logs, unlogged_leaderships, unpaired_silences
-from pipelines.rules.unread import (
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.bronze.identity import kind_of_logger
+from highwater.pipelines.cluster.premises import REQUEST_FILE, LogFile, Premises
+from highwater.pipelines.cluster.rows import RESERVED_NUMBER
+from highwater.pipelines.lake.batches import small_rows
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lake_reads import is_searchable, reader_of
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.rules.holes import (
+    NOT_UNDERSTOOD,
+    Hole,
+    NumberGap,
+    holes_of_numbers,
+    holes_of_requests,
+    missing_kinds,
+)
+from highwater.pipelines.rules.silences import (
+    Leadership,
+    Unpaired,
+    silent_logs,
+    unlogged_leaderships,
+    unpaired_silences,
+)
+from highwater.pipelines.rules.unread import (
     LOST_REASONS,
     Lost,
     hole_of_requests,
@@ -26,9 +39,9 @@ from pipelines.rules.unread import (
     holes_of_losses,
     stretches_of,
 )
-from pipelines.rules.vanished import NEAR_US
-from schemas import gold, silver
-from schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
+from highwater.pipelines.rules.vanished import NEAR_US
+from highwater.schemas import gold, silver
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
 
 _OF_FILES: Final = (
     "file_id",

@@ -17,27 +17,27 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import dicts, first_of, look_up, when
-from pipelines.base.config import AuditConfig
-from pipelines.base.fingerprint import audit_fingerprint
-from pipelines.base.values import instant
-from pipelines.cluster.premises import Premises
-from pipelines.kafka.seals import NEW, UNCHANGED, Broker, Seal
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import Stored, read_files
-from pipelines.lake.readings import Reading, RowsOf
-from pipelines.replay.carried import ReplayPlan
-from pipelines.rules.partition_audit import FREEZER
-from pipelines.rules.rule import Rule
-from pipelines.rules.worker import Windows
-from schemas import audit_facts as a
-from schemas.data_files import DATA_FILES
-from schemas.gold import DELAYED_OPERATIONS
-from schemas.isr import ISR_TIMELINE
-from schemas.replicas import REPLICA_TRUNCATIONS
-from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
-from schemas.state import AUDITED, RUNS
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import dicts, first_of, look_up, when
+from highwater.pipelines.base.config import AuditConfig
+from highwater.pipelines.base.fingerprint import audit_fingerprint
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.kafka.seals import NEW, UNCHANGED, Broker, Seal
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import Stored, read_files
+from highwater.pipelines.lake.readings import Reading, RowsOf
+from highwater.pipelines.replay.carried import ReplayPlan
+from highwater.pipelines.rules.partition_audit import FREEZER
+from highwater.pipelines.rules.rule import Rule
+from highwater.pipelines.rules.worker import Windows
+from highwater.schemas import audit_facts as a
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.gold import DELAYED_OPERATIONS
+from highwater.schemas.isr import ISR_TIMELINE
+from highwater.schemas.replicas import REPLICA_TRUNCATIONS
+from highwater.schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
+from highwater.schemas.state import AUDITED, RUNS
+from highwater.schemas.table import TableSpec
 
 #: A log that ends so long before another one of its cluster has ended: all of it is judged, and not read again.
 ENDED_US: Final = 3_600_000_000

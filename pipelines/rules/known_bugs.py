@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import msgspec
 
-from pipelines.kafka.releases import Version, value_of
+from highwater.pipelines.kafka.releases import Version, value_of
 
 
 class KnownBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipelines.kafka.controller_rows import NO_LEADER
-from schemas.audit_facts import Fact
+from highwater.pipelines.kafka.controller_rows import NO_LEADER
+from highwater.schemas.audit_facts import Fact
 
 
 class CommittedState(NamedTuple):

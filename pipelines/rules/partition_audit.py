@@ -20,18 +20,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pipelines.base.freeze import Freezer
-from pipelines.kafka.versions import rule_of
-from pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
-from pipelines.rules.guarantees.error_yet_committed import Answered
-from pipelines.rules.guarantees.isr import Join
-from pipelines.rules.history import PLACE, FactHistory
-from pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
-from pipelines.rules.proofs.lone_lines import Deletions, LoneLines, lone_lines
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
-from pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
-from schemas import audit_facts as a
-from schemas.audit_facts import HISTORY_RANK, RANK, Fact
+from highwater.pipelines.base.freeze import Freezer
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.pipelines.rules.facts.columns import BY_CONNECTION, BY_OFFSET
+from highwater.pipelines.rules.guarantees.error_yet_committed import Answered
+from highwater.pipelines.rules.guarantees.isr import Join
+from highwater.pipelines.rules.history import PLACE, FactHistory
+from highwater.pipelines.rules.proofs.fetch_chain import FetchChain, FetchChains
+from highwater.pipelines.rules.proofs.lone_lines import Deletions, LoneLines, lone_lines
+from highwater.pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Ref, Rule, Settings
+from highwater.pipelines.rules.worst import CASES_MAX, SEVERITIES, cut
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import HISTORY_RANK, RANK, Fact
 
 #: Of other facts (files, TRACE lines, reads past their limit) a partition is judged whole in each run.
 GONE_ON_WITH: Final = frozenset(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from os import PathLike
 
-from pipelines.base.errors import ConfigError
-from pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
-from pipelines.rules.guarantees import (
+from highwater.pipelines.base.errors import ConfigError
+from highwater.pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
+from highwater.pipelines.rules.guarantees import (
     ack_under_min_isr,
     acked_as_duplicate,
     acked_by_leader_only,
@@ -25,8 +25,8 @@ from pipelines.rules.guarantees import (
     tier_segment_lost,
     truncation_below_hw,
 )
-from pipelines.rules.rule import Rule, of_history
-from schemas import audit_facts as a
+from highwater.pipelines.rules.rule import Rule, of_history
+from highwater.schemas import audit_facts as a
 
 RULES: tuple[Rule, ...] = (
     Rule("committed-data-lost", committed_data_lost.CommittedDataLost, (a.OPERATION, a.BATCH, a.FETCH)),

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
-from pipelines.rules.history import FactHistory
-from pipelines.rules.texts import TEXTS, RuleTexts
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.texts import TEXTS, RuleTexts
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: A guarantee is broken; something legal that is worth to know; a case that these logs leave open.
 Severity = Literal["violation", "observation", "open"]

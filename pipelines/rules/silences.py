@@ -14,9 +14,9 @@ from itertools import combinations
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import NEVER_US, SECOND_US
-from pipelines.base.values import iso_utc
-from pipelines.cluster.premises import (
+from highwater.pipelines.base.instants import NEVER_US, SECOND_US
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.cluster.premises import (
     GROWTH,
     LOW_LEVELS,
     PRODUCE,
@@ -27,10 +27,10 @@ from pipelines.cluster.premises import (
     LifecycleRow,
     Stretch,
 )
-from pipelines.kafka.seals import Broker
-from pipelines.rules.holes import EDGE_US, SILENT, Hole, between
-from pipelines.rules.spans import Silence, Spans, covered_time, length_of, merge
-from pipelines.rules.vanished import RHYTHM, find_absent, find_vanished
+from highwater.pipelines.kafka.seals import Broker
+from highwater.pipelines.rules.holes import EDGE_US, SILENT, Hole, between
+from highwater.pipelines.rules.spans import Silence, Spans, covered_time, length_of, merge
+from highwater.pipelines.rules.vanished import RHYTHM, find_absent, find_vanished
 
 #: Work continues over gaps up to this: a fetch waits for half a second, and its line may be late.
 WORK_GAP_US: Final = 2_000_000

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from pipelines.base.config import AuditConfig
-from pipelines.cluster.premises import Premises
-from pipelines.kafka.seals import Broker, Seal
-from pipelines.lake.folds import Fold, fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading
-from pipelines.lake.staged import Beside, Staging
-from pipelines.replay.carried import ReplayPlan
-from pipelines.rules.facts.timeline import FACTS, TABLES, facts, facts_since
-from pipelines.rules.incremental import AuditState, fingerprint_of, left_by, since_of
-from pipelines.rules.rule import Rule
-from pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
-from pipelines.rules.worst import Case, WorstCases
-from schemas.state import AUDITED
+from highwater.pipelines.base.config import AuditConfig
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.kafka.seals import Broker, Seal
+from highwater.pipelines.lake.folds import Fold, fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading
+from highwater.pipelines.lake.staged import Beside, Staging
+from highwater.pipelines.replay.carried import ReplayPlan
+from highwater.pipelines.rules.facts.timeline import FACTS, TABLES, facts, facts_since
+from highwater.pipelines.rules.incremental import AuditState, fingerprint_of, left_by, since_of
+from highwater.pipelines.rules.rule import Rule
+from highwater.pipelines.rules.worker import AGAIN, CASES, LEFT_OUT, NAMED, RESULTS, SHAPES, Windows, auditor
+from highwater.pipelines.rules.worst import Case, WorstCases
+from highwater.schemas.state import AUDITED
 
 
 class PartitionsJudged(NamedTuple):

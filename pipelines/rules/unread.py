@@ -7,15 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.bronze.bundles import MEMBER
-from pipelines.bronze.identity import OTHER, kind_of_name
-from pipelines.bronze.unread_files import is_lost
-from pipelines.cluster.premises import REQUEST_FILE
-from pipelines.grammars.record import BAD_VALUE
-from pipelines.kafka.raw_record import BINARY, DOUBTFUL, HALF_LINE, OVERSIZED
-from pipelines.kafka.strays import TIME_OUT_OF_RANGE
-from pipelines.rules.holes import FORGED, NOT_READ, NOT_UNDERSTOOD, NUL_BYTES, RECORDS_CUT, REFUSED, Hole, between
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.bronze.bundles import MEMBER
+from highwater.pipelines.bronze.identity import OTHER, kind_of_name
+from highwater.pipelines.bronze.unread_files import is_lost
+from highwater.pipelines.cluster.premises import REQUEST_FILE
+from highwater.pipelines.grammars.record import BAD_VALUE
+from highwater.pipelines.kafka.raw_record import BINARY, DOUBTFUL, HALF_LINE, OVERSIZED
+from highwater.pipelines.kafka.strays import TIME_OUT_OF_RANGE
+from highwater.pipelines.rules.holes import (
+    FORGED,
+    NOT_READ,
+    NOT_UNDERSTOOD,
+    NUL_BYTES,
+    RECORDS_CUT,
+    REFUSED,
+    Hole,
+    between,
+)
 
 #: Stretches of one file with holes of one reason; the last one covers all further ones.
 STRETCHES_MAX: Final = 5

@@ -12,9 +12,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Se
 from itertools import pairwise
 from typing import Final
 
-from pipelines.kafka.seals import Broker
-from pipelines.rules.holes import EDGE_US
-from pipelines.rules.spans import Silence, Spans, covered_time, length_of, merge
+from highwater.pipelines.kafka.seals import Broker
+from highwater.pipelines.rules.holes import EDGE_US
+from highwater.pipelines.rules.spans import Silence, Spans, covered_time, length_of, merge
 
 #: A line may be so much later than the work that it shows.
 NEAR_US: Final = 1_000_000

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import merge
 from typing import Final, NamedTuple
 
-from pipelines.rules.facts.selection import selected
-from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit, RuleOutcome, place
-from pipelines.rules.rule import Rule, Settings
-from schemas import audit_facts as a
-from schemas.audit_facts import NO_TIME_US, Fact
+from highwater.pipelines.rules.facts.selection import selected
+from highwater.pipelines.rules.partition_audit import CannotGoOn, PartitionAudit, RuleOutcome, place
+from highwater.pipelines.rules.rule import Rule, Settings
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import NO_TIME_US, Fact
 
 #: With more of them a partition is judged whole by the next run.
 HELD_MAX: Final = 1_000

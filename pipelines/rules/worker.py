@@ -9,20 +9,27 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from pipelines.base.blobs import Batches, Tables, shape
-from pipelines.base.groups import Columns, groups
-from pipelines.base.instants import SECOND_US
-from pipelines.kafka.context import CLEANUP_POLICY, DELETE_TOPIC, MIN_ISR, UNCLEAN_ELECTION, Contexts, value_at
-from pipelines.kafka.seals import Broker
-from pipelines.replay.coarse import is_coarse
-from pipelines.rules.cases import CASE, case_row
-from pipelines.rules.partition_audit import CannotGoOn
-from pipelines.rules.rule import Rule, Settings
-from pipelines.rules.windows import Audited, audited, is_before
-from pipelines.rules.worst import WorstCases
-from schemas.audit_facts import FROZEN, Fact
-from schemas.state import AUDITED
-from schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
+from highwater.pipelines.base.blobs import Batches, Tables, shape
+from highwater.pipelines.base.groups import Columns, groups
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.kafka.context import (
+    CLEANUP_POLICY,
+    DELETE_TOPIC,
+    MIN_ISR,
+    UNCLEAN_ELECTION,
+    Contexts,
+    value_at,
+)
+from highwater.pipelines.kafka.seals import Broker
+from highwater.pipelines.replay.coarse import is_coarse
+from highwater.pipelines.rules.cases import CASE, case_row
+from highwater.pipelines.rules.partition_audit import CannotGoOn
+from highwater.pipelines.rules.rule import Rule, Settings
+from highwater.pipelines.rules.windows import Audited, audited, is_before
+from highwater.pipelines.rules.worst import WorstCases
+from highwater.schemas.audit_facts import FROZEN, Fact
+from highwater.schemas.state import AUDITED
+from highwater.schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 
 #: Tables that a worker gives: what each rule judged and raised, its cases, how many more there are of each severity,
 #: the brokers that facts name, and partitions that have to be judged over all their facts; beside `AUDITED`.

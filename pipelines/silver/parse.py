@@ -13,20 +13,20 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.base.blobs import BLOBS, pack, shape, unpack
-from pipelines.base.fingerprint import grammar_fingerprint
-from pipelines.bronze.quarantine import custody
-from pipelines.grammars.clock import CLOCK_COLUMNS, by_group, set_backs
-from pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import Stored
-from pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
-from pipelines.lake.row_parts import Wanted, part_of
-from pipelines.spark.tasks import Work
-from schemas import bronze, silver
-from schemas.quality import QUALITY_RESULTS
-from schemas.silver import LINE_COUNTS
-from schemas.table import TableSpec
+from highwater.pipelines.base.blobs import BLOBS, pack, shape, unpack
+from highwater.pipelines.base.fingerprint import grammar_fingerprint
+from highwater.pipelines.bronze.quarantine import custody
+from highwater.pipelines.grammars.clock import CLOCK_COLUMNS, by_group, set_backs
+from highwater.pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import Stored
+from highwater.pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
+from highwater.pipelines.lake.row_parts import Wanted, part_of
+from highwater.pipelines.spark.tasks import Work
+from highwater.schemas import bronze, silver
+from highwater.schemas.quality import QUALITY_RESULTS
+from highwater.schemas.silver import LINE_COUNTS
+from highwater.schemas.table import TableSpec
 
 #: Name of a topic by cluster and id.
 Names = Mapping[tuple[str, str], str]

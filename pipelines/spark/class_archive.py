@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pipelines.base.jars import jars_dir
+from highwater.pipelines.base.jars import jars_dir
 
 #: Names the file that this process's JVM shall write its classes to when it ends.
 DUMP_VARIABLE = "HIGHWATER_DUMP_CLASSES"

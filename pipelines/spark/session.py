@@ -19,16 +19,16 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import Config, SessionConfig
-from pipelines.base.errors import EnvironmentProblem
-from pipelines.base.jars import delta_jars, delta_package
-from pipelines.base.java import java_problem, java_remedy, use_java
-from pipelines.base.limits import tight
-from pipelines.base.resources import conf_file
-from pipelines.spark.class_archive import archive_options
-from pipelines.spark.import_path import worker_environment
-from pipelines.spark.jvm_stderr import filtered_stderr
-from pipelines.spark.session_settings import (
+from highwater.pipelines.base.config import Config, SessionConfig
+from highwater.pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.jars import delta_jars, delta_package
+from highwater.pipelines.base.java import java_problem, java_remedy, use_java
+from highwater.pipelines.base.limits import tight
+from highwater.pipelines.base.resources import conf_file
+from highwater.pipelines.spark.class_archive import archive_options
+from highwater.pipelines.spark.import_path import worker_environment
+from highwater.pipelines.spark.jvm_stderr import filtered_stderr
+from highwater.pipelines.spark.session_settings import (
     DELTA_EXTENSION,
     DRIVER_MEMORY,
     EXTENSIONS,
@@ -39,8 +39,8 @@ from pipelines.spark.session_settings import (
     spark_defaults,
     with_delta,
 )
-from pipelines.storage.connectors import connector_jars, hadoop_conf_dir, store_settings
-from pipelines.storage.place import Place
+from highwater.pipelines.storage.connectors import connector_jars, hadoop_conf_dir, store_settings
+from highwater.pipelines.storage.place import Place
 
 #: Prepended to what a user says in ``spark.driver.extraJavaOptions``, which so has the last word.
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import javaproperties
 
-from pipelines.base.config import SessionConfig
-from pipelines.spark.import_path import SAFE_PATH
+from highwater.pipelines.base.config import SessionConfig
+from highwater.pipelines.spark.import_path import SAFE_PATH
 
 #: Heap of the driver where nobody says another: in one process it is all of Spark.
 DRIVER_MEMORY = "2g"

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipelines.base.arrow_rows import conformed
-from pipelines.base.blobs import Batches
+from highwater.pipelines.base.arrow_rows import conformed
+from highwater.pipelines.base.blobs import Batches
 
 #: A function for ``mapInArrow``.
 Work = Callable[[Batches], Batches]

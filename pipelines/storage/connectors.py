@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipelines.base.errors import EnvironmentProblem
-from pipelines.base.jars import JARS_VARIABLE, jars_dir
-from pipelines.storage.place import HADOOP_SCHEME, Place, Uri
+from highwater.pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.jars import JARS_VARIABLE, jars_dir
+from highwater.pipelines.storage.place import HADOOP_SCHEME, Place, Uri
 
 #: The jar of each scheme's file system, by the beginning of its name. Spark itself brings Hadoop's own ones.
 _CONNECTORS = {"s3a": "hadoop-aws", "gs": "gcs-connector", "abfss": "hadoop-azure"}
@@ -67,7 +67,7 @@ def store_settings(place: Place | None) -> dict[str, str]:
     """Return Spark settings from environment variables that S3A itself does not read."""
     if not isinstance(place, Uri) or place.scheme != "s3a":
         return {}
-    from pipelines.storage.objects import endpoint
+    from highwater.pipelines.storage.objects import endpoint
 
     settings = {}
     url = endpoint()

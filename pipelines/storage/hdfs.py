@@ -21,8 +21,8 @@ from uuid import uuid4
 
 from hdfs_native import Client, FileStatus
 
-from pipelines.storage.place import Place, Uri
-from pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, uri_of
+from highwater.pipelines.storage.place import Place, Uri
+from highwater.pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, uri_of
 
 #: How the library prints what it has no exception for: ``RPCError("class", "message\\n\\tat ...")``.
 _PRINTED = re.compile(r'\w+\((?:"[\w.$]*?(?P<java>\w+)", )?"(?P<words>.*)"\)', re.DOTALL)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 
-from pipelines.base.errors import InputError
-from pipelines.storage.place import Place
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.storage.place import Place
 
 
 class LocalStore:

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipelines.base import limits
-from pipelines.base.errors import EnvironmentProblem, HighwaterError, InputError
-from pipelines.storage.place import Place, resolved
+from highwater.pipelines.base import limits
+from highwater.pipelines.base.errors import EnvironmentProblem, HighwaterError, InputError
+from highwater.pipelines.storage.place import Place, resolved
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Not enough space|\[Errno (?:28|122)\]")
 _FORBIDDEN = re.compile(

@@ -27,8 +27,8 @@ from obstore.exceptions import (
 from obstore.store import ObjectStore as Client
 from obstore.store import from_url
 
-from pipelines.storage.place import Place, Uri
-from pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, uri_of
+from highwater.pipelines.storage.place import Place, Uri
+from highwater.pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, uri_of
 
 _DENIED = (PermissionDeniedError, UnauthenticatedError)
 #: What a store itself says.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from pipelines.base.errors import InputError
+from highwater.pipelines.base.errors import InputError
 
 #: Schemes of stores, each with the one that Spark's file systems know; AWS itself says ``s3``.
 SCHEMES = {"s3": "s3a", "s3a": "s3a", "gs": "gs", "abfs": "abfss", "abfss": "abfss", "hdfs": "hdfs"}

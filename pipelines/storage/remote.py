@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from pipelines.storage.place import Place, Uri
-from pipelines.storage.store import Store
+from highwater.pipelines.storage.place import Place, Uri
+from highwater.pipelines.storage.store import Store
 
 #: One request reads so much of a file that is read from its beginning to its end.
 _READ_AHEAD_BYTES = 8 << 20

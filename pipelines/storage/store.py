@@ -8,8 +8,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipelines.storage.local import LocalStore
-from pipelines.storage.place import HADOOP_SCHEME, Place, Uri, place_of
+from highwater.pipelines.storage.local import LocalStore
+from highwater.pipelines.storage.place import HADOOP_SCHEME, Place, Uri, place_of
 
 
 class Store(Protocol):
@@ -110,10 +110,10 @@ def store_of(place: str | os.PathLike[str]) -> Store:
         return _LOCAL
     # Importing a library is spared where no URI of its stores is used.
     if place.scheme == HADOOP_SCHEME:
-        from pipelines.storage.hdfs import HDFS
+        from highwater.pipelines.storage.hdfs import HDFS
 
         return HDFS
-    from pipelines.storage.objects import OBJECTS
+    from highwater.pipelines.storage.objects import OBJECTS
 
     return OBJECTS
 

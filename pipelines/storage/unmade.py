@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipelines.storage.place import Place
+from highwater.pipelines.storage.place import Place
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from pipelines.timelines.missed import (
+from highwater.pipelines.timelines.missed import (
     CLOCKS_US,
     Loss,
     Missed,
@@ -25,9 +25,9 @@ from pipelines.timelines.missed import (
     removals,
     replacements,
 )
-from pipelines.timelines.processes import BOOT_US, SILENCE_US, OwnLines, Process, is_steady, processes
-from pipelines.timelines.rows import Node, Place, Row, Rows, node, place
-from pipelines.timelines.terms import has_no_leader, terms
+from highwater.pipelines.timelines.processes import BOOT_US, SILENCE_US, OwnLines, Process, is_steady, processes
+from highwater.pipelines.timelines.rows import Node, Place, Row, Rows, node, place
+from highwater.pipelines.timelines.terms import has_no_leader, terms
 
 State = Literal["unknown", "starting", "up", "silent", "stopping", "down"]
 #: States in which a node does not answer.

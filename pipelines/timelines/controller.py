@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pipelines.timelines.rows import Node, Place, Row, Rows, place
-from pipelines.timelines.terms import ControllerTerm, has_no_leader, terms
+from highwater.pipelines.timelines.rows import Node, Place, Row, Rows, place
+from highwater.pipelines.timelines.terms import ControllerTerm, has_no_leader, terms
 
 #: A peer that cannot reach a node tries again at least this often, microseconds.
 _STILL_MISSED_US = 15_000_000

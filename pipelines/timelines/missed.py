@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipelines.timelines.rows import Node, Place, Row, Rows, node, place
-from pipelines.timelines.terms import ControllerTerm
+from highwater.pipelines.timelines.rows import Node, Place, Row, Rows, node, place
+from highwater.pipelines.timelines.terms import ControllerTerm
 
 #: Clocks of two nodes of one cluster may differ this much unnoticed, microseconds.
 CLOCKS_US = 1_500_000

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipelines.timelines.missed import CLOCKS_US
-from pipelines.timelines.rows import Node, Row, Rows, node
+from highwater.pipelines.timelines.missed import CLOCKS_US
+from highwater.pipelines.timelines.rows import Node, Row, Rows, node
 
 #: A controller sees registrations of one broker after delays that differ by less, microseconds.
 _SPREAD_US = 500_000

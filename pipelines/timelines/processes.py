@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipelines.timelines.rows import Node, Row, Rows, node
+from highwater.pipelines.timelines.rows import Node, Row, Rows, node
 
 #: Longest time from the first line of a process to the line about its start, microseconds.
 BOOT_US = 20_000_000

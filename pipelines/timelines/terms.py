@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from pipelines.timelines.rows import Node, Place, Row, place
+from highwater.pipelines.timelines.rows import Node, Place, Row, place
 
 
 class ControllerTerm(NamedTuple):

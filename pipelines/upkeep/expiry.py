@@ -32,28 +32,28 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import dicts, is_in, look_up
-from pipelines.base.errors import ConfigError, InputError
-from pipelines.base.fingerprint import TABLES as MADE_ANEW
-from pipelines.base.values import UNKNOWN_CLUSTER, instant
-from pipelines.kafka.seals import Broker, runs_that_hold
-from pipelines.lake.changes import deletions
-from pipelines.lake.clusters import ClusterInstants, FileCluster, cluster_named
-from pipelines.lake.delta_commits import Fence, append, replace
-from pipelines.lake.row_parts import Wanted, before, part_of, rows_in
-from pipelines.lake.stored_tables import StoredTables
-from pipelines.lake.table_files import rows_table, write_rows
-from pipelines.lake.tables import create_table
-from pipelines.replay.connections import GONE_US
-from pipelines.replay.runs import runs_of, with_folds
-from pipelines.storage.place import Place, relative
-from schemas import silver
-from schemas.audit import EVIDENCE, VIOLATIONS
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.catalog import TABLES
-from schemas.quality import QUARANTINED_FILES
-from schemas.state import EXPIRIES
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import dicts, is_in, look_up
+from highwater.pipelines.base.errors import ConfigError, InputError
+from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER, instant
+from highwater.pipelines.kafka.seals import Broker, runs_that_hold
+from highwater.pipelines.lake.changes import deletions
+from highwater.pipelines.lake.clusters import ClusterInstants, FileCluster, cluster_named
+from highwater.pipelines.lake.delta_commits import Fence, append, replace
+from highwater.pipelines.lake.row_parts import Wanted, before, part_of, rows_in
+from highwater.pipelines.lake.stored_tables import StoredTables
+from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.tables import create_table
+from highwater.pipelines.replay.connections import GONE_US
+from highwater.pipelines.replay.runs import runs_of, with_folds
+from highwater.pipelines.storage.place import Place, relative
+from highwater.schemas import silver
+from highwater.schemas.audit import EVIDENCE, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.quality import QUARANTINED_FILES
+from highwater.schemas.state import EXPIRIES
+from highwater.schemas.table import TableSpec
 
 _REPLAY_FIRST: Final = "run `highwater parse` and `highwater replay` on it, then expire again"
 

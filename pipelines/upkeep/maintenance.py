@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipelines.lake.delta_commits import unneeded_files
-from pipelines.lake.delta_log import TableLog, read_log
-from pipelines.storage.place import Place, relative
-from pipelines.storage.store import store_of
+from highwater.pipelines.lake.delta_commits import unneeded_files
+from highwater.pipelines.lake.delta_log import TableLog, read_log
+from highwater.pipelines.storage.place import Place, relative
+from highwater.pipelines.storage.store import store_of
 
 #: Below this a file costs a reader more in opening it than in reading.
 SMALL_BYTES = 32 << 20

@@ -22,23 +22,23 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.base.errors import InputError, SchemaMismatch
-from pipelines.base.fingerprint import TABLES as MADE_ANEW
-from pipelines.base.fingerprint import code_version
-from pipelines.lake.commits import stamps_of
-from pipelines.lake.contents import find_tables, require_own, require_regular
-from pipelines.lake.delta_commits import Fence, append
-from pipelines.lake.delta_log import table_version
-from pipelines.lake.program import declared_by, note_program, require_known_version
-from pipelines.lake.stored_tables import StoredTables
-from pipelines.lake.table_files import rows_table, write_rows
-from pipelines.lake.tables import bring_up, create_table, lacks, make_anew
-from pipelines.replay.runs import runs_of
-from pipelines.storage.place import Place, resolved
-from schemas import gold, silver
-from schemas.catalog import TABLES
-from schemas.state import AUDITED, FOLDS, INVENTORY, RUNS, UPGRADES
-from schemas.table import TableSpec
+from highwater.pipelines.base.errors import InputError, SchemaMismatch
+from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
+from highwater.pipelines.base.fingerprint import code_version
+from highwater.pipelines.lake.commits import stamps_of
+from highwater.pipelines.lake.contents import find_tables, require_own, require_regular
+from highwater.pipelines.lake.delta_commits import Fence, append
+from highwater.pipelines.lake.delta_log import table_version
+from highwater.pipelines.lake.program import declared_by, note_program, require_known_version
+from highwater.pipelines.lake.stored_tables import StoredTables
+from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.tables import bring_up, create_table, lacks, make_anew
+from highwater.pipelines.replay.runs import runs_of
+from highwater.pipelines.storage.place import Place, resolved
+from highwater.schemas import gold, silver
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.state import AUDITED, FOLDS, INVENTORY, RUNS, UPGRADES
+from highwater.schemas.table import TableSpec
 
 #: Stamp of a table of silver that lost its rows: no batch, and no grammar.
 EMPTIED: Final = "emptied -"

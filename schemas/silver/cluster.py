@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.silver.source import silver_table
+from highwater.schemas.silver.source import silver_table
 
 _PARTITION_STATES = "NonExistentPartition NewPartition OnlinePartition OfflinePartition"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.silver.source import silver_table
+from highwater.schemas.silver.source import silver_table
 
 LEADER_AND_ISR = silver_table("leader_and_isr")
 ISR_CHANGES = silver_table("isr_changes")

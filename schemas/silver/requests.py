@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schemas import columns as c
-from schemas.silver.source import silver_table
-from schemas.table import DOUBLE, INT, STRING, TIMESTAMP, column, required
+from highwater.schemas import columns as c
+from highwater.schemas.silver.source import silver_table
+from highwater.schemas.table import DOUBLE, INT, STRING, TIMESTAMP, column, required
 
 REQUEST_HEADER = (
     required("api", STRING, "API name: PRODUCE, FETCH, ..."),

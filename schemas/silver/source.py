@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from schemas import columns as c
-from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, declaration, required
+from highwater.schemas import columns as c
+from highwater.schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, declaration, required
 
 #: Where a fact comes from. The parse stage fills these; a grammar produces only the columns after them.
 SOURCE = (

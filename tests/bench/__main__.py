@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.grammars.facts import LINE_COLUMNS, REQUEST_LOGGER, parse_lines
-from pipelines.kafka.context import Context
-from pipelines.kafka.versions import rules_for
-from pipelines.replay.kernel import finish, step
-from pipelines.replay.state import State
-from schemas import events as e
-from schemas.bronze import LOG_LINES
-from schemas.events import Event
+from highwater.pipelines.grammars.facts import LINE_COLUMNS, REQUEST_LOGGER, parse_lines
+from highwater.pipelines.kafka.context import Context
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay.kernel import finish, step
+from highwater.pipelines.replay.state import State
+from highwater.schemas import events as e
+from highwater.schemas.bronze import LOG_LINES
+from highwater.schemas.events import Event
 
 SLICE = Path(__file__).parents[1] / "data" / "slice" / "broker-3" / "logs" / "kafka-request.log.gz"
 _PREFIX = "Completed request:"

@@ -13,7 +13,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from jobs import cli
+from highwater.jobs import cli
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "answers.md"

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import functions as F
 
-from pipelines.lake.lake import Lake
-from schemas.controllers import FAILOVERS
-from schemas.silver import BROKER_LIFECYCLE, CONTROLLER_EVENTS
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.controllers import FAILOVERS
+from highwater.schemas.silver import BROKER_LIFECYCLE, CONTROLLER_EVENTS
 
 #: A broker logs that it starts this long after it was told to, and that it shuts down.
 _PROMPT_S = 20

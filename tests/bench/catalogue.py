@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
 
-from pipelines.grammars.grammar import Template, simple_name
-from pipelines.grammars.templates import TEMPLATES
-from schemas.silver import BY_NAME
+from highwater.pipelines.grammars.grammar import Template, simple_name
+from highwater.pipelines.grammars.templates import TEMPLATES
+from highwater.schemas.silver import BY_NAME
 from tests.bench.templates import Logged, logged, reader_of
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "event_catalogue.md"

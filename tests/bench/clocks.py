@@ -14,11 +14,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
-from pipelines.lake.lake import Lake
-from pipelines.timing.clocks.bounds import clock_bounds
-from pipelines.timing.clocks.links import Link, links
-from pipelines.timing.clocks.stage import WINDOW_S, Causes, causes_of
-from schemas import bronze
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.timing.clocks.bounds import clock_bounds
+from highwater.pipelines.timing.clocks.links import Link, links
+from highwater.pipelines.timing.clocks.stage import WINDOW_S, Causes, causes_of
+from highwater.schemas import bronze
 
 #: From seconds since the first line to how far the clock is off by then, microseconds.
 SHIFTS: Mapping[str, Callable[[float], float]] = {

@@ -20,8 +20,8 @@ import orjson
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from schemas.catalog import TABLES
-from schemas.table import TableSpec
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.table import TableSpec
 
 #: Columns of a run, by table.
 OF_THE_RUN = {

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.base.answers import as_columns
-from pipelines.base.config import load_config
-from pipelines.lake.views import query, register
-from pipelines.spark.session import build_session
+from highwater.pipelines.base.answers import as_columns
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.lake.views import query, register
+from highwater.pipelines.spark.session import build_session
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "query_cookbook.md"
 EMPTY = "(no rows)"

@@ -15,11 +15,11 @@ from datetime import UTC
 from itertools import islice
 from pathlib import Path
 
-from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from pipelines.bronze.reader import records
-from pipelines.bronze.source import Source
-from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LogRecord
-from pipelines.grammars.text_log import parse_text
+from highwater.pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
+from highwater.pipelines.bronze.reader import records
+from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LogRecord
+from highwater.pipelines.grammars.text_log import parse_text
 
 _RECORD_BYTES_MAX = 1 << 26
 _BATCH = 10_000

@@ -9,12 +9,12 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from pipelines.base.config import load_config
-from pipelines.bronze.discover import discover
-from pipelines.bronze.passes import HowRead, batches, profiles
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.rows import FileSpan
-from pipelines.kafka.raw_record import DOUBTFUL
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.passes import HowRead, batches, profiles
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.rows import FileSpan
+from highwater.pipelines.kafka.raw_record import DOUBTFUL
 
 
 def problems_of_folder(folder: Path) -> Counter[str | None]:

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from jobs import cli, sessions
-from jobs.exit_codes import ExitCode
-from pipelines.lake.lock import LOCK_NAME
+from highwater.jobs import cli, sessions
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.lake.lock import LOCK_NAME
 from tests.bench.wrong_uses import GROUPS, Case, prepared
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +127,7 @@ def _in_shell(case: Case, folder: Path, environment: Mapping[str, str | None]) -
     """As it is typed, in a process of its own, which may do what any user may."""
     with tempfile.TemporaryDirectory() as bin_dir:
         command = Path(bin_dir) / "highwater"
-        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m jobs.cli "$@"\n', encoding="utf-8")
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m highwater.jobs.cli "$@"\n', encoding="utf-8")
         command.chmod(0o755)
         environ = _environ(environment) | {"PYTHONPATH": str(ROOT)}
         environ["PATH"] = f"{bin_dir}:{environ['PATH']}"

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.incidents.questions import SILENCE_S
-from pipelines.lake.contents import find_tables
-from pipelines.lake.reader import LakeReader
+from highwater.pipelines.incidents.questions import SILENCE_S
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.reader import LakeReader
 
 Row = Mapping[str, Any]
 
@@ -167,7 +167,7 @@ def main(arguments: list[str]) -> int:
             continue
         lake = given.lakes / corpus.name
         if not lake.is_dir():
-            command = [sys.executable, "-m", "jobs.cli", "audit", str(corpus), "--lake", str(lake)]
+            command = [sys.executable, "-m", "highwater.jobs.cli", "audit", str(corpus), "--lake", str(lake)]
             subprocess.run([*command, "--out", f"{lake}-report"], check=False, capture_output=True)
         rows = incidents_in(lake)
         text = (corpus / "faults.jsonl").read_text(encoding="utf-8")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pipelines.base import values
-from pipelines.base.values import Part
-from pipelines.report.model import Report
+from highwater.pipelines.base import values
+from highwater.pipelines.base.values import Part
+from highwater.pipelines.report.model import Report
 
 _FIELD = re.compile(r" {4}(?P<name>\w+): ")
 _KINDS: tuple[tuple[Any, str], ...] = (
@@ -91,7 +91,7 @@ def _plain(text: str) -> str:
 
 
 def _named_plainly(name: str) -> str:
-    return _NAMES.get(name) or (name.rsplit(".", 1)[-1] if name.startswith("pipelines.") else name)
+    return _NAMES.get(name) or (name.rsplit(".", 1)[-1] if name.startswith("highwater.pipelines.") else name)
 
 
 def _hints(model: type[Part]) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipelines.base.config import Config, load_config
-from pipelines.gold import gold as gold_stage
-from pipelines.lake.lake import Lake
-from pipelines.replay import outcome as o
-from pipelines.silver.parse import parse
-from pipelines.spark.session import build_session
-from schemas import gold
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.gold import gold as gold_stage
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.silver.parse import parse
+from highwater.pipelines.spark.session import build_session
+from highwater.schemas import gold
 from tests.ingests import ingest
 
 #: Around the table of a document.

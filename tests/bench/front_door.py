@@ -38,7 +38,15 @@ def shown_in(document: str) -> str:
 def main() -> None:
     """Run the demo, and write both files."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "jobs.cli", "demo", "--no-open", "--folder", f"{folder}/highwater-demo"]
+        command = [
+            sys.executable,
+            "-m",
+            "highwater.jobs.cli",
+            "demo",
+            "--no-open",
+            "--folder",
+            f"{folder}/highwater-demo",
+        ]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         text = README.read_text(encoding="utf-8")
         README.write_text(text.replace(shown_in(text), head_of(done.stdout)), encoding="utf-8")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.incidents.incident import UNEXPLAINED
-from pipelines.incidents.kinds import KINDS
-from schemas.incidents import SEVERITY_MEANINGS
+from highwater.pipelines.incidents.incident import UNEXPLAINED
+from highwater.pipelines.incidents.kinds import KINDS
+from highwater.schemas.incidents import SEVERITY_MEANINGS
 from tests.bench.incident_examples import EXAMPLES
 from tests.bench.incident_severities import SEVERITIES_OF
 

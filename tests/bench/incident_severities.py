@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Severity
-from pipelines.incidents.kinds.logged import OF_MESSAGES
+from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Severity
+from highwater.pipelines.incidents.kinds.logged import OF_MESSAGES
 
 _ALWAYS = "always"
 _OF_TEXT = "as the entry of the worst text says (docs/messages.md)"

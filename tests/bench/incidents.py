@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from jobs import cli
+from highwater.jobs import cli
 from tests.bench.answers import WIDTH
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "incidents.md"

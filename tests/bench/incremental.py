@@ -38,7 +38,7 @@ HEADS = (
 _MB = 1e6
 _SETTLE_S = 0.5
 _HOUR = timedelta(hours=1)
-_COMMAND = (sys.executable, "-m", "jobs.cli")
+_COMMAND = (sys.executable, "-m", "highwater.jobs.cli")
 _VERDICTS = (0, 1, 3)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pipelines.bronze.layouts.infer import infer
-from pipelines.bronze.wrappers.recognise import recognise
-from pipelines.bronze.wrappers.remarks import REMARKS
-from pipelines.kafka.releases import NUMBERINGS
+from highwater.pipelines.bronze.layouts.infer import infer
+from highwater.pipelines.bronze.wrappers.recognise import recognise
+from highwater.pipelines.bronze.wrappers.remarks import REMARKS
+from highwater.pipelines.kafka.releases import NUMBERINGS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "inputs.md"
 

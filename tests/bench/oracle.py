@@ -23,7 +23,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from schemas.catalog import TABLES
+from highwater.schemas.catalog import TABLES
 from tests.bench.contents import content_of, row_texts
 from tests.cuts import cut_evenly, deliver
 
@@ -70,7 +70,7 @@ def contents_of(lake: Path) -> Contents:
 def audited(folders: Iterable[Path], place: Path) -> Contents:
     """Audits of folders, one after the other, into one lake; and what it holds then."""
     for folder in folders:
-        command = [sys.executable, "-m", "jobs.cli", "audit", str(folder), "--lake", str(place / "lake")]
+        command = [sys.executable, "-m", "highwater.jobs.cli", "audit", str(folder), "--lake", str(place / "lake")]
         ended = subprocess.run([*command, "--out", str(place / "report")], capture_output=True, text=True, check=False)
         if ended.returncode not in (0, 1, 3):
             raise RuntimeError(f"{folder}: {ended.stderr}")

@@ -35,39 +35,39 @@ SUSPECT_S, ENDLESS_S = 0.032, 1.0
 GROWTH_MAX = 24
 #: Modules whose patterns see no input, but texts of exceptions, of the environment, or of this repository.
 NOT_INPUT = (
-    "pipelines.base.limits",
-    "pipelines.bronze.layouts.loggers",
-    "pipelines.lake.cluster_probe",
-    "pipelines.storage.hdfs",
-    "pipelines.storage.machine_faults",
+    "highwater.pipelines.base.limits",
+    "highwater.pipelines.bronze.layouts.loggers",
+    "highwater.pipelines.lake.cluster_probe",
+    "highwater.pipelines.storage.hdfs",
+    "highwater.pipelines.storage.machine_faults",
 )
 #: Modules whose patterns see one line, without its end.
 OF_LINES = (
-    "pipelines.bronze.wrappers.lines",
-    "pipelines.bronze.wrappers.remarks",
-    "pipelines.grammars.client_values",
-    "pipelines.grammars.grammar",
-    "pipelines.incidents.kinds.clients",
+    "highwater.pipelines.bronze.wrappers.lines",
+    "highwater.pipelines.bronze.wrappers.remarks",
+    "highwater.pipelines.grammars.client_values",
+    "highwater.pipelines.grammars.grammar",
+    "highwater.pipelines.incidents.kinds.clients",
 )
 #: Patterns that see a text with a bound, and which: by module and name.
 BOUNDED = {
-    ("pipelines.bronze.layouts.anchors", "_CONTEXT"): "the first 1,000 bytes of a text",
-    ("pipelines.bronze.layouts.anchors", "_CLASS"): "the first 1,000 bytes of a text",
-    ("pipelines.bronze.layouts.anchors", "_CONTINUED"): "the first 1,000 bytes of a text",
-    ("pipelines.bronze.layouts.infer", "_CLASS_AT"): "the first 400 bytes of a line",
-    ("pipelines.bronze.layouts.infer", "_PREFIX"): "up to 120 bytes before the time of a line",
+    ("highwater.pipelines.bronze.layouts.anchors", "_CONTEXT"): "the first 1,000 bytes of a text",
+    ("highwater.pipelines.bronze.layouts.anchors", "_CLASS"): "the first 1,000 bytes of a text",
+    ("highwater.pipelines.bronze.layouts.anchors", "_CONTINUED"): "the first 1,000 bytes of a text",
+    ("highwater.pipelines.bronze.layouts.infer", "_CLASS_AT"): "the first 400 bytes of a line",
+    ("highwater.pipelines.bronze.layouts.infer", "_PREFIX"): "up to 120 bytes before the time of a line",
 }
 #: Patterns of collections, and those that are passed to a function: how it uses them, by module and name.
 PASSED = {
-    ("pipelines.bronze.layouts.anchors", "CONTINUATION"): "match",
-    ("pipelines.bronze.layouts.infer", "_NAME_AT"): "match",
-    ("pipelines.bronze.layouts.infer", "_BRACKET_AT"): "match",
-    ("pipelines.bronze.wrappers.lines", None): "match",
-    ("pipelines.grammars.client_values", None): "match",
-    ("pipelines.grammars.grammar", "matcher"): "fullmatch",
-    ("pipelines.grammars.kraft_controller", "_CREATED_TOPIC"): "match",
-    ("pipelines.grammars.kraft_controller", "_DELETED_TOPIC"): "match",
-    ("pipelines.bronze.wrappers.remarks", "_REMARKS"): "fullmatch",
+    ("highwater.pipelines.bronze.layouts.anchors", "CONTINUATION"): "match",
+    ("highwater.pipelines.bronze.layouts.infer", "_NAME_AT"): "match",
+    ("highwater.pipelines.bronze.layouts.infer", "_BRACKET_AT"): "match",
+    ("highwater.pipelines.bronze.wrappers.lines", None): "match",
+    ("highwater.pipelines.grammars.client_values", None): "match",
+    ("highwater.pipelines.grammars.grammar", "matcher"): "fullmatch",
+    ("highwater.pipelines.grammars.kraft_controller", "_CREATED_TOPIC"): "match",
+    ("highwater.pipelines.grammars.kraft_controller", "_DELETED_TOPIC"): "match",
+    ("highwater.pipelines.bronze.wrappers.remarks", "_REMARKS"): "fullmatch",
 }
 SEARCHING = frozenset({"search", "finditer", "findall", "sub", "subn"})
 MATCHING = frozenset({"match", "fullmatch"})
@@ -96,18 +96,18 @@ def collect() -> Iterator[Compiled]:
         frame = sys._getframe(1)
         while frame.f_globals["__name__"] == "re" and frame.f_back is not None:
             frame = frame.f_back
-        if frame.f_globals["__name__"].split(".")[0] in PACKAGES:
+        if frame.f_globals["__name__"].removeprefix("highwater.").split(".")[0] in PACKAGES:
             found.setdefault((made.pattern, made.flags), (made, frame.f_globals["__name__"], frame.f_lineno))
         return made
 
     re._compile = compile_noted  # type: ignore[attr-defined]
     for package in PACKAGES:
-        for info in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+        for info in pkgutil.walk_packages([str(ROOT / package)], f"highwater.{package}."):
             importlib.import_module(info.name)
-    from pipelines.bronze.layouts.patterns import pattern_layout
-    from pipelines.grammars.client_values import compile_heads
-    from pipelines.grammars.grammar import Grammar
-    from pipelines.grammars.templates import SHARED, TEMPLATES
+    from highwater.pipelines.bronze.layouts.patterns import pattern_layout
+    from highwater.pipelines.grammars.client_values import compile_heads
+    from highwater.pipelines.grammars.grammar import Grammar
+    from highwater.pipelines.grammars.templates import SHARED, TEMPLATES
 
     Grammar((*TEMPLATES, *SHARED))
     compile_heads()

@@ -28,7 +28,7 @@ from statistics import median
 import duckdb
 import orjson
 
-from pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.discover import discover
 from tests.bench.figures import insert, markdown
 
 HEADS = (
@@ -145,7 +145,7 @@ def audited(logs: Path, conf: Path | None) -> Usage:
     """One audit, from a process that starts to a process that has ended."""
     with tempfile.TemporaryDirectory(prefix="highwater-bench-") as scratch:
         places = ["--lake", str(Path(scratch, "lake")), "--out", str(Path(scratch, "report"))]
-        verb = [sys.executable, "-m", "jobs.cli", "audit", str(logs), *places]
+        verb = [sys.executable, "-m", "highwater.jobs.cli", "audit", str(logs), *places]
         return watched([*verb, *(["--conf", str(conf)] if conf else [])], Path(scratch, "printed"))
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.base.config import load_config
-from pipelines.bronze.discover import discover
-from pipelines.bronze.passes import HowRead, batches, profiles, span_of
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.register import identify
-from pipelines.bronze.rows import FileSpan
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.passes import HowRead, batches, profiles, span_of
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.register import identify
+from highwater.pipelines.bronze.rows import FileSpan
 
 #: Columns that are compared.
 COLUMNS = ("byte_offset", "line_no", "broker_id", "kind", "time", "level", "logger", "line_count", "problem", "message")

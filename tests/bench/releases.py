@@ -22,17 +22,17 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import functions as F
 
-from jobs import steps
-from pipelines.base.config import Config, load_config
-from pipelines.base.console import RichConsole
-from pipelines.bronze.identity import NEEDLES
-from pipelines.grammars.facts import REQUEST_LOGGER
-from pipelines.grammars.grammar import simple_name
-from pipelines.grammars.templates import TEMPLATES
-from pipelines.lake.lake import Lake
-from schemas import gold
-from schemas.audit import RULE_RESULTS, VIOLATIONS
-from schemas.bronze import LOG_FILES
+from highwater.jobs import steps
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.base.console import RichConsole
+from highwater.pipelines.bronze.identity import NEEDLES
+from highwater.pipelines.grammars.facts import REQUEST_LOGGER
+from highwater.pipelines.grammars.grammar import simple_name
+from highwater.pipelines.grammars.templates import TEMPLATES
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas import gold
+from highwater.schemas.audit import RULE_RESULTS, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES
 from tests.bench import broker_lives
 from tests.bench.figures import closeness, fetch_closeness, insert, markdown, percent
 from tests.bench.truth import Judgement, Truth, judged, truth_of

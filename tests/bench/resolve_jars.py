@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import pyspark
 
-from jobs.fetch_jars import DELTA, S3
-from pipelines.base.errors import EnvironmentProblem
-from pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
-from pipelines.storage.connectors import s3_jars, s3_jars_dir
+from highwater.jobs.fetch_jars import DELTA, S3
+from highwater.pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
+from highwater.pipelines.storage.connectors import s3_jars, s3_jars_dir
 
 #: What jars depend on and Spark already brings, in the versions that Spark was tested with.
 SHIPPED_WITH_SPARK = (

@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.demo import LOGS
-from jobs.help import EXAMPLES, GROUPS
+from highwater.jobs.demo import LOGS
+from highwater.jobs.help import EXAMPLES, GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Of an output; the rest is counted.
@@ -31,7 +31,7 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|.*\r(?!\n)")
 
 def session(line: str, folder: Path) -> tuple[str, int]:
     """What a line of a shell prints on a terminal, and its exit code."""
-    command = line.replace("highwater", f"{sys.executable} -m jobs.cli", 1)
+    command = line.replace("highwater", f"{sys.executable} -m highwater.jobs.cli", 1)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"}
     leader, follower = pty.openpty()
     process = subprocess.Popen(

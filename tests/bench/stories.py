@@ -26,9 +26,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.incidents.kinds import BY_NAME
-from pipelines.incidents.kinds.logged import OF_MESSAGES
-from pipelines.incidents.story import SLACK_US
+from highwater.pipelines.incidents.kinds import BY_NAME
+from highwater.pipelines.incidents.kinds.logged import OF_MESSAGES
+from highwater.pipelines.incidents.story import SLACK_US
 from tests.bench.messages import SHARED
 
 Row = Mapping[str, Any]

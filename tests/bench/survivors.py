@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.inquiry.partition import partition_facts
-from pipelines.inquiry.replica_logs import Interval
-from pipelines.inquiry.survivors import ALL, ONE, Candidate, PartitionFacts, survivors
-from pipelines.lake.contents import find_tables
-from pipelines.lake.reader import LakeReader
+from highwater.pipelines.inquiry.partition import partition_facts
+from highwater.pipelines.inquiry.replica_logs import Interval
+from highwater.pipelines.inquiry.survivors import ALL, ONE, Candidate, PartitionFacts, survivors
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.reader import LakeReader
 from tests.bench.figures import insert, markdown
 from tests.bench.truth import LOSS, Place, truth_of
 

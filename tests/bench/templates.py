@@ -13,8 +13,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.grammars.grammar import Template, literal_prefix, simple_name
-from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
+from highwater.pipelines.grammars.grammar import Template, literal_prefix, simple_name
+from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
 from tests.bench.overlap import can_match, constants
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "templates.tsv.gz"

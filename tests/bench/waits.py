@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.kafka.waits import OTHER, WAITS
+from highwater.pipelines.kafka.waits import OTHER, WAITS
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "waits.md"
 

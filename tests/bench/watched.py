@@ -47,7 +47,17 @@ class Line(NamedTuple):
 
 def watch(logs: Sequence[Path], folder: Path, every_s: int) -> subprocess.Popen[str]:
     """A watch of folders of logs that grow."""
-    command = [sys.executable, "-m", "jobs.cli", "watch", *logs, "--lake", folder / "lake", "--out", folder / "report"]
+    command = [
+        sys.executable,
+        "-m",
+        "highwater.jobs.cli",
+        "watch",
+        *logs,
+        "--lake",
+        folder / "lake",
+        "--out",
+        folder / "report",
+    ]
     return subprocess.Popen(
         [*map(str, command), "--every", str(every_s)],
         cwd=ROOT,
@@ -60,7 +70,17 @@ def watch(logs: Sequence[Path], folder: Path, every_s: int) -> subprocess.Popen[
 
 def audit(logs: Sequence[Path], folder: Path) -> dict[str, Any]:
     """The report of one audit of everything."""
-    command = [sys.executable, "-m", "jobs.cli", "audit", *logs, "--lake", folder / "lake", "--out", folder / "report"]
+    command = [
+        sys.executable,
+        "-m",
+        "highwater.jobs.cli",
+        "audit",
+        *logs,
+        "--lake",
+        folder / "lake",
+        "--out",
+        folder / "report",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([*map(str, command)], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
     return report(folder)

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.inquiry.quantiles import QUANTILES
-from pipelines.inquiry.whatif import variants
-from pipelines.lake.contents import find_tables
-from pipelines.lake.reader import LakeReader
-from pipelines.report import queries
-from pipelines.report.figures import PRODUCE
+from highwater.pipelines.inquiry.quantiles import QUANTILES
+from highwater.pipelines.inquiry.whatif import variants
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report import queries
+from highwater.pipelines.report.figures import PRODUCE
 from tests.bench.figures import insert, markdown
 
 HEADS = (

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from jobs.exit_codes import ExitCode
-from jobs.fetch_jars import DELTA, locked
-from pipelines.lake.delta_commits import no_fence
-from pipelines.lake.lake import Lake
-from pipelines.lake.lock import one_writer
-from pipelines.upkeep.upgrade import upgrade
-from schemas.catalog import TABLES
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.fetch_jars import DELTA, locked
+from highwater.pipelines.lake.delta_commits import no_fence
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lock import one_writer
+from highwater.pipelines.upkeep.upgrade import upgrade
+from highwater.schemas.catalog import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 #: A small lake of an older version.
@@ -81,7 +81,7 @@ def audited(folder: Path) -> None:
 def _demo() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="highwater-demo-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    command = [sys.executable, "-m", "jobs.cli", "demo", "--no-open", "--folder", str(folder)]
+    command = [sys.executable, "-m", "highwater.jobs.cli", "demo", "--no-open", "--folder", str(folder)]
     subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=True)
     return folder
 

@@ -7,18 +7,18 @@ import random
 from collections import Counter
 from typing import Any
 
-from pipelines.base.values import iso_utc
-from pipelines.report.cluster.events import EVENTS_MAX, FAILOVERS_MAX, UNAVAILABLE_MAX
-from pipelines.report.cluster.parts import Cluster, Event, Failover, Leaders, Life, Unavailable
-from pipelines.report.cubes.assemble import CellRows, cubes
-from pipelines.report.cubes.buckets import FINEST, SHORTEST_MS, growth
-from pipelines.report.cubes.intervals import Intervals, intervals_of
-from pipelines.report.cubes.parts import Cubes, OperationCells
-from pipelines.report.cubes.queries import CLIENTS_MAX, SLOW_MAX, STORIES_MAX
-from pipelines.report.detail import Cost, Detail
-from pipelines.report.figures import PHASES, SPLIT
-from pipelines.report.model import Evidence, Report
-from pipelines.report.page.render import FINDINGS_MAX
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.report.cluster.events import EVENTS_MAX, FAILOVERS_MAX, UNAVAILABLE_MAX
+from highwater.pipelines.report.cluster.parts import Cluster, Event, Failover, Leaders, Life, Unavailable
+from highwater.pipelines.report.cubes.assemble import CellRows, cubes
+from highwater.pipelines.report.cubes.buckets import FINEST, SHORTEST_MS, growth
+from highwater.pipelines.report.cubes.intervals import Intervals, intervals_of
+from highwater.pipelines.report.cubes.parts import Cubes, OperationCells
+from highwater.pipelines.report.cubes.queries import CLIENTS_MAX, SLOW_MAX, STORIES_MAX
+from highwater.pipelines.report.detail import Cost, Detail
+from highwater.pipelines.report.figures import PHASES, SPLIT
+from highwater.pipelines.report.model import Evidence, Report
+from highwater.pipelines.report.page.render import FINDINGS_MAX
 from tests.unit.report import sample, sample_detail
 
 BROKERS = tuple(range(1, 13))

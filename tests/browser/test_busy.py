@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.report.page.render import render_html
+from highwater.pipelines.report.page.render import render_html
 from tests.browser import busy
 from tests.browser.driver import CHROMEDRIVER, CHROMIUM, Browser
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.report.page.render import render_html
+from highwater.pipelines.report.page.render import render_html
 from tests.browser.driver import CHROMEDRIVER, CHROMIUM, Browser
 from tests.unit.report import hostile, ranges, sample, sample_detail
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from pipelines.base.jars import delta_jars
+from highwater.pipelines.base.jars import delta_jars
 
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
@@ -139,7 +139,7 @@ def command(folder: Path, *arguments: object, python: str = sys.executable, time
     Args:
         python: what executors run.
     """
-    return _run(folder, [sys.executable, "-m", "jobs.cli"], arguments, python, timeout_s)
+    return _run(folder, [sys.executable, "-m", "highwater.jobs.cli"], arguments, python, timeout_s)
 
 
 def submitted(folder: Path, master: str, options: Sequence[str], *arguments: object, python: str) -> Done:

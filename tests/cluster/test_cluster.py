@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.spark.session_settings import local_cores
+from highwater.pipelines.spark.session_settings import local_cores
 from tests.bench.contents import main as differing_tables
 from tests.cluster.standalone import ARCHIVE, BARE_PYTHON, Done, command, standalone, submitted
 

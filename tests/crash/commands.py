@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipelines.storage.place import place_of, relative
-from pipelines.storage.store import store_of
+from highwater.pipelines.storage.place import place_of, relative
+from highwater.pipelines.storage.store import store_of
 
 ROOT = Path(__file__).parents[2]
 POLL_S = 0.02
@@ -63,6 +63,7 @@ class Command:
 
     Args:
         folder: gets the output of the run; the lake and the report are below it unless said otherwise.
+        site: folder that has the package `highwater`.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Command:
         conf: str = SMALL_CONF,
         lake: Path | str | None = None,
         out: Path | str | None = None,
+        site: Path = ROOT,
     ) -> None:
         self.lake = lake or folder / "lake"
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,9 +89,9 @@ class Command:
         self._started = time.monotonic()
         with open(f"{self._name}.out", "wb") as stdout, open(f"{self._name}.err", "wb") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jobs.cli", verb, *map(str, (*arguments, *options))],
-                cwd=ROOT,
-                env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(ROOT)},
+                [sys.executable, "-m", "highwater.jobs.cli", verb, *map(str, (*arguments, *options))],
+                cwd=site,
+                env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(site)},
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
@@ -180,9 +182,10 @@ def highwater(
     conf: str = SMALL_CONF,
     lake: Path | str | None = None,
     out: Path | str | None = None,
+    site: Path = ROOT,
 ) -> Ended:
-    """A run from its start to its end."""
-    return Command(folder, verb, *arguments, conf=conf, lake=lake, out=out).ended()
+    """Run the command to its end."""
+    return Command(folder, verb, *arguments, conf=conf, lake=lake, out=out, site=site).ended()
 
 
 def _members(session: int) -> dict[int, float]:

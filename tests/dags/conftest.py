@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "airflow_dags"
 #: The command of this checkout, unless another one is to be tested.
-COMMAND = os.environ.get("HIGHWATER_COMMAND", shlex.join([str(ROOT / ".venv/bin/python"), "-m", "jobs.cli"]))
+COMMAND = os.environ.get("HIGHWATER_COMMAND", shlex.join([str(ROOT / ".venv/bin/python"), "-m", "highwater.jobs.cli"]))
 
 
 @pytest.fixture(scope="session", autouse=True)

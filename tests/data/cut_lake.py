@@ -11,9 +11,9 @@ import json
 import sys
 from pathlib import Path
 
-from pipelines.lake.contents import find_tables
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.reader import LakeReader
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.delta_log import read_log
+from highwater.pipelines.lake.reader import LakeReader
 
 _OF_PLACE = "(cluster_id, topic, partition) IN (SELECT * FROM place)"
 _OF_CLUSTER = "cluster_id IN (SELECT cluster_id FROM place)"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import orjson
 
-from pipelines.grammars.grammar import simple_name
-from pipelines.grammars.templates import TEMPLATES
+from highwater.pipelines.grammars.grammar import simple_name
+from highwater.pipelines.grammars.templates import TEMPLATES
 
 SOURCE = Path(__file__).parents[3] / "shared" / "reference" / "log-templates" / "templates.jsonl.gz"
 TABLE = Path(__file__).parent / "templates.tsv.gz"

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from pipelines.base.config import load_config
-from pipelines.cluster.stage import collect_premises
-from pipelines.lake.lake import Lake
-from pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
-from pipelines.rules.facts.selection import selected
-from pipelines.rules.facts.timeline import facts
-from pipelines.spark.session import build_session
-from schemas.audit_facts import Fact
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.cluster.stage import collect_premises
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.rules.facts.columns import FACT_TYPES, KEY, ORDER
+from highwater.pipelines.rules.facts.selection import selected
+from highwater.pipelines.rules.facts.timeline import facts
+from highwater.pipelines.spark.session import build_session
+from highwater.schemas.audit_facts import Fact
 
 
 def main(lake_dir: Path, target: Path, places: list[str]) -> None:

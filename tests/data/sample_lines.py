@@ -13,8 +13,8 @@ from pathlib import Path
 
 import orjson
 
-from pipelines.grammars.record import LogRecord
-from pipelines.grammars.text_log import parse_text
+from highwater.pipelines.grammars.record import LogRecord
+from highwater.pipelines.grammars.text_log import parse_text
 from tests.bench.coverage import find_logs, read_records
 from tests.reading import columns_of
 

@@ -6,8 +6,8 @@ import os
 import time
 from pathlib import Path
 
-from pipelines.lake.tables import create_table
-from schemas.gold import RUNS
+from highwater.pipelines.lake.tables import create_table
+from highwater.schemas.gold import RUNS
 from tests.verbs import in_process
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipelines.base.jars import delta_jars
+from highwater.pipelines.base.jars import delta_jars
 from tests.verbs import ROOT
 
 
@@ -16,8 +16,8 @@ def test_spark_submit_has_the_last_word(tmp_path: Path) -> None:
     job = tmp_path / "job.py"
     job.write_text(
         "import json\n"
-        "from pipelines.base.config import load_config\n"
-        "from pipelines.spark.session import build_session\n"
+        "from highwater.pipelines.base.config import load_config\n"
+        "from highwater.pipelines.spark.session import build_session\n"
         "spark = build_session(load_config(), 'submitted')\n"
         "names = ['spark.master', 'spark.sql.shuffle.partitions', 'spark.ui.enabled', 'spark.sql.extensions']\n"
         "print(json.dumps({name: spark.conf.get(name) for name in names}))\n",

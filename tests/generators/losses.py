@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import silver
+from highwater.schemas import silver
 from tests.log_tables import LogTables, read_again
 
 LOW_LEVELS: Final = ("TRACE", "DEBUG")

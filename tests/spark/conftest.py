@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import load_config
-from pipelines.lake.lake import Lake
-from pipelines.spark.session import build_session
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.spark.session import build_session
 from tests.catalog import in_the_catalog  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]

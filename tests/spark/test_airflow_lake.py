@@ -6,8 +6,8 @@ import pyarrow.compute as pc
 from delta.tables import DeltaTable
 
 from airflow_dags.highwater_lake import table_state
-from pipelines.lake.lake import Lake
-from schemas.audit import VIOLATIONS
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.audit import VIOLATIONS
 from tests.unit.report.rows import found
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pipelines.base.config import IngestConfig
-from pipelines.base.errors import InputError
-from pipelines.bronze import ingest as module
-from pipelines.bronze.ingest import IngestSummary, ingest_batches
-from pipelines.bronze.profile import known_files
-from pipelines.bronze.register import LoggedBroker
-from pipelines.lake.lake import Lake
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import IngestConfig
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.bronze import ingest as module
+from highwater.pipelines.bronze.ingest import IngestSummary, ingest_batches
+from highwater.pipelines.bronze.profile import known_files
+from highwater.pipelines.bronze.register import LoggedBroker
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.table import TableSpec
 from tests.ingests import ingest
 
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"

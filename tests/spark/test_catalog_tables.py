@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.errors import InputError
-from pipelines.lake.catalog_tables import register_in, require_schema
-from pipelines.lake.lake import Lake
-from schemas.audit import VIOLATIONS
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.catalog import TABLES
-from schemas.gold import RUNS
-from schemas.views import VIEWS, table_alias
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.catalog_tables import register_in, require_schema
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.audit import VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.gold import RUNS
+from highwater.schemas.views import VIEWS, table_alias
 from tests.verbs import in_session
 
 WHEN = datetime(2026, 11, 20, 14, 5, tzinfo=UTC)

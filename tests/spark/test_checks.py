@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from pipelines.base.config import load_config
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.stage import collect_premises
-from pipelines.kafka.context import Contexts
-from pipelines.lake.lake import Lake
-from pipelines.replay.checks_stage import checked_blobs
-from pipelines.silver.parse import parse
-from schemas import silver
-from schemas.checks import PURGATORY_CHECKS
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.stage import collect_premises
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.replay.checks_stage import checked_blobs
+from highwater.pipelines.silver.parse import parse
+from highwater.schemas import silver
+from highwater.schemas.checks import PURGATORY_CHECKS
 from tests.ingests import ingest
 
 pytestmark = pytest.mark.spark

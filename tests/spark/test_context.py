@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.stage import collect_premises
-from pipelines.kafka.context import MIN_ISR, Contexts
-from pipelines.lake.lake import Lake
-from schemas import silver
-from schemas.table import TableSpec
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.stage import collect_premises
+from highwater.pipelines.kafka.context import MIN_ISR, Contexts
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas import silver
+from highwater.schemas.table import TableSpec
 
 pytestmark = pytest.mark.spark
 SECOND_US = 1_000_000

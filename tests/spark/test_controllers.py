@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import Row
 
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.stage import collect_premises
-from pipelines.controllers.stage import replay_of_controllers
-from pipelines.kafka.context import Contexts
-from pipelines.lake.folds import fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.staged import staging
-from pipelines.rules.worker import CASES, RESULTS
-from schemas import controllers as c
-from schemas import gold, silver
-from schemas.silver.data_dir import METADATA_RECORDS
-from schemas.table import TableSpec
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.stage import collect_premises
+from highwater.pipelines.controllers.stage import replay_of_controllers
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.lake.folds import fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.staged import staging
+from highwater.pipelines.rules.worker import CASES, RESULTS
+from highwater.schemas import controllers as c
+from highwater.schemas import gold, silver
+from highwater.schemas.silver.data_dir import METADATA_RECORDS
+from highwater.schemas.table import TableSpec
 
 pytestmark = pytest.mark.spark
 

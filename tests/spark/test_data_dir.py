@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.bronze.data_files import DataSummary, ingest_data
-from pipelines.lake.lake import Lake
-from pipelines.lake.table_files import AddedFile
-from pipelines.rules.facts.files import FOLDER, topic_ids
-from schemas.bronze import LOG_FILES
-from schemas.data_files import DATA_FILES
-from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
-from schemas.table import TableSpec
+from highwater.pipelines.bronze.data_files import DataSummary, ingest_data
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.table_files import AddedFile
+from highwater.pipelines.rules.facts.files import FOLDER, topic_ids
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
+from highwater.schemas.table import TableSpec
 from tests.unit.data_dir.encoder import batch, change, ints, message, partition, topic
 
 CLUSTER = "W-CQybfSRP-OafW0EWRB0Q"

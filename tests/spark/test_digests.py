@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.base.blobs import shape
-from pipelines.lake import digests
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, few_rows, read_in_tasks
-from pipelines.lake.table_files import rows_table
-from schemas.state import DIGESTS, RUNS
-from schemas.table import INT, STRING, TableSpec, column
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.lake import digests
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, few_rows, read_in_tasks
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.schemas.state import DIGESTS, RUNS
+from highwater.schemas.table import INT, STRING, TableSpec, column
 
 VISITS = TableSpec(
     "silver", "visits", "One row per visit", (column("topic", STRING, "Topic"), column("n", INT, "n")), keys=("n",)

@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.base.blobs import Tables, shape
-from pipelines.base.chunks import Keyed
-from pipelines.base.groups import States, groups
-from pipelines.lake.folds import Fold, collect_tables, fold, table_of
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, as_they_are
-from pipelines.lake.table_files import rows_table
-from pipelines.spark.tasks import buckets
-from schemas.table import BINARY, INT, LONG, STRING, TableSpec, column
+from highwater.pipelines.base.blobs import Tables, shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.base.groups import States, groups
+from highwater.pipelines.lake.folds import Fold, collect_tables, fold, table_of
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, as_they_are
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.spark.tasks import buckets
+from highwater.schemas.table import BINARY, INT, LONG, STRING, TableSpec, column
 from tests.states import DictStates
 
 _KEY = (column("topic", STRING, "Topic"), column("partition", INT, "Partition"))

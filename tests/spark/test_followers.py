@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.cluster.premises import Premises
-from pipelines.kafka.context import Contexts
-from pipelines.lake.folds import collect_tables, fold
-from pipelines.lake.lake import Lake
-from pipelines.replay.followers_stage import follower_fold
-from schemas import replicas as r
-from schemas import silver
-from schemas.table import TableSpec
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.lake.folds import collect_tables, fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.replay.followers_stage import follower_fold
+from highwater.schemas import replicas as r
+from highwater.schemas import silver
+from highwater.schemas.table import TableSpec
 
 pytestmark = pytest.mark.spark
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs import steps
-from jobs.exit_codes import ExitCode
-from pipelines.base.config import load_config
-from pipelines.base.errors import InputError
-from pipelines.lake.lake import Lake
-from schemas.audit import RULE_RESULTS, VIOLATIONS
-from schemas.bronze import LOG_FILES
-from schemas.catalog import TABLES
-from schemas.gold import COVERAGE, DELAYED_OPERATIONS
-from schemas.incidents import INCIDENTS
-from schemas.table import TableSpec
+from highwater.jobs import steps
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.audit import RULE_RESULTS, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.gold import COVERAGE, DELAYED_OPERATIONS
+from highwater.schemas.incidents import INCIDENTS
+from highwater.schemas.table import TableSpec
 from tests.console import CaptureConsole
 from tests.unit.report.rows import Row, at, covered, found, happened, log_file, operation, result
 

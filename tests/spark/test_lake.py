@@ -16,19 +16,19 @@ from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual
 
-from pipelines.base.errors import InputError, LakeError, SchemaMismatch
-from pipelines.base.threads import concurrently
-from pipelines.lake.delta_commits import no_fence
-from pipelines.lake.delta_log import read_log, type_name
-from pipelines.lake.delta_table import stored_schema, table_properties
-from pipelines.lake.lake import Lake
-from pipelines.lake.table_files import rows_table
-from pipelines.lake.tables import bring_up
-from pipelines.spark.spark_jobs import step
-from schemas import bronze, silver
-from schemas.catalog import TABLES
-from schemas.gold import RUNS
-from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required, structs
+from highwater.pipelines.base.errors import InputError, LakeError, SchemaMismatch
+from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.lake.delta_commits import no_fence
+from highwater.pipelines.lake.delta_log import read_log, type_name
+from highwater.pipelines.lake.delta_table import stored_schema, table_properties
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.tables import bring_up
+from highwater.pipelines.spark.spark_jobs import step
+from highwater.schemas import bronze, silver
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.gold import RUNS
+from highwater.schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, required, structs
 from tests.catalog import sql_name
 
 SPEC = TableSpec(

@@ -8,14 +8,14 @@ import time
 
 import pytest
 
-from jobs import maintain as verb
-from jobs.exit_codes import ExitCode
-from pipelines.base.config import load_config
-from pipelines.base.errors import ConfigError
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.lake import Lake
-from pipelines.upkeep.maintenance import SMALL_FILES_MIN
-from schemas.table import LONG, STRING, TableSpec, column, required
+from highwater.jobs import maintain as verb
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.errors import ConfigError
+from highwater.pipelines.lake.delta_log import read_log
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.upkeep.maintenance import SMALL_FILES_MIN
+from highwater.schemas.table import LONG, STRING, TableSpec, column, required
 from tests.console import CaptureConsole
 
 HOUR_S = 3600

@@ -13,22 +13,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.base.config import QualityConfig, load_config
-from pipelines.base.errors import InputError, QualityError
-from pipelines.base.fingerprint import grammar_fingerprint
-from pipelines.bronze.quarantine import custody, put, quarantined, release, remove_rows
-from pipelines.lake.lake import Lake
-from pipelines.quality import stage
-from pipelines.quality.expectation import with_derived
-from pipelines.quality.great import GreatExpectations
-from pipelines.quality.measure import Measured, columns_read, measure
-from pipelines.quality.stage import check, screen, write_docs
-from pipelines.quality.suites import SUITES, chosen
-from pipelines.silver.parse import batch_stamp, parse
-from schemas import bronze, silver
-from schemas.catalog import TABLES
-from schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import QualityConfig, load_config
+from highwater.pipelines.base.errors import InputError, QualityError
+from highwater.pipelines.base.fingerprint import grammar_fingerprint
+from highwater.pipelines.bronze.quarantine import custody, put, quarantined, release, remove_rows
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.quality import stage
+from highwater.pipelines.quality.expectation import with_derived
+from highwater.pipelines.quality.great import GreatExpectations
+from highwater.pipelines.quality.measure import Measured, columns_read, measure
+from highwater.pipelines.quality.stage import check, screen, write_docs
+from highwater.pipelines.quality.suites import SUITES, chosen
+from highwater.pipelines.silver.parse import batch_stamp, parse
+from highwater.schemas import bronze, silver
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
+from highwater.schemas.table import TableSpec
 from tests.ingests import ingest
 
 SLICE = Path(__file__).parents[1] / "data" / "slice"

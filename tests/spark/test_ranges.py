@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import load_config
-from pipelines.bronze import log_source as module
-from pipelines.lake.lake import Lake
-from pipelines.silver.parse import parse
-from schemas import silver
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.bronze import log_source as module
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.silver.parse import parse
+from highwater.schemas import silver
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.table import TableSpec
 from tests.ingests import ingest
 from tests.unit.bronze.wrapping import wrapped
 from tests.verbs import SLICE

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import Config, load_config
-from pipelines.base.errors import InputError
-from pipelines.lake.lake import Lake
-from pipelines.report.collect import collect_report
-from pipelines.report.collect_detail import collect_detail
-from pipelines.report.model import Report, RunInfo
-from pipelines.rules.registry import RULES
-from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
-from schemas.bronze import LOG_FILES
-from schemas.gold import CLASSES, COVERAGE, DELAYED_OPERATIONS, HOLES, REPLICA_BLAME, REQUEST_PHASES
-from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.report.collect import collect_report
+from highwater.pipelines.report.collect_detail import collect_detail
+from highwater.pipelines.report.model import Report, RunInfo
+from highwater.pipelines.rules.registry import RULES
+from highwater.schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.gold import CLASSES, COVERAGE, DELAYED_OPERATIONS, HOLES, REPLICA_BLAME, REQUEST_PHASES
+from highwater.schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
+from highwater.schemas.table import TableSpec
 from tests.unit.report import ranges
 from tests.unit.report.rows import (
     START,

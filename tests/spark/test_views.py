@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.answers import as_csv, plain_rows
-from pipelines.base.errors import InputError
-from pipelines.lake.lake import Lake
-from pipelines.lake.views import query, register
-from schemas.catalog import TABLES
-from schemas.gold import RUNS
-from schemas.views import VIEWS, table_alias
+from highwater.pipelines.base.answers import as_csv, plain_rows
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.views import query, register
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.gold import RUNS
+from highwater.schemas.views import VIEWS, table_alias
 
 WHEN = datetime(2026, 11, 20, 14, 5, 0, 120000, tzinfo=UTC)
 

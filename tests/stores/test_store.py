@@ -36,7 +36,7 @@ OF_THE_PLACE = ("gold.runs", *(spec.full_name for spec in NAME_FILES))
 
 def asked(*arguments: object) -> subprocess.CompletedProcess[str]:
     """A verb that needs no Spark: where Java is not found, it would fail."""
-    command = [sys.executable, "-m", "jobs.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "highwater.jobs.cli", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": "/nowhere", "COLUMNS": "200"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.storage.place import Place, place_of
+from highwater.pipelines.storage.place import Place, place_of
 from tests.stores.conftest import folder_in
 from tests.stores.places import AZURE, HDFS, S3
 from tests.unit.storage.test_lake_anywhere import *  # noqa: F403

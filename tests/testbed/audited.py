@@ -10,11 +10,11 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from jobs.lakes import tables_in
-from pipelines.lake.reader import LakeReader
-from pipelines.metrics.export import request_name
-from schemas.metrics import BROKER_METRICS, GAUGE, HISTOGRAM, REQUEST_TIMES, REQUESTS
-from schemas.views import VIEW_BY_NAME
+from highwater.jobs.lakes import tables_in
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.metrics.export import request_name
+from highwater.schemas.metrics import BROKER_METRICS, GAUGE, HISTOGRAM, REQUEST_TIMES, REQUESTS
+from highwater.schemas.views import VIEW_BY_NAME
 
 Row = dict[str, Any]
 

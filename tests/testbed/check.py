@@ -52,7 +52,7 @@ def _audit(corpora: Sequence[Path], folder: Path) -> Path:
     shutil.rmtree(lake, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     places = ["--lake", str(lake), "--out", str(folder / "report")]
-    command = [sys.executable, "-m", "jobs.cli", "audit", *map(str, corpora), *places]
+    command = [sys.executable, "-m", "highwater.jobs.cli", "audit", *map(str, corpora), *places]
     with said.open("w", encoding="utf-8") as output:
         done = subprocess.run(command, stdout=output, stderr=output, timeout=TIMEOUT_S, check=False)
     if done.returncode not in VERDICTS:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.base.java import find_java, java_remedy
+from highwater.pipelines.base.java import find_java, java_remedy
 from tests.testbed.fetch import class_path, further_jar, release_jars, zookeeper_jars
 from tests.testbed.history import JMX
 from tests.testbed.log_settings import HOURLY, log_option, log_settings

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from pipelines.grammars.templates import TEMPLATES
-from pipelines.messages.atlas import atlas
+from highwater.pipelines.grammars.templates import TEMPLATES
+from highwater.pipelines.messages.atlas import atlas
 
 TIME = "[2026-11-20 15:39:28,132] "
 Carrier = tuple[str, str, str]

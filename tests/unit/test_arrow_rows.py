@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, shaped, when
-from pipelines.replay.partition_events import in_spans, named
+from highwater.pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, shaped, when
+from highwater.pipelines.replay.partition_events import in_spans, named
 
 maybe_bools = st.lists(st.tuples(st.none() | st.booleans(), st.none() | st.booleans()), max_size=6)
 texts = st.none() | st.sampled_from(["", "a", "b", "id:a", "id:"])

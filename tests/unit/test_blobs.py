@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructField, StructType
 
-from pipelines.base import blobs
-from pipelines.base.blobs import BLOB_SCHEMA, Tables, rows_by_table, shape, unpack
-from schemas.table import TIMESTAMP
+from highwater.pipelines.base import blobs
+from highwater.pipelines.base.blobs import BLOB_SCHEMA, Tables, rows_by_table, shape, unpack
+from highwater.schemas.table import TIMESTAMP
 
 SHAPES = {
     "offsets": shape({"topic": "string", "offset": "long", "isr": "array<int>"}),

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.base import chunks as c
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.base.groups import groups
+from highwater.pipelines.base import chunks as c
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.base.groups import groups
 
 ROWS = Keyed(
     shape({"topic": "string", "partition": "int", "rank": "int", "isr": "array<int>", "value": "long"}),

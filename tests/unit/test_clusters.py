@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base.errors import InputError
-from pipelines.lake.clusters import FileCluster, cluster_named, clusters_of
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.clusters import FileCluster, cluster_named, clusters_of
 
 LAKE = Path("/lake")
 FILES = [FileCluster("west", 1, "id-of-west"), FileCluster("east", 1), FileCluster("unknown", None)]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.bronze.discover import discover
-from pipelines.bronze.identity import kind_of_name
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.identity import kind_of_name
 from tests import cuts
 
 ROOT = Path(__file__).parents[2]

@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("schemas", "pipelines", "jobs")
+#: The package of all of them.
+PREFIX = "highwater."
 
 #: The rooms of the pipelines: each may import those before it.
 ROOMS = (
@@ -129,12 +131,13 @@ def _imports(path: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            names |= {alias.name.removeprefix(PREFIX) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             assert node.module is not None
-            full = {f"{node.module}.{alias.name}" for alias in node.names}
-            names |= {name if name in MODULES or name in SPARK_TYPES else node.module for name in full}
+            module = node.module.removeprefix(PREFIX)
+            full = {f"{module}.{alias.name}" for alias in node.names}
+            names |= {name if name in MODULES or name in SPARK_TYPES else module for name in full}
     return names
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from jobs.cli import highwater
+from highwater.jobs.cli import highwater
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from schemas.fields import Int, Long, row_of, spark_types
+from highwater.schemas.fields import Int, Long, row_of, spark_types
 
 
 class Place(NamedTuple):

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from jobs.cli import highwater
-from pipelines.base.chunks import Keyed
-from pipelines.replay.late import OPERATION_SHAPES
-from schemas import flow
-from schemas.catalog import BY_FULL_NAME, TABLES
-from schemas.flow import OF_THE_LAKE, STEPS, FlowStep
-from schemas.state import FOLDS
-from schemas.table import TableSpec
-from tests.unit.test_dependencies import MODULES
+from highwater.jobs.cli import highwater
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.replay.late import OPERATION_SHAPES
+from highwater.schemas import flow
+from highwater.schemas.catalog import BY_FULL_NAME, TABLES
+from highwater.schemas.flow import OF_THE_LAKE, STEPS, FlowStep
+from highwater.schemas.state import FOLDS
+from highwater.schemas.table import TableSpec
+from tests.unit.test_dependencies import MODULES, PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Operations of three kinds come from three folds.
@@ -59,18 +59,18 @@ class Named(NamedTuple):
 
 def _place(dotted: str) -> Any:
     module, _, name = dotted.rpartition(".")
-    return getattr(import_module(f"pipelines.{module}"), name)
+    return getattr(import_module(f"highwater.pipelines.{module}"), name)
 
 
 STAGES = {step.name: _place(step.stage) for step in STEPS}
 
 
 def _room(function: Any) -> str:
-    return ".".join(function.__module__.split(".")[:2])
+    return ".".join(function.__module__.split(".")[:3])
 
 
 def _is_ours(value: Any) -> bool:
-    return (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith("pipelines.")
+    return (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__.startswith("highwater.pipelines.")
 
 
 def _value(node: ast.AST, module: Any) -> Any:
@@ -201,9 +201,13 @@ def _written_in(text: str, module: ModuleType) -> set[str]:
 def test_a_table_is_written_where_its_step_is() -> None:
     texts = {name: path.read_text(encoding="utf-8") for name, path in MODULES.items()}
     for name in [name for name, text in texts.items() if "lake." in text and "schemas" in text]:
-        for table in _written_in(texts[name], import_module(name)):
+        for table in _written_in(texts[name], import_module(PREFIX + name)):
             steps = [step for step in STEPS if table in step.results]
-            places = {code.__module__ for step in steps for code in (STAGES[step.name], *_reached(step).others)}
+            places = {
+                code.__module__.removeprefix(PREFIX)
+                for step in steps
+                for code in (STAGES[step.name], *_reached(step).others)
+            }
             is_keeper = OF_THE_LAKE.get(table) == MODULES[name].relative_to(ROOT).as_posix()
             assert is_keeper or name in places | {RUNNER}, f"{name} writes {table}"
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.freeze import FORMAT, Freezer
+from highwater.pipelines.base.freeze import FORMAT, Freezer
 
 
 class Line(NamedTuple):

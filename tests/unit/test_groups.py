@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.groups import groups
+from highwater.pipelines.base.groups import groups
 
 SCHEMA = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), ("value", pa.int64()), ("isr", pa.list_(pa.int32()))]

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.base.errors import InputError
-from pipelines.lake import parquet
-from pipelines.lake.parquet import (
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake import parquet
+from highwater.pipelines.lake.parquet import (
     ParquetPiece,
     Stored,
     pieces_of,
@@ -27,8 +27,8 @@ from pipelines.lake.parquet import (
     read_files,
     read_pieces,
 )
-from pipelines.lake.table_files import write_rows
-from schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
+from highwater.pipelines.lake.table_files import write_rows
+from highwater.schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
 
 SPEC = TableSpec(
     "silver",

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.kafka.topic_lives import TopicLives, topic_lives
+from highwater.pipelines.kafka.topic_lives import TopicLives, topic_lives
 from tests.unit.rules.facts import SECOND, follows, leads
 
 CREATED_US = [2 * SECOND, 2 * SECOND, 7 * SECOND]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pipelines.bronze.layouts.loggers import is_kafka, template_keys
-from pipelines.bronze.layouts.times import spelled
+from highwater.pipelines.bronze.layouts.loggers import is_kafka, template_keys
+from highwater.pipelines.bronze.layouts.times import spelled
 
 #: Bytes of a line in which a record of another program has its time.
 _TIME_WITHIN = 60

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pipelines.bronze.layout import Clock, Item, Layout, Parser, RecordHead
-from pipelines.bronze.layouts.loggers import Loggers
-from pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
-from pipelines.bronze.layouts.times import form_of, reader, spelled
+from highwater.pipelines.bronze.layout import Clock, Item, Layout, Parser, RecordHead
+from highwater.pipelines.bronze.layouts.loggers import Loggers
+from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
+from highwater.pipelines.bronze.layouts.times import form_of, reader, spelled
 
 REGEX = "regex "
 GROUPS = ("time", "level", "logger", "thread", "message", "source")

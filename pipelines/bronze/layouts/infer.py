@@ -16,15 +16,15 @@ from datetime import UTC
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pipelines.bronze.broken_lines import width_of
-from pipelines.bronze.identity import OTHER, kind_of_logger
-from pipelines.bronze.layout import Layout, RecordHead
-from pipelines.bronze.layouts import structured
-from pipelines.bronze.layouts.anchors import CONTINUATION
-from pipelines.bronze.layouts.loggers import is_kafka, own_template, without_method
-from pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
-from pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
-from pipelines.grammars.grammar import bare_context, context_of
+from highwater.pipelines.bronze.broken_lines import width_of
+from highwater.pipelines.bronze.identity import OTHER, kind_of_logger
+from highwater.pipelines.bronze.layout import Layout, RecordHead
+from highwater.pipelines.bronze.layouts import structured
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION
+from highwater.pipelines.bronze.layouts.loggers import is_kafka, own_template, without_method
+from highwater.pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
+from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
+from highwater.pipelines.grammars.grammar import bare_context, context_of
 
 #: At least this share of the sampled lines that start as records do has to parse.
 FIT_SHARE = 0.9

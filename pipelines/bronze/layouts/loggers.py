@@ -16,14 +16,14 @@ from importlib.resources import files
 
 import msgspec
 
-from pipelines.bronze.identity import OTHER, kind_of_logger
-from pipelines.bronze.layout import CACHE_MAX
-from pipelines.grammars.facts import REQUEST_LOGGER
-from pipelines.grammars.grammar import bare_context, literal_prefix
-from pipelines.grammars.record import UNPARSED, LogRecord, Parsed
-from pipelines.grammars.request_log import parse_request
-from pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
-from pipelines.grammars.text_log import own_text
+from highwater.pipelines.bronze.identity import OTHER, kind_of_logger
+from highwater.pipelines.bronze.layout import CACHE_MAX
+from highwater.pipelines.grammars.facts import REQUEST_LOGGER
+from highwater.pipelines.grammars.grammar import bare_context, literal_prefix
+from highwater.pipelines.grammars.record import UNPARSED, LogRecord, Parsed
+from highwater.pipelines.grammars.request_log import parse_request
+from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
+from highwater.pipelines.grammars.text_log import own_text
 
 STATE_CHANGE = "state.change.logger"
 #: ``%c{1}`` of these is ``logger``.

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from pipelines.bronze.layout import CACHE_MAX, START_BYTES_MAX, Clock, Layout, Parser, RecordHead
-from pipelines.bronze.layouts.loggers import Loggers
-from pipelines.bronze.layouts.times import DEFAULT_FORM, reader, time_regex
+from highwater.pipelines.bronze.layout import CACHE_MAX, START_BYTES_MAX, Clock, Layout, Parser, RecordHead
+from highwater.pipelines.bronze.layouts.loggers import Loggers
+from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, reader, time_regex
 
 #: The layout that Kafka ships, and without its brackets.
 KAFKA = "[%d] %p %m (%c)"

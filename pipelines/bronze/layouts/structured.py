@@ -17,12 +17,12 @@ from itertools import product
 from json import JSONDecodeError
 from typing import Any
 
-from pipelines.base.json_text import loads
-from pipelines.bronze.layout import Clock, Layout, Parser, RecordHead
-from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, share_of_anchors
-from pipelines.bronze.layouts.loggers import Loggers, is_kafka, is_trait
-from pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
-from pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
+from highwater.pipelines.base.json_text import loads
+from highwater.pipelines.bronze.layout import Clock, Layout, Parser, RecordHead
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, share_of_anchors
+from highwater.pipelines.bronze.layouts.loggers import Loggers, is_kafka, is_trait
+from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
+from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
 
 #: Leaves of a value by their paths: ``a.b`` in objects, ``a[0]`` in arrays, ``a[name]`` in arrays of names and values.
 Row = dict[str, Any]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pipelines.bronze.layout import ISO_TIME, Clock
+from highwater.pipelines.bronze.layout import ISO_TIME, Clock
 
 #: Short and long names of months, lower case, without a dot at the end, as Java (CLDR) and the C library write them.
 _MONTHS = (

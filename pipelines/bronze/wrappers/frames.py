@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from pipelines.bronze.layout import Item
-from pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_continued
-from pipelines.bronze.layouts.loggers import is_kafka
-from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
-from pipelines.bronze.layouts.structured import object_at
-from pipelines.bronze.layouts.times import MOMENT, spelled
-from pipelines.bronze.wrappers.labels import is_one_each, label_column
-from pipelines.bronze.wrappers.step import OF_SOURCE, Step
+from highwater.pipelines.bronze.layout import Item
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_continued
+from highwater.pipelines.bronze.layouts.loggers import is_kafka
+from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES
+from highwater.pipelines.bronze.layouts.structured import object_at
+from highwater.pipelines.bronze.layouts.times import MOMENT, spelled
+from highwater.pipelines.bronze.wrappers.labels import is_one_each, label_column
+from highwater.pipelines.bronze.wrappers.step import OF_SOURCE, Step
 
 FRAME = "frame "
 LINES = "lines "

@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.bronze.identity import named_broker
-from pipelines.bronze.layouts.anchors import has_anchor, is_continued
-from pipelines.bronze.layouts.loggers import is_kafka
-from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
-from pipelines.bronze.layouts.times import spelled
+from highwater.pipelines.bronze.identity import named_broker
+from highwater.pipelines.bronze.layouts.anchors import has_anchor, is_continued
+from highwater.pipelines.bronze.layouts.loggers import is_kafka
+from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES
+from highwater.pipelines.bronze.layouts.times import spelled
 
 #: A label has at most this many values, and each of them at most this many characters.
 _VALUES_MAX = 200

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.layout import Layout
 
 NEWEST_FIRST, LINES_BACKWARDS, BY_TIME = "newest-first", "lines-backwards", "unordered"
 ORDERS = (NEWEST_FIRST, LINES_BACKWARDS, BY_TIME)
@@ -41,7 +41,7 @@ Entry = tuple[Any, ...]
 
 def order_of(layout: Layout, lines: Sequence[bytes]) -> str:
     """Return the order of sampled lines of a file; empty if they ascend."""
-    from pipelines.bronze.wrappers.pieces import split
+    from highwater.pipelines.bronze.wrappers.pieces import split
 
     parse, starts = layout.parser(UTC), layout.start.match
     texts: list[tuple[bytes, bytes]] = []

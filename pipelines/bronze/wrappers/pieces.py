@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from pipelines.bronze.source import BOM
-from pipelines.bronze.wrappers.terminals import COLUMNS, without_colours
+from highwater.pipelines.bronze.source import BOM
+from highwater.pipelines.bronze.wrappers.terminals import COLUMNS, without_colours
 
 #: Rows of a table, in which quotes hold line ends. Objects of a JSON document, with the number of objects and arrays
 #: around each. Stanzas, with a pattern of the line that begins one. Lines of a full width with the line behind them.

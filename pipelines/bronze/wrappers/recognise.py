@@ -9,18 +9,26 @@ from datetime import UTC
 from functools import partial
 from typing import NamedTuple
 
-from pipelines.bronze.broken_lines import width_of
-from pipelines.bronze.layout import Clock, Item, Layout, Parser, RecordHead, Unwrap
-from pipelines.bronze.layouts.anchors import time_shape
-from pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
-from pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
-from pipelines.bronze.layouts.structured import layout_of_name
-from pipelines.bronze.wrappers import frames, rows, separators
-from pipelines.bronze.wrappers.order import ORDERS, order_of
-from pipelines.bronze.wrappers.pieces import split
-from pipelines.bronze.wrappers.remarks import has_others, is_preamble
-from pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
-from pipelines.bronze.wrappers.terminals import COLOURS, COLUMNS, ENTITIES, columns, has_colours, has_entities, rejoin
+from highwater.pipelines.bronze.broken_lines import width_of
+from highwater.pipelines.bronze.layout import Clock, Item, Layout, Parser, RecordHead, Unwrap
+from highwater.pipelines.bronze.layouts.anchors import time_shape
+from highwater.pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
+from highwater.pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
+from highwater.pipelines.bronze.layouts.structured import layout_of_name
+from highwater.pipelines.bronze.wrappers import frames, rows, separators
+from highwater.pipelines.bronze.wrappers.order import ORDERS, order_of
+from highwater.pipelines.bronze.wrappers.pieces import split
+from highwater.pipelines.bronze.wrappers.remarks import has_others, is_preamble
+from highwater.pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
+from highwater.pipelines.bronze.wrappers.terminals import (
+    COLOURS,
+    COLUMNS,
+    ENTITIES,
+    columns,
+    has_colours,
+    has_entities,
+    rejoin,
+)
 
 #: Steps within steps, colours not counted.
 DEPTH_MAX = 4

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from pipelines.bronze.layouts.anchors import CONTINUATION as CONTINUED
-from pipelines.bronze.layouts.anchors import is_foreign, names_kafka, time_shape
-from pipelines.bronze.wrappers.terminals import without_colours
-from pipelines.kafka.raw_record import CONTINUATION, FOREIGN, NO_LAYOUT
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION as CONTINUED
+from highwater.pipelines.bronze.layouts.anchors import is_foreign, names_kafka, time_shape
+from highwater.pipelines.bronze.wrappers.terminals import without_colours
+from highwater.pipelines.kafka.raw_record import CONTINUATION, FOREIGN, NO_LAYOUT
 
 #: Lines of other streams of a file.
 OTHER_STREAM = f"{FOREIGN}stream"

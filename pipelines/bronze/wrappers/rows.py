@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from pipelines.bronze.layout import Item
-from pipelines.bronze.layouts.structured import (
+from highwater.pipelines.bronze.layout import Item
+from highwater.pipelines.bronze.layouts.structured import (
     Row,
     arrays,
     columns_of,
@@ -30,9 +30,9 @@ from pipelines.bronze.layouts.structured import (
     text_columns,
     value,
 )
-from pipelines.bronze.wrappers.labels import label_column
-from pipelines.bronze.wrappers.pieces import DOCUMENT, ROWS, STANZA, split
-from pipelines.bronze.wrappers.step import OF_SOURCE, Step
+from highwater.pipelines.bronze.wrappers.labels import label_column
+from highwater.pipelines.bronze.wrappers.pieces import DOCUMENT, ROWS, STANZA, split
+from highwater.pipelines.bronze.wrappers.step import OF_SOURCE, Step
 
 _SAMPLE = 400
 _DELIMITERS = ",\t;|"

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from pipelines.bronze.layout import Item
-from pipelines.bronze.layouts.anchors import has_anchor, is_continued
-from pipelines.bronze.layouts.times import spelled
-from pipelines.bronze.wrappers.step import Step
+from highwater.pipelines.bronze.layout import Item
+from highwater.pipelines.bronze.layouts.anchors import has_anchor, is_continued
+from highwater.pipelines.bronze.layouts.times import spelled
+from highwater.pipelines.bronze.wrappers.step import Step
 
 SEPARATORS = "lines "
 _SHARE_MIN = 0.3
@@ -43,7 +43,7 @@ def _shape(line: bytes) -> str | None:
 @lru_cache(maxsize=64)
 def of_name(name: str) -> Step:
     """Return the step of a name that `candidates` gave."""
-    from pipelines.bronze.wrappers.frames import TIME
+    from highwater.pipelines.bronze.wrappers.frames import TIME
 
     pattern = b""
     for part in re.split(r"(%%|%d|%i)", name.removeprefix(SEPARATORS)):

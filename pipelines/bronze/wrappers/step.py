@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.bronze.layout import Unwrap
+from highwater.pipelines.bronze.layout import Unwrap
 
 #: Between the steps of a name, the outermost first, and the layout behind them.
 WITHIN = " => "

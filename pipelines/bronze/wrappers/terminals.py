@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from datetime import UTC
 
-from pipelines.bronze.layout import Item, Layout, Unwrap
-from pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, time_shape
-from pipelines.bronze.wrappers.step import Step
+from highwater.pipelines.bronze.layout import Item, Layout, Unwrap
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, time_shape
+from highwater.pipelines.bronze.wrappers.step import Step
 
 COLUMNS = "columns "
 #: Lines in which a record's time stands, if a terminal broke them.

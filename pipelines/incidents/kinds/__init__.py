@@ -7,8 +7,8 @@ here, with a test in `tests/unit/incidents`.
 
 from __future__ import annotations
 
-from pipelines.incidents.kind import Kind
-from pipelines.incidents.kinds import (
+from highwater.pipelines.incidents.kind import Kind
+from highwater.pipelines.incidents.kinds import (
     access,
     brokers,
     clients,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipelines.incidents.episodes import Episode, episodes
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import Signature, kind
-from pipelines.incidents.words import brokers, clock, listed_some, number, numbered, sentence, shortened
-from pipelines.messages.exceptions import Thrown, cause_of
+from highwater.pipelines.incidents.episodes import Episode, episodes
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
+from highwater.pipelines.incidents.kind import Signature, kind
+from highwater.pipelines.incidents.words import brokers, clock, listed_some, number, numbered, sentence, shortened
+from highwater.pipelines.messages.exceptions import Thrown, cause_of
 
 _PEER_DENIED = Signature(
     "broker_denied",

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from pipelines.incidents.episodes import before_shutdown, episodes, grouped
-from pipelines.incidents.facts import Facts, Row, place
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place
-from pipelines.incidents.kind import FAILED, SHOWN_BY, Signature, kind, preceding
-from pipelines.incidents.kinds.failures import TORN
-from pipelines.incidents.witnesses import SESSION_EXPIRED, losses
-from pipelines.incidents.words import clock, lasting, listed, number, numbered, sentence, shortened, span
-from pipelines.timelines.broker import Away
-from pipelines.timelines.missed import Witness
-from pipelines.timelines.processes import BOOT_US
-from pipelines.timelines.rows import Node, node
+from highwater.pipelines.incidents.episodes import before_shutdown, episodes, grouped
+from highwater.pipelines.incidents.facts import Facts, Row, place
+from highwater.pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Place
+from highwater.pipelines.incidents.kind import FAILED, SHOWN_BY, Signature, kind, preceding
+from highwater.pipelines.incidents.kinds.failures import TORN
+from highwater.pipelines.incidents.witnesses import SESSION_EXPIRED, losses
+from highwater.pipelines.incidents.words import clock, lasting, listed, number, numbered, sentence, shortened, span
+from highwater.pipelines.timelines.broker import Away
+from highwater.pipelines.timelines.missed import Witness
+from highwater.pipelines.timelines.processes import BOOT_US
+from highwater.pipelines.timelines.rows import Node, node
 
 #: kafka.log.LogManager.loadLogs: the second one up to 2.6.
 _LOADED = re.compile(r"Loaded \d+ logs|Logs loading complete")
@@ -616,7 +616,7 @@ def _gone_repeatedly(facts: Facts, loop: Sequence[Away]) -> LoggedIncident:
 
 @kind(
     meaning="Times of a broker's lines go back by seconds and stay there.",
-    source="pipelines.grammars.clock: many lines in a row lie before the latest one",
+    source="highwater.pipelines.grammars.clock: many lines in a row lie before the latest one",
 )
 def clock_set_back(facts: Facts) -> Iterable[LoggedIncident]:
     """Rows of `silver.broker_lifecycle` that say so."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pipelines.incidents.episodes import Episode, episodes
-from pipelines.incidents.facts import Facts, Row
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import ABSENT, FAILED, LAGGING, UNDECIDED, Signature, kind
-from pipelines.incidents.reasons import best_reason
-from pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
-from pipelines.kafka.errors import error_name
-from pipelines.kafka.releases import Version, value_of
-from pipelines.messages.exceptions import Thrown, cause_of
+from highwater.pipelines.incidents.episodes import Episode, episodes
+from highwater.pipelines.incidents.facts import Facts, Row
+from highwater.pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident
+from highwater.pipelines.incidents.kind import ABSENT, FAILED, LAGGING, UNDECIDED, Signature, kind
+from highwater.pipelines.incidents.reasons import best_reason
+from highwater.pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
+from highwater.pipelines.kafka.errors import error_name
+from highwater.pipelines.kafka.releases import Version, value_of
+from highwater.pipelines.messages.exceptions import Thrown, cause_of
 
 #: Errors that a client meets as leaders move, and retries at once.
 _ROUTINE = {"NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from pipelines.incidents.facts import Facts, Row, place
-from pipelines.incidents.incident import MINOR, LoggedIncident
-from pipelines.incidents.kind import kind
-from pipelines.incidents.words import brokers, clock, lasting, number
+from highwater.pipelines.incidents.facts import Facts, Row, place
+from highwater.pipelines.incidents.incident import MINOR, LoggedIncident
+from highwater.pipelines.incidents.kind import kind
+from highwater.pipelines.incidents.words import brokers, clock, lasting, number
 
 #: Clocks that differ by more are skewed, milliseconds.
 _SKEWED_MS = 1_000

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.incidents.advice import is_open
-from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
-from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, Severity
-from pipelines.incidents.kind import ABSENT, FAILED, SHOWN_BY, UNDECIDED, Signature, kind, preceding
-from pipelines.incidents.witnesses import QUORUM_UNREACHABLE, losses
-from pipelines.incidents.words import (
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.incidents.advice import is_open
+from highwater.pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
+from highwater.pipelines.incidents.facts import Facts, Node, Row, node, place
+from highwater.pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, Severity
+from highwater.pipelines.incidents.kind import ABSENT, FAILED, SHOWN_BY, UNDECIDED, Signature, kind, preceding
+from highwater.pipelines.incidents.witnesses import QUORUM_UNREACHABLE, losses
+from highwater.pipelines.incidents.words import (
     brokers,
     clock,
     lasting,
@@ -28,7 +28,7 @@ from pipelines.incidents.words import (
     times,
     when,
 )
-from pipelines.timelines.controller import Away, ControllerEvidence, ControllerState, controller_states
+from highwater.pipelines.timelines.controller import Away, ControllerEvidence, ControllerState, controller_states
 
 _RETRY = Signature(
     "controlled_shutdown_retried",

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pipelines.incidents.advice import is_open
-from pipelines.incidents.episodes import Episode, episodes, grouped
-from pipelines.incidents.facts import Facts, Node, Row, node, place
-from pipelines.incidents.incident import CRITICAL, INFO, Bug, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import ABSENT, Signature, kind, preceding
-from pipelines.incidents.reasons import Reason, best_reason, reason_of
-from pipelines.incidents.words import clock, number, partitions, sentence, shortened, span, times
-from pipelines.messages.atlas import Message, atlas
-from pipelines.messages.wording import parse_wording
+from highwater.pipelines.incidents.advice import is_open
+from highwater.pipelines.incidents.episodes import Episode, episodes, grouped
+from highwater.pipelines.incidents.facts import Facts, Node, Row, node, place
+from highwater.pipelines.incidents.incident import CRITICAL, INFO, Bug, LoggedIncident, Remedy, bug_of
+from highwater.pipelines.incidents.kind import ABSENT, Signature, kind, preceding
+from highwater.pipelines.incidents.reasons import Reason, best_reason, reason_of
+from highwater.pipelines.incidents.words import clock, number, partitions, sentence, shortened, span, times
+from highwater.pipelines.messages.atlas import Message, atlas
+from highwater.pipelines.messages.wording import parse_wording
 
 _ENDS = ("FATAL", "ERROR")
 #: Ends of one broker that follow each other within this are one incident, seconds.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipelines.incidents.advice import is_open
-from pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
-from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import ABSENT, FAILED, UNDECIDED, Signature, kind
-from pipelines.incidents.reasons import Reason, best_reason, reason_of
-from pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
-from pipelines.incidents.words import brokers, clock, listed_some, number, partitions, shortened, span, times
+from highwater.pipelines.incidents.advice import is_open
+from highwater.pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
+from highwater.pipelines.incidents.facts import Facts, Row, partition_name
+from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
+from highwater.pipelines.incidents.kind import ABSENT, FAILED, UNDECIDED, Signature, kind
+from highwater.pipelines.incidents.reasons import Reason, best_reason, reason_of
+from highwater.pipelines.incidents.witnesses import FETCHER, LEADER_UNREACHABLE
+from highwater.pipelines.incidents.words import brokers, clock, listed_some, number, partitions, shortened, span, times
 
 _DIED = Signature(
     "fetcher_thread_died",

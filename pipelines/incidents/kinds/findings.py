@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pipelines.incidents.advice import has_setting
-from pipelines.incidents.episodes import grouped
-from pipelines.incidents.facts import Facts, Row, partition_name
-from pipelines.incidents.incident import CRITICAL, MAJOR, Bug, LoggedIncident, Remedy, Severity, releases_of
-from pipelines.incidents.kind import ABSENT, kind
-from pipelines.incidents.words import number, partitions
-from pipelines.kafka.context import UNCLEAN_ELECTION
+from highwater.pipelines.incidents.advice import has_setting
+from highwater.pipelines.incidents.episodes import grouped
+from highwater.pipelines.incidents.facts import Facts, Row, partition_name
+from highwater.pipelines.incidents.incident import CRITICAL, MAJOR, Bug, LoggedIncident, Remedy, Severity, releases_of
+from highwater.pipelines.incidents.kind import ABSENT, kind
+from highwater.pipelines.incidents.words import number, partitions
+from highwater.pipelines.kafka.context import UNCLEAN_ELECTION
 
 #: Rules that say that acknowledged records are gone.
 LOSS_RULES = ("committed-data-lost", "tier-segment-lost", "acked-as-duplicate-of-another-batch")
@@ -23,7 +23,7 @@ _TOGETHER_US = 2_000_000
 
 @kind(
     meaning="Records that were acknowledged with acks=all are gone.",
-    source="pipelines.rules.guarantees.committed_data_lost, tier_segment_lost, acked_as_duplicate",
+    source="highwater.pipelines.rules.guarantees.committed_data_lost, tier_segment_lost, acked_as_duplicate",
     causes=("unclean_election", "zombie_leader", *ABSENT),
 )
 def data_lost(facts: Facts) -> Iterable[LoggedIncident]:
@@ -53,7 +53,7 @@ def _rule(row: Row) -> tuple[str, str, str]:
 
 @kind(
     meaning="A rule found a guarantee of Kafka's broken, other than that acknowledged records stay.",
-    source="pipelines.rules: each rule names its own",
+    source="highwater.pipelines.rules: each rule names its own",
     causes=("unclean_election", "zombie_leader", *ABSENT),
 )
 def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:

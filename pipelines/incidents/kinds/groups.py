@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pipelines.incidents.episodes import Episode, episodes
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
-from pipelines.incidents.kind import ABSENT, Signature, kind
-from pipelines.incidents.kinds.logged import incidents_of_messages
-from pipelines.incidents.words import lasting, listed, listed_some, number, sentence, span, times
+from highwater.pipelines.incidents.episodes import Episode, episodes
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import MAJOR, MINOR, LoggedIncident
+from highwater.pipelines.incidents.kind import ABSENT, Signature, kind
+from highwater.pipelines.incidents.kinds.logged import incidents_of_messages
+from highwater.pipelines.incidents.words import lasting, listed, listed_some, number, sentence, span, times
 
 _SOURCE = "kafka.coordinator.group.GroupCoordinator.prepareRebalance; org.apache.kafka.coordinator.group"
 

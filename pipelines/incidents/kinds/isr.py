@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.advice import is_any_not_restarted, is_open
-from pipelines.incidents.episodes import Window, before_shutdown, episodes, grouped, windows_together
-from pipelines.incidents.facts import Facts, Node, Row, partition_name
-from pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
-from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
-from pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times, within
+from highwater.pipelines.incidents.advice import is_any_not_restarted, is_open
+from highwater.pipelines.incidents.episodes import Window, before_shutdown, episodes, grouped, windows_together
+from highwater.pipelines.incidents.facts import Facts, Node, Row, partition_name
+from highwater.pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, bug_of
+from highwater.pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
+from highwater.pipelines.incidents.words import brokers, clock, lasting, number, partitions, span, times, within
 
 #: Absences that begin within this, and end within this, are one incident, microseconds: up to 2.4 leaders check for
 #: lag every 5 s (replica.lag.time.max.ms / 2).

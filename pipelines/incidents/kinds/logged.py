@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pipelines.bronze.identity import CLIENT, kind_of_logger
-from pipelines.incidents.candidates import is_reported
-from pipelines.incidents.episodes import grouped
-from pipelines.incidents.facts import Facts, place
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
-from pipelines.incidents.kind import ABSENT, SHOWN_BY, Kind, kind, preceding
-from pipelines.incidents.loud_text import LoudText
-from pipelines.incidents.words import listed_some, partitions, sentence, shortened, times, when
-from pipelines.messages.atlas import HOUSEKEEPING
-from pipelines.messages.exceptions import cause_of
-from schemas.incidents import SEVERITIES
+from highwater.pipelines.bronze.identity import CLIENT, kind_of_logger
+from highwater.pipelines.incidents.candidates import is_reported
+from highwater.pipelines.incidents.episodes import grouped
+from highwater.pipelines.incidents.facts import Facts, place
+from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
+from highwater.pipelines.incidents.kind import ABSENT, SHOWN_BY, Kind, kind, preceding
+from highwater.pipelines.incidents.loud_text import LoudText
+from highwater.pipelines.incidents.words import listed_some, partitions, sentence, shortened, times, when
+from highwater.pipelines.messages.atlas import HOUSEKEEPING
+from highwater.pipelines.messages.exceptions import cause_of
+from highwater.schemas.incidents import SEVERITIES
 
 #: Texts of one kind further apart are of two incidents, microseconds.
 _GAP_US = 600_000_000

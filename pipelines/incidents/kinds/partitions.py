@@ -7,16 +7,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.advice import is_any_offline, is_open
-from pipelines.incidents.episodes import Episode, Window, before_shutdown, episodes, windows_together
-from pipelines.incidents.facts import Facts, Node, Row, partition_name, place
-from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Place, Remedy
-from pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
-from pipelines.incidents.kinds.clients import TOO_FEW, failed_produces
-from pipelines.incidents.witnesses import LEADER_UNREACHABLE
-from pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span, when
-from pipelines.kafka.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
-from pipelines.timelines.broker import Death
+from highwater.pipelines.incidents.advice import is_any_offline, is_open
+from highwater.pipelines.incidents.episodes import Episode, Window, before_shutdown, episodes, windows_together
+from highwater.pipelines.incidents.facts import Facts, Node, Row, partition_name, place
+from highwater.pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Place, Remedy
+from highwater.pipelines.incidents.kind import ABSENT, LAGGING, UNDECIDED, Signature, kind
+from highwater.pipelines.incidents.kinds.clients import TOO_FEW, failed_produces
+from highwater.pipelines.incidents.witnesses import LEADER_UNREACHABLE
+from highwater.pipelines.incidents.words import brokers, clock, lasting, number, partitions, sentence, span, when
+from highwater.pipelines.kafka.errors import NOT_ENOUGH_REPLICAS_AFTER_APPEND
+from highwater.pipelines.timelines.broker import Death
 
 #: Windows whose starts and ends follow each other within this are of one episode, microseconds: a controller elects for
 #: one event in one pass, and notices the next broker after broker.heartbeat.interval.ms (2 s) at the earliest.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipelines.incidents.advice import is_open
-from pipelines.incidents.episodes import Episode, before_shutdown, grouped
-from pipelines.incidents.facts import Facts, Row, node
-from pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Remedy
-from pipelines.incidents.kind import ABSENT, Signature, kind
-from pipelines.incidents.words import clock, lasting, listed, sentence, span, times
+from highwater.pipelines.incidents.advice import is_open
+from highwater.pipelines.incidents.episodes import Episode, before_shutdown, grouped
+from highwater.pipelines.incidents.facts import Facts, Row, node
+from highwater.pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Remedy
+from highwater.pipelines.incidents.kind import ABSENT, Signature, kind
+from highwater.pipelines.incidents.words import clock, lasting, listed, sentence, span, times
 
 _STATE = r"\[RaftManager (?:node)?[iI]d=\d+\] Completed transition to "
 _SEARCHING = Signature(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipelines.incidents.episodes import grouped
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import INFO, MINOR, LoggedIncident
-from pipelines.incidents.kind import ABSENT, NOT_FETCHED, kind
-from pipelines.incidents.reassignments import Reassignment, reassignments_of
-from pipelines.incidents.words import brokers, clock, lasting, listed, partitions, sentence, when
+from highwater.pipelines.incidents.episodes import grouped
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import INFO, MINOR, LoggedIncident
+from highwater.pipelines.incidents.kind import ABSENT, NOT_FETCHED, kind
+from highwater.pipelines.incidents.reassignments import Reassignment, reassignments_of
+from highwater.pipelines.incidents.words import brokers, clock, lasting, listed, partitions, sentence, when
 
 #: A reassignment that is younger may end at any time, microseconds.
 _OLD_US = 60_000_000

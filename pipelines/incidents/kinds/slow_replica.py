@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipelines.incidents.facts import Facts, Node, Row
-from pipelines.incidents.incident import INFO, MAJOR, LoggedIncident
-from pipelines.incidents.kind import ABSENT, NOT_FETCHED, kind
-from pipelines.incidents.kinds.isr import LEFT
-from pipelines.incidents.questions import WAIT_MAX_MS
-from pipelines.incidents.words import brokers, clock, lasting, listed, number, span
+from highwater.pipelines.incidents.facts import Facts, Node, Row
+from highwater.pipelines.incidents.incident import INFO, MAJOR, LoggedIncident
+from highwater.pipelines.incidents.kind import ABSENT, NOT_FETCHED, kind
+from highwater.pipelines.incidents.kinds.isr import LEFT
+from highwater.pipelines.incidents.questions import WAIT_MAX_MS
+from highwater.pipelines.incidents.words import brokers, clock, lasting, listed, number, span
 
 #: Who closed a wait otherwise than by fetching: the leader itself, or a replica that left (`isr_shrunk` tells of it).
 _NOT_SLOW = ("leader", LEFT)

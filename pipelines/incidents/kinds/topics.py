@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipelines.incidents.episodes import Episode, episodes, grouped
-from pipelines.incidents.facts import Facts, Row, place
-from pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Place
-from pipelines.incidents.kind import ABSENT, Signature, kind
-from pipelines.incidents.kinds.controllers import MIGRATION_COPIED
-from pipelines.incidents.words import brokers, clock, listed_some, number, sentence, shortened, span
+from highwater.pipelines.incidents.episodes import Episode, episodes, grouped
+from highwater.pipelines.incidents.facts import Facts, Row, place
+from highwater.pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Place
+from highwater.pipelines.incidents.kind import ABSENT, Signature, kind
+from highwater.pipelines.incidents.kinds.controllers import MIGRATION_COPIED
+from highwater.pipelines.incidents.words import brokers, clock, listed_some, number, sentence, shortened, span
 
 _REMOVED = Signature(
     "log_deletion_scheduled",

@@ -6,8 +6,16 @@ those ask `release_of` here.
 
 from __future__ import annotations
 
-from pipelines.kafka.releases.numberings import NUMBERINGS, Branch, Numbering
-from pipelines.kafka.releases.release import Release, Version, Versioned, is_named_at_start, release_of, shown, value_of
+from highwater.pipelines.kafka.releases.numberings import NUMBERINGS, Branch, Numbering
+from highwater.pipelines.kafka.releases.release import (
+    Release,
+    Version,
+    Versioned,
+    is_named_at_start,
+    release_of,
+    shown,
+    value_of,
+)
 
 __all__ = [
     "NUMBERINGS",

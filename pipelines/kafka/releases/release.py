@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from pipelines.kafka.releases.numberings import BRANCHES, NUMBERINGS, Branch, Numbering
+from highwater.pipelines.kafka.releases.numberings import BRANCHES, NUMBERINGS, Branch, Numbering
 
 Version = tuple[int, int, int]
 T = TypeVar("T")

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from pipelines.kafka.releases import Version, release_of, value_of
-from pipelines.kafka.versions.leader import LeaderRules
-from pipelines.kafka.versions.purgatory import PurgatoryRules
-from pipelines.kafka.versions.truncation import TruncationRules
+from highwater.pipelines.kafka.releases import Version, release_of, value_of
+from highwater.pipelines.kafka.versions.leader import LeaderRules
+from highwater.pipelines.kafka.versions.purgatory import PurgatoryRules
+from highwater.pipelines.kafka.versions.truncation import TruncationRules
 
 __all__ = ["ASSUMED", "Rules", "Version", "rule_of", "rules_for"]
 

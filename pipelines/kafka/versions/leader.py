@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from pipelines.kafka.releases import Versioned
+from highwater.pipelines.kafka.releases import Versioned
 
 
 class LeaderRules(Versioned):

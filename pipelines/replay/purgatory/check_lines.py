@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from schemas.fields import Int, Long
+from highwater.schemas.fields import Int, Long
 
 # Kinds of lines.
 INITIAL = "initial"

@@ -24,11 +24,21 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import Value, arrow_schema, both, exploded, look_up, micros, named, shaped, when
-from pipelines.base.blobs import Batches
-from pipelines.replay.purgatory import check_lines as c
-from pipelines.replay.purgatory.check_lines import CheckLine
-from schemas.fields import Int, Long, spark_types
+from highwater.pipelines.base.arrow_rows import (
+    Value,
+    arrow_schema,
+    both,
+    exploded,
+    look_up,
+    micros,
+    named,
+    shaped,
+    when,
+)
+from highwater.pipelines.base.blobs import Batches
+from highwater.pipelines.replay.purgatory import check_lines as c
+from highwater.pipelines.replay.purgatory.check_lines import CheckLine
+from highwater.schemas.fields import Int, Long, spark_types
 
 KEY_TYPES: Final = {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int"}
 #: Lines by `silver.delayed_operation_checks.step`, and by `silver.leader_and_isr.role`.

@@ -23,17 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.kafka.errors import (
+from highwater.pipelines.kafka.errors import (
     KAFKA_STORAGE_ERROR,
     NONE,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from pipelines.kafka.versions import Rules
-from pipelines.replay.purgatory import check_lines as c
-from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from pipelines.replay.purgatory.tracked_produce import NOT_LED, PENDING, TrackedProduce
+from highwater.pipelines.kafka.versions import Rules
+from highwater.pipelines.replay.purgatory import check_lines as c
+from highwater.pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from highwater.pipelines.replay.purgatory.tracked_produce import NOT_LED, PENDING, TrackedProduce
 
 # Rounds of several threads over one watch list, as far as a log tells them apart.
 #

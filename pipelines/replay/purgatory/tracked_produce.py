@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.kafka.errors import NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
-from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Status
+from highwater.pipelines.kafka.errors import NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
+from highwater.pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Status
 
 #: Status of a produce that waits (``DelayedProduce``: the error that it has if nobody clears it).
 PENDING: Status = (True, REQUEST_TIMED_OUT)

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.base.values import iso_utc
-from pipelines.report.cluster.parts import ClockPair
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.report.cluster.parts import ClockPair
 
 #: Of 100 brokers there are 4,950 pairs.
 PAIRS_MAX = 200

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipelines.base.plain import count
-from pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, iso_utc
-from pipelines.report.cluster.parts import Event, Failover, Leaders, Unavailable
-from pipelines.report.tiers import Node
+from highwater.pipelines.base.plain import count
+from highwater.pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, iso_utc
+from highwater.pipelines.report.cluster.parts import Event, Failover, Leaders, Unavailable
+from highwater.pipelines.report.tiers import Node
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Literal
 
-from pipelines.base.values import iso_or_none, iso_utc
-from pipelines.report.cluster.parts import Life, Restart
-from pipelines.report.tiers import Node
+from highwater.pipelines.base.values import iso_or_none, iso_utc
+from highwater.pipelines.report.cluster.parts import Life, Restart
+from highwater.pipelines.report.tiers import Node
 
 Rows = Sequence[Mapping[str, Any]]
 

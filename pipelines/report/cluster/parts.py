@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipelines.base.values import Count, Instant, Part, Text
+from highwater.pipelines.base.values import Count, Instant, Part, Text
 
 
 class Life(Part):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.report.cluster.parts import Setting
+from highwater.pipelines.report.cluster.parts import Setting
 
 SETTINGS_MAX = 200
 #: Each broker has its own.

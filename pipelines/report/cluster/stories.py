@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.base.values import iso_utc
-from pipelines.kafka.errors import error_name
-from pipelines.lake.reader import LakeReader
-from pipelines.report.cluster.parts import Step, Story, StoryPart
-from pipelines.report.figures import COORDINATOR, PRODUCE, SPLIT, to_ms
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.kafka.errors import error_name
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report.cluster.parts import Step, Story, StoryPart
+from highwater.pipelines.report.figures import COORDINATOR, PRODUCE, SPLIT, to_ms
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pipelines.base.values import UNKNOWN_BROKER, Part
-from pipelines.report.cubes import queries
-from pipelines.report.cubes.buckets import FINEST, accuracy_of, growth, merges_needed, packed
-from pipelines.report.cubes.intervals import Intervals
-from pipelines.report.cubes.parts import (
+from highwater.pipelines.base.values import UNKNOWN_BROKER, Part
+from highwater.pipelines.report.cubes import queries
+from highwater.pipelines.report.cubes.buckets import FINEST, accuracy_of, growth, merges_needed, packed
+from highwater.pipelines.report.cubes.intervals import Intervals
+from highwater.pipelines.report.cubes.parts import (
     ClientCells,
     Cubes,
     ErrorCells,
@@ -20,7 +20,7 @@ from pipelines.report.cubes.parts import (
     SlowCells,
     TotalCells,
 )
-from pipelines.report.figures import Rows
+from highwater.pipelines.report.figures import Rows
 
 _Cells = TypeVar("_Cells", bound=Part)
 

@@ -5,7 +5,7 @@ Not in ``report.json``: gold has the rows that they come from.
 
 from __future__ import annotations
 
-from pipelines.base.values import Part, Text
+from highwater.pipelines.base.values import Part, Text
 
 
 class Node(Part):

@@ -6,11 +6,11 @@ on the order of the rows.
 
 from __future__ import annotations
 
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.report.cubes.buckets import bucket
-from pipelines.report.cubes.intervals import Intervals
-from pipelines.report.figures import FETCH, PHASES, SPLIT
-from pipelines.report.queries import counted_by_class, counted_within
+from highwater.pipelines.base.values import UNKNOWN_BROKER
+from highwater.pipelines.report.cubes.buckets import bucket
+from highwater.pipelines.report.cubes.intervals import Intervals
+from highwater.pipelines.report.figures import FETCH, PHASES, SPLIT
+from highwater.pipelines.report.queries import counted_by_class, counted_within
 
 #: Rows of each list on the page.
 SLOW_MAX = 4000

@@ -22,14 +22,14 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipelines.base import plain
-from pipelines.base.plain import count
-from pipelines.base.recurrence import BY_WEIGHT
-from pipelines.incidents.incident import releases_of
-from pipelines.report.classes import WORDS
-from pipelines.report.correctness import rule_state, rule_states
-from pipelines.report.detail import NO_DETAIL
-from pipelines.report.happened import (
+from highwater.pipelines.base import plain
+from highwater.pipelines.base.plain import count
+from highwater.pipelines.base.recurrence import BY_WEIGHT
+from highwater.pipelines.incidents.incident import releases_of
+from highwater.pipelines.report.classes import WORDS
+from highwater.pipelines.report.correctness import rule_state, rule_states
+from highwater.pipelines.report.detail import NO_DETAIL
+from highwater.pipelines.report.happened import (
     IncidentSummary,
     about,
     bug,
@@ -39,10 +39,10 @@ from pipelines.report.happened import (
     verdict_words,
     window,
 )
-from pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
-from pipelines.report.summary import gaps
-from pipelines.report.ticket import ticket_text
-from pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES, TIER_WORDS
+from highwater.pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
+from highwater.pipelines.report.summary import gaps
+from highwater.pipelines.report.ticket import ticket_text
+from highwater.pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES, TIER_WORDS
 
 #: Entries of each list.
 SHOWN_MAX = 6

@@ -15,12 +15,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import Value, arrow_schema, both, micros, shaped, when
-from pipelines.base.instants import SECOND_US
-from pipelines.kafka.context import Spans
-from schemas import audit_facts as a
-from schemas.fields import spark_types
-from schemas.topics import METADATA_TOPIC
+from highwater.pipelines.base.arrow_rows import Value, arrow_schema, both, micros, shaped, when
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.kafka.context import Spans
+from highwater.schemas import audit_facts as a
+from highwater.schemas.fields import spark_types
+from highwater.schemas.topics import METADATA_TOPIC
 
 KEY = ("cluster_id", "topic", "partition")
 

@@ -8,11 +8,16 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import is_in, look_up, micros, when
-from pipelines.data_dir.checkpoints import LEADER_EPOCH, LOG_START_OFFSET, RECOVERY_POINT_OFFSET, REPLICATION_OFFSET
-from pipelines.rules.facts.columns import fact, valid
-from schemas import audit_facts as a
-from schemas.data_files import CURRENT
+from highwater.pipelines.base.arrow_rows import is_in, look_up, micros, when
+from highwater.pipelines.data_dir.checkpoints import (
+    LEADER_EPOCH,
+    LOG_START_OFFSET,
+    RECOVERY_POINT_OFFSET,
+    REPLICATION_OFFSET,
+)
+from highwater.pipelines.rules.facts.columns import fact, valid
+from highwater.schemas import audit_facts as a
+from highwater.schemas.data_files import CURRENT
 
 #: Checkpoints whose offsets are compared.
 _OFFSETS = (REPLICATION_OFFSET, RECOVERY_POINT_OFFSET, LOG_START_OFFSET)

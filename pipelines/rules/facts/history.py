@@ -8,9 +8,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import first_of, micros, when
-from pipelines.rules.facts.columns import fact, line_fact, valid
-from schemas import audit_facts as a
+from highwater.pipelines.base.arrow_rows import first_of, micros, when
+from highwater.pipelines.rules.facts.columns import fact, line_fact, valid
+from highwater.schemas import audit_facts as a
 
 #: `silver.controller_events.event` of an election that is unclean.
 UNCLEAN: Final = "unclean_election"

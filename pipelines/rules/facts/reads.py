@@ -14,10 +14,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import both, exploded, first_of, is_in, micros, named, when
-from pipelines.rules.facts.columns import TYPES, fact, line_fact, valid
-from pipelines.rules.facts.traffic import TopicNames
-from schemas import audit_facts as a
+from highwater.pipelines.base.arrow_rows import both, exploded, first_of, is_in, micros, named, when
+from highwater.pipelines.rules.facts.columns import TYPES, fact, line_fact, valid
+from highwater.pipelines.rules.facts.traffic import TopicNames
+from highwater.schemas import audit_facts as a
 
 #: The column that `suspects` gives: cluster, broker and connection as text.
 SUSPECT: Final = "suspect"

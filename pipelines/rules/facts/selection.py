@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 
 def selected(facts: Iterable[Fact]) -> Iterator[Fact]:

@@ -9,27 +9,27 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import micros
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.replicas import about_replicas
-from pipelines.data_dir.properties import PARTITION_METADATA
-from pipelines.kafka.context import Spans
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
-from pipelines.rules.facts import files, history, traffic
-from pipelines.rules.facts.columns import FACT_TYPES, ORDER, TYPES, fact, in_seconds
-from pipelines.rules.facts.reads import SUSPECT, failures, reads, suspects, tier_events
-from pipelines.rules.incremental import Resume, new_and_old, parts, states
-from schemas import audit_facts as a
-from schemas import flow, silver
-from schemas.data_files import DATA_FILES
-from schemas.gold import DELAYED_OPERATIONS
-from schemas.isr import ISR_TIMELINE
-from schemas.replicas import REPLICA_TRUNCATIONS
-from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import micros
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.replicas import about_replicas
+from highwater.pipelines.data_dir.properties import PARTITION_METADATA
+from highwater.pipelines.kafka.context import Spans
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
+from highwater.pipelines.rules.facts import files, history, traffic
+from highwater.pipelines.rules.facts.columns import FACT_TYPES, ORDER, TYPES, fact, in_seconds
+from highwater.pipelines.rules.facts.reads import SUSPECT, failures, reads, suspects, tier_events
+from highwater.pipelines.rules.incremental import Resume, new_and_old, parts, states
+from highwater.schemas import audit_facts as a
+from highwater.schemas import flow, silver
+from highwater.schemas.data_files import DATA_FILES
+from highwater.schemas.gold import DELAYED_OPERATIONS
+from highwater.schemas.isr import ISR_TIMELINE
+from highwater.schemas.replicas import REPLICA_TRUNCATIONS
+from highwater.schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
+from highwater.schemas.table import TableSpec
 
 _LINE = "cluster_id broker_id time file_id byte_offset line_no"
 _REQUEST = f"{_LINE} connection correlation_id client_id partitions"

@@ -9,11 +9,11 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import both, exploded, is_in, micros, named, when
-from pipelines.kafka.versions import rule_of
-from pipelines.replay.judge import LATE
-from pipelines.rules.facts.columns import fact, line_fact, valid
-from schemas import audit_facts as a
+from highwater.pipelines.base.arrow_rows import both, exploded, is_in, micros, named, when
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.pipelines.replay.judge import LATE
+from highwater.pipelines.rules.facts.columns import fact, line_fact, valid
+from highwater.schemas import audit_facts as a
 
 #: Kafka version by (cluster, broker).
 Versions = Mapping[tuple[str, int], str]

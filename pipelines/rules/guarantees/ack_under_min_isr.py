@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.kafka.versions import rule_of
-from pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, brokers_of
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, Case, Checker, brokers_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 KAFKA_15583 = "KAFKA-15583"
 #: A request's instants are upper bounds: its line may have been written late. The ISR has to be as small for so long.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of
+from highwater.schemas.audit_facts import Fact
 
 #: Batches of one producer that a broker remembers (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``); more answers with one
 #: base offset than this are not compared.

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.leader_epoch import Epoch, in_one_file
-from pipelines.rules.proofs.loss_cause import CORRUPTION
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, brokers_of
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.leader_epoch import Epoch, in_one_file
+from highwater.pipelines.rules.proofs.loss_cause import CORRUPTION
+from highwater.pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, brokers_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: Lines by which a log says that it cut itself off.
 _CUTS = frozenset({"log", "fetcher"})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.kafka.releases import release_of
-from pipelines.kafka.versions import rule_of
-from pipelines.replay.outcome import COARSE_TIMES
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity
-from schemas.audit_facts import Fact
+from highwater.pipelines.kafka.releases import release_of
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.pipelines.replay.outcome import COARSE_TIMES
+from highwater.pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity
+from highwater.schemas.audit_facts import Fact
 
 
 class _OfAnswers(Checker):

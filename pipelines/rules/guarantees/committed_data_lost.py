@@ -14,14 +14,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from pipelines.base.plain import offsets
-from pipelines.rules.leader_epoch import Epoch
-from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.proofs.loss_cause import Cause, ShortLog, cause_of, high_watermark_cuts, outlived_logs, short_logs
-from pipelines.rules.proofs.replica_marks import CommitMark, Passed, Starts, passed
-from pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of, witnesses_of
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.rules.leader_epoch import Epoch
+from highwater.pipelines.rules.proofs.fetch_chain import written_before
+from highwater.pipelines.rules.proofs.loss_cause import (
+    Cause,
+    ShortLog,
+    cause_of,
+    high_watermark_cuts,
+    outlived_logs,
+    short_logs,
+)
+from highwater.pipelines.rules.proofs.replica_marks import CommitMark, Passed, Starts, passed
+from highwater.pipelines.rules.rule import KEPT, OPEN, VIOLATION, Case, Checker, brokers_of, witnesses_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: Lines of acknowledgements that a case shows: the first and the last ones.
 ACKS_SHOWN = 4

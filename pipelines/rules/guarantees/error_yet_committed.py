@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, brokers_of
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, brokers_of
+from highwater.schemas.audit_facts import Fact
 
 #: Requests that a case shows of each error.
 SHOWN = 5

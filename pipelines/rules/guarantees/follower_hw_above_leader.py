@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.rule import OPEN, Case, Checker, Severity, brokers_of
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.proofs.fetch_chain import written_before
+from highwater.pipelines.rules.rule import OPEN, Case, Checker, Severity, brokers_of
+from highwater.schemas.audit_facts import Fact
 
 #: Candidates of a broker that wait for a proof at most.
 PENDING_MAX = 64

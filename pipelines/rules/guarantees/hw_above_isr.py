@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.proofs.repeated import Repeated
-from pipelines.rules.rule import Case, Checker
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.proofs.repeated import Repeated
+from highwater.pipelines.rules.rule import Case, Checker
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 
 @dataclass

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final
 
-from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Severity, brokers_of
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.proofs.fetch_chain import high_watermark_of
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Severity, brokers_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: Stretches that are kept; the lowest ones are forgotten, so that fewer second passes are seen and never more.
 STRETCHES_MAX: Final = 4096

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.kafka.versions import rule_of
-from pipelines.rules.history import FactHistory
-from pipelines.rules.proofs.fetch_chain import high_watermark_of
-from pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Settings, unless_anew
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.proofs.fetch_chain import high_watermark_of
+from highwater.pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, Settings, unless_anew
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: Stretches between lines of the ISR that are looked at for a fetch that proves.
 TRIES_MAX = 64

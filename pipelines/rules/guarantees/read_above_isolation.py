@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity, unless_anew
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity, unless_anew
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: Reads that a case shows.
 SHOWN = 4

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from pipelines.rules.history import FactHistory
-from pipelines.rules.known_bugs import bugs_of
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Settings, Severity, brokers_of
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.known_bugs import bugs_of
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Checker, Settings, Severity, brokers_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 HIGH_WATERMARK = "replication-offset-checkpoint"
 KAFKA_6361 = "KAFKA-6361"

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 
-from pipelines.rules.history import FactHistory
-from pipelines.rules.proofs.own_lines import ROLES
-from pipelines.rules.proofs.repeated import Repeated
-from pipelines.rules.rule import KEPT, Case, Checker
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.proofs.own_lines import ROLES
+from highwater.pipelines.rules.proofs.repeated import Repeated
+from highwater.pipelines.rules.rule import KEPT, Case, Checker
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 
 class OwnEpochs:

@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import combinations
 
-from pipelines.rules.history import FactHistory
-from pipelines.rules.leader_epoch import Epoch
-from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, Unclean, unclean_election
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings, Severity
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.leader_epoch import Epoch
+from highwater.pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, Unclean, unclean_election
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings, Severity
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: A broker's own start as leader may be logged with the ISR that it was given before it caught up with the newest.
 _STATES = frozenset({"controller", "request", "metadata", "leader_start", "leader_update"})

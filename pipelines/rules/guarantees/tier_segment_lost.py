@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from pipelines.base.plain import offsets
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity, brokers_of
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Severity, brokers_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: How exceptions say that the store has no such object.
 _NOT_FOUND: Final = re.compile(r"NotFound|NoSuch|not found|does not exist|no such", re.IGNORECASE)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipelines.kafka.releases import release_of
-from pipelines.kafka.versions import rule_of
-from pipelines.rules.history import FactHistory
-from pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Settings, Severity, brokers_of
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.kafka.releases import release_of
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.rule import OBSERVATION, VIOLATION, Case, Settings, Severity, brokers_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 BELOW = "below_high_watermark"
 KAFKA_14704 = "KAFKA-14704"

@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import Final
 
-from schemas.audit_facts import Fact
+from highwater.schemas.audit_facts import Fact
 
 #: A connection without a fetch for so long has ended, in most cases.
 ENDED_US: Final = 3_600_000_000

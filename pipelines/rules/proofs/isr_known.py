@@ -12,12 +12,12 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pipelines.kafka.versions import rule_of
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.kafka.versions import rule_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 if TYPE_CHECKING:
-    from pipelines.rules.history import FactHistory
+    from highwater.pipelines.rules.history import FactHistory
 
 #: Partition epochs that a replica's stay goes over at most.
 STEPS_MAX: Final = 10_000

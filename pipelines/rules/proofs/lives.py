@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from schemas.audit_facts import Fact
+from highwater.schemas.audit_facts import Fact
 
 
 class Lives:

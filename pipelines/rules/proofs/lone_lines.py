@@ -22,13 +22,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import NEVER_US
-from pipelines.kafka.controller_rows import NON_EXISTENT
-from pipelines.kafka.topic_lives import begun_again
-from pipelines.rules.history import FactHistory
-from pipelines.rules.proofs.own_lines import OWN_ROLES, ROLES
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.kafka.controller_rows import NON_EXISTENT
+from highwater.pipelines.kafka.topic_lives import begun_again
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.proofs.own_lines import OWN_ROLES, ROLES
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 #: A replica may be deleted that much later than others: its broker was down.
 ABOUT_US: Final = 3_600_000_000

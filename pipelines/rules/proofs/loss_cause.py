@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from pipelines.base.instants import NEVER_US
-from pipelines.base.values import instant
-from pipelines.kafka.versions import rules_for
-from pipelines.rules.history import FactHistory
-from pipelines.rules.known_bugs import bugs_of
-from pipelines.rules.leader_epoch import Epoch
-from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.proofs.own_lines import OWN_ROLES
-from pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, in_sync_before, unclean_election
-from pipelines.rules.rule import Settings
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.known_bugs import bugs_of
+from highwater.pipelines.rules.leader_epoch import Epoch
+from highwater.pipelines.rules.proofs.fetch_chain import written_before
+from highwater.pipelines.rules.proofs.own_lines import OWN_ROLES
+from highwater.pipelines.rules.proofs.unclean import UNCLEAN_ELECTION, in_sync_before, unclean_election
+from highwater.pipelines.rules.rule import Settings
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 TRUNCATED_TO_HIGH_WATERMARK = "truncated_to_high_watermark"
 TRUNCATED = "truncated"

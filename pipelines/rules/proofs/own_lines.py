@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from schemas.audit_facts import Fact
+from highwater.schemas.audit_facts import Fact
 
 #: Roles of lines of what a broker itself did; a controller on it may be ahead of it.
 ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update"})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from pipelines.rules.rule import Case, unless_anew
+from highwater.pipelines.rules.rule import Case, unless_anew
 
 
 class Repeated:

@@ -21,16 +21,16 @@ from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
-from pipelines.kafka.controller_rows import NO_LEADER
-from pipelines.kafka.versions import rules_for
-from pipelines.rules.history import FactHistory
-from pipelines.rules.leader_epoch import CommittedState, Epoch
-from pipelines.rules.proofs.fetch_chain import written_before
-from pipelines.rules.proofs.loss_cause import CORRUPTION
-from pipelines.rules.proofs.own_lines import OWN_ROLES
-from pipelines.rules.rule import Settings
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.kafka.controller_rows import NO_LEADER
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.leader_epoch import CommittedState, Epoch
+from highwater.pipelines.rules.proofs.fetch_chain import written_before
+from highwater.pipelines.rules.proofs.loss_cause import CORRUPTION
+from highwater.pipelines.rules.proofs.own_lines import OWN_ROLES
+from highwater.pipelines.rules.rule import Settings
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 _LOG, _OUT_OF_RANGE = "log", "out_of_range"
 

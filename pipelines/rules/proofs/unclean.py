@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.rules.history import FactHistory
-from pipelines.rules.leader_epoch import CommittedState, Epoch
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.leader_epoch import CommittedState, Epoch
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 UNCLEAN_ELECTION = "unclean_election"
 

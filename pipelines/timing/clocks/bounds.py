@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pipelines.timing.clocks.links import Link
+from highwater.pipelines.timing.clocks.links import Link
 
 
 class ClockBounds(NamedTuple):

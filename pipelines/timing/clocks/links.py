@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from pipelines.base.instants import SECOND_US, TICK_US
+from highwater.pipelines.base.instants import SECOND_US, TICK_US
 
 FOLLOWER: Final = "follower"
 STATE: Final = "state"

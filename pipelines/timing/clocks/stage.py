@@ -8,17 +8,17 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import micros, one_batch
-from pipelines.base.blobs import shape
-from pipelines.kafka.context import Spans
-from pipelines.lake.batches import small_rows
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch, few_rows
-from pipelines.timing.clocks.bounds import ClockBounds, clock_bounds
-from pipelines.timing.clocks.links import FirstFetch, LeadershipLine, links
-from schemas import silver
-from schemas.clocks import CLOCK_BOUNDS
-from schemas.topics import METADATA_TOPIC
+from highwater.pipelines.base.arrow_rows import micros, one_batch
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.kafka.context import Spans
+from highwater.pipelines.lake.batches import small_rows
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, by_batch, few_rows
+from highwater.pipelines.timing.clocks.bounds import ClockBounds, clock_bounds
+from highwater.pipelines.timing.clocks.links import FirstFetch, LeadershipLine, links
+from highwater.schemas import silver
+from highwater.schemas.clocks import CLOCK_BOUNDS
+from highwater.schemas.topics import METADATA_TOPIC
 
 #: Long enough for a leadership or two to move each way, short enough to see a clock drift.
 WINDOW_S: Final = 600

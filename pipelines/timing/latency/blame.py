@@ -22,11 +22,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped, when
-from pipelines.base.blobs import Batches, Tables
-from pipelines.base.groups import each, groups
-from pipelines.base.instants import SECOND_US
-from schemas.gold import REPLICA_BLAME
+from highwater.pipelines.base.arrow_rows import arrow_schema, both, first_of, micros, shaped, when
+from highwater.pipelines.base.blobs import Batches, Tables
+from highwater.pipelines.base.groups import each, groups
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.schemas.gold import REPLICA_BLAME
 
 SINGLED_OUT_SHARE: Final = 2 / 3
 SINGLED_OUT_EXCESS: Final = 0.2

@@ -9,21 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from pipelines.base.arrow_rows import first_of, look_up, shaped, when
-from pipelines.base.blobs import shape
-from pipelines.base.chunks import Keyed
-from pipelines.base.config import LatencyConfig
-from pipelines.base.instants import SECOND_US
-from pipelines.base.values import instant
-from pipelines.kafka.waits import KIND_OF, OTHER
-from pipelines.lake.folds import Fold
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import Reading, by_batch
-from pipelines.lake.staged import Beside, Staged
-from pipelines.timing.latency import blame
-from schemas import flow, gold, silver
-from schemas.gold import REQUEST_PHASES
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import first_of, look_up, shaped, when
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.chunks import Keyed
+from highwater.pipelines.base.config import LatencyConfig
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.base.values import instant
+from highwater.pipelines.kafka.waits import KIND_OF, OTHER
+from highwater.pipelines.lake.folds import Fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import Reading, by_batch
+from highwater.pipelines.lake.staged import Beside, Staged
+from highwater.pipelines.timing.latency import blame
+from highwater.schemas import flow, gold, silver
+from highwater.schemas.gold import REQUEST_PHASES
+from highwater.schemas.table import TableSpec
 
 #: Parts of ``totalTimeMs``, as ``RequestChannel.Request.updateRequestMetrics`` measures them.
 _PHASES = (

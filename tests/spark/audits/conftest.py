@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lake import Lake
 from tests.spark.audits.corpora import ALL, LOSSES, available
 from tests.verbs import CORPORA, SLICE, Ended, in_process, in_session
 

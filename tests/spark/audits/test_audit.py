@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from pipelines.report.cubes.parts import Cubes
-from pipelines.rules.registry import BY_ID
-from schemas.gold import CLASSES
+from highwater.pipelines.report.cubes.parts import Cubes
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.schemas.gold import CLASSES
 from tests.crash.lakes import digest, tables
 from tests.spark.audits.conftest import Verb
 from tests.unit.report import ranges

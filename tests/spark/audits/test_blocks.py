@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.lake.views import query, register
+from highwater.pipelines.lake.views import query, register
 from tests.blocks import COMMANDS, PYTHON, SQL, Block, blocks_to_run
 from tests.verbs import Ended
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.lake.lake import Lake
-from pipelines.timing.clocks.stage import Causes, causes_of
-from schemas.clocks import CLOCK_BOUNDS
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.timing.clocks.stage import Causes, causes_of
+from highwater.schemas.clocks import CLOCK_BOUNDS
 from tests.bench.clocks import figures
 
 

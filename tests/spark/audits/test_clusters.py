@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 import pytest
 
-from schemas.catalog import TABLES
-from schemas.table import TableSpec
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.table import TableSpec
 from tests.bench.contents import row_texts
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE, Ended

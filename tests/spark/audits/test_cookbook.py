@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.answers import plain_rows
-from pipelines.lake.contents import find_tables
-from pipelines.lake.duckdb_views import duckdb_script
-from pipelines.lake.views import query, register
-from schemas.catalog import BY_FULL_NAME
-from schemas.views import VIEWS
+from highwater.pipelines.base.answers import plain_rows
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.duckdb_views import duckdb_script
+from highwater.pipelines.lake.views import query, register
+from highwater.schemas.catalog import BY_FULL_NAME
+from highwater.schemas.views import VIEWS
 from tests.bench.cookbook import DOCUMENT, answered, questions, shown
 from tests.spark.audits.conftest import Verb
 from tests.verbs import ROOT, Ended
@@ -119,7 +119,7 @@ def test_the_change_feed_is_read_as_the_document_says(lake: Path, monkeypatch: p
 
 def test_tables_are_listed_for_programs_without_spark(lake: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "jobs.cli", "tables", "--json", "--lake", str(lake)],
+        [sys.executable, "-m", "highwater.jobs.cli", "tables", "--json", "--lake", str(lake)],
         cwd=ROOT,
         capture_output=True,
         text=True,

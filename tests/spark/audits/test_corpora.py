@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import load_config
-from pipelines.lake.lake import Lake
-from pipelines.report.collect import collect_report
-from pipelines.report.model import RunInfo
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.report.collect import collect_report
+from highwater.pipelines.report.model import RunInfo
 from tests.spark.audits.corpora import ALL, available
 from tests.verbs import CORPORA, Ended
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.demo import LOGS
-from jobs.exit_codes import ExitCode
-from jobs.help import EXAMPLES, GROUPS
+from highwater.jobs.demo import LOGS
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.help import EXAMPLES, GROUPS
 from tests.bench.front_door import README, head_of, shown_in
 from tests.verbs import Ended, as_printed
 

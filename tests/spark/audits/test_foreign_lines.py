@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from jobs.exit_codes import ExitCode
+from highwater.jobs.exit_codes import ExitCode
 from tests.damage import Damage, copy_of, damaged
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE, Ended
@@ -61,6 +61,6 @@ def test_a_run_that_failed_leaves_a_lake_for_the_next(
 ) -> None:
     folder = copy_of(SLICE, tmp_path / "logs")
     damaged(folder / "broker-1" / "logs" / "server.log.gz", preceded(FOREIGN["another cluster and broker"]))
-    with mock.patch("pipelines.gold.gold.write_incidents", side_effect=ValueError("null in a list")):
+    with mock.patch("highwater.pipelines.gold.gold.write_incidents", side_effect=ValueError("null in a list")):
         assert verb(tmp_path, "audit", folder).code == ExitCode.INTERNAL
     assert is_as_before(verb(tmp_path, "audit", SLICE), audited_slice[1])

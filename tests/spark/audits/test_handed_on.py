@@ -14,9 +14,9 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.lake.lake import Lake
-from pipelines.report.bundle import BUNDLED
-from schemas import silver
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.report.bundle import BUNDLED
+from highwater.schemas import silver
 from tests.spark.audits.conftest import Verb
 from tests.unit.report.test_sarif import VALIDATOR
 from tests.verbs import Ended

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.lake.lake import Lake
-from schemas.audit import RULE_RESULTS
-from schemas.gold import COVERAGE, HOLES
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.audit import RULE_RESULTS
+from highwater.schemas.gold import COVERAGE, HOLES
 from tests.damage import (
     VALUES,
     Damage,

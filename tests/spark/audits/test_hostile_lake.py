@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.exit_codes import ExitCode
-from pipelines.base.errors import ForeignTable
-from pipelines.lake.lake import Lake
-from schemas.audit import RULE_RESULTS, VIOLATIONS
-from schemas.catalog import TABLES
-from schemas.views import VIEWS, table_alias
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.base.errors import ForeignTable
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.audit import RULE_RESULTS, VIOLATIONS
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.views import VIEWS, table_alias
 from tests.hostile import LOGS, METADATA, bytes_of, outside_of, strange, with_metadata
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE, Ended

@@ -13,18 +13,18 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from jobs import steps
-from pipelines.base.config import Config, load_config
-from pipelines.cluster.stage import collect_premises
-from pipelines.gold import gold as gold_stage
-from pipelines.kafka import seals
-from pipelines.kafka.seals import Broker, Start
-from pipelines.lake.lake import Lake
-from pipelines.replay.carried import plan
-from pipelines.silver.parse import parse
-from schemas.bronze import LOG_FILES
-from schemas.gold import RUNS
-from schemas.state import RUNS as LEDGER
+from highwater.jobs import steps
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.cluster.stage import collect_premises
+from highwater.pipelines.gold import gold as gold_stage
+from highwater.pipelines.kafka import seals
+from highwater.pipelines.kafka.seals import Broker, Start
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.replay.carried import plan
+from highwater.pipelines.silver.parse import parse
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.gold import RUNS
+from highwater.schemas.state import RUNS as LEDGER
 from tests.catalog import ANSWERS, NAME_FILES, PLACE
 from tests.cuts import cut_at_random, cut_every, deliver
 from tests.ingests import ingest

@@ -9,8 +9,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import highwater
-from pipelines.lake.lake import Lake
-from schemas.views import table_alias
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.views import table_alias
 from tests.verbs import SLICE, Ended
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from jobs.lakes import tables_in
-from jobs.metrics import OPENMETRICS, export
-from jobs.question import Question
-from pipelines.base.errors import InputError
-from pipelines.lake.lake import Lake
-from pipelines.lake.reader import LakeReader
-from schemas import silver
+from highwater.jobs.lakes import tables_in
+from highwater.jobs.metrics import OPENMETRICS, export
+from highwater.jobs.question import Question
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.schemas import silver
 from tests.console import CaptureConsole
 from tests.verbs import Ended
 

@@ -13,28 +13,28 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.base.blobs import rows_by_table, shape
-from pipelines.base.config import Config, load_config
-from pipelines.cluster.premises import Premises
-from pipelines.cluster.stage import collect_premises
-from pipelines.gold import gold as gold_stage
-from pipelines.kafka.seals import Seal
-from pipelines.kafka.versions import rules_for
-from pipelines.lake.folds import collect_tables
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import Stored
-from pipelines.lake.readings import Reading, read_in_tasks
-from pipelines.lake.staged import staging
-from pipelines.lake.table_files import rows_table
-from pipelines.replay import coordinators, fetch_events, produce_worker, session_worker
-from pipelines.replay.connections import WATCHES
-from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.judge import EXPLAINED, Tolerances
-from pipelines.replay.kernel import finish, step
-from pipelines.replay.late_stage import settled
-from pipelines.replay.outcome import TIMER, PartitionOutcome
-from pipelines.replay.partition_events import EVENT_TYPES, ROW_TYPES
-from pipelines.replay.partition_worker import (
+from highwater.pipelines.base.blobs import rows_by_table, shape
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.cluster.stage import collect_premises
+from highwater.pipelines.gold import gold as gold_stage
+from highwater.pipelines.kafka.seals import Seal
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.lake.folds import collect_tables
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import Stored
+from highwater.pipelines.lake.readings import Reading, read_in_tasks
+from highwater.pipelines.lake.staged import staging
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.replay import coordinators, fetch_events, produce_worker, session_worker
+from highwater.pipelines.replay.connections import WATCHES
+from highwater.pipelines.replay.fetch_sessions import FetchSession
+from highwater.pipelines.replay.judge import EXPLAINED, Tolerances
+from highwater.pipelines.replay.kernel import finish, step
+from highwater.pipelines.replay.late_stage import settled
+from highwater.pipelines.replay.outcome import TIMER, PartitionOutcome
+from highwater.pipelines.replay.partition_events import EVENT_TYPES, ROW_TYPES
+from highwater.pipelines.replay.partition_worker import (
     FOLDS,
     OUTCOME_TYPES,
     OUTCOMES,
@@ -44,21 +44,21 @@ from pipelines.replay.partition_worker import (
     PartitionWorker,
     outcome_values,
 )
-from pipelines.replay.session_worker import fetch_operation
-from pipelines.replay.stage import replay_partitions, replayed
-from pipelines.replay.state import State
-from pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
-from pipelines.replay.window import WHOLE, CarriedFolds, ReplayWindow
-from pipelines.report.figures import COORDINATOR_APIS
-from pipelines.silver.parse import parse
-from schemas import gold, silver
-from schemas.audit import RULE_RESULTS
-from schemas.events import RANK, Event
-from schemas.isr import ISR_TIMELINE
-from schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
-from schemas.state import FOLDS as STATE
-from schemas.state import PARTITION
-from schemas.topics import METADATA_TOPIC
+from highwater.pipelines.replay.session_worker import fetch_operation
+from highwater.pipelines.replay.stage import replay_partitions, replayed
+from highwater.pipelines.replay.state import State
+from highwater.pipelines.replay.timeline import COLUMNS, KEY, ORDER, Grounds, grounds, timeline
+from highwater.pipelines.replay.window import WHOLE, CarriedFolds, ReplayWindow
+from highwater.pipelines.report.figures import COORDINATOR_APIS
+from highwater.pipelines.silver.parse import parse
+from highwater.schemas import gold, silver
+from highwater.schemas.audit import RULE_RESULTS
+from highwater.schemas.events import RANK, Event
+from highwater.schemas.isr import ISR_TIMELINE
+from highwater.schemas.session_events import BATCH, FETCH, NAMED, Origin, SessionEvent
+from highwater.schemas.state import FOLDS as STATE
+from highwater.schemas.state import PARTITION
+from highwater.schemas.topics import METADATA_TOPIC
 from tests.catalog import ANSWERS, NAME_FILES, PLACE
 from tests.ingests import ingest
 from tests.states import DictStates

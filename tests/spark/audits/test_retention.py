@@ -17,20 +17,20 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pipelines.base.config import Config, load_config
-from pipelines.base.errors import InputError
-from pipelines.gold import gold as gold_stage
-from pipelines.kafka import seals
-from pipelines.lake.delta_commits import no_fence
-from pipelines.lake.lake import Lake
-from pipelines.silver import parse as parse_stage
-from pipelines.silver.parse import parse
-from pipelines.upkeep import expiry, expiry_anchors
-from schemas import bronze, gold, silver
-from schemas.audit import RULE_RESULTS
-from schemas.incidents import INCIDENTS
-from schemas.state import EXPIRIES, FOLDS, RUNS
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.gold import gold as gold_stage
+from highwater.pipelines.kafka import seals
+from highwater.pipelines.lake.delta_commits import no_fence
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.silver import parse as parse_stage
+from highwater.pipelines.silver.parse import parse
+from highwater.pipelines.upkeep import expiry, expiry_anchors
+from highwater.schemas import bronze, gold, silver
+from highwater.schemas.audit import RULE_RESULTS
+from highwater.schemas.incidents import INCIDENTS
+from highwater.schemas.state import EXPIRIES, FOLDS, RUNS
+from highwater.schemas.table import TableSpec
 from tests.catalog import ANSWERS
 from tests.cuts import cut_at, deliver
 from tests.ingests import ingest

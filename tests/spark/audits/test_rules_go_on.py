@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import Config, load_config
-from pipelines.gold import gold as gold_stage
-from pipelines.lake.folds import Fold
-from pipelines.lake.lake import Lake
-from pipelines.rules import stage
-from pipelines.rules.facts import timeline
-from pipelines.silver.parse import parse
-from schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
-from schemas.replicas import REPLICA_TRUNCATIONS
-from schemas.state import AUDITED
+from highwater.pipelines.base.config import Config, load_config
+from highwater.pipelines.gold import gold as gold_stage
+from highwater.pipelines.lake.folds import Fold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.rules import stage
+from highwater.pipelines.rules.facts import timeline
+from highwater.pipelines.silver.parse import parse
+from highwater.schemas.audit import EVIDENCE, RULE_RESULTS, VIOLATIONS
+from highwater.schemas.replicas import REPLICA_TRUNCATIONS
+from highwater.schemas.state import AUDITED
 from tests.bench.hours import write_hour
 from tests.ingests import ingest
 from tests.spark.audits.test_incremental import content

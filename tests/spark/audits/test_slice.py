@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-from pipelines.lake.lake import Lake
-from schemas import controllers as c
-from schemas import replicas as r
-from schemas import silver
-from schemas.audit import RULE_RESULTS
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas import controllers as c
+from highwater.schemas import replicas as r
+from highwater.schemas import silver
+from highwater.schemas.audit import RULE_RESULTS
 
 
 def test_followers_do_as_predicted(slice_lake: Lake):

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base import fingerprint
-from pipelines.lake.lake import Lake
-from pipelines.silver import parse as parse_stage
-from schemas import silver
-from schemas.audit import RULE_RESULTS
-from schemas.gold import DELAYED_OPERATIONS
-from schemas.state import RUNS, UPGRADES
+from highwater.pipelines.base import fingerprint
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.silver import parse as parse_stage
+from highwater.schemas import silver
+from highwater.schemas.audit import RULE_RESULTS
+from highwater.schemas.gold import DELAYED_OPERATIONS
+from highwater.schemas.state import RUNS, UPGRADES
 from tests.catalog import ANSWERS, NAME_FILES
 from tests.spark.audits.test_incremental import content
 from tests.verbs import SLICE, Ended

@@ -9,18 +9,18 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.blobs import shape
-from pipelines.base.config import load_config
-from pipelines.base.groups import values_of
-from pipelines.cluster.stage import collect_premises
-from pipelines.lake.lake import Lake
-from pipelines.lake.readings import read_in_tasks
-from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
-from pipelines.rules.facts.timeline import facts
-from pipelines.rules.partition_audit import GONE_ON_WITH, place
-from pipelines.rules.rule import Settings
-from pipelines.rules.worker import settings_of
-from schemas.audit_facts import Fact
+from highwater.pipelines.base.blobs import shape
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.groups import values_of
+from highwater.pipelines.cluster.stage import collect_premises
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.readings import read_in_tasks
+from highwater.pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
+from highwater.pipelines.rules.facts.timeline import facts
+from highwater.pipelines.rules.partition_audit import GONE_ON_WITH, place
+from highwater.pipelines.rules.rule import Settings
+from highwater.pipelines.rules.worker import settings_of
+from highwater.schemas.audit_facts import Fact
 from tests.spark.audits.corpora import ALL
 from tests.unit.rules.cut_runs import ends_us, run_by_run
 from tests.verbs import Ended

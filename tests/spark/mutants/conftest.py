@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.base.config import load_config
-from pipelines.lake.lake import Lake
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.lake.lake import Lake
 from tests.spark.mutants.judged import MUTANTS, RESPELT, RUNS, UNDAMAGED
 from tests.spark.mutants.slices import SLICES, Records, available
 from tests.spark.mutants.variants import Audited, audited

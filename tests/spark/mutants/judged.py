@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.registry import BY_ID
 from tests.spark.mutants import on_clocks, on_eras, on_fetches, on_produces, on_states, respelt
 from tests.spark.mutants.losses import losses
 from tests.spark.mutants.mutant import Mutant

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import LineFact, Parsed
-from schemas import silver
+from highwater.pipelines.grammars.facts import parse_record
+from highwater.pipelines.grammars.record import LineFact, Parsed
+from highwater.schemas import silver
 from tests.reading import columns_of
 from tests.spark.mutants.slices import SLICES, Record, Records
 

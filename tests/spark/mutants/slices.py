@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.bronze.layout import Parser
-from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import Parsed
+from highwater.pipelines.bronze.layout import Parser
+from highwater.pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
+from highwater.pipelines.grammars.facts import parse_record
+from highwater.pipelines.grammars.record import Parsed
 from tests.reading import columns_of
 
 CORPORA = Path(__file__).resolve().parents[4] / "shared" / "corpora"

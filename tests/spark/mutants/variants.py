@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.base.config import Config
-from pipelines.gold import gold
-from pipelines.lake.lake import Lake
-from pipelines.silver.parse import parse
-from schemas.audit import RULE_RESULTS, VIOLATIONS
-from schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.pipelines.base.config import Config
+from highwater.pipelines.gold import gold
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.silver.parse import parse
+from highwater.schemas.audit import RULE_RESULTS, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
 from tests.spark.mutants.slices import Record, Records
 
 RUN_ID = "variants"

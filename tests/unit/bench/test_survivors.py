@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.inquiry.survivors import ALL, ONE
-from pipelines.lake.contents import find_tables
-from pipelines.lake.reader import LakeReader
+from highwater.pipelines.inquiry.survivors import ALL, ONE
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.reader import LakeReader
 from tests.bench.survivors import compared
 from tests.bench.whatif import Fault, _faults, _quiet
 

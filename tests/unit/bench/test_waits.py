@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.kafka.waits import KIND_OF, WAITS
-from pipelines.replay.coordinators import GROUP_APIS
-from pipelines.report.figures import COORDINATOR_APIS
+from highwater.pipelines.kafka.waits import KIND_OF, WAITS
+from highwater.pipelines.replay.coordinators import GROUP_APIS
+from highwater.pipelines.report.figures import COORDINATOR_APIS
 from tests.bench.waits import TARGET, document
 
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.backfill import in_batches
-from pipelines.bronze.identity import Hints
-from pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.backfill import in_batches
+from highwater.pipelines.bronze.identity import Hints
+from highwater.pipelines.bronze.profile import Profile
 
 HOUR = 3_600_000_000
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.broker_names import BrokerName, broker_name, brokers_of_names
-from pipelines.bronze.identity import Hints
-from pipelines.bronze.neighbours import FileEvidence, evidence, resolve
+from highwater.pipelines.bronze.broker_names import BrokerName, broker_name, brokers_of_names
+from highwater.pipelines.bronze.identity import Hints
+from highwater.pipelines.bronze.neighbours import FileEvidence, evidence, resolve
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipelines.bronze import bundles, decompress
-from pipelines.bronze.bundles import MEMBERS_MAX, is_bundle, members
-from pipelines.bronze.identity import Hints
-from pipelines.bronze.passes import ITEMS, HowRead, Unread, batches, profiles
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.rows import FileChangedError, FileSpan
+from highwater.pipelines.bronze import bundles, decompress
+from highwater.pipelines.bronze.bundles import MEMBERS_MAX, is_bundle, members
+from highwater.pipelines.bronze.identity import Hints
+from highwater.pipelines.bronze.passes import ITEMS, HowRead, Unread, batches, profiles
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.rows import FileChangedError, FileSpan
 
 HOW = HowRead("UTC", 1 << 20, ("*",), ("*-gc.log*",))
 SERVER = b"".join(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.bronze.layouts.patterns import KAFKA
+from highwater.pipelines.bronze.layouts.patterns import KAFKA
 from tests.reading import ReadFolder, read_folder
 from tests.renderings import by_pattern
 from tests.unit.bronze.test_random_logs import brokers

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base.errors import InputError
-from pipelines.bronze import discover as module
-from pipelines.bronze.discover import discover, is_log
-from pipelines.bronze.file_types import listed
-from pipelines.bronze.passes import HowRead, profiles
-from pipelines.bronze.profile import Profile
-from pipelines.storage.store import open_file
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.bronze import discover as module
+from highwater.pipelines.bronze.discover import discover, is_log
+from highwater.pipelines.bronze.file_types import listed
+from highwater.pipelines.bronze.passes import HowRead, profiles
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.storage.store import open_file
 from tests.unit.bronze.test_bundles import SERVER, tar, zipped
 
 

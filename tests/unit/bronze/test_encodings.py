@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.encodings import convert, decode_text, encoding_of
-from pipelines.bronze.rows import FileSpan, rows
-from pipelines.bronze.source import Source
+from highwater.pipelines.bronze.encodings import convert, decode_text, encoding_of
+from highwater.pipelines.bronze.rows import FileSpan, rows
+from highwater.pipelines.bronze.source import Source
 from tests.unit.bronze.test_profile import SERVER, made
 
 WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")

@@ -6,10 +6,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pipelines.bronze.excerpts import REASONS, excerpt_of
-from pipelines.bronze.identity import Hints
-from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from schemas.bronze import LOG_FILES
+from highwater.pipelines.bronze.excerpts import REASONS, excerpt_of
+from highwater.pipelines.bronze.identity import Hints
+from highwater.pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
+from highwater.schemas.bronze import LOG_FILES
 
 PARSE = pattern_layout(KAFKA).parser(ZoneInfo("UTC"))
 SHRINK = "[Partition orders-1 broker=1] Shrinking ISR from 1,2 to 1 (kafka.cluster.Partition)"

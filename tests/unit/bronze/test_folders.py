@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.base.errors import InputError
-from pipelines.bronze.folders import NOTHING_SAID, ClusterFile, Folder, Folders, folders_of, require_one_name
-from pipelines.bronze.identity import Hints
-from pipelines.bronze.neighbours import Identity
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.register import file_row, identify
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.bronze.folders import NOTHING_SAID, ClusterFile, Folder, Folders, folders_of, require_one_name
+from highwater.pipelines.bronze.identity import Hints
+from highwater.pipelines.bronze.neighbours import Identity
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.register import file_row, identify
 
 EAST, WEST = Folder("east"), Folder("west", "America/Los_Angeles")
 A, B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"

@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from pipelines.bronze.register import file_row
-from schemas.bronze import LOG_FILES
+from highwater.pipelines.bronze.register import file_row
+from highwater.schemas.bronze import LOG_FILES
 from tests.reading import read_folder
 from tests.unit.hostile_lines import hostile_lines
 

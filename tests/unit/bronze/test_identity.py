@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pipelines.bronze.identity import Hints, decide, kind_of, kind_of_name
-from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from pipelines.bronze.neighbours import FileEvidence, evidence, resolve
+from highwater.pipelines.bronze.identity import Hints, decide, kind_of, kind_of_name
+from highwater.pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
+from highwater.pipelines.bronze.neighbours import FileEvidence, evidence, resolve
 
 PARSE = pattern_layout(KAFKA).parser(ZoneInfo("UTC"))
 CLUSTER_A, CLUSTER_B = "W-CQybfSRP-OafW0EWRB0Q", "StFVvc9XQEetSc4jeax1NA"

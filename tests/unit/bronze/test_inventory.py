@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.inventory import SETTLED_US, ReadLog, Stat, stat, unchanged, updated
+from highwater.pipelines.bronze.inventory import SETTLED_US, ReadLog, Stat, stat, unchanged, updated
 
 NOW = 1_800_000_000_000_000
 OLD = NOW - SETTLED_US

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import EPOCH, MICROSECOND, Clock, Layout
-from pipelines.bronze.layouts.infer import infer
-from pipelines.bronze.layouts.loggers import Loggers
-from pipelines.bronze.layouts.patterns import KAFKA, Names, split_tail
-from pipelines.bronze.layouts.structured import layout_of_name
+from highwater.pipelines.bronze.layout import EPOCH, MICROSECOND, Clock, Layout
+from highwater.pipelines.bronze.layouts.infer import infer
+from highwater.pipelines.bronze.layouts.loggers import Loggers
+from highwater.pipelines.bronze.layouts.patterns import KAFKA, Names, split_tail
+from highwater.pipelines.bronze.layouts.structured import layout_of_name
 
 SHRINK = (
     b"[2026-11-20 15:29:54,629] INFO [Partition orders-4 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark:"

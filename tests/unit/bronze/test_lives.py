@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.lives import LifeWatch
-from pipelines.bronze.passes import ITEMS, span_of
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.register import identify
-from pipelines.bronze.rows import rows
+from highwater.pipelines.bronze.lives import LifeWatch
+from highwater.pipelines.bronze.passes import ITEMS, span_of
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.register import identify
+from highwater.pipelines.bronze.rows import rows
 from tests.reading import profiled
 
 BEAN = "Registered kafka:type=kafka.Log4jController MBean (kafka.utils.Log4jControllerRegistration$)"

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.base.config import load_config
-from pipelines.base.errors import InputError
-from pipelines.bronze.log_source import RECORDS, columns_of, facts_of, how_of, plan, records
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.bronze.log_source import RECORDS, columns_of, facts_of, how_of, plan, records
 
 SLICE = Path(__file__).resolve().parents[2] / "data" / "slice"
 SOURCE = SLICE / "broker-1" / "logs" / "server.log.gz"

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pipelines.bronze.process_files import GC_LOG, GC_PAUSE, HS_ERR, JVM_CRASH, PAUSES_MAX, remarks, writer_of
+from highwater.pipelines.bronze.process_files import GC_LOG, GC_PAUSE, HS_ERR, JVM_CRASH, PAUSES_MAX, remarks, writer_of
 
 _AT_US = round(datetime(2026, 11, 20, 15, 33, 21, tzinfo=UTC).timestamp()) * 1_000_000
 

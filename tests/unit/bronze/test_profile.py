@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.ingest import balance
-from pipelines.bronze.layouts.patterns import KAFKA
-from pipelines.bronze.profile import EXPECTED_LINES, Profile
-from pipelines.bronze.rows import FileChangedError, FileSpan, rows
-from pipelines.bronze.wrappers.order import ORDERS
-from schemas.bronze import LOG_LINES
+from highwater.pipelines.bronze.ingest import balance
+from highwater.pipelines.bronze.layouts.patterns import KAFKA
+from highwater.pipelines.bronze.profile import EXPECTED_LINES, Profile
+from highwater.pipelines.bronze.rows import FileChangedError, FileSpan, rows
+from highwater.pipelines.bronze.wrappers.order import ORDERS
+from highwater.schemas.bronze import LOG_LINES
 from tests.examples import examples
 from tests.reading import profiled
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base.errors import InputError
-from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import UNPARSED
-from pipelines.kafka.raw_record import FOREIGN
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.grammars.facts import parse_record
+from highwater.pipelines.grammars.record import UNPARSED
+from highwater.pipelines.kafka.raw_record import FOREIGN
 from tests.generators.logs import Case, make_case
 from tests.reading import read_folder
 from tests.renderings import Written, logs_of, records_of

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from pipelines.bronze import wrapped
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.passes import ITEMS
-from pipelines.bronze.profile import Profile
-from pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
-from pipelines.bronze.reader import records
-from pipelines.bronze.rows import FileChangedError, FileSpan, rows
-from pipelines.bronze.wrappers.recognise import layout_named
+from highwater.pipelines.bronze import wrapped
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.passes import ITEMS
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
+from highwater.pipelines.bronze.reader import records
+from highwater.pipelines.bronze.rows import FileChangedError, FileSpan, rows
+from highwater.pipelines.bronze.wrappers.recognise import layout_named
 from tests.examples import examples
 from tests.reading import log_records, profiled
 from tests.unit.bronze.test_reader import KAFKA, LINE, MIB, TRACE, contents, cut, layouts, limits

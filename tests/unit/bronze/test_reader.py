@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import START_BYTES_MAX, Layout
-from pipelines.bronze.layouts import patterns
-from pipelines.bronze.layouts.structured import layout_of_name
-from pipelines.bronze.reader import records
-from pipelines.bronze.source import Source
-from pipelines.kafka.raw_record import RawRecord
+from highwater.pipelines.bronze.layout import START_BYTES_MAX, Layout
+from highwater.pipelines.bronze.layouts import patterns
+from highwater.pipelines.bronze.layouts.structured import layout_of_name
+from highwater.pipelines.bronze.reader import records
+from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.kafka.raw_record import RawRecord
 from tests.examples import examples
 
 KAFKA = layout_of_name(patterns.KAFKA)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.bronze import record_ends
-from pipelines.bronze.layouts import patterns
-from pipelines.bronze.layouts.patterns import pattern_layout
-from pipelines.bronze.ranges import StartCutter
-from pipelines.bronze.reader import records
-from pipelines.bronze.wrappers.recognise import layout_named
-from pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
+from highwater.pipelines.bronze import record_ends
+from highwater.pipelines.bronze.layouts import patterns
+from highwater.pipelines.bronze.layouts.patterns import pattern_layout
+from highwater.pipelines.bronze.ranges import StartCutter
+from highwater.pipelines.bronze.reader import records
+from highwater.pipelines.bronze.wrappers.recognise import layout_named
+from highwater.pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 from tests.examples import examples
 from tests.reading import log_records
 from tests.unit.bronze.test_wrapped import step_of

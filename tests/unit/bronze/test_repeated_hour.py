@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.values import micros
-from pipelines.bronze.layout import EPOCH, MICROSECOND
-from pipelines.bronze.passes import ITEMS
-from pipelines.bronze.profile import Profile, profile
-from pipelines.bronze.register import in_their_pass
-from pipelines.bronze.repeated_hour import SeriesLog, placed, repeats
-from pipelines.bronze.rows import FileSpan, stream_rows
+from highwater.pipelines.base.values import micros
+from highwater.pipelines.bronze.layout import EPOCH, MICROSECOND
+from highwater.pipelines.bronze.passes import ITEMS
+from highwater.pipelines.bronze.profile import Profile, profile
+from highwater.pipelines.bronze.register import in_their_pass
+from highwater.pipelines.bronze.repeated_hour import SeriesLog, placed, repeats
+from highwater.pipelines.bronze.rows import FileSpan, stream_rows
 
 BERLIN, LORD_HOWE, NEW_YORK = "Europe/Berlin", "Australia/Lord_Howe", "America/New_York"
 #: When clocks are set back, and by how many minutes.

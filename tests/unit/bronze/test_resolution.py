@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.instants import SECOND_US
-from pipelines.kafka.resolution import ResolutionWatch
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.kafka.resolution import ResolutionWatch
 from tests.reading import profiled
 
 LINE = "[2026-11-20 15:33:{:02}{}] INFO [Partition t-0 broker=1] Log loaded (kafka.cluster.Partition)\n"

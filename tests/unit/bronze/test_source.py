@@ -14,8 +14,8 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from pipelines.bronze import decompress
-from pipelines.bronze.source import Source, not_text
+from highwater.pipelines.bronze import decompress
+from highwater.pipelines.bronze.source import Source, not_text
 
 random.seed(7)
 LINE = b"[2026-11-20 15:39:28,132] INFO line %d (kafka.X)\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.kafka.strays import FAR_US, RECORDS_MIN, StrayWatch, is_possible
+from highwater.pipelines.kafka.strays import FAR_US, RECORDS_MIN, StrayWatch, is_possible
 
 DAY = timedelta(days=1)
 NOW = datetime(2026, 11, 20, 15, 33, 21, tzinfo=UTC)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.bronze.passes import HowRead, Unread, profiles
-from pipelines.bronze.register import file_row, identify, of_sources
-from pipelines.bronze.streams import id_of, label, path_of, source_of
-from pipelines.bronze.wrappers.remarks import program_of
+from highwater.pipelines.bronze.passes import HowRead, Unread, profiles
+from highwater.pipelines.bronze.register import file_row, identify, of_sources
+from highwater.pipelines.bronze.streams import id_of, label, path_of, source_of
+from highwater.pipelines.bronze.wrappers.remarks import program_of
 from tests.reading import read_folder
 from tests.renderings import NAMES_STREAMS, Rendering, Written
 

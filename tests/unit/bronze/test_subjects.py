@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.subjects import is_subject, subjects, with_names
+from highwater.pipelines.bronze.subjects import is_subject, subjects, with_names
 
 SECOND_US = 1_000_000
 

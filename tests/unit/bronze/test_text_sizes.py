@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.bronze.text_sizes import new_bytes, waiting_bytes
-from pipelines.lake import delta_commits
-from pipelines.lake.table_files import write_rows
-from pipelines.lake.tables import create_table
-from schemas.bronze import LOG_FILES
-from schemas.state import RUNS
-from schemas.table import TableSpec
+from highwater.pipelines.bronze.text_sizes import new_bytes, waiting_bytes
+from highwater.pipelines.lake import delta_commits
+from highwater.pipelines.lake.table_files import write_rows
+from highwater.pipelines.lake.tables import create_table
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.state import RUNS
+from highwater.schemas.table import TableSpec
 
 
 def store(lake: Path, spec: TableSpec, rows: list[dict[str, Any]]) -> None:

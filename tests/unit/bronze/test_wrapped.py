@@ -12,15 +12,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import Layout, RecordHead
-from pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from pipelines.bronze.reader import records
-from pipelines.bronze.wrapped import STREAMS_MAX
-from pipelines.bronze.wrappers.recognise import layout_named
-from pipelines.bronze.wrappers.recognise import recognise as recognised
-from pipelines.bronze.wrappers.remarks import looked_into
-from pipelines.kafka.raw_record import CONTINUATION as CONTINUED
-from pipelines.kafka.raw_record import FOREIGN, RawRecord
+from highwater.pipelines.bronze.layout import Layout, RecordHead
+from highwater.pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
+from highwater.pipelines.bronze.reader import records
+from highwater.pipelines.bronze.wrapped import STREAMS_MAX
+from highwater.pipelines.bronze.wrappers.recognise import layout_named
+from highwater.pipelines.bronze.wrappers.recognise import recognise as recognised
+from highwater.pipelines.bronze.wrappers.remarks import looked_into
+from highwater.pipelines.kafka.raw_record import CONTINUATION as CONTINUED
+from highwater.pipelines.kafka.raw_record import FOREIGN, RawRecord
 from tests.examples import examples
 from tests.reading import log_records
 from tests.renderings import by_pattern, logs_of, records_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.timing.clocks.bounds import clock_bounds
-from pipelines.timing.clocks.links import FOLLOWER, Link
+from highwater.pipelines.timing.clocks.bounds import clock_bounds
+from highwater.pipelines.timing.clocks.links import FOLLOWER, Link
 
 WINDOW_US = 600_000_000
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.timing.clocks.links import FOLLOWER, STATE, FirstFetch, LeadershipLine, Link, links
+from highwater.pipelines.timing.clocks.links import FOLLOWER, STATE, FirstFetch, LeadershipLine, Link, links
 
 
 def _said(time_us: int, broker_id: int, role: str, epoch: int, **more: Any) -> LeadershipLine:

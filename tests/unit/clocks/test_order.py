@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.timing.clocks.order import far_clocks, in_order
+from highwater.pipelines.timing.clocks.order import far_clocks, in_order
 
 S = 1_000_000
 AT = 1_800_000_000 * S

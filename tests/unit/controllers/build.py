@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.controllers.failover import FailoverRow, failovers
-from pipelines.kafka.controller_rows import EventRow, LeadershipRow, LineRef, RecordRow, RegistrationRow, StateRow
-from pipelines.kafka.partition_history import history_of
-from pipelines.rules.rule import Case
+from highwater.pipelines.controllers.failover import FailoverRow, failovers
+from highwater.pipelines.kafka.controller_rows import (
+    EventRow,
+    LeadershipRow,
+    LineRef,
+    RecordRow,
+    RegistrationRow,
+    StateRow,
+)
+from highwater.pipelines.kafka.partition_history import history_of
+from highwater.pipelines.rules.rule import Case
 
 SECOND = 1_000_000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pipelines.controllers.kraft_partition import APPLIED
-from pipelines.controllers.state_replay import Table
-from pipelines.kafka.controller_rows import LeadershipRow, RecordRow, StateRow
+from highwater.pipelines.controllers.kraft_partition import APPLIED
+from highwater.pipelines.controllers.state_replay import Table
+from highwater.pipelines.kafka.controller_rows import LeadershipRow, RecordRow, StateRow
 from tests.unit.controllers.build import SECOND, line, record, ref, state
 
 

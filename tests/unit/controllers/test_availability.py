@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.availability import Unavailability, availability
-from pipelines.controllers.partition_timeline import partition_timeline
-from pipelines.kafka.controller_rows import COMMITTED, EventRow, LeadershipRow, RecordRow, StateRow
-from pipelines.kafka.partition_history import history_of
+from highwater.pipelines.controllers.availability import Unavailability, availability
+from highwater.pipelines.controllers.partition_timeline import partition_timeline
+from highwater.pipelines.kafka.controller_rows import COMMITTED, EventRow, LeadershipRow, RecordRow, StateRow
+from highwater.pipelines.kafka.partition_history import history_of
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.kraft_partition import replay_records
-from pipelines.controllers.kraft_procedures import kraft_procedures
-from pipelines.controllers.procedures import topic_deletions, zk_procedures
-from pipelines.controllers.unhandled import (
+from highwater.pipelines.controllers.kraft_partition import replay_records
+from highwater.pipelines.controllers.kraft_procedures import kraft_procedures
+from highwater.pipelines.controllers.procedures import topic_deletions, zk_procedures
+from highwater.pipelines.controllers.unhandled import (
     controllers_sightings,
     failures_handled,
     fences_handled,
     records_sightings,
     unhandled_failures,
 )
-from pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, StateRow
+from highwater.pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, StateRow
 from tests.unit.controllers.build import SECOND, event, handovers, line, only, record, ref, refs, registration, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 

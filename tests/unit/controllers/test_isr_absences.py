@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.isr_absences import IsrAbsence, isr_absences
-from pipelines.controllers.isr_commits import unseen_commits
-from pipelines.controllers.partition_timeline import partition_timeline
-from pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
-from pipelines.kafka.partition_history import history_of
+from highwater.pipelines.controllers.isr_absences import IsrAbsence, isr_absences
+from highwater.pipelines.controllers.isr_commits import unseen_commits
+from highwater.pipelines.controllers.partition_timeline import partition_timeline
+from highwater.pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
+from highwater.pipelines.kafka.partition_history import history_of
 from tests.unit.controllers.build import SECOND, line, ref
 
 REPLICAS = (1, 2, 3)

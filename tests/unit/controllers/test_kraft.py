@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.broker_registration import registrations, replay_registrations
-from pipelines.controllers.kraft_partition import applied_states, illegal_states, replay_applied, replay_records
-from pipelines.kafka.controller_rows import LeadershipRow, RecordRow
+from highwater.pipelines.controllers.broker_registration import registrations, replay_registrations
+from highwater.pipelines.controllers.kraft_partition import (
+    applied_states,
+    illegal_states,
+    replay_applied,
+    replay_records,
+)
+from highwater.pipelines.kafka.controller_rows import LeadershipRow, RecordRow
 from tests.unit.controllers.build import event, line, only, record, refs, registration
 from tests.unit.controllers.histories import applied_rows, kraft_records
 

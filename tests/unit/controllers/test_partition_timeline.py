@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.isr_commits import unseen_commits
-from pipelines.controllers.partition_timeline import PartitionSpan, partition_timeline
-from pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, EventRow, LeadershipRow, StateRow
-from pipelines.kafka.partition_history import history_of
+from highwater.pipelines.controllers.isr_commits import unseen_commits
+from highwater.pipelines.controllers.partition_timeline import PartitionSpan, partition_timeline
+from highwater.pipelines.kafka.controller_rows import (
+    ASKED,
+    COMMITTED,
+    REFUSED,
+    SHRINK_ASKED,
+    EventRow,
+    LeadershipRow,
+    StateRow,
+)
+from highwater.pipelines.kafka.partition_history import history_of
 from tests.unit.controllers.build import SECOND, event, line, record, ref, state
 from tests.unit.controllers.histories import applied_rows
 

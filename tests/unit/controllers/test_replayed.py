@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.kafka.replayed import as_they_happened, is_past, start_ups
+from highwater.pipelines.kafka.replayed import as_they_happened, is_past, start_ups
 
 LIVES = [
     ("c", 2, 100, "starting"),

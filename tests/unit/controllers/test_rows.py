@@ -10,12 +10,20 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.groups import values_of
-from pipelines.controllers import rows as r
-from pipelines.kafka.controller_rows import ASKED, COMMITTED, EventRow, LeadershipRow, LineRef, RecordRow, StateRow
-from schemas import gold, silver
-from schemas.silver.data_dir import METADATA_RECORDS
-from schemas.table import TableSpec
+from highwater.pipelines.base.groups import values_of
+from highwater.pipelines.controllers import rows as r
+from highwater.pipelines.kafka.controller_rows import (
+    ASKED,
+    COMMITTED,
+    EventRow,
+    LeadershipRow,
+    LineRef,
+    RecordRow,
+    StateRow,
+)
+from highwater.schemas import gold, silver
+from highwater.schemas.silver.data_dir import METADATA_RECORDS
+from highwater.schemas.table import TableSpec
 from tests.unit.tables import table_rows
 
 OF_PARTITION, OF_CLUSTER = ("c", "t", 0), ("c", "", -1)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers import partition_machine as p
-from pipelines.controllers import replica_machine as r
-from pipelines.controllers.replica_machine import replica_table
-from pipelines.controllers.state_replay import is_legal, replay_states
-from pipelines.controllers.transitions import ReplayedStates
-from pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, StateRow
+from highwater.pipelines.controllers import partition_machine as p
+from highwater.pipelines.controllers import replica_machine as r
+from highwater.pipelines.controllers.replica_machine import replica_table
+from highwater.pipelines.controllers.state_replay import is_legal, replay_states
+from highwater.pipelines.controllers.transitions import ReplayedStates
+from highwater.pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, StateRow
 from tests.unit.controllers.build import only, refs, state
 from tests.unit.controllers.histories import machine_rows
 

@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.base.blobs import rows_by_table
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.controllers import rows as r
-from pipelines.controllers import worker as w
-from pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registration_rows
-from pipelines.controllers.partition_work import of_registrations
-from pipelines.controllers.procedure_steps import OF_ELECTIONS, elections
-from pipelines.kafka.context import Contexts
-from pipelines.kafka.controller_rows import EventRow, LeadershipRow, LineRef, StateRow
-from pipelines.rules.worker import CASES, RESULTS
-from schemas import controllers as c
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.controllers import rows as r
+from highwater.pipelines.controllers import worker as w
+from highwater.pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registration_rows
+from highwater.pipelines.controllers.partition_work import of_registrations
+from highwater.pipelines.controllers.procedure_steps import OF_ELECTIONS, elections
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.kafka.controller_rows import EventRow, LeadershipRow, LineRef, StateRow
+from highwater.pipelines.rules.worker import CASES, RESULTS
+from highwater.schemas import controllers as c
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
 from tests.unit.controllers.test_failover import zk_failure
 

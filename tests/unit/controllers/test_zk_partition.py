@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.controllers.zk_partition import decided_twice, two_controllers
-from pipelines.kafka.controller_rows import LeadershipRow
-from pipelines.rules.rule import Case
+from highwater.pipelines.controllers.zk_partition import decided_twice, two_controllers
+from highwater.pipelines.kafka.controller_rows import LeadershipRow
+from highwater.pipelines.rules.rule import Case
 from tests.unit.controllers.build import SECOND, line, only, ref, refs, state
 from tests.unit.controllers.histories import zk_decisions
 

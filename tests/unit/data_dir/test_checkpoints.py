@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.data_dir.checkpoints import leader_epoch_checkpoint, offset_checkpoint
-from pipelines.data_dir.text import CheckpointEntry
+from highwater.pipelines.data_dir.checkpoints import leader_epoch_checkpoint, offset_checkpoint
+from highwater.pipelines.data_dir.text import CheckpointEntry
 
 TOPIC = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=20)
 OFFSETS = st.dictionaries(st.tuples(TOPIC, st.integers(0, 10**6)), st.integers(0, 2**63 - 1), max_size=8)

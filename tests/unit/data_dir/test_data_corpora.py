@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.bronze.data_dir_reader import entries
-from pipelines.bronze.source import Source
-from pipelines.data_dir.discover import DataFile, discover_data
-from pipelines.data_dir.metadata_log import LOG, MetadataChange, MetadataLog
-from pipelines.data_dir.segments import SegmentBatch, SegmentReader
+from highwater.pipelines.bronze.data_dir_reader import entries
+from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.data_dir.discover import DataFile, discover_data
+from highwater.pipelines.data_dir.metadata_log import LOG, MetadataChange, MetadataLog
+from highwater.pipelines.data_dir.segments import SegmentBatch, SegmentReader
 
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
 

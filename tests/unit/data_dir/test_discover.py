@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.data_dir.discover import discover_data, recognise
-from pipelines.data_dir.owner import OwnedLog, owner
+from highwater.pipelines.data_dir.discover import discover_data, recognise
+from highwater.pipelines.data_dir.owner import OwnedLog, owner
 
 SEGMENT = "00000000000000000042.log"
 HEX = "7d957f6d4a4247d5b2bdda7337259a7a"

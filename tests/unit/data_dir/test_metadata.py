@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.data_dir import metadata_records as mr
-from pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT, MetadataChange, MetadataLog
-from pipelines.data_dir.metadata_replay import Change
-from pipelines.data_dir.records import Record
-from pipelines.data_dir.segments import SegmentReader
+from highwater.pipelines.data_dir import metadata_records as mr
+from highwater.pipelines.data_dir.metadata_log import BOOTSTRAP, LOG, SNAPSHOT, MetadataChange, MetadataLog
+from highwater.pipelines.data_dir.metadata_replay import Change
+from highwater.pipelines.data_dir.records import Record
+from highwater.pipelines.data_dir.segments import SegmentReader
 from tests.unit.data_dir.encoder import batch, change, framed, ints, partition, string, tagged, topic
 
 INT = struct.Struct(">i").pack

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.data_dir.properties import identity, meta_properties, partition_metadata
-from pipelines.data_dir.text import CheckpointEntry
+from highwater.pipelines.data_dir.properties import identity, meta_properties, partition_metadata
+from highwater.pipelines.data_dir.text import CheckpointEntry
 
 KRAFT = (
     b"#\n#Fri Nov 20 15:29:33 UTC 2026\nnode.id=1\ndirectory.id=sCTtQZd784vC0epHvaOZNg\nversion=1\n"

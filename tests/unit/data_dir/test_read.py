@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.base.blobs import unpack
-from pipelines.bronze.data_dir_reader import UNREADABLE, FileReader, Owned, units
-from pipelines.data_dir.discover import discover_data
-from pipelines.data_dir.owner import Owner
+from highwater.pipelines.base.blobs import unpack
+from highwater.pipelines.bronze.data_dir_reader import UNREADABLE, FileReader, Owned, units
+from highwater.pipelines.data_dir.discover import discover_data
+from highwater.pipelines.data_dir.owner import Owner
 from tests.unit.data_dir.encoder import batch, change, ints, partition, topic
 
 SEGMENT = "00000000000000000000.log"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.data_dir import crc32c as module
-from pipelines.data_dir.records import Malformed, records
-from pipelines.data_dir.segments import SegmentBatch, SegmentReader
+from highwater.pipelines.data_dir import crc32c as module
+from highwater.pipelines.data_dir.records import Malformed, records
+from highwater.pipelines.data_dir.segments import SegmentBatch, SegmentReader
 from tests.examples import examples
 from tests.unit.data_dir.encoder import batch, crc32c, message, wrapped
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import MAJOR, MINOR
-from pipelines.incidents.kinds import BY_NAME
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import MAJOR, MINOR
+from highwater.pipelines.incidents.kinds import BY_NAME
 
 SECOND = 1_000_000
 END = 200

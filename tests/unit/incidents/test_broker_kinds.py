@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts, boots_apart
-from pipelines.incidents.incident import LoggedIncident
-from pipelines.incidents.kinds import BY_NAME
-from pipelines.incidents.witnesses import CONTROLLER_UNREACHABLE, LEADER_UNREACHABLE, QUORUM_UNREACHABLE
+from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.facts import Facts, boots_apart
+from highwater.pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents.kinds import BY_NAME
+from highwater.pipelines.incidents.witnesses import CONTROLLER_UNREACHABLE, LEADER_UNREACHABLE, QUORUM_UNREACHABLE
 from tests.unit.incidents.test_lines import S, event, silence
 from tests.unit.incidents.test_questions import ask, line
 

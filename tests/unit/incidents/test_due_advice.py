@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.incidents import questions
-from pipelines.incidents.advice import with_due_advice
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.kinds import BY_NAME, KINDS
+from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.advice import with_due_advice
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.kinds import BY_NAME, KINDS
 from tests.unit.incidents.test_lines import S, event
 from tests.unit.incidents.test_questions import ask, line
 

@@ -7,10 +7,10 @@ import re
 import pyarrow as pa
 import pytest
 
-from pipelines.incidents.kinds import KINDS
-from pipelines.incidents.stage import rows_of
-from pipelines.incidents.story import incidents_of
-from schemas.incidents import INCIDENTS
+from highwater.pipelines.incidents.kinds import KINDS
+from highwater.pipelines.incidents.stage import rows_of
+from highwater.pipelines.incidents.story import incidents_of
+from highwater.schemas.incidents import INCIDENTS
 from tests.bench.incident_examples import EXAMPLES, Example
 from tests.unit.incidents.test_kinds import facts_of
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import MAJOR, LoggedIncident
-from pipelines.incidents.kind import Kind
-from pipelines.incidents.kinds import BY_NAME, KINDS
-from pipelines.incidents.story import incidents_of
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import MAJOR, LoggedIncident
+from highwater.pipelines.incidents.kind import Kind
+from highwater.pipelines.incidents.kinds import BY_NAME, KINDS
+from highwater.pipelines.incidents.story import incidents_of
 from tests.bench.incident_examples import EXAMPLES, START_US, Example
 from tests.unit.incidents.test_kinds import facts_of, timed_rows
 

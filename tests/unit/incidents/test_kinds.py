@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from pipelines.incidents import questions
-from pipelines.incidents.classes import CLASS_BY_KIND
-from pipelines.incidents.facts import Facts, boots_apart
-from pipelines.incidents.grounds import GROUNDS
-from pipelines.incidents.incident import LoggedIncident, Place
-from pipelines.incidents.kind import ABSENT, FAILED, Kind, preceding
-from pipelines.incidents.kinds import BY_NAME, KINDS
-from pipelines.incidents.kinds.logged import OF_MESSAGES
-from pipelines.incidents.story import incidents_of, linked
-from pipelines.incidents.words import clock
+from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.classes import CLASS_BY_KIND
+from highwater.pipelines.incidents.facts import Facts, boots_apart
+from highwater.pipelines.incidents.grounds import GROUNDS
+from highwater.pipelines.incidents.incident import LoggedIncident, Place
+from highwater.pipelines.incidents.kind import ABSENT, FAILED, Kind, preceding
+from highwater.pipelines.incidents.kinds import BY_NAME, KINDS
+from highwater.pipelines.incidents.kinds.logged import OF_MESSAGES
+from highwater.pipelines.incidents.story import incidents_of, linked
+from highwater.pipelines.incidents.words import clock
 from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example, steady
 from tests.bench.incident_kinds import DOCUMENT, document
 from tests.bench.incident_severities import SEVERITIES_OF

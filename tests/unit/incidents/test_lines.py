@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
-from pipelines.incidents.kinds import BY_NAME, KINDS
-from pipelines.incidents.story import can_cause, incidents_of
-from pipelines.messages.atlas import atlas
-from pipelines.messages.wording import parse_wording
+from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
+from highwater.pipelines.incidents.kinds import BY_NAME, KINDS
+from highwater.pipelines.incidents.story import can_cause, incidents_of
+from highwater.pipelines.messages.atlas import atlas
+from highwater.pipelines.messages.wording import parse_wording
 from tests.unit.incidents.test_questions import ask, line
 
 S = 1_000_000

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.incidents.episodes import Window, windows_together
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import LoggedIncident
-from pipelines.incidents.kinds import BY_NAME
-from pipelines.incidents.story import incidents_of
+from highwater.pipelines.incidents.episodes import Window, windows_together
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents.kinds import BY_NAME
+from highwater.pipelines.incidents.story import incidents_of
 from tests.bench.incident_examples import EXAMPLES
 from tests.unit.incidents.test_kinds import facts_of
 

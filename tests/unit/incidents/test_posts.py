@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipelines.incidents.incident import LoggedIncident
-from pipelines.incidents.kinds import KINDS
-from pipelines.incidents.story import incidents_of
+from highwater.pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents.kinds import KINDS
+from highwater.pipelines.incidents.story import incidents_of
 from tests.incident_texts import facts_of_lines
 from tests.reading import read_folder
 

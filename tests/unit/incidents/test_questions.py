@@ -6,10 +6,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.incidents import questions
-from pipelines.incidents.kind import Signature
-from pipelines.incidents.kinds import KINDS
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.kind import Signature
+from highwater.pipelines.incidents.kinds import KINDS
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

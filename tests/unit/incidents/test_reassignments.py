@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.reassignments import reassignments_of
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.reassignments import reassignments_of
 
 _ZK = (
     "Successfully updated assignment of partition t-0 to ReplicaAssignment(replicas={}, addingReplicas={}, "

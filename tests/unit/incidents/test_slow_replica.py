@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import LoggedIncident
-from pipelines.incidents.kinds.slow_replica import ScoredSeconds, episodes, heaviest, slow_replica
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents.kinds.slow_replica import ScoredSeconds, episodes, heaviest, slow_replica
 
 
 def slowly(scores: list[tuple[int, float]], quiet: float) -> list[tuple[int, int]]:

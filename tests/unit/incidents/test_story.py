@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.incidents.candidates import Candidates
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Severity
-from pipelines.incidents.story import by_harm, can_cause, linked, roots, without_excluded
+from highwater.pipelines.incidents.candidates import Candidates
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Severity
+from highwater.pipelines.incidents.story import by_harm, can_cause, linked, roots, without_excluded
 
 S = 1_000_000
 

@@ -6,10 +6,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.incidents import questions
-from pipelines.incidents.facts import Facts
-from pipelines.incidents.kinds import BY_NAME, KINDS
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.facts import Facts
+from highwater.pipelines.incidents.kinds import BY_NAME, KINDS
 from tests.unit.incidents.test_questions import START, ask, line
 
 _COLUMNS = (

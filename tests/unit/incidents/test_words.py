@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.incidents import words
-from pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents import words
+from highwater.pipelines.incidents.incident import LoggedIncident
 
 NOON = 1_795_176_000_000_000  # 2026-11-20 12:00:00
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.inquiry.answer import Answer, Lines, Table
-from pipelines.inquiry.compare import Side
-from pipelines.inquiry.compare import answer as compared
-from pipelines.inquiry.quantiles import QUANTILES, named, quantiles
-from pipelines.inquiry.render import as_json, as_text, cells
-from pipelines.inquiry.replica_logs import FETCHED, FOLLOWS, LEADS, WATERMARK, KnownReplicaLog, LogMark
-from pipelines.inquiry.survivors import ALL, Acked, PartitionFacts, answer, loss, merged, survivors
-from pipelines.report.cluster.parts import Step
-from pipelines.report.figures import PHASES
+from highwater.pipelines.inquiry.answer import Answer, Lines, Table
+from highwater.pipelines.inquiry.compare import Side
+from highwater.pipelines.inquiry.compare import answer as compared
+from highwater.pipelines.inquiry.quantiles import QUANTILES, named, quantiles
+from highwater.pipelines.inquiry.render import as_json, as_text, cells
+from highwater.pipelines.inquiry.replica_logs import FETCHED, FOLLOWS, LEADS, WATERMARK, KnownReplicaLog, LogMark
+from highwater.pipelines.inquiry.survivors import ALL, Acked, PartitionFacts, answer, loss, merged, survivors
+from highwater.pipelines.report.cluster.parts import Step
+from highwater.pipelines.report.figures import PHASES
 from tests.unit.report.hostile import TEXTS
 
 ROW = {"file_id": None, "time": 0}

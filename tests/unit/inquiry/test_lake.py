@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from jobs import cli
-from jobs.exit_codes import ExitCode
-from pipelines.inquiry.partition import cluster_of, partition_facts
-from pipelines.inquiry.survivors import survivors
-from pipelines.lake.contents import find_tables
-from pipelines.lake.reader import LakeReader
+from highwater.jobs import cli
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.inquiry.partition import cluster_of, partition_facts
+from highwater.pipelines.inquiry.survivors import survivors
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.reader import LakeReader
 from tests.bench import answers
 
 LAKE = Path(__file__).parents[2] / "data" / "lake"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.inquiry.partition import PartitionRows, rows_shown
-from pipelines.inquiry.partition import answer as answer_of
+from highwater.pipelines.inquiry.partition import PartitionRows, rows_shown
+from highwater.pipelines.inquiry.partition import answer as answer_of
 
 
 def _change(second: int, committed: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.inquiry.replica_logs import (
+from highwater.pipelines.inquiry.replica_logs import (
     APPENDED,
     FETCHED,
     FOLLOWS,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.inquiry.answer import Answer, Point, steps_of
-from pipelines.inquiry.render import as_text
-from pipelines.inquiry.shown import SHOWS, shows
-from schemas.catalog import TABLES
+from highwater.pipelines.inquiry.answer import Answer, Point, steps_of
+from highwater.pipelines.inquiry.render import as_text
+from highwater.pipelines.inquiry.shown import SHOWS, shows
+from highwater.schemas.catalog import TABLES
 
 SPECS = {spec.full_name: spec for spec in TABLES}
 

@@ -11,9 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.blobs import rows_by_table
-from pipelines.timing.latency.blame import OPERATION_COLUMNS, ORDER, ROW_TYPES, SHAPES, BlameWorker, blamed, percentile
-from schemas.gold import DELAYED_OPERATIONS, REPLICA_BLAME
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.timing.latency.blame import (
+    OPERATION_COLUMNS,
+    ORDER,
+    ROW_TYPES,
+    SHAPES,
+    BlameWorker,
+    blamed,
+    percentile,
+)
+from highwater.schemas.gold import DELAYED_OPERATIONS, REPLICA_BLAME
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
 INTERVAL_S, SLOW_MS = 60, 20.0

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.timing.latency.stage import columns_of, phases
-from schemas import silver
+from highwater.pipelines.timing.latency.stage import columns_of, phases
+from highwater.schemas import silver
 
 PARTS = [name for name in columns_of(silver.REQUESTS) if name.endswith("_ms") and name != "total_time_ms"]
 MICROS = st.integers(0, 100_000_000)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay.produce_worker import split_by_fetch, split_by_isr_change, split_without_follower
+from highwater.pipelines.replay.produce_worker import split_by_fetch, split_by_isr_change, split_without_follower
 
 instants = st.integers(0, 10**7)
 

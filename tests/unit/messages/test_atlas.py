@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from pipelines.incidents.kinds import BY_NAME
-from pipelines.messages.atlas import HOUSEKEEPING, atlas
-from pipelines.messages.exceptions import Thrown, advice_of, cause_of, causes, most_specific
+from highwater.pipelines.incidents.kinds import BY_NAME
+from highwater.pipelines.messages.atlas import HOUSEKEEPING, atlas
+from highwater.pipelines.messages.exceptions import Thrown, advice_of, cause_of, causes, most_specific
 from tests.bench.messages import CATALOGUE, DOCUMENT, catalogue, document, is_loud, without_entry, without_text
 
 _PARTS = ("begins", "continues", "ends", "explains")

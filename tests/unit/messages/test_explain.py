@@ -7,8 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from jobs.cli import highwater
-from pipelines.messages.explain import explain_lines
+from highwater.jobs.cli import highwater
+from highwater.pipelines.messages.explain import explain_lines
 
 _MESSAGE = "Stopping serving logs in dir /data/1"
 _LOGGER = "kafka.log.LogManager"

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.messages.wording import match_wording, parse_wording
+from highwater.pipelines.messages.wording import match_wording, parse_wording
 
 _PIECE = st.text("ab ", max_size=3)
 _TEXT = st.lists(st.one_of(_PIECE, st.just("{}"), st.just("{name}")), max_size=5).map("".join)

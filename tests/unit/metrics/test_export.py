@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from pipelines.metrics.export import family_name, openmetrics_lines
-from schemas.metrics import BROKER_METRICS, QUANTILES, REQUEST_TIMES, REQUESTS, metrics_markdown
+from highwater.pipelines.metrics.export import family_name, openmetrics_lines
+from highwater.schemas.metrics import BROKER_METRICS, QUANTILES, REQUEST_TIMES, REQUESTS, metrics_markdown
 from tests.unit.report.hostile import TEXTS
 
 START_US = 1_795_188_780_000_000

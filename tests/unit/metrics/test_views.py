@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.lake.reader import LakeReader
-from schemas import bronze, gold
-from schemas.controllers import AVAILABILITY, CONTROLLER_TIMELINE, FAILOVERS, PARTITION_TIMELINE
-from schemas.isr import ISR_TIMELINE
-from schemas.table import TableSpec
-from schemas.timelines import BROKER_TIMELINE
-from schemas.views import VIEW_BY_NAME
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.schemas import bronze, gold
+from highwater.schemas.controllers import AVAILABILITY, CONTROLLER_TIMELINE, FAILOVERS, PARTITION_TIMELINE
+from highwater.schemas.isr import ISR_TIMELINE
+from highwater.schemas.table import TableSpec
+from highwater.schemas.timelines import BROKER_TIMELINE
+from highwater.schemas.views import VIEW_BY_NAME
 
 START = datetime(2026, 11, 20, 14, 5, tzinfo=UTC)
 Row = dict[str, Any]

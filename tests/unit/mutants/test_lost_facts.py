@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.rules.partition_audit import PartitionAudit
-from pipelines.rules.registry import RULES
-from pipelines.rules.rule import VIOLATION, Case, Settings
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.partition_audit import PartitionAudit
+from highwater.pipelines.rules.registry import RULES
+from highwater.pipelines.rules.rule import VIOLATION, Case, Settings
+from highwater.schemas.audit_facts import Fact
 from tests.examples import examples
 
 FACTS = Path(__file__).resolve().parents[2] / "data" / "facts.jsonl.gz"

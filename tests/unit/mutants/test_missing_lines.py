@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pipelines.kafka.context import Contexts
-from pipelines.rules.partition_audit import PartitionAudit
-from pipelines.rules.registry import RULES
-from pipelines.rules.rule import VIOLATION
-from pipelines.rules.worker import settings_of
-from schemas import audit_facts as a
-from schemas.audit_facts import RANK, Fact
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.rules.partition_audit import PartitionAudit
+from highwater.pipelines.rules.registry import RULES
+from highwater.pipelines.rules.rule import VIOLATION
+from highwater.pipelines.rules.worker import settings_of
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import RANK, Fact
 
 SECOND = 1_000_000
 MIN_ISR = "min.insync.replicas"

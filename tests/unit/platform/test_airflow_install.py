@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import cli
-from jobs.exit_codes import ExitCode
+from highwater.jobs import cli
+from highwater.jobs.exit_codes import ExitCode
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_dags.highwater_lake import GOLD_TABLES, TableState, table_state
-from schemas.catalog import TABLES
+from highwater.schemas.catalog import TABLES
 
 OVERWRITE = {"operation": "WRITE", "operationParameters": {"mode": "Overwrite"}}
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.lake import changes
-from pipelines.lake.changes import CHANGE_TYPE, changed_rows
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.lake import Lake
-from pipelines.lake.table_files import rows_table
-from schemas.audit import VIOLATIONS
-from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column, required
+from highwater.pipelines.lake import changes
+from highwater.pipelines.lake.changes import CHANGE_TYPE, changed_rows
+from highwater.pipelines.lake.delta_log import read_log
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.schemas.audit import VIOLATIONS
+from highwater.schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column, required
 from tests.unit.storage.stores import disk as root  # noqa: F401
 
 SPEC = TableSpec(

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from jobs import cli, steps
-from jobs.exit_codes import ExitCode
-from pipelines.base.errors import ConfigError, EnvironmentProblem, HighwaterError, InputError, LakeError
+from highwater.jobs import cli, steps
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.base.errors import ConfigError, EnvironmentProblem, HighwaterError, InputError, LakeError
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def _command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "jobs.cli", *arguments],
+        [sys.executable, "-m", "highwater.jobs.cli", *arguments],
         cwd=ROOT,
         env=os.environ | environment,
         capture_output=True,

@@ -12,9 +12,17 @@ import pyspark
 import pytest
 from pyspark import cloudpickle
 
-from pipelines.base.errors import EnvironmentProblem
-from pipelines.base.fingerprint import code_version, package_hash
-from pipelines.lake.cluster_probe import FileHead, _heads, _looker, _require_same, _require_written, _unable, judge
+from highwater.pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.fingerprint import code_version, package_hash
+from highwater.pipelines.lake.cluster_probe import (
+    FileHead,
+    _heads,
+    _looker,
+    _require_same,
+    _require_written,
+    _unable,
+    judge,
+)
 
 
 def _folder(tmp_path: Path) -> Path:
@@ -57,7 +65,7 @@ def test_a_task_runs_where_nothing_is_installed(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert orjson.loads(done.stdout)["lacks"] == "No module named 'pipelines'"
+    assert orjson.loads(done.stdout)["lacks"] == "No module named 'highwater'"
 
 
 def test_other_code_is_told_from_another_version() -> None:

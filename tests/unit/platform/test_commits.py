@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipelines.lake.commits import added_since, added_until
+from highwater.pipelines.lake.commits import added_since, added_until
 
 
 def commit(table: Path, version: int, stamp: str | None, *added: str, removed: str | None = None) -> None:

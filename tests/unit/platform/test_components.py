@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructField
 
-from pipelines.base import fingerprint
-from pipelines.base.config import load_config
-from pipelines.base.fingerprint import NUMBERS
-from schemas import silver
-from schemas.table import STRING, column
+from highwater.pipelines.base import fingerprint
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.fingerprint import NUMBERS
+from highwater.schemas import silver
+from highwater.schemas.table import STRING, column
 from tests import components
 
 SOURCE = '''"""A module."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import cli
-from pipelines.base.config import changeable_by, load_config
-from pipelines.base.errors import ConfigError
+from highwater.jobs import cli
+from highwater.pipelines.base.config import changeable_by, load_config
+from highwater.pipelines.base.errors import ConfigError
 
 
 def _file(folder: Path, text: str) -> Path:

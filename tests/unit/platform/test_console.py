@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from pipelines.base.console import RichConsole
+from highwater.pipelines.base.console import RichConsole
 from tests.console import CaptureConsole
 
 

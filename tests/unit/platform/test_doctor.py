@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs import doctor
-from jobs.exit_codes import ExitCode
-from pipelines.base import jars, java
-from pipelines.base.errors import EnvironmentProblem
-from pipelines.base.java import parse_release
+from highwater.jobs import doctor
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.base import jars, java
+from highwater.pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.java import parse_release
 from tests.console import CaptureConsole
 
 

@@ -16,29 +16,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
-from pipelines.base.errors import ConfigError, InputError
-from pipelines.base.fingerprint import TABLES as MADE_ANEW
-from pipelines.lake.clusters import ClusterInstants
-from pipelines.lake.delta_commits import append, no_fence
-from pipelines.lake.delta_log import read_log, table_version
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import read_files
-from pipelines.lake.row_parts import before, part_of, rows_in
-from pipelines.lake.table_files import write_rows
-from pipelines.lake.tables import create_table
-from pipelines.replay.connections import GONE_US
-from pipelines.silver.parse import _empty_outdated, without_lines
-from pipelines.upkeep import expiry, upgrade
-from pipelines.upkeep.expiry import Keep, keep_of
-from schemas import silver
-from schemas.audit import EVIDENCE, VIOLATIONS
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.controllers import FAILOVERS
-from schemas.gold import DELAYED_OPERATIONS
-from schemas.quality import QUARANTINED_FILES
-from schemas.silver import FETCH_REQUESTS, HIGH_WATERMARKS, LEADER_AND_ISR, LINE_COUNTS, REQUESTS, TOPICS
-from schemas.state import EXPIRIES, FOLDS, RUNS
-from schemas.table import STRING, TIMESTAMP, TableSpec, column
+from highwater.pipelines.base.errors import ConfigError, InputError
+from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
+from highwater.pipelines.lake.clusters import ClusterInstants
+from highwater.pipelines.lake.delta_commits import append, no_fence
+from highwater.pipelines.lake.delta_log import read_log, table_version
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import read_files
+from highwater.pipelines.lake.row_parts import before, part_of, rows_in
+from highwater.pipelines.lake.table_files import write_rows
+from highwater.pipelines.lake.tables import create_table
+from highwater.pipelines.replay.connections import GONE_US
+from highwater.pipelines.silver.parse import _empty_outdated, without_lines
+from highwater.pipelines.upkeep import expiry, upgrade
+from highwater.pipelines.upkeep.expiry import Keep, keep_of
+from highwater.schemas import silver
+from highwater.schemas.audit import EVIDENCE, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.controllers import FAILOVERS
+from highwater.schemas.gold import DELAYED_OPERATIONS
+from highwater.schemas.quality import QUARANTINED_FILES
+from highwater.schemas.silver import FETCH_REQUESTS, HIGH_WATERMARKS, LEADER_AND_ISR, LINE_COUNTS, REQUESTS, TOPICS
+from highwater.schemas.state import EXPIRIES, FOLDS, RUNS
+from highwater.schemas.table import STRING, TIMESTAMP, TableSpec, column
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TODAY = datetime(2026, 11, 22, 3, tzinfo=UTC)

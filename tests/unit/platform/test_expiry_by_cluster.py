@@ -13,20 +13,20 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from jobs import cli
-from pipelines.base.errors import InputError
-from pipelines.lake.clusters import ClusterInstants
-from pipelines.lake.delta_commits import no_fence
-from pipelines.lake.delta_log import table_version
-from pipelines.replay.runs import among, folds_shape, pinned_runs, pinned_seals, replaced_folds, runs_of
-from pipelines.upkeep import expiry
-from pipelines.upkeep.upgrade import upgrade
-from schemas.audit import EVIDENCE, VIOLATIONS
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.gold import DELAYED_OPERATIONS
-from schemas.silver import FETCH_REQUESTS
-from schemas.state import EXPIRIES, FOLDS
-from schemas.table import TableSpec
+from highwater.jobs import cli
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.clusters import ClusterInstants
+from highwater.pipelines.lake.delta_commits import no_fence
+from highwater.pipelines.lake.delta_log import table_version
+from highwater.pipelines.replay.runs import among, folds_shape, pinned_runs, pinned_seals, replaced_folds, runs_of
+from highwater.pipelines.upkeep import expiry
+from highwater.pipelines.upkeep.upgrade import upgrade
+from highwater.schemas.audit import EVIDENCE, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.gold import DELAYED_OPERATIONS
+from highwater.schemas.silver import FETCH_REQUESTS
+from highwater.schemas.state import EXPIRIES, FOLDS
+from highwater.schemas.table import TableSpec
 from tests.unit.platform.test_expiry import (
     CUT,
     DAYS,

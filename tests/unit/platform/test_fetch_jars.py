@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import fetch_jars
-from pipelines.base import jars
-from pipelines.base.errors import EnvironmentProblem
+from highwater.jobs import fetch_jars
+from highwater.pipelines.base import jars
+from highwater.pipelines.base.errors import EnvironmentProblem
 from tests.console import CaptureConsole
 
 

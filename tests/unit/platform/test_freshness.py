@@ -4,10 +4,10 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from jobs.freshness import GONE_US, HOUR_US, Newest, freshness_line, newest_lines, stale_lines
-from pipelines.lake.lake import Lake
-from schemas.bronze import LOG_FILES
-from schemas.silver import BROKER_LIFECYCLE
+from highwater.jobs.freshness import GONE_US, HOUR_US, Newest, freshness_line, newest_lines, stale_lines
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.silver import BROKER_LIFECYCLE
 
 NOW_US = 1_000 * HOUR_US
 

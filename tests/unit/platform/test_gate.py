@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from jobs.exit_codes import ExitCode
-from jobs.gate import INCIDENTS_MAX, gate_code, gate_lines, outdated
-from pipelines.report.model import ClusterVerdict, Finding, Report, Window
-from pipelines.report.small_tables import FINDINGS_MAX
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.gate import INCIDENTS_MAX, gate_code, gate_lines, outdated
+from highwater.pipelines.report.model import ClusterVerdict, Finding, Report, Window
+from highwater.pipelines.report.small_tables import FINDINGS_MAX
 from tests.unit.report import sample
 
 

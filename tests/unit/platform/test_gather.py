@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.base.errors import LakeError
-from pipelines.lake import lake as lake_module
-from pipelines.lake.lake import Lake
-from pipelines.lake.table_files import rows_table
-from schemas.table import INT, STRING, STRINGS, TableSpec, column
+from highwater.pipelines.base.errors import LakeError
+from highwater.pipelines.lake import lake as lake_module
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.schemas.table import INT, STRING, STRINGS, TableSpec, column
 
 SPEC = TableSpec(
     "gold",

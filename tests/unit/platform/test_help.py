@@ -12,9 +12,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from jobs import cli
-from jobs.exit_codes import ExitCode
-from jobs.help import COMPLETE_VARIABLE, EXAMPLES, FIRST_STEPS, GROUPS
+from highwater.jobs import cli
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.help import COMPLETE_VARIABLE, EXAMPLES, FIRST_STEPS, GROUPS
 
 ROOT = Path(__file__).resolve().parents[3]
 LAKE = ROOT / "tests" / "data" / "lake"
@@ -78,7 +78,7 @@ def test_a_shell_is_given_the_script_that_completes(shell: str, capsys: pytest.C
 
 def _process(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "jobs.cli", *arguments],
+        [sys.executable, "-m", "highwater.jobs.cli", *arguments],
         cwd=ROOT,
         env=os.environ | environment,
         stdout=subprocess.PIPE,

@@ -16,18 +16,18 @@ from urllib.parse import quote
 import click
 import pytest
 
-from jobs import cli
-from jobs.exit_codes import ExitCode
-from pipelines.base.errors import InputError
-from pipelines.lake.delta_commits import append
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.lock import LOCK_NAME
-from pipelines.lake.table_files import rows_table, write_rows
-from pipelines.lake.tables import create_table
-from pipelines.storage.store import store_of
-from pipelines.upkeep.maintenance import SMALL_FILES_MIN
-from schemas.catalog import TABLES
-from schemas.gold import RUNS
+from highwater.jobs import cli
+from highwater.jobs.exit_codes import ExitCode
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.delta_commits import append
+from highwater.pipelines.lake.delta_log import read_log
+from highwater.pipelines.lake.lock import LOCK_NAME
+from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.tables import create_table
+from highwater.pipelines.storage.store import store_of
+from highwater.pipelines.upkeep.maintenance import SMALL_FILES_MIN
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.gold import RUNS
 from tests.hostile import (
     DATA_FILES,
     LINKS,
@@ -90,7 +90,7 @@ def lake(made: Path, tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verb that starts Spark on such a lake has opened it."""
-    monkeypatch.setattr("jobs.sessions.build_session", lambda *_, **__: pytest.fail("Spark is started"))
+    monkeypatch.setattr("highwater.jobs.sessions.build_session", lambda *_, **__: pytest.fail("Spark is started"))
 
 
 @contextmanager
@@ -245,7 +245,7 @@ def test_no_command_prints_what_a_terminal_obeys(
     def refuse(*_: object, **__: object) -> None:
         raise InputError(EVIL, EVIL, EVIL)
 
-    monkeypatch.setattr("jobs.sessions.build_session", refuse)
+    monkeypatch.setattr("highwater.jobs.sessions.build_session", refuse)
     monkeypatch.chdir(outside)
     strange(lake, outside)
     lake = lake.rename(lake.with_name(EVIL))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs import doctor
-from pipelines.base.config import load_config
-from pipelines.spark.import_path import Shadow, shadows, worker_environment
-from pipelines.spark.session_settings import settings_for
+from highwater.jobs import doctor
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.spark.import_path import Shadow, shadows, worker_environment
+from highwater.pipelines.spark.session_settings import settings_for
 from tests.console import CaptureConsole
 from tests.unit.test_packaging import BUILD
 
@@ -36,10 +36,10 @@ def strays(tmp_path: Path) -> Path:
     return folder
 
 
-def _daemon(prefix: str, root: Path, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+def _daemon(root: Path, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
     """Start the daemon of workers as Spark does. It writes its port, and ends with its input."""
     return subprocess.run(
-        [sys.executable, "-m", f"{prefix}pipelines.spark.worker_daemon", "pyspark.worker"],
+        [sys.executable, "-m", "highwater.pipelines.spark.worker_daemon", "pyspark.worker"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(root), **environment},
         stdin=subprocess.DEVNULL,
@@ -50,17 +50,17 @@ def _daemon(prefix: str, root: Path, folder: Path, environment: dict[str, str]) 
 
 @pytest.mark.parametrize("layout", ["checkout", "wheel"])
 def test_workers_import_nothing_from_the_current_folder(layout: str, strays: Path, tmp_path: Path) -> None:
-    prefix, root = "", ROOT
+    root = ROOT
     if layout == "wheel":
-        prefix, root = f"{BUILD.PACKAGE}.", tmp_path / "site"
+        root = tmp_path / "site"
         BUILD.lay_out(ROOT, root / BUILD.PACKAGE)
     settings = settings_for(load_config().session, "local[2]", 0)
     environment = {
         name.removeprefix(_ENVIRONMENT): value for name, value in settings.items() if name.startswith(_ENVIRONMENT)
     }
-    done = _daemon(prefix, root, strays, environment)
+    done = _daemon(root, strays, environment)
     assert (len(done.stdout), done.stderr) == (4, b"")
-    assert b"a stray module" in _daemon(prefix, root, strays, {}).stderr, "without the settings strays are imported"
+    assert b"a stray module" in _daemon(root, strays, {}).stderr, "without the settings strays are imported"
 
 
 def test_workers_find_a_package_that_only_the_current_folder_has() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import highwater
-from pipelines.base.errors import HighwaterError, InputError
+from highwater.pipelines.base.errors import HighwaterError, InputError
 
 LAKE = Path(__file__).resolve().parents[2] / "data" / "lake"
 

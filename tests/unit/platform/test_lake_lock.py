@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base.errors import InputError, LakeBusy
-from pipelines.lake.lock import LOCK_NAME, one_writer
+from highwater.pipelines.base.errors import InputError, LakeBusy
+from highwater.pipelines.lake.lock import LOCK_NAME, one_writer
 
 ROOT = Path(__file__).parents[3]
 HOLD = """
 import sys, time
 from pathlib import Path
-from pipelines.lake.lock import one_writer
+from highwater.pipelines.lake.lock import one_writer
 with one_writer(Path(sys.argv[1]), "replay", 0, print):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from jobs.lakes import no_lines_of, only_cluster
-from pipelines.base.errors import InputError
-from pipelines.lake.lake import Lake
-from schemas.bronze import LOG_FILES
+from highwater.jobs.lakes import no_lines_of, only_cluster
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.lake.lake import Lake
+from highwater.schemas.bronze import LOG_FILES
 
 HOUR_US = 3_600_000_000
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jobs.tables import show_tables
-from pipelines.gold.ledger import note_run
-from pipelines.kafka.seals import LATE, NEW, Seal, Start
-from pipelines.lake.lake import Lake
-from pipelines.replay.carried import ReplayPlan
-from pipelines.replay.runs import folds_shape, runs_of
-from pipelines.replay.window import ReplayWindow
-from pipelines.rules.incremental import AuditState, judged_by
-from schemas.state import FOLDS, RUNS
+from highwater.jobs.tables import show_tables
+from highwater.pipelines.gold.ledger import note_run
+from highwater.pipelines.kafka.seals import LATE, NEW, Seal, Start
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.replay.carried import ReplayPlan
+from highwater.pipelines.replay.runs import folds_shape, runs_of
+from highwater.pipelines.replay.window import ReplayWindow
+from highwater.pipelines.rules.incremental import AuditState, judged_by
+from highwater.schemas.state import FOLDS, RUNS
 from tests.console import CaptureConsole
 
 EAST, WEST = ("c", 1), ("d", 1)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base import limits
-from pipelines.base.errors import EnvironmentProblem, HighwaterError, InputError
-from pipelines.storage.machine_faults import limit_fault, machine_fault, machine_faults, task_error
+from highwater.pipelines.base import limits
+from highwater.pipelines.base.errors import EnvironmentProblem, HighwaterError, InputError
+from highwater.pipelines.storage.machine_faults import limit_fault, machine_fault, machine_faults, task_error
 
 LAKE, SCRATCH = Path("/data/lake"), Path("/data/scratch")
 
@@ -171,26 +171,28 @@ def test_all_else_stays_what_it_is() -> None:
 def test_a_limit_of_the_system_is_named_with_its_value(
     error: Exception, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.base.limits.resource.getrlimit", lambda _: (65_536 * 1024, 65_536 * 1024))
+    monkeypatch.setattr("highwater.pipelines.base.limits.resource.getrlimit", lambda _: (65_536 * 1024, 65_536 * 1024))
     for problem in (machine_fault(error, LAKE, [SCRATCH]), limit_fault(error)):
         assert problem is not None
         assert f"ulimit {option}: " in str(problem)
         assert f"raise ulimit {option}" in problem.remedy
         assert not re.search("Java 17|no space", str(problem))
-    monkeypatch.setattr("pipelines.base.limits.resource.getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    monkeypatch.setattr("highwater.pipelines.base.limits.resource.getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
     assert str(limit_fault(error)).startswith("this machine gives no")
     assert limit_fault(error, is_set=True) is None
 
 
 def test_a_disk_with_room_that_takes_no_more_lacks_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.storage.machine_faults._free_bytes", lambda _: 62_734 << 20)
+    monkeypatch.setattr("highwater.pipelines.storage.machine_faults._free_bytes", lambda _: 62_734 << 20)
     told = str(machine_fault(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/lake/x"), LAKE, []))
     assert told.startswith("/data/lake: no space left on its disk (62734 MB free: it holds no more files, or a quota")
 
 
 def test_limits_under_which_no_jvm_starts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {resource.RLIMIT_AS: 4 << 30, resource.RLIMIT_NOFILE: 1024, resource.RLIMIT_FSIZE: resource.RLIM_INFINITY}
-    monkeypatch.setattr("pipelines.base.limits.resource.getrlimit", lambda number: (values[number], values[number]))
+    monkeypatch.setattr(
+        "highwater.pipelines.base.limits.resource.getrlimit", lambda number: (values[number], values[number])
+    )
     assert limits.tight() == ("the system limits this process (ulimit -v: 4194304)", "raise ulimit -v, or lift it")
     values[resource.RLIMIT_AS] = resource.RLIM_INFINITY
     assert limits.tight() is None

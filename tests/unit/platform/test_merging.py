@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.lake.row_parts import but_for_keys
-from schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column
+from highwater.pipelines.lake.row_parts import but_for_keys
+from highwater.schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(
     "gold",

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import cli, steps
-from jobs.exit_codes import ExitCode
-from jobs.page import open_page
+from highwater.jobs import cli, steps
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.page import open_page
 from tests.console import CaptureConsole
 
 

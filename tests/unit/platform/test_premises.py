@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.base.values import UNKNOWN_BROKER
-from pipelines.cluster.premises import (
+from highwater.pipelines.base.values import UNKNOWN_BROKER
+from highwater.pipelines.cluster.premises import (
     CONFIG,
     EVENT,
     FILE,
@@ -24,11 +24,11 @@ from pipelines.cluster.premises import (
     coarse_spans,
     premises_of,
 )
-from pipelines.controllers.cluster_facts import active_controllers, facts_from
-from pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
-from pipelines.kafka.controller_rows import EventRow, LineRef
-from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
-from pipelines.replay.log_evidence import fencings
+from highwater.pipelines.controllers.cluster_facts import active_controllers, facts_from
+from highwater.pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
+from highwater.pipelines.kafka.controller_rows import EventRow, LineRef
+from highwater.pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
+from highwater.pipelines.replay.log_evidence import fencings
 
 COLUMNS = (
     *("event", "mode", "kafka_version", "detail", "line_no", "controller_epoch"),

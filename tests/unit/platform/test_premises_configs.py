@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.base.blobs import rows_by_table
-from pipelines.cluster.configs import (
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.cluster.configs import (
     COLUMNS,
     KEY_TYPES,
     LINES,
@@ -16,8 +16,8 @@ from pipelines.cluster.configs import (
     lines,
     relevant,
 )
-from pipelines.kafka.context import BROKER, DYNAMIC, LOG, MIN_ISR, TOPIC
-from schemas.silver import BROKER_CONFIGS
+from highwater.pipelines.kafka.context import BROKER, DYNAMIC, LOG, MIN_ISR, TOPIC
+from highwater.schemas.silver import BROKER_CONFIGS
 
 SCHEMA = pa.schema([BROKER_CONFIGS.arrow_schema.field(name).with_nullable(True) for name in READ])
 SECOND_US = 1_000_000

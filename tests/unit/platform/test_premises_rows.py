@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.base.values import UNKNOWN_CLUSTER
-from pipelines.cluster import premises as p
-from pipelines.cluster import rows as pr
-from pipelines.kafka.strays import FIRST_US
-from schemas import bronze, silver
-from schemas.silver.data_dir import METADATA_RECORDS
+from highwater.pipelines.base.values import UNKNOWN_CLUSTER
+from highwater.pipelines.cluster import premises as p
+from highwater.pipelines.cluster import rows as pr
+from highwater.pipelines.kafka.strays import FIRST_US
+from highwater.schemas import bronze, silver
+from highwater.schemas.silver.data_dir import METADATA_RECORDS
 from tests.unit.tables import table_rows
 
 

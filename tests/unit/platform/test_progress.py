@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from pipelines.base.console import Plan, RichConsole, shown
+from highwater.pipelines.base.console import Plan, RichConsole, shown
 
 STAGES = ("start Spark", "ingest", "parse", "quality", "replay", "report")
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.lake.parquet import read_files
-from pipelines.lake.row_parts import Wanted, part_of
-from pipelines.lake.tables import create_table
-from schemas.table import LONG, TIMESTAMP, TableSpec, column
+from highwater.pipelines.lake.parquet import read_files
+from highwater.pipelines.lake.row_parts import Wanted, part_of
+from highwater.pipelines.lake.tables import create_table
+from highwater.schemas.table import LONG, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(
     "gold",

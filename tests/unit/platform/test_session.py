@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from pipelines.base import java
-from pipelines.base.config import load_config
-from pipelines.base.errors import EnvironmentProblem
-from pipelines.base.jars import JARS_VARIABLE
-from pipelines.spark.jvm_stderr import filtered_stderr
-from pipelines.spark.session import build_session
-from pipelines.spark.session_settings import local_cores
+from highwater.pipelines.base import java
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.jars import JARS_VARIABLE
+from highwater.pipelines.spark.jvm_stderr import filtered_stderr
+from highwater.pipelines.spark.session import build_session
+from highwater.pipelines.spark.session_settings import local_cores
 
 
 @pytest.mark.parametrize(

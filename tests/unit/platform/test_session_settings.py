@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base.config import SessionConfig, load_config
-from pipelines.spark.session_settings import EVERYWHERE, local_cores, settings_for, spark_defaults, with_delta
+from highwater.pipelines.base.config import SessionConfig, load_config
+from highwater.pipelines.spark.session_settings import EVERYWHERE, local_cores, settings_for, spark_defaults, with_delta
 
 CLUSTERS = ("spark://host:7077", "yarn", "k8s://https://host:443", "local-cluster[2,1,1024]")
 GIB = 1 << 30

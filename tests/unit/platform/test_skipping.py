@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.lake.delta_commits import append
-from pipelines.lake.delta_log import LiveFile, read_log
-from pipelines.lake.skipping import files_within
-from pipelines.lake.table_files import rows_table, write_rows
-from pipelines.lake.tables import create_table
-from schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column
+from highwater.pipelines.lake.delta_commits import append
+from highwater.pipelines.lake.delta_log import LiveFile, read_log
+from highwater.pipelines.lake.skipping import files_within
+from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.tables import create_table
+from highwater.schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(
     "silver",

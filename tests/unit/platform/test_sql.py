@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs import cli
-from jobs.exit_codes import ExitCode
-from jobs.tables import show_tables
-from pipelines.base.answers import as_csv
-from pipelines.base.console import RichConsole
-from schemas.views import VIEWS, views_over
+from highwater.jobs import cli
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.tables import show_tables
+from highwater.pipelines.base.answers import as_csv
+from highwater.pipelines.base.console import RichConsole
+from highwater.schemas.views import VIEWS, views_over
 
 LAKE = Path(__file__).resolve().parents[3] / "tests" / "data" / "lake"
 TABLES = [f"{path.parent.name}.{path.name}" for path in LAKE.glob("*/*")]

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from pipelines.base.syntax import parsed
+from highwater.pipelines.base.syntax import parsed
 
 SOURCE = "\n".join(f"def f{n}(a):\n    return [a + {n} for a in range({n}) if (a, {n})]" for n in range(300))
 

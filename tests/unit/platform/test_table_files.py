@@ -11,14 +11,21 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.lake import delta_commits
-from pipelines.lake.commits import stamps_of
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.table_files import ADDED_SCHEMA, ConstraintBroken, check, files_writer, rows_table, write_rows
-from pipelines.lake.tables import create_table
-from pipelines.storage.store import store_of
-from schemas.catalog import TABLES
-from schemas.table import INT, INTS, STRING, TIMESTAMP, TableSpec, column, required
+from highwater.pipelines.lake import delta_commits
+from highwater.pipelines.lake.commits import stamps_of
+from highwater.pipelines.lake.delta_log import read_log
+from highwater.pipelines.lake.table_files import (
+    ADDED_SCHEMA,
+    ConstraintBroken,
+    check,
+    files_writer,
+    rows_table,
+    write_rows,
+)
+from highwater.pipelines.lake.tables import create_table
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.table import INT, INTS, STRING, TIMESTAMP, TableSpec, column, required
 
 SPEC = TableSpec(
     "gold",

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from pipelines.lake.table_queries import answer
+from highwater.pipelines.lake.table_queries import answer
 
 
 def test_a_query_sees_its_own_tables_and_no_others() -> None:

@@ -16,23 +16,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs import cli
-from jobs.exit_codes import ExitCode
-from jobs.tables import show_tables
-from pipelines.base.answers import as_columns, as_csv, as_json
-from pipelines.base.console import RichConsole
-from pipelines.base.errors import InputError
-from pipelines.base.plain import byte_size
-from pipelines.lake.commits import commits_back, stamps_of
-from pipelines.lake.contents import find_tables
-from pipelines.lake.delta_log import opened, read_log, table_version, type_name
-from pipelines.lake.duckdb_views import duckdb_script
-from pipelines.lake.table_docs import tables_markdown
-from pipelines.lake.tables import create_table
-from pipelines.upkeep.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL_FILES_MIN, examine
-from schemas import bronze, gold
-from schemas.catalog import TABLES
-from schemas.views import VIEWS, table_alias
+from highwater.jobs import cli
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.tables import show_tables
+from highwater.pipelines.base.answers import as_columns, as_csv, as_json
+from highwater.pipelines.base.console import RichConsole
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.plain import byte_size
+from highwater.pipelines.lake.commits import commits_back, stamps_of
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.delta_log import opened, read_log, table_version, type_name
+from highwater.pipelines.lake.duckdb_views import duckdb_script
+from highwater.pipelines.lake.table_docs import tables_markdown
+from highwater.pipelines.lake.tables import create_table
+from highwater.pipelines.upkeep.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL_FILES_MIN, examine
+from highwater.schemas import bronze, gold
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.views import VIEWS, table_alias
 from tests.console import CaptureConsole
 
 ROOT = Path(__file__).resolve().parents[3]

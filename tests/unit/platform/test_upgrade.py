@@ -14,27 +14,27 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.types import StructField
 
-from pipelines.base.errors import InputError, SchemaMismatch
-from pipelines.base.fingerprint import TABLES as MADE_ANEW
-from pipelines.base.fingerprint import code_version
-from pipelines.kafka.seals import StoredRun
-from pipelines.lake import program as lake_program
-from pipelines.lake.commits import stamps_of
-from pipelines.lake.delta_commits import append, no_fence
-from pipelines.lake.delta_log import read_log, table_version
-from pipelines.lake.parquet import read_files
-from pipelines.lake.stored_tables import StoredTables
-from pipelines.lake.table_files import rows_table, write_rows
-from pipelines.lake.tables import create_table
-from pipelines.replay.runs import runs_of
-from pipelines.upkeep import upgrade
-from schemas.bronze import LOG_FILES
-from schemas.catalog import TABLES
-from schemas.gold import RUNS
-from schemas.silver import TOPICS, TRUNCATIONS
-from schemas.state import RUNS as LEDGER
-from schemas.state import UPGRADES
-from schemas.table import STRING, TableSpec, column, required
+from highwater.pipelines.base.errors import InputError, SchemaMismatch
+from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
+from highwater.pipelines.base.fingerprint import code_version
+from highwater.pipelines.kafka.seals import StoredRun
+from highwater.pipelines.lake import program as lake_program
+from highwater.pipelines.lake.commits import stamps_of
+from highwater.pipelines.lake.delta_commits import append, no_fence
+from highwater.pipelines.lake.delta_log import read_log, table_version
+from highwater.pipelines.lake.parquet import read_files
+from highwater.pipelines.lake.stored_tables import StoredTables
+from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.tables import create_table
+from highwater.pipelines.replay.runs import runs_of
+from highwater.pipelines.upkeep import upgrade
+from highwater.schemas.bronze import LOG_FILES
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.gold import RUNS
+from highwater.schemas.silver import TOPICS, TRUNCATIONS
+from highwater.schemas.state import RUNS as LEDGER
+from highwater.schemas.state import UPGRADES
+from highwater.schemas.table import STRING, TableSpec, column, required
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 TOPIC = ("c", 1, NOW, "f", 0, 1, 0)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.lake.reader import LakeReader
-from schemas.catalog import TABLES
-from schemas.views import VIEWS, ViewSpec
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.views import VIEWS, ViewSpec
 
 #: By view: names of 0.6 that stay until 0.8, and what they are called now.
 RENAMED = {

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs import alerts, cli, steps, watch
-from jobs.exit_codes import ExitCode
-from jobs.options import ALERT_FORMATS
-from jobs.watch import BEGUN, Recipients
-from pipelines.base.config import load_config
-from pipelines.base.errors import EnvironmentProblem, InputError
-from pipelines.metrics.live import GAUGES, dashboard, exposition
-from pipelines.report.model import Incident, Report
+from highwater.jobs import alerts, cli, steps, watch
+from highwater.jobs.exit_codes import ExitCode
+from highwater.jobs.options import ALERT_FORMATS
+from highwater.jobs.watch import BEGUN, Recipients
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.errors import EnvironmentProblem, InputError
+from highwater.pipelines.metrics.live import GAUGES, dashboard, exposition
+from highwater.pipelines.report.model import Incident, Report
 from tests.console import CaptureConsole
 from tests.unit.report.sample import report as sample_report
 

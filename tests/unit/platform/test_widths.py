@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.alerts import Alert
-from jobs.freshness import Newest, freshness_line
-from jobs.gate import gate_lines
-from jobs.watch import line
-from pipelines.base.console import RichConsole
+from highwater.jobs.alerts import Alert
+from highwater.jobs.freshness import Newest, freshness_line
+from highwater.jobs.gate import gate_lines
+from highwater.jobs.watch import line
+from highwater.pipelines.base.console import RichConsole
 from tests.bench.sessions import session
 from tests.unit.report import sample
 

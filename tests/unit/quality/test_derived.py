@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pipelines.quality.derived import Previous
+from highwater.pipelines.quality.derived import Previous
 
 
 def test_a_row_that_breaks_its_chain_has_none_after_it() -> None:

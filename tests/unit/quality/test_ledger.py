@@ -8,9 +8,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.bronze.quarantine import custody_of
-from pipelines.quality.ledger import BROKERS, DATA, KINDS, LEDGERS, LOGS, IngestedDataFile, IngestedLogFile, ledgers
-from pipelines.quality.measure import Measured
+from highwater.pipelines.bronze.quarantine import custody_of
+from highwater.pipelines.quality.ledger import (
+    BROKERS,
+    DATA,
+    KINDS,
+    LEDGERS,
+    LOGS,
+    IngestedDataFile,
+    IngestedLogFile,
+    ledgers,
+)
+from highwater.pipelines.quality.measure import Measured
 
 FILE = IngestedLogFile(
     "f", "a/server.log", "server", "c", 1, line_count=12, record_count=10, first_us=1_000, last_us=9_000

@@ -8,11 +8,11 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from pipelines.quality.measure import Measured, as_batch, from_text, measure
-from pipelines.quality.suites import SUITES
-from schemas import bronze, silver
-from schemas.silver import data_dir
-from schemas.table import TableSpec
+from highwater.pipelines.quality.measure import Measured, as_batch, from_text, measure
+from highwater.pipelines.quality.suites import SUITES
+from highwater.schemas import bronze, silver
+from highwater.schemas.silver import data_dir
+from highwater.schemas.table import TableSpec
 
 Row = dict[str, Any]
 LINE: Row = {"file_id": "f", "kind": "server", "level": "INFO", "line_count": 1}

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base.config import load_config
-from pipelines.base.errors import ConfigError
-from pipelines.quality.document import suites_markdown
-from pipelines.quality.expectation import NOT_NULL, UNIQUE, Expectation
-from pipelines.quality.ledger import LEDGERS
-from pipelines.quality.suites import ASKED, EXPECTATIONS, SUITES, chosen, require_expectations
-from schemas.silver import ISR_CHANGES
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.base.errors import ConfigError
+from highwater.pipelines.quality.document import suites_markdown
+from highwater.pipelines.quality.expectation import NOT_NULL, UNIQUE, Expectation
+from highwater.pipelines.quality.ledger import LEDGERS
+from highwater.pipelines.quality.suites import ASKED, EXPECTATIONS, SUITES, chosen, require_expectations
+from highwater.schemas.silver import ISR_CHANGES
+from highwater.schemas.table import TableSpec
 
 ROOT = Path(__file__).resolve().parents[3]
 ALL = [item for suite in (*SUITES.values(), *LEDGERS.values()) for item in suite]

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.lake.lake import Lake
-from pipelines.redact.known_names import pseudonyms
-from pipelines.redact.text import Redactor
-from pipelines.redact.values import redacted, redacted_table
-from pipelines.report.bundle import write_bundle
-from schemas.gold import REQUEST_PHASES
-from schemas.silver import BROKER_CONFIGS, FETCH_REQUESTS, REQUESTS
-from schemas.table import TableSpec
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.redact.known_names import pseudonyms
+from highwater.pipelines.redact.text import Redactor
+from highwater.pipelines.redact.values import redacted, redacted_table
+from highwater.pipelines.report.bundle import write_bundle
+from highwater.schemas.gold import REQUEST_PHASES
+from highwater.schemas.silver import BROKER_CONFIGS, FETCH_REQUESTS, REQUESTS
+from highwater.schemas.table import TableSpec
 from tests.unit.report import sample
 from tests.unit.report.rows import at
 

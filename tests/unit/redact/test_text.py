@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pipelines.redact import pseudonyms as kinds
-from pipelines.redact.pseudonyms import Pseudonyms
-from pipelines.redact.text import CUT_CHARS, Redactor, vocabulary, words_of
+from highwater.pipelines.redact import pseudonyms as kinds
+from highwater.pipelines.redact.pseudonyms import Pseudonyms
+from highwater.pipelines.redact.text import CUT_CHARS, Redactor, vocabulary, words_of
 
 KEY = b"0123456789abcdef"
 

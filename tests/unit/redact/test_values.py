@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.redact import pseudonyms as kinds
-from pipelines.redact.pseudonyms import Pseudonyms
-from pipelines.redact.text import Redactor
-from pipelines.redact.values import NAMES, redacted, redacted_table
-from pipelines.report.bundle import BUNDLED
-from pipelines.report.collect_detail import rules_said
-from pipelines.report.model import Report
-from pipelines.report.printed import PRINTED
-from pipelines.report.write import render_files
+from highwater.pipelines.redact import pseudonyms as kinds
+from highwater.pipelines.redact.pseudonyms import Pseudonyms
+from highwater.pipelines.redact.text import Redactor
+from highwater.pipelines.redact.values import NAMES, redacted, redacted_table
+from highwater.pipelines.report.bundle import BUNDLED
+from highwater.pipelines.report.collect_detail import rules_said
+from highwater.pipelines.report.model import Report
+from highwater.pipelines.report.printed import PRINTED
+from highwater.pipelines.report.write import render_files
 from tests.unit.report import sample, sample_detail
 from tests.unit.report.hostile import TEXTS
 

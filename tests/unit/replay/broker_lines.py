@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pipelines.replay.broker_account import BrokerAccount, Placed
-from schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
+from highwater.pipelines.replay.broker_account import BrokerAccount, Placed
+from highwater.schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
 
 BROKER = 1
 SECOND_US = 1_000_000

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from schemas import events as e
-from schemas import session_events as s
-from schemas.events import Event
-from schemas.session_events import SessionEvent
+from highwater.schemas import events as e
+from highwater.schemas import session_events as s
+from highwater.schemas.events import Event
+from highwater.schemas.session_events import SessionEvent
 
 TOPIC = "t"
 LEADER, FOLLOWER = 1, 2

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipelines.kafka.context import Context
-from pipelines.kafka.versions import rules_for
-from pipelines.replay.kernel import finish, step
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.state import State
-from pipelines.replay.wakes import Wake
-from schemas import events as e
-from schemas.events import Event
+from highwater.pipelines.kafka.context import Context
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay.kernel import finish, step
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.state import State
+from highwater.pipelines.replay.wakes import Wake
+from highwater.schemas import events as e
+from highwater.schemas.events import Event
 
 LEADER = 1
 MS = 1_000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.lake.parquet import columns_schema
-from schemas.table import TableSpec
+from highwater.pipelines.lake.parquet import columns_schema
+from highwater.schemas.table import TableSpec
 
 
 def batch_of(spec: TableSpec, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> pa.RecordBatch:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.kafka.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, ConfigLine, contexts_of
-from pipelines.replay import outcome as o
-from pipelines.replay.wakes import BATCH, CHECK, Wake
-from schemas.events import Event
-from schemas.topics import GROUP_TOPIC
+from highwater.pipelines.kafka.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, ConfigLine, contexts_of
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.wakes import BATCH, CHECK, Wake
+from highwater.schemas.events import Event
+from highwater.schemas.topics import GROUP_TOPIC
 from tests.unit.replay.histories import context, fetch, fold, leader_start, produce, wakes
 from tests.unit.replay.test_batches import appended, carried, of_kind
 

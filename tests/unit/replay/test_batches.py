@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.replay.wakes import BATCH, LEADER_END, LEADER_START, ROLL, STABLE, Wake
-from schemas import events as e
-from schemas.events import Event
+from highwater.pipelines.replay.wakes import BATCH, LEADER_END, LEADER_START, ROLL, STABLE, Wake
+from highwater.schemas import events as e
+from highwater.schemas.events import Event
 from tests.unit.replay.histories import MS, context, fetch, leader_end, leader_start, produce, wakes
 
 
@@ -173,8 +173,8 @@ def test_a_follower_that_finds_nothing_corrects_the_count():
 
 
 def test_nothing_is_kept_of_what_is_committed():
-    from pipelines.replay.kernel import step
-    from pipelines.replay.state import State
+    from highwater.pipelines.replay.kernel import step
+    from highwater.pipelines.replay.state import State
 
     state = State(context())
     step(state, leader_start(0, [1, 2]))

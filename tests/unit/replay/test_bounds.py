@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.lake.bounds import _DISORDER_US, Bounds
-from pipelines.lake.delta_table import table_properties
-from schemas import bronze, silver
-from schemas.table import TableSpec
+from highwater.pipelines.lake.bounds import _DISORDER_US, Bounds
+from highwater.pipelines.lake.delta_table import table_properties
+from highwater.schemas import bronze, silver
+from highwater.schemas.table import TableSpec
 
 HOUR_US = 3_600_000_000
 ALIVE, OTHER, RETIRED = ("c", 1), ("c", 3), ("c", 2)

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.blobs import rows_by_table
-from pipelines.kafka.context import Contexts
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import broker_lines as b
-from pipelines.replay.broker_account import BrokerAccount, Placed
-from schemas import events as e
-from schemas import silver
-from schemas.broker_lines import BEGUN, LEADERSHIP, BrokerLine
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import broker_lines as b
+from highwater.pipelines.replay.broker_account import BrokerAccount, Placed
+from highwater.schemas import events as e
+from highwater.schemas import silver
+from highwater.schemas.broker_lines import BEGUN, LEADERSHIP, BrokerLine
 from tests.unit.replay.broker_lines import (
     BROKER,
     SECOND_US,

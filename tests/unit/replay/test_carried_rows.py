@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.base.arrow_rows import arrow_schema, shaped
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import carried_rows as carried_rows_module
-from pipelines.replay.batches import BATCH, ROLL, STABLE
-from pipelines.replay.carried_rows import (
+from highwater.pipelines.base.arrow_rows import arrow_schema, shaped
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import carried_rows as carried_rows_module
+from highwater.pipelines.replay.batches import BATCH, ROLL, STABLE
+from highwater.pipelines.replay.carried_rows import (
     FOLDS_SCHEMA,
     LEFT_WAKE_TYPES,
     OpenRows,
@@ -25,10 +25,10 @@ from pipelines.replay.carried_rows import (
     wakes_to_carry,
     watches,
 )
-from pipelines.replay.connections import GONE_US, SHAPES, WATCHES
-from pipelines.replay.partition_worker import CARRIED_WAKE, KEY_TYPES, OUTCOME_TYPES, WAKE_TYPES
-from pipelines.replay.wakes import LOCAL_START
-from schemas.state import CONNECTION, OUTCOME, PARTITION, WAKE, WATCH
+from highwater.pipelines.replay.connections import GONE_US, SHAPES, WATCHES
+from highwater.pipelines.replay.partition_worker import CARRIED_WAKE, KEY_TYPES, OUTCOME_TYPES, WAKE_TYPES
+from highwater.pipelines.replay.wakes import LOCAL_START
+from highwater.schemas.state import CONNECTION, OUTCOME, PARTITION, WAKE, WATCH
 
 WAKES = arrow_schema(LEFT_WAKE_TYPES)
 PLACE = {"cluster_id": "c", "broker_id": 1, "topic": "a-b", "partition": 12}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.kafka.versions import Rules
-from pipelines.replay import checks_stage
-from pipelines.replay.purgatory import check_lines as c
-from pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from pipelines.replay.purgatory.check_rows import LogRow, log_order, places_of
+from highwater.pipelines.kafka.versions import Rules
+from highwater.pipelines.replay import checks_stage
+from highwater.pipelines.replay.purgatory import check_lines as c
+from highwater.pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from highwater.pipelines.replay.purgatory.check_rows import LogRow, log_order, places_of
 
 
 def placed(byte_offset: int, time_us: int, file_no: int = 1) -> LogRow:

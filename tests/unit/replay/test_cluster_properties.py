@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.kafka.versions import rules_for
-from pipelines.replay.fetch_rules import FetchOutcome
-from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.judge import EXPLAINED, Tolerances, judge
-from pipelines.replay.kernel import finish, step
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.state import State
-from pipelines.replay.wakes import BATCH, Wake
-from schemas import session_events as s
-from schemas.session_events import SessionEvent
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay.fetch_rules import FetchOutcome
+from highwater.pipelines.replay.fetch_sessions import FetchSession
+from highwater.pipelines.replay.judge import EXPLAINED, Tolerances, judge
+from highwater.pipelines.replay.kernel import finish, step
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.state import State
+from highwater.pipelines.replay.wakes import BATCH, Wake
+from highwater.schemas import session_events as s
+from highwater.schemas.session_events import SessionEvent
 from tests.examples import examples
 from tests.unit.replay.cluster import (
     CONSUMER_CONNECTION,

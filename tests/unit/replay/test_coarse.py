@@ -9,16 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay import isr_outcome as i
-from pipelines.replay import outcome as o
-from pipelines.replay.coarse import blurred, blurred_change, blurred_fetch, blurred_truncation, is_coarse, untraced
-from pipelines.replay.fetch_rules import FetchOutcome
-from pipelines.replay.isr_outcome import IsrOutcome
-from pipelines.replay.judge import UNOBSERVABLE
-from pipelines.replay.produce_worker import produce_operation
-from pipelines.replay.session_worker import fetch_operation
-from schemas.replicas import ReplicaEvent
-from schemas.session_events import FETCH, Origin, SessionEvent
+from highwater.pipelines.replay import isr_outcome as i
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.coarse import (
+    blurred,
+    blurred_change,
+    blurred_fetch,
+    blurred_truncation,
+    is_coarse,
+    untraced,
+)
+from highwater.pipelines.replay.fetch_rules import FetchOutcome
+from highwater.pipelines.replay.isr_outcome import IsrOutcome
+from highwater.pipelines.replay.judge import UNOBSERVABLE
+from highwater.pipelines.replay.produce_worker import produce_operation
+from highwater.pipelines.replay.session_worker import fetch_operation
+from highwater.schemas.replicas import ReplicaEvent
+from highwater.schemas.session_events import FETCH, Origin, SessionEvent
 from tests.unit.replay.test_operations import LIMITS, outcome, request
 
 SPANS = {("c", 1): [(10, 20)]}

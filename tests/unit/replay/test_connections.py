@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.blobs import rows_by_table
-from pipelines.base.instants import NEVER_US
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import connections as n
-from pipelines.replay.connection_rows import ORDER, SCHEMA, ConnectionReader
-from pipelines.replay.isr_evidence import FETCH_GAP_US
-from schemas import bronze, silver
-from schemas import connection_rows as c
-from schemas.connection_rows import ConnectionRow
-from schemas.topics import METADATA_TOPIC_ID
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import connections as n
+from highwater.pipelines.replay.connection_rows import ORDER, SCHEMA, ConnectionReader
+from highwater.pipelines.replay.isr_evidence import FETCH_GAP_US
+from highwater.schemas import bronze, silver
+from highwater.schemas import connection_rows as c
+from highwater.schemas.connection_rows import ConnectionRow
+from highwater.schemas.topics import METADATA_TOPIC_ID
 from tests.unit.replay.rows import batch_of
 
 SECOND_US = 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.context import (
+from highwater.pipelines.kafka.context import (
     ALL_BROKERS,
     BROKER,
     DYNAMIC,

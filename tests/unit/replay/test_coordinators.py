@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
-from pipelines.kafka.connections import remote_host
-from pipelines.kafka.context import OFFSETS_PARTITIONS, SHARE_STATES_PARTITIONS, TRANSACTIONS_PARTITIONS, Contexts
-from pipelines.replay import coordinators
-from pipelines.replay.java_hash import partition_of
-from pipelines.report.figures import COORDINATOR_APIS
-from schemas import silver
-from schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
+from highwater.pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
+from highwater.pipelines.kafka.connections import remote_host
+from highwater.pipelines.kafka.context import (
+    OFFSETS_PARTITIONS,
+    SHARE_STATES_PARTITIONS,
+    TRANSACTIONS_PARTITIONS,
+    Contexts,
+)
+from highwater.pipelines.replay import coordinators
+from highwater.pipelines.replay.java_hash import partition_of
+from highwater.pipelines.report.figures import COORDINATOR_APIS
+from highwater.schemas import silver
+from highwater.schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from tests.unit.replay.rows import batch_of
 
 COLUMNS = (

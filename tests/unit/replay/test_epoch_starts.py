@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipelines.kafka.versions import rules_for
-from pipelines.replay.leadership import Leadership
-from schemas import events as e
-from schemas.events import Event
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay.leadership import Leadership
+from highwater.schemas import events as e
+from highwater.schemas.events import Event
 
 SECOND = 1_000_000
 

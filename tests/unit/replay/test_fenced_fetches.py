@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.replay import outcome as o
-from pipelines.replay.judge import EXPLAINED, UNOBSERVABLE, Tolerances
-from pipelines.replay.session_worker import fetch_operation
-from schemas import session_events as s
-from schemas.session_events import SessionEvent
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.judge import EXPLAINED, UNOBSERVABLE, Tolerances
+from highwater.pipelines.replay.session_worker import fetch_operation
+from highwater.schemas import session_events as s
+from highwater.schemas.session_events import SessionEvent
 from tests.unit.replay.test_fetch_sessions import MS, asked, interval, readable, replay
 
 LIMITS = Tolerances(5_000, 100_000)

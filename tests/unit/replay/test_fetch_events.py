@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import fetch_events as f
-from pipelines.replay import outcome as o
-from schemas import silver
-from schemas.session_events import FETCH, NAMED, RANK
-from schemas.topics import METADATA_TOPIC_ID
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import fetch_events as f
+from highwater.pipelines.replay import outcome as o
+from highwater.schemas import silver
+from highwater.schemas.session_events import FETCH, NAMED, RANK
+from highwater.schemas.topics import METADATA_TOPIC_ID
 from tests.unit.replay.rows import batch_of
 
 Row = dict[str, Any]

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from pipelines.kafka.versions import rules_for
-from pipelines.replay import outcome as o
-from pipelines.replay.fetch_rules import FetchOutcome
-from pipelines.replay.fetch_sessions import FetchSession
-from schemas import session_events as s
-from schemas.session_events import SessionEvent
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.fetch_rules import FetchOutcome
+from highwater.pipelines.replay.fetch_sessions import FetchSession
+from highwater.schemas import session_events as s
+from highwater.schemas.session_events import SessionEvent
 
 MS = 1_000
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.replay.follower_worker import Stay, fetcher_id, fetcher_rows, stays
-from schemas import replicas as r
-from schemas.replicas import FETCHER_TIMELINE, ReplicaEvent
+from highwater.pipelines.replay.follower_worker import Stay, fetcher_id, fetcher_rows, stays
+from highwater.schemas import replicas as r
+from highwater.schemas.replicas import FETCHER_TIMELINE, ReplicaEvent
 
 
 def event(time_us: int, kind: str, **values: Any) -> ReplicaEvent:

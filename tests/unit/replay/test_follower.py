@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pipelines.replay.follower import FOLLOWING, IDLE, KILLED, LEADING, STOPPED, by_broker, tenures
-from schemas import replicas as r
-from schemas.replicas import ReplicaEvent
+from highwater.pipelines.replay.follower import FOLLOWING, IDLE, KILLED, LEADING, STOPPED, by_broker, tenures
+from highwater.schemas import replicas as r
+from highwater.schemas.replicas import ReplicaEvent
 
 
 def event(time_us: int, kind: str, broker_id: int = 2, **values: Any) -> ReplicaEvent:

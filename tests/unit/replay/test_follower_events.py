@@ -10,10 +10,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay import follower_events as e
-from schemas import replicas as r
-from schemas import silver
-from schemas.replicas import ReplicaEvent
+from highwater.pipelines.replay import follower_events as e
+from highwater.schemas import replicas as r
+from highwater.schemas import silver
+from highwater.schemas.replicas import ReplicaEvent
 from tests.unit.tables import table_rows
 
 PLACE = {"cluster_id": "c", "broker_id": 1, "topic": "t", "partition": 0}

@@ -6,17 +6,17 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.arrow_rows import arrow_schema
-from pipelines.base.blobs import Tables, unpack
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import follower_reads
-from pipelines.replay.connections import ANSWERS, SHAPES
-from pipelines.replay.follower_clocks import APART, WINDOW_US, Apart, apart_at, apart_by_partition, apart_of
-from pipelines.replay.replica_log import ReplicaLog
-from pipelines.replay.wakes import REPLICATED, REPLICATED_STABLE, Wake
-from pipelines.replay.watches import Watch, Watches
-from schemas import events as e
-from schemas import session_events as s
+from highwater.pipelines.base.arrow_rows import arrow_schema
+from highwater.pipelines.base.blobs import Tables, unpack
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import follower_reads
+from highwater.pipelines.replay.connections import ANSWERS, SHAPES
+from highwater.pipelines.replay.follower_clocks import APART, WINDOW_US, Apart, apart_at, apart_by_partition, apart_of
+from highwater.pipelines.replay.replica_log import ReplicaLog
+from highwater.pipelines.replay.wakes import REPLICATED, REPLICATED_STABLE, Wake
+from highwater.pipelines.replay.watches import Watch, Watches
+from highwater.schemas import events as e
+from highwater.schemas import session_events as s
 
 SECOND = 1_000_000
 BEGIN = 1_795_000_000 * SECOND

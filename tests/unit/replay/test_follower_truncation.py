@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.kafka.versions import rules_for
-from pipelines.replay.follower import by_broker, tenures
-from pipelines.replay.follower_truncation import effective_rules, truncation_rows
-from schemas import replicas as r
-from schemas.replicas import REPLICA_TRUNCATIONS, ReplicaEvent
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay.follower import by_broker, tenures
+from highwater.pipelines.replay.follower_truncation import effective_rules, truncation_rows
+from highwater.schemas import replicas as r
+from highwater.schemas.replicas import REPLICA_TRUNCATIONS, ReplicaEvent
 
 
 def event(broker_id: int, time_us: int, kind: str, **values: Any) -> ReplicaEvent:

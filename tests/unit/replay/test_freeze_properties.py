@@ -12,20 +12,20 @@ from typing import Any, Final, NamedTuple, Protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.kafka.seals import LATE, Seal, StoredRun, starts
-from pipelines.kafka.versions import rules_for
-from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
-from pipelines.replay.isr_events import RANK as ISR_RANK
-from pipelines.replay.isr_evidence import IsrEvidence, continued
-from pipelines.replay.isr_outcome import IsrOutcome
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.partition_fold import PartitionFold
-from pipelines.replay.wakes import Wake
-from schemas import events as e
-from schemas import session_events as s
-from schemas.events import Event
-from schemas.session_events import SessionEvent
+from highwater.pipelines.kafka.seals import LATE, Seal, StoredRun, starts
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay.fetch_sessions import FetchSession
+from highwater.pipelines.replay.isr_events import ISR_EXPAND, ISR_REFUSED, ISR_SHRINK
+from highwater.pipelines.replay.isr_events import RANK as ISR_RANK
+from highwater.pipelines.replay.isr_evidence import IsrEvidence, continued
+from highwater.pipelines.replay.isr_outcome import IsrOutcome
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.partition_fold import PartitionFold
+from highwater.pipelines.replay.wakes import Wake
+from highwater.schemas import events as e
+from highwater.schemas import session_events as s
+from highwater.schemas.events import Event
+from highwater.schemas.session_events import SessionEvent
 from tests.examples import examples
 from tests.unit.replay.histories import MS, context, fetch, isr_update, leader_end, leader_start, produce
 from tests.unit.replay.test_cluster_properties import clusters, replay, session_events

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.kafka.future_logs import (
+from highwater.pipelines.kafka.future_logs import (
     COPYING,
     CREATED,
     DELETED,

@@ -6,15 +6,22 @@ from collections.abc import Iterable
 
 import pytest
 
-from pipelines.base.instants import NEVER_US
-from pipelines.replay import isr_outcome as o
-from pipelines.replay.isr import IsrWatch
-from pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK, RANK
-from pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED, Gap, IsrEvidence, evaluation_period_us
-from pipelines.replay.isr_outcome import IsrOutcome, isr_row
-from schemas import events as e
-from schemas.events import Event
-from schemas.isr import ISR_TIMELINE
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.replay import isr_outcome as o
+from highwater.pipelines.replay.isr import IsrWatch
+from highwater.pipelines.replay.isr_events import ISR_EXPAND, ISR_FROM, ISR_REFUSED, ISR_SHRINK, RANK
+from highwater.pipelines.replay.isr_evidence import (
+    FENCED,
+    SHUTTING_DOWN,
+    UNFENCED,
+    Gap,
+    IsrEvidence,
+    evaluation_period_us,
+)
+from highwater.pipelines.replay.isr_outcome import IsrOutcome, isr_row
+from highwater.schemas import events as e
+from highwater.schemas.events import Event
+from highwater.schemas.isr import ISR_TIMELINE
 from tests.unit.replay.histories import MS, context, fetch, isr_update, leader_end, leader_start, produce
 
 #: Values of `ISR_TIMELINE.class`.

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.instants import NEVER_US
-from pipelines.replay.isr_evidence import FENCED, UNFENCED, Gap, IsrEvidence, continued
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.replay.isr_evidence import FENCED, UNFENCED, Gap, IsrEvidence, continued
 
 S = 1_000_000
 EVIDENCE = IsrEvidence(

@@ -9,14 +9,14 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.base.instants import NEVER_US
-from pipelines.replay import isr_outcome as o
-from pipelines.replay.isr import IsrWatch
-from pipelines.replay.isr_events import ISR_SHRINK, RANK
-from pipelines.replay.isr_evidence import FETCH_GAP_US, Gap, IsrEvidence
-from pipelines.replay.isr_outcome import IsrOutcome
-from schemas import events as e
-from schemas.events import Event
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.replay import isr_outcome as o
+from highwater.pipelines.replay.isr import IsrWatch
+from highwater.pipelines.replay.isr_events import ISR_SHRINK, RANK
+from highwater.pipelines.replay.isr_evidence import FETCH_GAP_US, Gap, IsrEvidence
+from highwater.pipelines.replay.isr_outcome import IsrOutcome
+from highwater.schemas import events as e
+from highwater.schemas.events import Event
 from tests.examples import examples
 from tests.unit.replay.histories import LEADER, MS, context, fetch, isr_update, leader_start, produce
 

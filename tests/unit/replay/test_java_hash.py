@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.replay.java_hash import absolute, hash_code, partition_of
+from highwater.pipelines.replay.java_hash import absolute, hash_code, partition_of
 
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
 _GROUP = re.compile(r"GroupCoordinator[^]]*\]: .*group (\S+) .*\(__consumer_offsets-(\d+)\)")

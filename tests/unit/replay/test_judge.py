@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay.judge import Tolerances, judge, residual_us
+from highwater.pipelines.replay.judge import Tolerances, judge, residual_us
 
 LIMITS = Tolerances(5_000, 100_000)
 

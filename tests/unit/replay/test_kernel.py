@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.replay import outcome as o
-from pipelines.replay.kernel import step
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.state import State
-from pipelines.replay.wakes import Wake
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.kernel import step
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.state import State
+from highwater.pipelines.replay.wakes import Wake
 from tests.unit.replay.histories import (
     MS,
     context,
@@ -292,7 +292,7 @@ def test_an_acknowledgement_that_was_never_committed_is_proven_by_offsets():
 
 
 def test_the_isr_named_by_a_shrink_line_serves_where_no_other_told_it():
-    from schemas.events import ISR_PROPOSAL, Event
+    from highwater.schemas.events import ISR_PROPOSAL, Event
 
     history = [
         Event(5_000, ISR_PROPOSAL, 5_000, isr=(1, 2, 3)),

@@ -8,9 +8,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay import outcome as o
-from pipelines.replay.judge import EXPLAINED, Tolerances, judge
-from schemas.events import Event
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay.judge import EXPLAINED, Tolerances, judge
+from highwater.schemas.events import Event
 from tests.examples import examples
 from tests.unit.replay.conformance.brokers import KEY, LAG_MS, Client
 from tests.unit.replay.conformance.table import VERSIONS

@@ -8,9 +8,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay import outcome as o
-from schemas import events as e
-from schemas.events import Event
+from highwater.pipelines.replay import outcome as o
+from highwater.schemas import events as e
+from highwater.schemas.events import Event
 from tests.examples import examples
 from tests.unit.replay.histories import LEADER, MS, context, fetch, fold, isr_update, leader_start, produce
 

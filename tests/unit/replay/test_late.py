@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.base.blobs import unpack
-from pipelines.lake.parquet import columns_schema
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import (
+from highwater.pipelines.base.blobs import unpack
+from highwater.pipelines.lake.parquet import columns_schema
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.late import (
     BROKER,
     COLUMNS,
     ORDER,
@@ -28,9 +28,9 @@ from pipelines.replay.late import (
     spans_of_late,
     timers,
 )
-from schemas import silver
-from schemas.gold import DELAYED_OPERATIONS
-from schemas.table import TableSpec
+from highwater.schemas import silver
+from highwater.schemas.gold import DELAYED_OPERATIONS
+from highwater.schemas.table import TableSpec
 
 START = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 LIMITS = Tolerances(5_000, 100_000)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.base.instants import NEVER_US
-from pipelines.cluster.premises import LogFile, Premises
-from pipelines.kafka.seals import Seal
-from pipelines.replay import connections as c
-from pipelines.replay.isr_evidence import Gap, IsrEvidence
-from pipelines.replay.log_evidence import evidences_of
+from highwater.pipelines.base.instants import NEVER_US
+from highwater.pipelines.cluster.premises import LogFile, Premises
+from highwater.pipelines.kafka.seals import Seal
+from highwater.pipelines.replay import connections as c
+from highwater.pipelines.replay.isr_evidence import Gap, IsrEvidence
+from highwater.pipelines.replay.log_evidence import evidences_of
 
 ONE, OTHER = ("c", 1), ("c", 2)
 SLACK_US = c.LOGGED_SLACK_US

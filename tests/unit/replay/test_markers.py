@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay.required import Marker, RequiredOffsets
+from highwater.pipelines.replay.required import Marker, RequiredOffsets
 
 
 def marker(earliest: int, latest: int, request_id: str = "m") -> Marker:

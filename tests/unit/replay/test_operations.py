@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.produce_worker import produce_operation
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.produce_worker import produce_operation
 
 LIMITS = Tolerances(5_000, 100_000)
 

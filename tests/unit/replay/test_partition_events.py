@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import isr_events as i
-from pipelines.replay import partition_events as p
-from pipelines.replay.partition_worker import RANK, WATCH
-from schemas import events as e
-from schemas import silver
-from schemas.topics import GROUP_TOPIC
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import isr_events as i
+from highwater.pipelines.replay import partition_events as p
+from highwater.pipelines.replay.partition_worker import RANK, WATCH
+from highwater.schemas import events as e
+from highwater.schemas import silver
+from highwater.schemas.topics import GROUP_TOPIC
 from tests.unit.replay.rows import batch_of
 
 PLACE = {"cluster_id": "c", "broker_id": 1}

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.blobs import rows_by_table
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import produce_worker as w
-from pipelines.replay.coordinators import BY_DEFAULT
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import OPERATION_SHAPES
-from pipelines.replay.partition_events import operation_ids
-from pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES
-from schemas import silver
-from schemas.topics import GROUP_TOPIC
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import produce_worker as w
+from highwater.pipelines.replay.coordinators import BY_DEFAULT
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.late import OPERATION_SHAPES
+from highwater.pipelines.replay.partition_events import operation_ids
+from highwater.pipelines.replay.partition_worker import KEY_TYPES, OUTCOME_TYPES
+from highwater.schemas import silver
+from highwater.schemas.topics import GROUP_TOPIC
 from tests.unit.replay.rows import batch_of
 
 READER = w.ProduceReader(Bounds({("c", 1): 100}), BY_DEFAULT)

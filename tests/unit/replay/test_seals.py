@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.kafka import seals as s
+from highwater.pipelines.kafka import seals as s
 
 SECOND = 1_000_000
 LAG = 60 * SECOND

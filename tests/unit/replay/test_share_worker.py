@@ -8,13 +8,13 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from pipelines.base.blobs import unpack
-from pipelines.kafka.context import History
-from pipelines.lake.bounds import Bounds
-from pipelines.replay import outcome as o
-from pipelines.replay import share_partition as p
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.share_worker import (
+from highwater.pipelines.base.blobs import unpack
+from highwater.pipelines.kafka.context import History
+from highwater.pipelines.lake.bounds import Bounds
+from highwater.pipelines.replay import outcome as o
+from highwater.pipelines.replay import share_partition as p
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.share_worker import (
     COLUMNS,
     KEY_TYPES,
     REQUEST_COLUMNS,
@@ -27,7 +27,7 @@ from pipelines.replay.share_worker import (
     ShareWorker,
     shared_topics,
 )
-from schemas import silver
+from highwater.schemas import silver
 from tests.unit.replay.rows import batch_of
 
 MS = 1_000

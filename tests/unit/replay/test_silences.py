@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.blobs import rows_by_table
-from pipelines.replay.connections import GONE_US
-from pipelines.replay.silences import COLUMNS, KEY_TYPES, ORDER, SCHEMA, SILENCES, SilenceWorker, silent_since
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.replay.connections import GONE_US
+from highwater.pipelines.replay.silences import COLUMNS, KEY_TYPES, ORDER, SCHEMA, SILENCES, SilenceWorker, silent_since
 
 SECOND_US = 1_000_000
 SEALED = {("c", 1): 100 * SECOND_US}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay.broker_account import STEP_DOWN_MAX_US, Move, Place, stepped_down_us
-from schemas.broker_lines import BrokerLine
-from schemas.events import LEADER_END
+from highwater.pipelines.replay.broker_account import STEP_DOWN_MAX_US, Move, Place, stepped_down_us
+from highwater.schemas.broker_lines import BrokerLine
+from highwater.schemas.events import LEADER_END
 from tests.unit.replay.broker_lines import fetcher, folded, leadership, life
 
 MS = 1_000

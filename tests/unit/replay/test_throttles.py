@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.kafka.context import (
+from highwater.pipelines.kafka.context import (
     DYNAMIC,
     LEADER_THROTTLE_RATE,
     THROTTLED_LEADERS,
@@ -17,11 +17,11 @@ from pipelines.kafka.context import (
     ConfigLine,
     contexts_of,
 )
-from pipelines.replay.judge import LATE, Tolerances
-from pipelines.replay.late import BROKER as LATE_BROKER
-from pipelines.replay.late import COLUMNS, operations, settler
-from pipelines.replay.throttles import Throttles, is_throttled, throttled_topics
-from schemas.gold import DELAYED_OPERATIONS
+from highwater.pipelines.replay.judge import LATE, Tolerances
+from highwater.pipelines.replay.late import BROKER as LATE_BROKER
+from highwater.pipelines.replay.late import COLUMNS, operations, settler
+from highwater.pipelines.replay.throttles import Throttles, is_throttled, throttled_topics
+from highwater.schemas.gold import DELAYED_OPERATIONS
 
 BROKER = ("c", 1)
 SECOND = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay.timer import expiry_interval_us
+from highwater.pipelines.replay.timer import expiry_interval_us
 from tests.unit.replay.model.timing_wheel import SystemTimer, fires_at
 
 #: (pass time by, then insert a task with this delay; None: insert nothing), milliseconds.

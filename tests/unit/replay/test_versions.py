@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.kafka.versions import ASSUMED, rule_of
+from highwater.pipelines.kafka.versions import ASSUMED, rule_of
 from tests.unit.replay.model.rules import rules_for
 
 

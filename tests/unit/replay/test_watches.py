@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE, Wake
-from pipelines.replay.watches import SessionWake, Watch, Watches
-from schemas import session_events as s
+from highwater.pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE, Wake
+from highwater.pipelines.replay.watches import SessionWake, Watch, Watches
+from highwater.schemas import session_events as s
 
 SECOND_US = 1_000_000
 HOUR_US = 3_600 * SECOND_US

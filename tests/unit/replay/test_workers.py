@@ -14,26 +14,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipelines.base.blobs import rows_by_table, shape
-from pipelines.base.groups import Key
-from pipelines.kafka.context import Contexts
-from pipelines.kafka.versions import rules_for
-from pipelines.replay import partition_worker as p
-from pipelines.replay import session_worker as w
-from pipelines.replay.fetch_events import EVENT_TYPES as SESSION_TYPES
-from pipelines.replay.fetch_sessions import FetchSession
-from pipelines.replay.isr_evidence import IsrEvidence
-from pipelines.replay.judge import Tolerances
-from pipelines.replay.late import OPERATION_SHAPES, table_of
-from pipelines.replay.outcome import PartitionOutcome
-from pipelines.replay.partition_fold import PartitionFold
-from pipelines.replay.session_worker import fetch_operation
-from pipelines.replay.timeline import COLUMN_TYPES
-from pipelines.replay.wakes import Wake
-from pipelines.replay.watches import Watch
-from schemas.events import PRODUCE, Event
-from schemas.gold import DELAYED_OPERATIONS
-from schemas.session_events import BATCH, FETCH, ROLL, Origin, SessionEvent
+from highwater.pipelines.base.blobs import rows_by_table, shape
+from highwater.pipelines.base.groups import Key
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.kafka.versions import rules_for
+from highwater.pipelines.replay import partition_worker as p
+from highwater.pipelines.replay import session_worker as w
+from highwater.pipelines.replay.fetch_events import EVENT_TYPES as SESSION_TYPES
+from highwater.pipelines.replay.fetch_sessions import FetchSession
+from highwater.pipelines.replay.isr_evidence import IsrEvidence
+from highwater.pipelines.replay.judge import Tolerances
+from highwater.pipelines.replay.late import OPERATION_SHAPES, table_of
+from highwater.pipelines.replay.outcome import PartitionOutcome
+from highwater.pipelines.replay.partition_fold import PartitionFold
+from highwater.pipelines.replay.session_worker import fetch_operation
+from highwater.pipelines.replay.timeline import COLUMN_TYPES
+from highwater.pipelines.replay.wakes import Wake
+from highwater.pipelines.replay.watches import Watch
+from highwater.schemas.events import PRODUCE, Event
+from highwater.schemas.gold import DELAYED_OPERATIONS
+from highwater.schemas.session_events import BATCH, FETCH, ROLL, Origin, SessionEvent
 from tests.states import DictStates
 from tests.unit.replay.cluster import TOPIC, Logged
 from tests.unit.replay.test_cluster_properties import (

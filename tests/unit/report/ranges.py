@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.report.cubes.parts import Cubes
-from schemas.gold import CLASSES
+from highwater.pipelines.report.cubes.parts import Cubes
+from highwater.schemas.gold import CLASSES
 
 
 @dataclass

@@ -4,8 +4,8 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipelines.report.figures import Collected
-from schemas.gold import CLASSES
+from highwater.pipelines.report.figures import Collected
+from highwater.schemas.gold import CLASSES
 
 START = datetime(2026, 11, 20, 14, 0, 0, tzinfo=UTC)
 

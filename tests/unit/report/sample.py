@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pipelines.incidents.classes import class_of
-from pipelines.report.figures import PHASES, SPLIT
-from pipelines.report.headline import with_headline
-from pipelines.report.measures import (
+from highwater.pipelines.incidents.classes import class_of
+from highwater.pipelines.report.figures import PHASES, SPLIT
+from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.measures import (
     ApiOperations,
     Blame,
     CoordinatorOperations,
@@ -23,7 +23,7 @@ from pipelines.report.measures import (
     WidthQuantiles,
     WorstOperation,
 )
-from pipelines.report.model import (
+from highwater.pipelines.report.model import (
     Broker,
     ClusterVerdict,
     Coverage,

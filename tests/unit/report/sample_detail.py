@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipelines.report.cluster.parts import (
+from highwater.pipelines.report.cluster.parts import (
     ClockPair,
     Cluster,
     Event,
@@ -16,7 +16,7 @@ from pipelines.report.cluster.parts import (
     StoryPart,
     Unavailable,
 )
-from pipelines.report.cubes.parts import (
+from highwater.pipelines.report.cubes.parts import (
     ClientCells,
     Cubes,
     ErrorCells,
@@ -27,8 +27,8 @@ from pipelines.report.cubes.parts import (
     SlowCells,
     TotalCells,
 )
-from pipelines.report.detail import Cost, Detail, RuleText
-from pipelines.report.model import Report
+from highwater.pipelines.report.detail import Cost, Detail, RuleText
+from highwater.pipelines.report.model import Report
 from tests.unit.report import sample
 
 #: 2026-11-20T14:05:00Z

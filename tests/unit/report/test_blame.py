@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.report.assemble import blame
+from highwater.pipelines.report.assemble import blame
 from tests.unit.report.rows import collected
 
 

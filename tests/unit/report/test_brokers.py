@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.base.config import load_config
-from pipelines.report.assemble import assemble
-from pipelines.report.model import RunInfo
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.report.assemble import assemble
+from highwater.pipelines.report.model import RunInfo
 from tests.unit.report.rows import Row, collected, log_file
 
 RUN = RunInfo(run_id="r", code_version="1", config_hash="c", rules_fingerprint="f")

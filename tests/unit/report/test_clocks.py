@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.report.cluster import clocks as of_page
-from pipelines.report.cluster.clocks import PAIRS_MAX, clocks
-from pipelines.timing.clocks.bounds import clock_bounds
-from pipelines.timing.clocks.links import FOLLOWER, Link
-from pipelines.timing.clocks.stage import clock_row
+from highwater.pipelines.report.cluster import clocks as of_page
+from highwater.pipelines.report.cluster.clocks import PAIRS_MAX, clocks
+from highwater.pipelines.timing.clocks.bounds import clock_bounds
+from highwater.pipelines.timing.clocks.links import FOLLOWER, Link
+from highwater.pipelines.timing.clocks.stage import clock_row
 
 MINUTE_US = 60_000_000
 

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.lake.reader import LakeReader
-from pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
-from pipelines.report.cluster.lives import lives, restarts
-from pipelines.report.cluster.settings import settings
-from pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
-from schemas.silver import REPLICA_FETCHES
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
+from highwater.pipelines.report.cluster.lives import lives, restarts
+from highwater.pipelines.report.cluster.settings import settings
+from highwater.pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
+from highwater.schemas.silver import REPLICA_FETCHES
 from tests.unit.report.rows import Row
 
 S = 1_000_000

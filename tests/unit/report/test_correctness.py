@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipelines.base.config import load_config
-from pipelines.report.assemble import assemble, decide
-from pipelines.report.correctness import (
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.report.assemble import assemble, decide
+from highwater.pipelines.report.correctness import (
     NOT_APPLICABLE,
     NOTHING_JUDGED,
     Correctness,
@@ -16,13 +16,13 @@ from pipelines.report.correctness import (
     place_of,
     rule_state,
 )
-from pipelines.report.model import Broker, RunInfo, Tier
-from pipelines.report.summary import summary_text
-from pipelines.report.tiers import rule_not_checkable
-from pipelines.rules.findings import Found, results_of
-from pipelines.rules.registry import RULES
-from pipelines.rules.rule import Rule
-from pipelines.rules.texts import TEXTS, RuleTexts
+from highwater.pipelines.report.model import Broker, RunInfo, Tier
+from highwater.pipelines.report.summary import summary_text
+from highwater.pipelines.report.tiers import rule_not_checkable
+from highwater.pipelines.rules.findings import Found, results_of
+from highwater.pipelines.rules.registry import RULES
+from highwater.pipelines.rules.rule import Rule
+from highwater.pipelines.rules.texts import TEXTS, RuleTexts
 from tests.unit.report import sample
 from tests.unit.report.rows import Row, collected, covered, found, log_file, proof, result
 

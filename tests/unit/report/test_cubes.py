@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.lake.reader import LakeReader
-from pipelines.report import queries
-from pipelines.report.cubes import buckets
-from pipelines.report.cubes import queries as of_cubes
-from pipelines.report.cubes.assemble import cell_rows, cubes
-from pipelines.report.cubes.intervals import CELLS_MAX, INTERVALS_FEW, INTERVALS_MAX, Intervals, intervals_of
-from pipelines.report.cubes.parts import Cubes
-from pipelines.report.cubes.queries import STORIES_MAX
-from pipelines.report.figures import SPLIT
-from schemas.gold import CLASSES, DELAYED_OPERATIONS, REQUEST_PHASES
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report import queries
+from highwater.pipelines.report.cubes import buckets
+from highwater.pipelines.report.cubes import queries as of_cubes
+from highwater.pipelines.report.cubes.assemble import cell_rows, cubes
+from highwater.pipelines.report.cubes.intervals import CELLS_MAX, INTERVALS_FEW, INTERVALS_MAX, Intervals, intervals_of
+from highwater.pipelines.report.cubes.parts import Cubes
+from highwater.pipelines.report.cubes.queries import STORIES_MAX
+from highwater.pipelines.report.figures import SPLIT
+from highwater.schemas.gold import CLASSES, DELAYED_OPERATIONS, REQUEST_PHASES
 from tests.unit.report import ranges
 from tests.unit.report.rows import (
     START,

@@ -6,8 +6,8 @@ from typing import Literal
 
 import pytest
 
-from pipelines.base.values import Count, Part
-from pipelines.report.model import Report
+from highwater.pipelines.base.values import Count, Part
+from highwater.pipelines.report.model import Report
 from tests.bench import report_fields
 from tests.bench.field_docs import descriptions, markdown, models, shown_fields
 from tests.unit.report import sample

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.bronze.identity import Hints
-from pipelines.bronze.neighbours import Identity
-from pipelines.bronze.profile import Profile
-from pipelines.report.first_words import of_profiles
+from highwater.pipelines.bronze.identity import Hints
+from highwater.pipelines.bronze.neighbours import Identity
+from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.report.first_words import of_profiles
 
 SECOND = 1_000_000
 

@@ -1,6 +1,6 @@
 """What happened as chains: a cause, and what it brought about."""
 
-from pipelines.report.happened import chains
+from highwater.pipelines.report.happened import chains
 from tests.unit.report import sample
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from pipelines.report.figures import APIS
-from pipelines.report.measures import Latency
-from pipelines.report.operations import GROUPS_MAX, operations_by_kind
+from highwater.pipelines.report.figures import APIS
+from highwater.pipelines.report.measures import Latency
+from highwater.pipelines.report.operations import GROUPS_MAX, operations_by_kind
 from tests.unit.report.rows import collected
 
 

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.base.answers import csv_lines
-from pipelines.report.model import ClusterVerdict, IncidentBug
-from pipelines.report.page import render
-from pipelines.report.page.render import (
+from highwater.pipelines.base.answers import csv_lines
+from highwater.pipelines.report.model import ClusterVerdict, IncidentBug
+from highwater.pipelines.report.page import render
+from highwater.pipelines.report.page.render import (
     FINDINGS_MAX,
     INPUTS_MAX,
     LINE_CHARS_MAX,
@@ -31,16 +31,16 @@ from pipelines.report.page.render import (
     page_data,
     render_html,
 )
-from pipelines.report.render_markdown import render_markdown
-from pipelines.report.summary import summary_text
-from schemas.clocks import CLOCK_BOUNDS
-from schemas.views import table_alias
+from highwater.pipelines.report.render_markdown import render_markdown
+from highwater.pipelines.report.summary import summary_text
+from highwater.schemas.clocks import CLOCK_BOUNDS
+from highwater.schemas.views import table_alias
 from tests.unit.report import hostile, sample, sample_detail
 
 JIRA = "https://issues.apache.org/jira/browse/"
 SOURCES = {
     file.name: file.read_text(encoding="utf-8")
-    for file in files("pipelines.report.page").iterdir()
+    for file in files("highwater.pipelines.report.page").iterdir()
     if file.name.endswith((".js", ".css"))
 }
 

@@ -6,13 +6,13 @@ import re
 import orjson
 import pytest
 
-from jobs.cli import highwater
-from jobs.options import SECTION_NAMES
-from pipelines.report.model import Window
-from pipelines.report.page.render import render_html
-from pipelines.report.printed import PAGER_WIDTH, PRINTED, SECTIONS, pager_text, printed
-from pipelines.report.summary import summary_text
-from pipelines.report.ticket import ticket_text
+from highwater.jobs.cli import highwater
+from highwater.jobs.options import SECTION_NAMES
+from highwater.pipelines.report.model import Window
+from highwater.pipelines.report.page.render import render_html
+from highwater.pipelines.report.printed import PAGER_WIDTH, PRINTED, SECTIONS, pager_text, printed
+from highwater.pipelines.report.summary import summary_text
+from highwater.pipelines.report.ticket import ticket_text
 from tests.unit.report import sample
 from tests.unit.report.hostile import TEXTS
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.base.recurrence import RunBefore, fingerprint, run_before
-from pipelines.report.correctness import correctness
+from highwater.pipelines.base.recurrence import RunBefore, fingerprint, run_before
+from highwater.pipelines.report.correctness import correctness
 from tests.unit.report import sample
 from tests.unit.report.rows import Row, collected, found, result
 from tests.unit.report.test_correctness import microseconds

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.base.errors import InputError
-from pipelines.base.plain import WIDTH_MAX, count, markdown, ms, plain, share
-from pipelines.report.model import NotCheckable, Report, Window
-from pipelines.report.printed import SECTIONS, sections_text
-from pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
-from pipelines.report.summary import summary_text
-from pipelines.report.tiers import DELAYED_OPERATIONS, times_too_coarse
-from pipelines.report.write import render_json, write_report
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.base.plain import WIDTH_MAX, count, markdown, ms, plain, share
+from highwater.pipelines.report.model import NotCheckable, Report, Window
+from highwater.pipelines.report.printed import SECTIONS, sections_text
+from highwater.pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
+from highwater.pipelines.report.summary import summary_text
+from highwater.pipelines.report.tiers import DELAYED_OPERATIONS, times_too_coarse
+from highwater.pipelines.report.write import render_json, write_report
 from tests.unit.report import sample
 
 QUANTILES = ["p50", "p95", "p99", "p999"]
@@ -438,7 +438,7 @@ def test_files_of_one_report_appear_together_or_not_at_all(
         if next(left, None) is None:
             raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("pipelines.storage.local.os.fsync", fsync)
+    monkeypatch.setattr("highwater.pipelines.storage.local.os.fsync", fsync)
     with pytest.raises(InputError, match="cannot hold the report") as raised:
         write_report(sample.report(verdict="violated"), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

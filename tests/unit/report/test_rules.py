@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 from pydantic import ValidationError
 
-from pipelines.base.values import iso_utc
-from pipelines.report.assemble import decide
-from pipelines.report.tiers import counting, not_checkable, rule_not_checkable, tier_of
-from pipelines.rules.registry import BY_ID
+from highwater.pipelines.base.values import iso_utc
+from highwater.pipelines.report.assemble import decide
+from highwater.pipelines.report.tiers import counting, not_checkable, rule_not_checkable, tier_of
+from highwater.pipelines.rules.registry import BY_ID
 from tests.unit.report import sample
 
 

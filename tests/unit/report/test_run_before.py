@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.base.recurrence import fingerprint
-from pipelines.lake.delta_log import read_log
-from pipelines.lake.lake import Lake
-from pipelines.report.collect import _before
-from schemas.audit import RULE_RESULTS, VIOLATIONS
-from schemas.incidents import INCIDENTS
-from schemas.table import TableSpec
+from highwater.pipelines.base.recurrence import fingerprint
+from highwater.pipelines.lake.delta_log import read_log
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.report.collect import _before
+from highwater.schemas.audit import RULE_RESULTS, VIOLATIONS
+from highwater.schemas.incidents import INCIDENTS
+from highwater.schemas.table import TableSpec
 from tests.unit.report.rows import Row, found, happened, result
 
 

@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator, FormatChecker
 
-from pipelines.incidents.kinds import KINDS
-from pipelines.report.model import Evidence, Finding, IncidentBug, InputFile, NotCheckable, Report
-from pipelines.report.render_sarif import INPUTS_MAX, SNIPPET_CHARS_MAX, render_sarif
-from pipelines.rules.registry import RULES
+from highwater.pipelines.incidents.kinds import KINDS
+from highwater.pipelines.report.model import Evidence, Finding, IncidentBug, InputFile, NotCheckable, Report
+from highwater.pipelines.report.render_sarif import INPUTS_MAX, SNIPPET_CHARS_MAX, render_sarif
+from highwater.pipelines.rules.registry import RULES
 from tests.unit.report import sample
 from tests.unit.report.hostile import TEXTS
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.base.config import load_config
-from pipelines.lake.reader import LakeReader
-from pipelines.report import queries
-from pipelines.report.assemble import assemble
-from pipelines.report.model import RunInfo
-from pipelines.report.printed import sections_text
-from pipelines.report.render_markdown import render_markdown
-from schemas.shares import SHARE_OPERATIONS
+from highwater.pipelines.base.config import load_config
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report import queries
+from highwater.pipelines.report.assemble import assemble
+from highwater.pipelines.report.model import RunInfo
+from highwater.pipelines.report.printed import sections_text
+from highwater.pipelines.report.render_markdown import render_markdown
+from highwater.schemas.shares import SHARE_OPERATIONS
 from tests.unit.report import sample
 from tests.unit.report.rows import collected
 

@@ -9,15 +9,15 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.arrow_rows import dicts
-from pipelines.lake.reader import LakeReader
-from pipelines.report import small_tables as small
-from pipelines.report.small_tables import WindowBounds, singled_out
-from schemas.audit import EVIDENCE, VIOLATIONS
-from schemas.bronze import LOG_FILES, LOG_LINES
-from schemas.gold import COVERAGE, HOLES, REPLICA_BLAME
-from schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
-from schemas.table import TableSpec
+from highwater.pipelines.base.arrow_rows import dicts
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.report import small_tables as small
+from highwater.pipelines.report.small_tables import WindowBounds, singled_out
+from highwater.schemas.audit import EVIDENCE, VIOLATIONS
+from highwater.schemas.bronze import LOG_FILES, LOG_LINES
+from highwater.schemas.gold import COVERAGE, HOLES, REPLICA_BLAME
+from highwater.schemas.silver import BROKER_CONFIGS, BROKER_LIFECYCLE
+from highwater.schemas.table import TableSpec
 from tests.unit.report.rows import Row, at, blame_interval, covered, found
 
 ALWAYS = WindowBounds(None, None)

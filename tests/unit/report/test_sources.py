@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.bronze.excerpts import has_gaps
-from pipelines.report.sources import source_in_words, sources_in_short, sources_of
+from highwater.pipelines.bronze.excerpts import has_gaps
+from highwater.pipelines.report.sources import source_in_words, sources_in_short, sources_of
 
 KAFKA = "[%d] %p %m (%c)"
 ROWS = [

@@ -7,11 +7,11 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from pipelines.rules.partition_audit import CannotGoOn, RuleOutcome
-from pipelines.rules.registry import RULES
-from pipelines.rules.rule import Rule, Settings
-from pipelines.rules.windows import Audited, audited, is_before
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.partition_audit import CannotGoOn, RuleOutcome
+from highwater.pipelines.rules.registry import RULES
+from highwater.pipelines.rules.rule import Rule, Settings
+from highwater.pipelines.rules.windows import Audited, audited, is_before
+from highwater.schemas.audit_facts import Fact
 
 MS = 1_000
 #: By rule: how much was judged, the cases, how many were left out, the error.

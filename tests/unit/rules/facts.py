@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.rules.partition_audit import PartitionAudit, RuleOutcome
-from pipelines.rules.rule import Case, Rule, Settings
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.partition_audit import PartitionAudit, RuleOutcome
+from highwater.pipelines.rules.rule import Case, Rule, Settings
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 SECOND = 1_000_000
 _PLACES = {a.OPERATION: 0}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 MS = 1_000
 START_US = 1_700_000_000_000_000

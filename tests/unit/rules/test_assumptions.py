@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipelines.cluster.premises import LogFile, Stretch
-from pipelines.rules.assumptions import HOUR_US, doubts
+from highwater.pipelines.cluster.premises import LogFile, Stretch
+from highwater.pipelines.rules.assumptions import HOUR_US, doubts
 
 NOON_US = 1_763_640_000_000_000 // HOUR_US * HOUR_US
 

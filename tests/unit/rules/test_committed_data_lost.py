@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OPEN, VIOLATION, Settings
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OPEN, VIOLATION, Settings
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads, settings
 
 RULE = BY_ID["committed-data-lost"]

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipelines.base.values import micros
-from pipelines.rules.evidence_stage import _batch, _record
+from highwater.pipelines.base.values import micros
+from highwater.pipelines.rules.evidence_stage import _batch, _record
 
 BATCH = {"base_offset": 3, "last_offset": 9, "leader_epoch": None, "size_bytes": 71, "crc": 0xBEEF}
 RECORD = {"record": "PartitionChangeRecord", "offset": 7, "leader": 2, "leader_epoch": 4, "partition_epoch": 5}

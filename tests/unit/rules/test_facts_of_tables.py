@@ -8,21 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.cluster.premises import Premises
-from pipelines.kafka.context import Contexts
-from pipelines.lake.lake import Lake
-from pipelines.lake.parquet import columns_schema
-from pipelines.lake.readings import Reading
-from pipelines.rules.facts import files, history, traffic
-from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
-from pipelines.rules.facts.timeline import readings
-from schemas import audit_facts as a
-from schemas import gold, silver
-from schemas.audit_facts import Fact
-from schemas.replicas import REPLICA_TRUNCATIONS
-from schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
-from schemas.table import TableSpec
-from schemas.topics import METADATA_TOPIC
+from highwater.pipelines.cluster.premises import Premises
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.parquet import columns_schema
+from highwater.pipelines.lake.readings import Reading
+from highwater.pipelines.rules.facts import files, history, traffic
+from highwater.pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
+from highwater.pipelines.rules.facts.timeline import readings
+from highwater.schemas import audit_facts as a
+from highwater.schemas import gold, silver
+from highwater.schemas.audit_facts import Fact
+from highwater.schemas.replicas import REPLICA_TRUNCATIONS
+from highwater.schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS
+from highwater.schemas.table import TableSpec
+from highwater.schemas.topics import METADATA_TOPIC
 
 PLACE: dict[str, Any] = {"cluster_id": "c", "topic": "t", "partition": 0, "broker_id": 1, "time": 7, "file_id": "f"}
 PREMISES = Premises(Contexts(versions={("c", 1): "0.10.2.2"}))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipelines.kafka.context import Contexts
-from pipelines.rules.findings import findings_of, results_of
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case
-from pipelines.rules.worker import is_compacted, is_deletable
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.rules.findings import findings_of, results_of
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case
+from highwater.pipelines.rules.worker import is_compacted, is_deletable
 
 LOST, BELOW = "committed-data-lost", "truncation-below-hw"
 

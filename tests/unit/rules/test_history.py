@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.rules.history import FactHistory
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.history import FactHistory
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.unit.rules.facts import fact
 
 SECOND = 1_000_000

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.unread_files import is_lost, lost_files
-from pipelines.cluster import rows as pr
-from pipelines.cluster.premises import (
+from highwater.pipelines.bronze.unread_files import is_lost, lost_files
+from highwater.pipelines.cluster import rows as pr
+from highwater.pipelines.cluster.premises import (
     REQUEST_FILE,
     SHUTTING_DOWN,
     FetchEnd,
@@ -20,10 +20,10 @@ from pipelines.cluster.premises import (
     LogFile,
     premises_of,
 )
-from pipelines.kafka.controller_rows import LineRef
-from pipelines.rules.holes import Hole, holes_of_requests, missing_kinds
-from pipelines.rules.unread import LOST_REASONS, holes_of_files, holes_of_losses, stretches_of
-from schemas import silver
+from highwater.pipelines.kafka.controller_rows import LineRef
+from highwater.pipelines.rules.holes import Hole, holes_of_requests, missing_kinds
+from highwater.pipelines.rules.unread import LOST_REASONS, holes_of_files, holes_of_losses, stretches_of
+from highwater.schemas import silver
 from tests.unit.tables import table_rows
 
 SECOND_US = 1_000_000

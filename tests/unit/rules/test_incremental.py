@@ -7,16 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.base.arrow_rows import arrow_schema
-from pipelines.base.blobs import rows_by_table
-from pipelines.kafka.context import Contexts
-from pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
-from pipelines.rules.partition_audit import place
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.worker import AGAIN, RESULTS, auditor
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
-from schemas.state import AUDITED
+from highwater.pipelines.base.arrow_rows import arrow_schema
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
+from highwater.pipelines.rules.partition_audit import place
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.worker import AGAIN, RESULTS, auditor
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
+from highwater.schemas.state import AUDITED
 from tests.unit.rules.facts import acked, fact, leads
 
 SCHEMA = arrow_schema({name: TYPES[name] for name in (*KEY, *FACT_TYPES)})

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from pipelines.kafka.releases import release_of
-from pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug, applies, bugs_of
+from highwater.pipelines.kafka.releases import release_of
+from highwater.pipelines.rules.known_bugs import KNOWN_BUGS, KnownBug, applies, bugs_of
 from tests.unit.rules.rule_ids import RULE_IDS
 
 BY_JIRA = {bug.jira: bug for bug in KNOWN_BUGS}

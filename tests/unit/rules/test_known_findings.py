@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipelines.lake.clusters import ClusterInstants
-from pipelines.rules.findings import Found, Known, known_of, told_now
+from highwater.pipelines.lake.clusters import ClusterInstants
+from highwater.pipelines.rules.findings import Found, Known, known_of, told_now
 
 CLOSED_US, KNOWN_US = 1000, 2000
 

@@ -12,12 +12,12 @@ from typing import Any
 import orjson
 import pytest
 
-from pipelines.rules.partition_audit import PartitionAudit
-from pipelines.rules.registry import BY_ID, RULES
-from pipelines.rules.rule import OBSERVATION, VIOLATION, Settings
-from pipelines.rules.texts import TEXTS, WAYS
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.partition_audit import PartitionAudit
+from highwater.pipelines.rules.registry import BY_ID, RULES
+from highwater.pipelines.rules.rule import OBSERVATION, VIOLATION, Settings
+from highwater.pipelines.rules.texts import TEXTS, WAYS
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.unit.rules.facts import acked, decided, fact, follows, leads
 
 FACTS = Path(__file__).parents[2] / "data" / "facts"

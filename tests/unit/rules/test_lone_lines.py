@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.rules.history import FactHistory
-from pipelines.rules.partition_audit import CannotGoOn, PartitionAudit
-from pipelines.rules.proofs.lone_lines import Deletions, lone_lines
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OPEN, VIOLATION
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.partition_audit import CannotGoOn, PartitionAudit
+from highwater.pipelines.rules.proofs.lone_lines import Deletions, lone_lines
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OPEN, VIOLATION
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.examples import examples
 from tests.unit.rules.facts import acked, cases, fact, follows, leads, settings
 from tests.unit.rules.test_committed_data_lost import UNCLEAN

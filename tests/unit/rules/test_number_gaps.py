@@ -10,9 +10,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from pipelines.rules.holes import NumberGap, holes_of_numbers
-from pipelines.rules.holes_stage import NUMBER_GAPS
-from schemas import silver
+from highwater.pipelines.rules.holes import NumberGap, holes_of_numbers
+from highwater.pipelines.rules.holes_stage import NUMBER_GAPS
+from highwater.schemas import silver
 from tests.unit.tables import table_rows
 
 BEGIN = datetime(2026, 11, 20, tzinfo=UTC)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.rules.facts.columns import KEY, ORDER
-from pipelines.rules.facts.reads import SUSPECT, reads, suspects
-from pipelines.rules.facts.selection import selected
-from schemas import silver
+from highwater.pipelines.rules.facts.columns import KEY, ORDER
+from highwater.pipelines.rules.facts.reads import SUSPECT, reads, suspects
+from highwater.pipelines.rules.facts.selection import selected
+from highwater.schemas import silver
 from tests.unit.rules.test_facts_of_tables import batch, fact_of
 
 NAMES = {("c", "x"): "named"}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.rules.explain import examples, explain, known_bugs, rules_markdown
-from pipelines.rules.findings import IMPLIED
-from pipelines.rules.registry import BY_ID, RULES
-from pipelines.rules.rule import Rule
-from schemas.audit_facts import HISTORY_RANK, RANK
+from highwater.pipelines.rules.explain import examples, explain, known_bugs, rules_markdown
+from highwater.pipelines.rules.findings import IMPLIED
+from highwater.pipelines.rules.registry import BY_ID, RULES
+from highwater.pipelines.rules.rule import Rule
+from highwater.schemas.audit_facts import HISTORY_RANK, RANK
 from tests.unit.rules.rule_ids import RULE_IDS
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OPEN, VIOLATION, Case, Settings
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OPEN, VIOLATION, Case, Settings
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.examples import examples
 from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads
 from tests.unit.rules.replicated import BROKERS, Partition

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.rules.guarantees import (
+from highwater.pipelines.rules.guarantees import (
     isr,
 )
-from pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Settings
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.examples import examples
 from tests.unit.rules.replicated import MS, START_US, Partition, in_order
 

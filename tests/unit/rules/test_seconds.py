@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.arrow_rows import arrow_schema
-from pipelines.rules.facts.columns import FACT_TYPES, TYPES, in_seconds
-from pipelines.rules.partition_audit import GONE_ON_WITH, place
-from pipelines.rules.registry import RULES
-from pipelines.rules.rule import OBSERVATION, Settings
-from pipelines.rules.windows import audited
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.base.arrow_rows import arrow_schema
+from highwater.pipelines.rules.facts.columns import FACT_TYPES, TYPES, in_seconds
+from highwater.pipelines.rules.partition_audit import GONE_ON_WITH, place
+from highwater.pipelines.rules.registry import RULES
+from highwater.pipelines.rules.rule import OBSERVATION, Settings
+from highwater.pipelines.rules.windows import audited
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.examples import examples
 from tests.unit.rules.cut_runs import ends_us, run_by_run
 from tests.unit.rules.test_windows import SETTINGS, Served, damaged

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.rules.facts.selection import selected
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.facts.selection import selected
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 
 def read(correlation_id: int, offset: int, limit: int | None, connection: str = "x", **other: object) -> Fact:

@@ -12,11 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.instants import SECOND_US
-from pipelines.cluster.premises import GROWTH, PRODUCE, REQUEST_FILE, STARTING, FetchRun, LifecycleRow, Stretch
-from pipelines.kafka.controller_rows import LineRef
-from pipelines.rules.holes_stage import UNPAIRED
-from pipelines.rules.silences import (
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.cluster.premises import (
+    GROWTH,
+    PRODUCE,
+    REQUEST_FILE,
+    STARTING,
+    FetchRun,
+    LifecycleRow,
+    Stretch,
+)
+from highwater.pipelines.kafka.controller_rows import LineRef
+from highwater.pipelines.rules.holes_stage import UNPAIRED
+from highwater.pipelines.rules.silences import (
     ADDED,
     CHANGE,
     Leadership,
@@ -25,7 +33,7 @@ from pipelines.rules.silences import (
     unlogged_leaderships,
     unpaired_silences,
 )
-from pipelines.rules.spans import merge
+from highwater.pipelines.rules.spans import merge
 
 BROKER = "c", 1
 Seconds = tuple[float, float]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
-from pipelines.rules.guarantees import replica_files
-from pipelines.rules.history import FactHistory
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Settings
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.guarantees import replica_files
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Settings
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.unit.rules.facts import SECOND, acked, cases, decided, fact, follows, leads, min_isr, outcome
 
 

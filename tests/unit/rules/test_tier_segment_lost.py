@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipelines.rules.facts.reads import failures
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OPEN, VIOLATION, Case
-from schemas import audit_facts as a
-from schemas import silver
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.facts.reads import failures
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OPEN, VIOLATION, Case
+from highwater.schemas import audit_facts as a
+from highwater.schemas import silver
+from highwater.schemas.audit_facts import Fact
 from tests.unit.replay.rows import batch_of
 from tests.unit.rules.facts import cases, fact
 

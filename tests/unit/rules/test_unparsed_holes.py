@@ -5,12 +5,12 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from pipelines.lake.reader import LakeReader
-from pipelines.lake.table_files import rows_table
-from pipelines.rules import holes_stage
-from pipelines.rules.holes import Hole
-from schemas import gold, silver
-from schemas.bronze import LOG_LINES
+from highwater.pipelines.lake.reader import LakeReader
+from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.rules import holes_stage
+from highwater.pipelines.rules.holes import Hole
+from highwater.schemas import gold, silver
+from highwater.schemas.bronze import LOG_LINES
 from tests.unit.tables import table_rows
 
 

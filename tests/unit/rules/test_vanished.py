@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.instants import SECOND_US
-from pipelines.rules.spans import Spans
-from pipelines.rules.vanished import find_absent, find_vanished
+from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.rules.spans import Spans
+from highwater.pipelines.rules.vanished import find_absent, find_vanished
 
 FETCHES, PRODUCES = "its followers fetch from it", "it answers produces"
 ONE, TWO = ("c", 1), ("c", 2)

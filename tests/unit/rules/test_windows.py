@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit, place
-from pipelines.rules.registry import RULES
-from pipelines.rules.rule import Checker, Rule, Settings
-from pipelines.rules.windows import audited
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.rules.partition_audit import GONE_ON_WITH, CannotGoOn, PartitionAudit, place
+from highwater.pipelines.rules.registry import RULES
+from highwater.pipelines.rules.rule import Checker, Rule, Settings
+from highwater.pipelines.rules.windows import audited
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 from tests.examples import examples
 from tests.unit.rules.cut_runs import ends_us, run_by_run, told, whole
 from tests.unit.rules.facts import acked, decided, fact, follows, leads

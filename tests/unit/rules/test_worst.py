@@ -8,16 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.base.blobs import rows_by_table
-from pipelines.kafka.context import Contexts
-from pipelines.rules.findings import counted, results_of
-from pipelines.rules.history import FactHistory
-from pipelines.rules.registry import BY_ID
-from pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings
-from pipelines.rules.worker import CASES, LEFT_OUT, RESULTS, auditor
-from pipelines.rules.worst import CASES_MAX, WorstCases
-from schemas import audit_facts as a
-from schemas.audit_facts import Fact
+from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.kafka.context import Contexts
+from highwater.pipelines.rules.findings import counted, results_of
+from highwater.pipelines.rules.history import FactHistory
+from highwater.pipelines.rules.registry import BY_ID
+from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Case, Ref, Rule, Settings
+from highwater.pipelines.rules.worker import CASES, LEFT_OUT, RESULTS, auditor
+from highwater.pipelines.rules.worst import CASES_MAX, WorstCases
+from highwater.schemas import audit_facts as a
+from highwater.schemas.audit_facts import Fact
 
 MANY = 10_000
 NAMES = ("cluster_id", "topic", "partition", *Fact._fields)

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from pipelines.grammars.record import LogRecord, Parsed
-from pipelines.grammars.text_log import parse_text
+from highwater.pipelines.grammars.record import LogRecord, Parsed
+from highwater.pipelines.grammars.text_log import parse_text
 
 #: 2026-11-20T15:29:00.397Z
 TIME_US = 1_795_188_540_397_000

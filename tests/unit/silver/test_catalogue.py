@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.grammars.templates import TEMPLATES
+from highwater.pipelines.grammars.templates import TEMPLATES
 from tests.bench.catalogue import DOCUMENT, document, tables_of
 
 

@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.identity import cluster_in
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.reader import records
-from pipelines.grammars.client_values import can_hold_client_value
-from pipelines.grammars.facts import parse_record
-from pipelines.grammars.request_log import parse_request
-from pipelines.grammars.templates import TEMPLATES
-from pipelines.kafka.raw_record import DOUBTFUL
+from highwater.pipelines.bronze.identity import cluster_in
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.reader import records
+from highwater.pipelines.grammars.client_values import can_hold_client_value
+from highwater.pipelines.grammars.facts import parse_record
+from highwater.pipelines.grammars.request_log import parse_request
+from highwater.pipelines.grammars.templates import TEMPLATES
+from highwater.pipelines.kafka.raw_record import DOUBTFUL
 from tests.examples import examples
 from tests.reading import columns_of
 from tests.unit.forging import ATLAS_CARRIERS, CARRIERS, FORGED, TIME, logged

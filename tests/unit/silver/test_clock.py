@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.blobs import unpack
-from pipelines.grammars.clock import CLOCK_COLUMNS, LINES_MIN, STEP_MIN_US, ClockWatch, by_group, set_backs
-from schemas.bronze import LOG_LINES
+from highwater.pipelines.base.blobs import unpack
+from highwater.pipelines.grammars.clock import CLOCK_COLUMNS, LINES_MIN, STEP_MIN_US, ClockWatch, by_group, set_backs
+from highwater.schemas.bronze import LOG_LINES
 
 SECOND = 1_000_000
 

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from pipelines.grammars.record import TYPED
-from pipelines.grammars.request_line import API_NAMES
-from pipelines.grammars.request_log import parse_request
+from highwater.pipelines.grammars.record import TYPED
+from highwater.pipelines.grammars.request_line import API_NAMES
+from highwater.pipelines.grammars.request_log import parse_request
 from tests.reading import columns_of
 from tests.unit.silver import coordinator_lines as json_lines
 from tests.unit.silver import request_text_lines as text_lines

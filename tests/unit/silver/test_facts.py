@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.base.blobs import unpack
-from pipelines.grammars.facts import LINE_COLUMNS, parse_lines
-from schemas.bronze import LOG_LINES
+from highwater.pipelines.base.blobs import unpack
+from highwater.pipelines.grammars.facts import LINE_COLUMNS, parse_lines
+from highwater.schemas.bronze import LOG_LINES
 from tests.unit.silver import request_lines as lines
 from tests.unit.silver.test_request_log import record
 

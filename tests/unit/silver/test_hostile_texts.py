@@ -13,13 +13,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bronze.layout import Layout
-from pipelines.bronze.layouts import patterns
-from pipelines.bronze.layouts.structured import layout_of_name
-from pipelines.bronze.reader import records
-from pipelines.grammars.facts import parse_record
-from pipelines.grammars.record import UNPARSED, LineFact, LogRecord
-from pipelines.grammars.request_log import parse_request
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.layouts import patterns
+from highwater.pipelines.bronze.layouts.structured import layout_of_name
+from highwater.pipelines.bronze.reader import records
+from highwater.pipelines.grammars.facts import parse_record
+from highwater.pipelines.grammars.record import UNPARSED, LineFact, LogRecord
+from highwater.pipelines.grammars.request_log import parse_request
 from tests.examples import examples
 from tests.reading import columns_of
 from tests.unit.forging import ATLAS_CARRIERS, CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values

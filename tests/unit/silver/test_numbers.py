@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.grammars.record import TYPED, UNPARSED
-from pipelines.grammars.request_log import DURATION_MS_MAX, parse_request
+from highwater.pipelines.grammars.record import TYPED, UNPARSED
+from highwater.pipelines.grammars.request_log import DURATION_MS_MAX, parse_request
 from tests.unit.silver import request_lines
 from tests.unit.silver.test_facts import line, parse
 from tests.unit.silver.test_request_log import record

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.grammars.printed import STATES, fields, items, mapping, partitions
-from pipelines.grammars.record import UNPARSED, LogRecord
-from pipelines.grammars.states import partition_state
-from pipelines.grammars.text_log import parse_text
-from pipelines.grammars.values import ints, option
+from highwater.pipelines.grammars.printed import STATES, fields, items, mapping, partitions
+from highwater.pipelines.grammars.record import UNPARSED, LogRecord
+from highwater.pipelines.grammars.states import partition_state
+from highwater.pipelines.grammars.text_log import parse_text
+from highwater.pipelines.grammars.values import ints, option
 
 
 @pytest.mark.parametrize(

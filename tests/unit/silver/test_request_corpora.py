@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.grammars.coordinator_bodies import COLUMNS
-from pipelines.grammars.record import KNOWN, TYPED, LogRecord
-from pipelines.grammars.request_log import parse_request
+from highwater.pipelines.grammars.coordinator_bodies import COLUMNS
+from highwater.pipelines.grammars.record import KNOWN, TYPED, LogRecord
+from highwater.pipelines.grammars.request_log import parse_request
 from tests.reading import columns_of
 from tests.unit.silver.printed import as_text
 from tests.unit.silver.test_request_forms import rows

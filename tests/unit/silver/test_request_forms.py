@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.grammars.record import TYPED, LogRecord
-from pipelines.grammars.request_log import parse_request
+from highwater.pipelines.grammars.record import TYPED, LogRecord
+from highwater.pipelines.grammars.request_log import parse_request
 from tests.reading import columns_of
 from tests.unit.silver import coordinator_lines, request_lines
 from tests.unit.silver.printed import as_text

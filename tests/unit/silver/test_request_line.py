@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.grammars.body_shapes import READ_APIS
-from pipelines.grammars.record import TYPED, UNPARSED, Parsed
-from pipelines.grammars.request_log import parse_request
+from highwater.pipelines.grammars.body_shapes import READ_APIS
+from highwater.pipelines.grammars.record import TYPED, UNPARSED, Parsed
+from highwater.pipelines.grammars.request_log import parse_request
 from tests.unit.silver import coordinator_lines, request_lines
 from tests.unit.silver.test_request_log import record
 

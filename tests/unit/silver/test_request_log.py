@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
-from pipelines.grammars.request_log import parse_request
-from schemas.silver import BY_NAME, SOURCE_NAMES
+from highwater.pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
+from highwater.pipelines.grammars.request_log import parse_request
+from highwater.schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.reading import columns_of
 from tests.unit.silver import request_lines as lines
 

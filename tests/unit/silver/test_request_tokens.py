@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 from msgspec import Raw
 
-from pipelines.grammars import request_line
-from pipelines.grammars.body_shapes import Body, body_of_any_version
-from pipelines.grammars.record import TYPED, UNPARSED, LogRecord, Parsed
-from pipelines.grammars.request_log import parse_request
-from schemas.silver import BY_NAME
+from highwater.pipelines.grammars import request_line
+from highwater.pipelines.grammars.body_shapes import Body, body_of_any_version
+from highwater.pipelines.grammars.record import TYPED, UNPARSED, LogRecord, Parsed
+from highwater.pipelines.grammars.request_log import parse_request
+from highwater.schemas.silver import BY_NAME
 from tests.reading import columns_of
 from tests.unit.silver import coordinator_lines, request_lines, request_text_lines
 from tests.unit.silver.test_request_log import record

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import ValidationError
 
-from pipelines.grammars.body_shapes import REQUEST, RESPONSE
-from pipelines.grammars.text_bodies import BadStruct, read_text
+from highwater.pipelines.grammars.body_shapes import REQUEST, RESPONSE
+from highwater.pipelines.grammars.text_bodies import BadStruct, read_text
 from tests.examples import examples
 
 HEARTBEAT = "{group_id=g,generation_id=1,member_id=m,group_instance_id=null}"

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType
 
-from pipelines.grammars.grammar import Grammar, Template, context_of, literal_prefix, simple_name
-from pipelines.grammars.printed import partitions
-from pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
-from pipelines.grammars.templates import TEMPLATES
-from pipelines.grammars.text_log import MAX_MASKED, mask, parse_text
-from pipelines.grammars.values import partition_of
-from schemas.silver import BY_NAME, SOURCE_NAMES
+from highwater.pipelines.grammars.grammar import Grammar, Template, context_of, literal_prefix, simple_name
+from highwater.pipelines.grammars.printed import partitions
+from highwater.pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
+from highwater.pipelines.grammars.templates import TEMPLATES
+from highwater.pipelines.grammars.text_log import MAX_MASKED, mask, parse_text
+from highwater.pipelines.grammars.values import partition_of
+from highwater.schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.examples import examples
 from tests.unit.silver.lines import parse
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipelines.grammars import printed, text_log, values
-from pipelines.grammars.record import KNOWN, TYPED, LineFact, LogRecord, Parsed
-from pipelines.grammars.text_log import parse_text
+from highwater.pipelines.grammars import printed, text_log, values
+from highwater.pipelines.grammars.record import KNOWN, TYPED, LineFact, LogRecord, Parsed
+from highwater.pipelines.grammars.text_log import parse_text
 from tests.reading import columns_of
 from tests.unit.silver.token_edits import Edit, edits, named_values, wrong
 
@@ -107,6 +107,6 @@ def test_the_misreading_of_bare_lists_would_be_seen(monkeypatch: pytest.MonkeyPa
     assert bare
     assert not any(problems(record) for record in bare)
     strict = values.ints
-    monkeypatch.setattr("pipelines.grammars.states.ints", lambda text: strict(text.partition(",")[0]))
+    monkeypatch.setattr("highwater.pipelines.grammars.states.ints", lambda text: strict(text.partition(",")[0]))
     monkeypatch.setattr(printed, "ints", lambda text: strict(text.partition(",")[0]))
     assert all(problems(record) for record in bare)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.grammars.grammar import NO_CONTEXT, LogIdent
-from pipelines.grammars.record import LogRecord
-from pipelines.grammars.templates import TEMPLATES
-from pipelines.grammars.typed import TP, logged, typed
+from highwater.pipelines.grammars.grammar import NO_CONTEXT, LogIdent
+from highwater.pipelines.grammars.record import LogRecord
+from highwater.pipelines.grammars.templates import TEMPLATES
+from highwater.pipelines.grammars.typed import TP, logged, typed
 
 RECORD = LogRecord("server", 0, "INFO", "kafka.cluster.Partition", "")
 

@@ -9,18 +9,18 @@ from typing import get_args
 
 import pytest
 
-from pipelines.base.config import LogKind
-from pipelines.bronze import identity
-from pipelines.bronze.layouts.patterns import LEVEL_ALIASES
-from pipelines.data_dir import metadata_log
-from pipelines.grammars import record
-from pipelines.grammars.text_log import parse_text
-from pipelines.grammars.typed import typed
-from pipelines.quality.expectation import KNOWN_VALUE
-from pipelines.quality.suites import ASKED, SUITES
-from schemas import bronze, silver
-from schemas.silver.data_dir import METADATA_RECORDS
-from schemas.table import TableSpec
+from highwater.pipelines.base.config import LogKind
+from highwater.pipelines.bronze import identity
+from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES
+from highwater.pipelines.data_dir import metadata_log
+from highwater.pipelines.grammars import record
+from highwater.pipelines.grammars.text_log import parse_text
+from highwater.pipelines.grammars.typed import typed
+from highwater.pipelines.quality.expectation import KNOWN_VALUE
+from highwater.pipelines.quality.suites import ASKED, SUITES
+from highwater.schemas import bronze, silver
+from highwater.schemas.silver.data_dir import METADATA_RECORDS
+from highwater.schemas.table import TableSpec
 from tests.unit.silver.test_text_log import assert_sound
 from tests.unit.silver.test_token_edits import RECORDS
 

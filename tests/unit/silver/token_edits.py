@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pipelines.grammars.record import LineFact, Parsed
+from highwater.pipelines.grammars.record import LineFact, Parsed
 from tests.reading import columns_of
 
 _TOKEN = re.compile(r"[A-Za-z_]+|\d+|\s|.", re.ASCII | re.DOTALL)

@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 from obstore.store import MemoryStore
 
-from pipelines.storage import objects
-from pipelines.storage.place import Place, Uri
+from highwater.pipelines.storage import objects
+from highwater.pipelines.storage.place import Place, Uri
 
 
 @pytest.fixture

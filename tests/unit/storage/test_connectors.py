@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base.errors import EnvironmentProblem
-from pipelines.base.jars import JARS_VARIABLE
-from pipelines.storage.connectors import connector_jars, store_settings
-from pipelines.storage.place import Uri
+from highwater.pipelines.base.errors import EnvironmentProblem
+from highwater.pipelines.base.jars import JARS_VARIABLE
+from highwater.pipelines.storage.connectors import connector_jars, store_settings
+from highwater.pipelines.storage.place import Uri
 
 S3 = Uri("s3a", "bucket", "lake")
 VARIABLES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")

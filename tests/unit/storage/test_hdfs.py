@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.storage.connectors import connector_jars, hadoop_conf_dir
-from pipelines.storage.hdfs import HDFS
-from pipelines.storage.place import Uri
-from pipelines.storage.store import store_of
+from highwater.pipelines.storage.connectors import connector_jars, hadoop_conf_dir
+from highwater.pipelines.storage.hdfs import HDFS
+from highwater.pipelines.storage.place import Uri
+from highwater.pipelines.storage.store import store_of
 
 LOG = Uri("hdfs", "name:8020", "logs/a")
 DENIED = 'RPCError("org.apache.hadoop.security.AccessControlException", "'

@@ -7,19 +7,19 @@ from collections.abc import Callable
 
 import pytest
 
-from pipelines.base.errors import InputError, LakeError, LeaseLost
-from pipelines.bronze.discover import discover
-from pipelines.bronze.profile import stored_sha256
-from pipelines.data_dir.discover import discover_data
-from pipelines.lake import delta_commits
-from pipelines.lake.contents import find_tables
-from pipelines.lake.delta_log import read_log, table_version
-from pipelines.lake.parquet import Stored, pieces_of, read_files, read_pieces
-from pipelines.lake.table_files import rows_table, write_rows
-from pipelines.lake.tables import create_table, make_anew, make_lake
-from pipelines.storage.place import Place, Uri, relative
-from pipelines.storage.store import store_of
-from schemas.table import LONG, STRING, TableSpec, column, required
+from highwater.pipelines.base.errors import InputError, LakeError, LeaseLost
+from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.profile import stored_sha256
+from highwater.pipelines.data_dir.discover import discover_data
+from highwater.pipelines.lake import delta_commits
+from highwater.pipelines.lake.contents import find_tables
+from highwater.pipelines.lake.delta_log import read_log, table_version
+from highwater.pipelines.lake.parquet import Stored, pieces_of, read_files, read_pieces
+from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.tables import create_table, make_anew, make_lake
+from highwater.pipelines.storage.place import Place, Uri, relative
+from highwater.pipelines.storage.store import store_of
+from highwater.schemas.table import LONG, STRING, TableSpec, column, required
 from tests.reading import profiled
 from tests.unit.storage.stores import disk as root  # noqa: F401
 

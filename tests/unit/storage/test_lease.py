@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base.errors import InputError, LakeBusy, LeaseLost
-from pipelines.lake import writer as lake_lease
-from pipelines.lake.writer import Lease, LeaseTerm, leased, newest_term
-from pipelines.storage.place import Place
-from pipelines.storage.store import store_of
+from highwater.pipelines.base.errors import InputError, LakeBusy, LeaseLost
+from highwater.pipelines.lake import writer as lake_lease
+from highwater.pipelines.lake.writer import Lease, LeaseTerm, leased, newest_term
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.storage.store import store_of
 from tests.unit.storage.stores import root  # noqa: F401
 
 ROOT = Path(__file__).parents[3]
 HOLD = """
 import sys, time
 from pathlib import Path
-from pipelines.lake import writer as lake_lease
-from pipelines.base.errors import LeaseLost
+from highwater.pipelines.lake import writer as lake_lease
+from highwater.pipelines.base.errors import LeaseLost
 lake_lease.SKEW_S = 0.2
 with lake_lease.leased(Path(sys.argv[1]), "replay", 2, 0, print) as fence:
     print("held", flush=True)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.base.errors import InputError
-from pipelines.storage.place import Uri, absolute, place_of, relative
+from highwater.pipelines.base.errors import InputError
+from highwater.pipelines.storage.place import Uri, absolute, place_of, relative
 
 NAMES = st.text(st.characters(blacklist_characters="/", blacklist_categories=("Cs", "Cc")), min_size=1).filter(
     lambda name: name not in (".", "..")

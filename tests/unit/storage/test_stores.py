@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError
 
-from pipelines.storage import objects, remote
-from pipelines.storage.place import Place, Uri, relative
-from pipelines.storage.store import open_file, store_of
+from highwater.pipelines.storage import objects, remote
+from highwater.pipelines.storage.place import Place, Uri, relative
+from highwater.pipelines.storage.store import open_file, store_of
 from tests.unit.storage.stores import root  # noqa: F401
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.lake.contents import removed_if_unread
-from pipelines.lake.lake import Lake
-from pipelines.lake.lock import LOCK_NAME, one_writer
-from pipelines.storage.unmade import unmade
-from schemas.catalog import TABLES
+from highwater.pipelines.lake.contents import removed_if_unread
+from highwater.pipelines.lake.lake import Lake
+from highwater.pipelines.lake.lock import LOCK_NAME, one_writer
+from highwater.pipelines.storage.unmade import unmade
+from highwater.schemas.catalog import TABLES
 
 
 class Failed(Exception):

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from pipelines.base.errors import InputError, LeaseLost
-from pipelines.lake.delta_commits import no_fence
-from pipelines.lake.delta_log import read_log, table_version
-from pipelines.lake.program import note_program, require_known_version
-from pipelines.storage.place import Place
-from pipelines.upkeep import upgrade
-from schemas.catalog import TABLES
-from schemas.silver import FETCH_REQUESTS
-from schemas.state import EXPIRIES
+from highwater.pipelines.base.errors import InputError, LeaseLost
+from highwater.pipelines.lake.delta_commits import no_fence
+from highwater.pipelines.lake.delta_log import read_log, table_version
+from highwater.pipelines.lake.program import note_program, require_known_version
+from highwater.pipelines.storage.place import Place
+from highwater.pipelines.upkeep import upgrade
+from highwater.schemas.catalog import TABLES
+from highwater.schemas.silver import FETCH_REQUESTS
+from highwater.schemas.state import EXPIRIES
 from tests.unit.platform import test_expiry as expiries
 from tests.unit.platform import test_upgrade as upgrades
 from tests.unit.storage.stores import disk as root  # noqa: F401
@@ -31,7 +31,7 @@ def test_an_older_lake_is_brought_up(root: Any) -> None:  # noqa: F811
 def test_a_newer_lake_is_refused(root: Place, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     note_program(root, "")
     require_known_version(root)
-    monkeypatch.setattr("pipelines.lake.program.code_version", lambda: "0.4.9")
+    monkeypatch.setattr("highwater.pipelines.lake.program.code_version", lambda: "0.4.9")
     with pytest.raises(InputError, match="was written by highwater"):
         require_known_version(root)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.timelines.broker import BrokerTimelines, Evidence
-from pipelines.timelines.missed import Loss
-from pipelines.timelines.processes import OwnLines
-from pipelines.timelines.rows import Place
+from highwater.pipelines.timelines.broker import BrokerTimelines, Evidence
+from highwater.pipelines.timelines.missed import Loss
+from highwater.pipelines.timelines.processes import OwnLines
+from highwater.pipelines.timelines.rows import Place
 
 S = 1_000_000
 NODE = ("c", 2)

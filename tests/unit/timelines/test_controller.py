@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.timelines.controller import Away, ControllerEvidence, ControllerState, controller_states, rows_of
+from highwater.pipelines.timelines.controller import (
+    Away,
+    ControllerEvidence,
+    ControllerState,
+    controller_states,
+    rows_of,
+)
 
 S = 1_000_000
 VOTERS = {"c": frozenset({1, 2, 3})}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.timelines.offsets import clock_offsets, on_one_clock
+from highwater.pipelines.timelines.offsets import clock_offsets, on_one_clock
 
 S = 1_000_000
 NODE = ("c", 2)

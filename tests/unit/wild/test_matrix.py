@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.grammars.facts import parse_record
+from highwater.pipelines.grammars.facts import parse_record
 from tests.reading import read_folder, reasons
 from tests.renderings import LAYOUTS, MILLISECOND_US, SECOND_US, WRAPPERS, Rendering, Written, logs_of, records_of
 

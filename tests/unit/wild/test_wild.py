@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.bronze.streams import source_of
+from highwater.pipelines.bronze.streams import source_of
 from tests.reading import ReadFolder, read_folder, reasons
 
 WILD = Path(__file__).parents[4] / "shared" / "wild"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.replay.truncation import EpochEnd
+from highwater.pipelines.replay.truncation import EpochEnd
 from tests.unit.replay.conformance.brokers import FOLLOWER, KEY, OTHER, Client, append, follow, hw, leader, state
 from tests.unit.replay.conformance.table import Scenario, Table, check
 from tests.unit.replay.model.delayed_fetch import DelayedFetch, FetchParams, FetchStatus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.replay.timer import expiry_interval_us
+from highwater.pipelines.replay.timer import expiry_interval_us
 from tests.unit.replay.conformance.table import Scenario, Table, check
 from tests.unit.replay.model.rules import Rules
 from tests.unit.replay.model.timing_wheel import SystemTimer, fires_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.replay.truncation import (
+from highwater.pipelines.replay.truncation import (
     UNDEFINED_EPOCH,
     UNDEFINED_OFFSET,
     EpochEnd,

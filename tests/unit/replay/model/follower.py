@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from pipelines.replay.truncation import UNDEFINED_EPOCH, Epochs
+from highwater.pipelines.replay.truncation import UNDEFINED_EPOCH, Epochs
 from tests.unit.replay.model.rules import Rules
 
 

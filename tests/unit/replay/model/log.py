@@ -11,7 +11,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipelines.replay.truncation import EpochEnd, end_offset_for, truncated_epochs
+from highwater.pipelines.replay.truncation import EpochEnd, end_offset_for, truncated_epochs
 from tests.unit.replay.model.errors import Error, KafkaError
 from tests.unit.replay.model.rules import Rules
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.replay.truncation import restarts_fetcher
+from highwater.pipelines.replay.truncation import restarts_fetcher
 from tests.unit.replay.model.errors import Error, KafkaError
 from tests.unit.replay.model.log import LogOffset
 from tests.unit.replay.model.partition_state import PartitionState

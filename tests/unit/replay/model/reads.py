@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from enum import Enum
 from typing import NamedTuple
 
-from pipelines.replay.truncation import EpochEnd, OffsetOutOfRange, diverging_epoch
+from highwater.pipelines.replay.truncation import EpochEnd, OffsetOutOfRange, diverging_epoch
 from tests.unit.replay.model.errors import Error, KafkaError
 from tests.unit.replay.model.log import LogOffset
 from tests.unit.replay.model.partition_state import PartitionState

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
-from pipelines.replay.truncation import EpochEnd
+from highwater.pipelines.replay.truncation import EpochEnd
 from tests.unit.replay.model.broker import Broker
 from tests.unit.replay.model.delayed_fetch import DelayedFetch, FetchParams, FetchStatus
 from tests.unit.replay.model.delayed_produce import DelayedProduce, ProduceStatus

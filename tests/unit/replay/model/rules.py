@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipelines.kafka import versions
+from highwater.pipelines.kafka import versions
 
 
 @dataclass(frozen=True)
