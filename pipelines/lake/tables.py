@@ -119,7 +119,7 @@ def _how(folder: Place, spec: TableSpec) -> str | None:
         raise SchemaMismatch(
             folder,
             f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
-            "use another --lake, or the version of highwater that made this one",
+            REBUILD,
         )
     return how
 

@@ -32,7 +32,7 @@ _LOGIN_FAILED = Signature(
     ("INFO", "WARN", "ERROR"),
     gap_s=600,
 )
-_LOGIN_REASON = re.compile(r"due to: (?P<said>.*)$")
+_LOGIN_REASON = re.compile(r"due to: (?P<said>.*)")
 _NOT_AUTHENTICATED = Signature(
     "authentication_failed",
     ("Selector", "NetworkClient", "SocketServer"),
@@ -41,7 +41,7 @@ _NOT_AUTHENTICATED = Signature(
     "org.apache.kafka.common.network.Selector.pollSelectionKeys, 1.1 on; NetworkClient.processDisconnection",
     ("INFO", "WARN", "ERROR"),
 )
-_REASON = re.compile(r"(?:\((?P<bracketed>[^()]*)\)|due to: (?P<said>.*))$")
+_REASON = re.compile(r"\((?P<bracketed>[^()]*)\)$|due to: (?P<said>.*)")
 _DENIED = Signature(
     "authorization_denied",
     ("kafka.authorizer.logger",),
