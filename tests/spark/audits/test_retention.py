@@ -25,7 +25,7 @@ from highwater.pipelines.lake.delta_commits import no_fence
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.silver import parse as parse_stage
 from highwater.pipelines.silver.parse import parse
-from highwater.pipelines.upkeep import expiry, expiry_anchors
+from highwater.pipelines.upkeep import expiry
 from highwater.schemas import bronze, gold, silver
 from highwater.schemas.audit import RULE_RESULTS
 from highwater.schemas.incidents import INCIDENTS
@@ -84,7 +84,7 @@ def config() -> Config:
 
 @pytest.fixture(autouse=True)
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry_anchors, "GONE_US", 1_000_000)
+    monkeypatch.setattr(expiry, "GONE_US", 1_000_000)
 
 
 def audit(lake: Lake, config: Config, folder: Path, number: int) -> dict[int, str]:
