@@ -73,7 +73,6 @@ class Run:
     console: Console
     lake: Place  #: folder of the Delta tables
     out: Place = Path("highwater-report")  #: folder that receives the report
-    has_output: bool = True  #: the report is written and printed
     time_from: datetime | None = None  #: only what arrived at or after this is reported; None for no bound
     time_until: datetime | None = None  #: only what arrived before this is reported; None for no bound
     form: str = "text"  #: what is printed of the report, a name of `pipelines.report.printed.PRINTED`
@@ -82,6 +81,7 @@ class Run:
     cluster: str | None = None  #: only this cluster is reported, by its name or its id; None: all of them
     #: parts of the report that are printed, names of `pipelines.report.printed.SECTIONS`
     sections: tuple[str, ...] = ()
+    has_output: bool = True  #: the report is written and printed
 
     def cluster_id(self, lake: Lake) -> str | None:
         """The cluster that is reported, as the lake calls it.
