@@ -383,6 +383,8 @@ _NO_HEARTBEAT = Signature(
 )
 #: broker.session.timeout.ms by default, microseconds.
 _SESSION_US = 9_000_000
+#: Time for which a heartbeat waits to be sent, microseconds: half of the session's timeout (BrokerServer, KAFKA-14392).
+_WAITED_US = _SESSION_US // 2
 
 
 @kind(
@@ -414,6 +416,7 @@ def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
                 f"Look at the network from broker {episode.node[1]} to "
                 f"{numbered('node', peers) if peers else 'the controllers'}, and see whether a controller is active."
             ),
+            earliest_us=start - _WAITED_US,
             figures={"heartbeats": episode.lines},
             weight=(end - start) / 1e6,
         )
