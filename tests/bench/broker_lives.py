@@ -95,7 +95,11 @@ def _identities(corpus: Path, faults: Sequence[Mapping[str, Any]], rows: Sequenc
     # Up to 0.10.0 the class that logs the version is none of Kafka's own loggers, and its default file has only these.
     version = version if any(row["kafka_version"] for row in rows) else None
     for row in rows:
-        broker = int(Path(row["path"]).parts[-3].removeprefix("broker-"))
+        folder = Path(row["path"]).parts[-3]
+        if not folder.startswith("broker-"):
+            yield f"{Path(row['path']).name}: taken for a log of the cluster"
+            continue
+        broker = int(folder.removeprefix("broker-"))
         for what, is_told, true in (
             ("broker", row["broker_id"], broker),
             ("version", row["kafka_version"], version),
