@@ -91,7 +91,7 @@ def _plain(text: str) -> str:
 
 
 def _named_plainly(name: str) -> str:
-    return _NAMES.get(name) or (name.rsplit(".", 1)[-1] if name.startswith("highwater.pipelines.") else name)
+    return _NAMES.get(name) or (name.rsplit(".", 1)[-1] if name.startswith("pipelines.") else name)
 
 
 def _hints(model: type[Part]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def test_records_without_facts_come_one_by_one_and_requests_are_counted() -> Non
     ]
     reader = LakeReader(Path("lake"), {})
     reader.show(silver.UNPARSED_LINES.full_name, pa.Table.from_batches([table_rows(silver.UNPARSED_LINES, rows)]))
-    assert [(row["byte_offset"], row["reason"]) for row in reader.rows(holes_stage._LOST)] == [
+    assert [(row["byte_offset"], row["reason"]) for row in reader.rows(holes_stage.LOST)] == [
         (9, "binary"),
         (12, "doubtful"),
     ]
