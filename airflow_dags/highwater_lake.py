@@ -27,7 +27,6 @@ GOLD_TABLES = (
     "isr_absences",
     "isr_timeline",
     "partition_timeline",
-    "purgatory_checks",
     "replica_blame",
     "replica_truncations",
     "request_phases",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from highwater.schemas import (
     audit,
     bronze,
-    checks,
     clocks,
     controllers,
     data_files,
@@ -29,7 +28,6 @@ TABLES: tuple[TableSpec, ...] = (
     *data_dir.TABLES,
     *gold.TABLES,
     isr.ISR_TIMELINE,
-    *checks.TABLES,
     *shares.TABLES,
     *replicas.TABLES,
     *controllers.TABLES,

@@ -213,15 +213,6 @@ FOLLOWERS = FlowStep(
     by=_PARTITION,
     gives="gold.replica_truncations gold.fetcher_timeline",
 )
-CHECKS = FlowStep(
-    *("replay", "checks", "The broker's own account of its produce purgatory (T3), held against the rule."),
-    stage="replay.checks_stage.checked_blobs",
-    worker="replay.purgatory.checks.PurgatoryChecker",
-    reads="bronze.log_files silver.delayed_operation_checks silver.high_watermarks silver.replica_fetches "
-    "silver.leader_and_isr silver.produce_requests",
-    by=f"{_PARTITION} broker_id",
-    gives="gold.purgatory_checks",
-)
 PHASES = FlowStep(
     *("replay", "phases", "Where the time of each request went."),
     stage="timing.latency.stage.request_phases",
@@ -317,7 +308,7 @@ STEPS = (
     *(LOGS, DATA, FACTS, QUALITY),
     *(CONFIGS, PREMISES, SILENCES, WINDOW),
     *(CONNECTIONS, LEADERSHIPS, APART, PARTITIONS, PRODUCES, FETCHES, LATE, SHARES),
-    *(FOLLOWERS, CHECKS, PHASES, BLAME, FOLDS),
+    *(FOLLOWERS, PHASES, BLAME, FOLDS),
     *(CONTROLLERS, RULES, HOLES, FINDINGS, CLOCKS, INCIDENTS, LEDGER),
 )
 #: Tables that no step gives, and who keeps each: they are about the lake, and not about what is in the logs.

@@ -215,7 +215,7 @@ def find_holes(logs: Sequence[LogTables], told: Premises, named: Mapping[str, se
                 connection.register(name.replace(".", "_"), table)
             return connection.sql(sql).to_arrow_table().to_pylist()
 
-    files = {row["file_id"]: row for log in logs for row in [_register_row(log)]}
+    files = {row["file_id"]: row for log in logs for row in [file_row(log)]}
     return [
         *holes_of_losses(stretches_of(ask(LOST)), files),
         *holes_of_requests(told.files, told.lives, told.runs, told.fetch_ends),
@@ -234,9 +234,15 @@ def _id(log: LogTables) -> str:
     return log.span.log.content_id
 
 
-def _register_row(log: LogTables) -> dict[str, Any]:
+def file_row(log: LogTables) -> dict[str, Any]:
+    """Return a row of `bronze.log_files`, with its times in microseconds."""
     (row, *_) = log.premise_rows
-    return row | {"kind": log.kind, "first_time": row["first_us"], "last_time": row["last_us"]}
+    return row | {
+        "kind": log.kind,
+        "record_count": len(log.lines),
+        "first_time": row["first_us"],
+        "last_time": row["last_us"],
+    }
 
 
 def _table(logs: Iterable[LogTables], spec: TableSpec) -> pa.Table:

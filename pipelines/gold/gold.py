@@ -31,7 +31,6 @@ from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.readings import Reading, read_in_tasks, write_in_tasks
 from highwater.pipelines.lake.staged import Beside, remove_staging
 from highwater.pipelines.replay.carried import ReplayPlan, plan, write_folds
-from highwater.pipelines.replay.checks_stage import checked_blobs
 from highwater.pipelines.replay.follower_worker import SPECS as FOLLOWER_TABLES
 from highwater.pipelines.replay.judge import Tolerances
 from highwater.pipelines.replay.late import UNDECIDED
@@ -44,7 +43,6 @@ from highwater.pipelines.timing.clocks.stage import write_clock_bounds
 from highwater.pipelines.timing.latency.stage import has_requests, once, replica_blame, request_phases
 from highwater.schemas import bronze, gold, shares, silver
 from highwater.schemas.catalog import TABLES
-from highwater.schemas.checks import PURGATORY_CHECKS
 from highwater.schemas.data_files import DATA_FILES
 from highwater.schemas.isr import ISR_TIMELINE
 from highwater.schemas.shares import SHARE_OPERATIONS
@@ -109,17 +107,12 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
             _merge_phases(lake, new, run_id)
 
-    def checks() -> None:
-        blobs = checked_blobs(lake, premises) if config.replay.evidence_tier_max == "T3" else None
-        files = [] if blobs is None else lake.write_blobs(blobs, [PURGATORY_CHECKS])
-        lake.replace_files(PURGATORY_CHECKS, files, run_id)
-
     in_process = local_cores(lake.spark.sparkContext.master) is not None
     with lake.settings(ONE_TASK_A_TABLE if in_process else {}), replay:
         if last is not None and last.inputs == inputs:
             rest.append((last.seals, None, []))
         else:
-            concurrently([operations, phases, checks])
+            concurrently([operations, phases])
         ((seals, carry, beside),) = rest
         judged, *_ = concurrently(
             [

@@ -59,7 +59,6 @@ SPARK_SHELLS = {
     "pipelines.quality.stage",
     "pipelines.lake.readings",
     "pipelines.replay.carried",
-    "pipelines.replay.checks_stage",
     "pipelines.replay.followers_stage",
     "pipelines.replay.late_stage",
     "pipelines.replay.share_stage",

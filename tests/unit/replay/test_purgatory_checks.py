@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from highwater.pipelines.kafka.versions import rules_for
-from highwater.pipelines.replay.purgatory import check_lines as c
-from highwater.pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from highwater.pipelines.replay.purgatory.checks import PurgatoryChecker
+from tests.unit.replay.model.rules import rules_for
+from tests.unit.replay.purgatory import check_lines as c
+from tests.unit.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from tests.unit.replay.purgatory.checks import PurgatoryChecker
 
 PENDING, DONE, NOT_LED, TOO_FEW = (True, 7), (False, 0), (False, 6), (False, 20)
 

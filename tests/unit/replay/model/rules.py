@@ -133,6 +133,38 @@ class Rules(versions.Rules):
         """
         return self.version >= (3, 2, 0)
 
+    @cached_property
+    def repeats_contended_checks(self) -> bool:
+        """A check that finds another thread checking the same operation leaves word, and the other checks once more.
+
+        1.1 to 2.6 (KAFKA-6653, KAFKA-8334; ``DelayedOperation.maybeTryComplete``).
+        """
+        return (1, 1, 0) <= self.version < (2, 7, 0)
+
+    @cached_property
+    def every_fetch_checks_produces(self) -> bool:
+        """Every follower fetch checks the produces of its partitions, whether the high watermark moved or not.
+
+        Until 1.0 (KAFKA-5758; ``ReplicaManager.updateFollowerLogReadResults``).
+        """
+        return self.version < (1, 0, 0)
+
+    @cached_property
+    def logs_expired_produces(self) -> bool:
+        """An expired produce logs the partitions that were still pending, at DEBUG.
+
+        Since 2.0 (``DelayedProduce.onExpiration``).
+        """
+        return self.version >= (2, 0, 0)
+
+    @cached_property
+    def logs_progress(self) -> bool:
+        """At TRACE, every check that finds a leader logs who has the required offset and who is awaited.
+
+        Since 2.0 (``Partition.checkEnoughReplicasReachOffset``); before, a line per replica that has it.
+        """
+        return self.version >= (2, 0, 0)
+
 
 def rules_for(version: str | None) -> Rules:
     """The rules of a version as logged."""

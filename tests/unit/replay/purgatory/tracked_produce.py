@@ -1,9 +1,9 @@
-"""One partition of one delayed produce while its lines come in. See `pipelines.replay.purgatory.checks`."""
+"""One partition of one delayed produce while its lines come in. See `tests.unit.replay.purgatory.checks`."""
 
 from __future__ import annotations
 
 from highwater.pipelines.kafka.errors import NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
-from highwater.pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine, Status
+from tests.unit.replay.purgatory.check_lines import CheckedProduce, CheckLine, Status
 
 #: Status of a produce that waits (``DelayedProduce``: the error that it has if nobody clears it).
 PENDING: Status = (True, REQUEST_TIMED_OUT)

@@ -1,4 +1,4 @@
-"""What goes into `pipelines.replay.purgatory.checks`, and what comes out: plain records."""
+"""What goes into `tests.unit.replay.purgatory.checks`, and what comes out: plain records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of one partition on one broker, merged from its two logs."""
+"""Lines of one partition on one broker, merged from its two logs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from highwater.pipelines.kafka.versions import Rules
-from highwater.pipelines.replay import checks_stage
-from highwater.pipelines.replay.purgatory import check_lines as c
-from highwater.pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from highwater.pipelines.replay.purgatory.check_rows import LogRow, log_order, places_of
+from tests.unit.replay.model.rules import Rules
+from tests.unit.replay.purgatory import check_lines as c
+from tests.unit.replay.purgatory import check_rows
+from tests.unit.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from tests.unit.replay.purgatory.check_rows import LogRow, checked, log_order, places_of
 
 
 def placed(byte_offset: int, time_us: int, file_no: int = 1) -> LogRow:
@@ -84,7 +84,7 @@ def test_a_broker_is_held_to_the_version_that_it_ran_then(monkeypatch: pytest.Mo
     seen: list[tuple[str, object]] = []
 
     class Witness:
-        """A checker that tells its version and what it is given."""
+        """A checker that records its version and its input."""
 
         def __init__(self, rules: Rules) -> None:
             self.version = ".".join(map(str, rules.version))
@@ -97,8 +97,8 @@ def test_a_broker_is_held_to_the_version_that_it_ran_then(monkeypatch: pytest.Mo
             seen.append((self.version, "end"))
             return []
 
-    monkeypatch.setattr(checks_stage, "PurgatoryChecker", Witness)
+    monkeypatch.setattr(check_rows, "PurgatoryChecker", Witness)
     lines = [CheckLine(c.CHECK, time_us, order) for order, time_us in enumerate((10, 49, 50, 90))]
-    assert list(checks_stage.checked(((0, "3.9.1"), (50, "4.0.0"), (60, "4.1.0")), lines)) == []
+    assert list(checked(((0, "3.9.1"), (50, "4.0.0"), (60, "4.1.0")), lines)) == []
     upgrades = [("3.9.1", 0), ("3.9.1", 1), ("3.9.1", "end"), ("4.0.0", 2), ("4.0.0", "end"), ("4.1.0", 3)]
     assert seen == [*upgrades, ("4.1.0", "end")]

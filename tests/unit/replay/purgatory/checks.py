@@ -30,10 +30,10 @@ from highwater.pipelines.kafka.errors import (
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from highwater.pipelines.kafka.versions import Rules
-from highwater.pipelines.replay.purgatory import check_lines as c
-from highwater.pipelines.replay.purgatory.check_lines import CheckedProduce, CheckLine
-from highwater.pipelines.replay.purgatory.tracked_produce import NOT_LED, PENDING, TrackedProduce
+from tests.unit.replay.model.rules import Rules
+from tests.unit.replay.purgatory import check_lines as c
+from tests.unit.replay.purgatory.check_lines import CheckedProduce, CheckLine
+from tests.unit.replay.purgatory.tracked_produce import NOT_LED, PENDING, TrackedProduce
 
 # Rounds of several threads over one watch list, as far as a log tells them apart.
 #
