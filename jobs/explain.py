@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from io import BytesIO
+from typing import BinaryIO
 
 import orjson
 
@@ -14,12 +16,8 @@ from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import PROSE_WIDTH
 from highwater.pipelines.messages.exceptions import Cause, causes
-from highwater.pipelines.messages.explain import explain_lines, format_texts
-from highwater.pipelines.rules.explain import explain as explain_rule
-from highwater.pipelines.rules.explain import rules_markdown
-from highwater.pipelines.rules.registry import BY_ID, RULES
+from highwater.pipelines.messages.explain import RECORD_MAX, explain_lines, format_texts
 from highwater.pipelines.storage.place import Place
-from highwater.schemas.flow import described, figure
 
 STDIN = "-"
 
@@ -28,25 +26,38 @@ def explain(console: Console, subject: str | None, form: str = "text") -> ExitCo
     """Explain a rule, a kind of incident, an exception, a log line, or the lines of stdin; None lists all rules.
 
     Raises:
-        InputError: the subject is a single word that names none of these.
+        InputError: the subject is a single word that names none of these, or stdin is no text.
     """
+    if subject is not None and any(sign.isspace() for sign in subject.strip()):
+        lines = [subject] if "\n" not in subject else _plain_lines(BytesIO(subject.encode()))
+        return _explain_text(console, lines, form, is_single=True)
+    if subject == STDIN:
+        return _explain_text(console, _plain_lines(sys.stdin.buffer), form, is_single=False)
+    # A log line needs no rule: their modules take half a second to load.
+    from highwater.pipelines.rules.explain import explain as explain_rule
+    from highwater.pipelines.rules.registry import BY_ID, RULES
+
     if subject is None:
         width = max(len(rule.rule_id) for rule in RULES)
         for rule in RULES:
             console.prose(f"{rule.rule_id:{width}}  {rule.texts.tier}  {rule.texts.guarantee}", hang=width + 6)
         return ExitCode.CLEAN
-    if subject == STDIN:
-        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-        return _explain_text(console, (line.rstrip("\r\n") for line in sys.stdin), form, is_single=False)
     if subject in BY_ID:
         console.result(explain_rule(BY_ID[subject]))
         return ExitCode.CLEAN
     if (cause := _exception(subject)) is not None:
         console.prose(f"{subject}\n\nmeaning: {cause.meaning}" + (f"\ndo: {cause.action}" if cause.action else ""))
         return ExitCode.CLEAN
-    if not any(sign.isspace() for sign in subject.strip()):
-        return _explain_kind(console, subject)
-    return _explain_text(console, iter(subject.split("\n")), form, is_single=True)
+    return _explain_kind(console, subject, [*BY_ID])
+
+
+def _plain_lines(content: BinaryIO) -> Iterator[str]:
+    from highwater.pipelines.bronze.explain_file import plain_lines
+
+    try:
+        yield from plain_lines(content, RECORD_MAX)
+    except ValueError as error:
+        raise InputError("stdin", str(error), "expected lines of a log, plain or compressed with gzip") from None
 
 
 def _exception(name: str) -> Cause | None:
@@ -55,7 +66,7 @@ def _exception(name: str) -> Cause | None:
     return min(named, key=lambda cause: bool(cause.texts), default=None)
 
 
-def _explain_kind(console: Console, name: str) -> ExitCode:
+def _explain_kind(console: Console, name: str, rule_ids: list[str]) -> ExitCode:
     from highwater.pipelines.incidents.kinds import BY_NAME
 
     if name in BY_NAME:
@@ -63,7 +74,7 @@ def _explain_kind(console: Console, name: str) -> ExitCode:
         console.prose(f"{name}\n\nmeaning: {kind.meaning}\nsource: {kind.source}")
         return ExitCode.CLEAN
     exceptions = [simple for cause in causes().values() for simple in cause.classes]
-    near = get_close_matches(name, [*BY_ID, *BY_NAME, *exceptions], 3)
+    near = get_close_matches(name, [*rule_ids, *BY_NAME, *exceptions], 3)
     guess = f"did you mean {' or '.join(near)}? " if near else ""
     raise InputError(
         name,
@@ -72,7 +83,7 @@ def _explain_kind(console: Console, name: str) -> ExitCode:
     )
 
 
-def _explain_text(console: Console, lines: Iterator[str], form: str, *, is_single: bool) -> ExitCode:
+def _explain_text(console: Console, lines: Iterable[str], form: str, *, is_single: bool) -> ExitCode:
     explained = explain_lines(lines, is_single)
     if form == "json":
         console.result(orjson.dumps([one.as_json() for one in explained], option=orjson.OPT_INDENT_2).decode())
@@ -85,6 +96,9 @@ def _explain_text(console: Console, lines: Iterator[str], form: str, *, is_singl
 
 def explain_markdown(console: Console) -> ExitCode:
     """Print all rules as the document docs/rules.md."""
+    from highwater.pipelines.rules.explain import rules_markdown
+    from highwater.pipelines.rules.registry import RULES
+
     console.result(rules_markdown(RULES).rstrip("\n"))
     return ExitCode.CLEAN
 
@@ -95,10 +109,10 @@ def explain_reading(console: Console, file: Place, config: IngestConfig) -> Exit
     Raises:
         InputError: the file cannot be read.
     """
-    from highwater.pipelines.bronze.explain_file import explain_file
+    from highwater.pipelines.bronze import explain_file as reading
 
     try:
-        for name, value in explain_file(str(file), config.timezone, config.record_bytes_max, config.log_format):
+        for name, value in reading.explain_file(str(file), config.timezone, config.record_bytes_max, config.log_format):
             console.prose(f"{name:12}  {value}", hang=14)
     except OSError as error:
         raise InputError(file, f"cannot be read ({error.strerror or error})", "name a log file") from None
@@ -107,6 +121,8 @@ def explain_reading(console: Console, file: Place, config: IngestConfig) -> Exit
 
 def explain_flow(console: Console) -> ExitCode:
     """Print the stages of a run, first as a figure."""
+    from highwater.schemas.flow import described, figure
+
     console.result(figure())
     console.result("")
     console.result(described())

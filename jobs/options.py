@@ -56,11 +56,12 @@ def _in_order(context: click.Context, option: click.Parameter, moment: datetime 
 
 
 def _log_format(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    if not text:
+        return text
     from highwater.pipelines.bronze.layouts.given import given_layout
 
     try:
-        if text:
-            given_layout(text)
+        given_layout(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     return text

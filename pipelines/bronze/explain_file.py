@@ -1,22 +1,24 @@
-"""How a file is read: frame, container, layout, order, sources, and records taken apart. Reads the file."""
+"""How a file is read: frame, container, layout, order, sources, and records taken apart; lines without their frames."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from datetime import UTC
+from itertools import chain, islice
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from highwater.pipelines.base.values import instant
+from highwater.pipelines.bronze.encodings import is_binary
 from highwater.pipelines.bronze.identity import kind_of_logger, named_broker
 from highwater.pipelines.bronze.layout import Layout, RecordHead
 from highwater.pipelines.bronze.profile import profile
-from highwater.pipelines.bronze.source import Source
+from highwater.pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source
 from highwater.pipelines.bronze.streams import label
 from highwater.pipelines.bronze.wrapped import sourced_records
 from highwater.pipelines.bronze.wrappers.order import IN_WORDS
-from highwater.pipelines.bronze.wrappers.recognise import layout_named, readings_of
+from highwater.pipelines.bronze.wrappers.recognise import layout_named, readings_of, recognise
 from highwater.pipelines.bronze.wrappers.remarks import looked_into
 from highwater.pipelines.grammars.facts import parse_record
 from highwater.pipelines.grammars.record import UNPARSED
@@ -28,6 +30,40 @@ RECORDS_MAX = 20_000
 _SHOWN = 3
 _SHOWN_CHARS = 160
 _Item = TypeVar("_Item")
+
+
+def plain_lines(file: Readable, record_bytes_max: int) -> Iterator[str]:
+    """Yield the lines of a log as Kafka writes them: frames of containers and shippers are removed.
+
+    Lines of an unknown layout are yielded as they are.
+
+    Args:
+        file: opened for reading bytes, at its start.
+        record_bytes_max: as in `pipelines.bronze.reader.records`.
+
+    Raises:
+        ValueError: the content is no text.
+    """
+    blocks = Source(file, block_bytes=SAMPLE_BYTES).blocks()
+    first = next(blocks, b"").removeprefix(BOM)
+    if is_binary(first):
+        raise ValueError("binary data")
+    blocks = chain((first,), blocks)
+    layout, _ = recognise(first.replace(b"\r\n", b"\n").split(b"\n"))
+    is_wrapped = layout is not None and (layout.unwrap is not None or layout.is_structured)
+    parse = layout.parser(UTC) if layout is not None and is_wrapped else None
+    for _, record in sourced_records(blocks, layout if is_wrapped else None, record_bytes_max):
+        head = parse(record.text) if parse is not None else None
+        text = record.text if head is None else _as_logged(head)
+        yield from text.decode(errors="replace").removesuffix("\r").split("\n")
+
+
+def _as_logged(head: RecordHead) -> bytes:
+    """Return a record in Kafka's own layout."""
+    message, separator, rest = head.message.partition(b"\n")
+    time = instant(head.time_us).isoformat(" ", "milliseconds")[:23]
+    logger = f" ({head.logger})" if head.logger else ""
+    return f"[{time}] {head.level or ''} ".encode() + message + logger.encode() + separator + rest
 
 
 def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = "") -> Iterator[tuple[str, str]]:

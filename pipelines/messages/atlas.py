@@ -18,6 +18,7 @@ from highwater.pipelines.messages.wording import Wording, match_wording, parse_w
 
 Harm = Literal["data", "availability", "latency", "capacity", "clients", "none"]
 Severity = Literal["critical", "major", "minor", "info"]
+LOUD = ("FATAL", "ERROR", "WARN")
 #: Value of `Message.part` for lines of each start and each stop, which show no trouble.
 HOUSEKEEPING = "housekeeping"
 #: Constant characters that a wording needs to be recognised without the class that logs it.
@@ -43,6 +44,15 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
     def classes(self) -> frozenset[str]:
         """Simple names of the loggers that a line of it can have."""
         return frozenset(source.partition(".")[0] for source in self.source) | frozenset(self.loggers)
+
+    def has_level(self, level: str | None) -> bool:
+        """Return True if a release may log it at a level, or at one of the same loudness. None: any level."""
+        return level is None or level in self.levels or (level in LOUD and not self.is_quiet)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Return True if no release logs it at WARN or above."""
+        return not set(self.levels) & set(LOUD)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -85,23 +95,24 @@ class Atlas:
                 by_logger.setdefault(logger, []).append(known)
         return by_logger
 
-    def find(self, text: str, logger: str | None = None) -> Found | None:
+    def find(self, text: str, logger: str | None = None, level: str | None = None) -> Found | None:
         """Return the entry of a message. None if the atlas has none.
 
         Args:
             text: the message without the ``[...]`` of its component; its first line counts.
             logger: simple name of the logger. None if unknown: only texts that are long enough to be certain match.
+            level: of the line. None if unknown.
         """
         line = text.partition("\n")[0].strip()
         if logger is not None:
-            found = _first(self._by_logger.get(logger, ()), line, True)
+            found = _first(self._by_logger.get(logger, ()), line, True, level)
             if found is not None:
                 return found
-        return _first(self._certain, line, True)
+        return _first(self._certain, line, True, level)
 
-    def find_within(self, line: str) -> Found | None:
+    def find_within(self, line: str, level: str | None = None) -> Found | None:
         """Return the entry of a line in any layout, whatever precedes and follows its message. None if unknown."""
-        return _first(self._certain, line, False)
+        return _first(self._certain, line, False, level)
 
     def find_thrown(self, logger: str) -> Found | None:
         """Return the entry of a record whose text is an exception's message only. None if the logger has none."""
@@ -115,9 +126,9 @@ class Atlas:
         return [known for known in self._known if known.wording.weight >= _WEIGHT_MIN]
 
 
-def _first(candidates: Iterable[_Known], line: str, is_whole: bool) -> Found | None:
+def _first(candidates: Iterable[_Known], line: str, is_whole: bool, level: str | None) -> Found | None:
     for known in candidates:
-        if known.wording.weight and known.wording.longest in line:
+        if known.wording.weight and known.wording.longest in line and known.message.has_level(level):
             values = match_wording(known.wording, line, is_whole)
             if values is not None:
                 return Found(known.message_id, known.message, values)

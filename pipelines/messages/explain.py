@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from highwater.pipelines.messages.atlas import HOUSEKEEPING, Atlas, Message, atlas
+from highwater.pipelines.messages.atlas import HOUSEKEEPING, LOUD, Atlas, Message, atlas
 from highwater.pipelines.messages.exceptions import Cause, Thrown, advice_of, cause_of, most_specific
-from highwater.pipelines.messages.lines import LOUD, find_record, is_frame, read_line
+from highwater.pipelines.messages.lines import find_record, is_frame, read_line
 
 #: Bytes of a record that are looked at: the rest of a longer stack trace is frames.
 RECORD_MAX = 1 << 16

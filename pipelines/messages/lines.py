@@ -6,9 +6,8 @@ import re
 from typing import NamedTuple
 
 from highwater.pipelines.grammars.grammar import bare_context, simple_name
-from highwater.pipelines.messages.atlas import Atlas, Found
+from highwater.pipelines.messages.atlas import LOUD, Atlas, Found
 
-LOUD = ("FATAL", "ERROR", "WARN")
 _LEVEL = re.compile(r"(?<![\w.])(TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)(?![\w.=])")
 _TAIL = re.compile(r" \(([A-Za-z_][\w.$]*)\)(?: \[[^\]\n]{0,200}\])?\s*$")
 _LOGGER = re.compile(r"\b(?:kafka|org\.apache\.kafka|org\.apache\.zookeeper|state\.change)(?:\.\w+)*\.[A-Za-z][\w$]*")
@@ -57,10 +56,10 @@ def bare_texts(message: str) -> list[str]:
     return texts
 
 
-def find_message(atlas: Atlas, message: str, logger: str | None) -> Found | None:
+def find_message(atlas: Atlas, message: str, logger: str | None, level: str | None = None) -> Found | None:
     """Return the entry of a message with its prefixes. None if the atlas has none."""
     first = message.partition("\n")[0]
-    found = (atlas.find(text, logger) for text in bare_texts(first))
+    found = (atlas.find(text, logger, level) for text in bare_texts(first))
     return next((entry for entry in found if entry is not None), None)
 
 
@@ -68,7 +67,12 @@ def find_record(atlas: Atlas, record: str) -> Found | None:
     """Return the entry of a record of any layout, with its stack trace. None if the atlas has none."""
     first, _, rest = record.partition("\n")
     read = read_line(first)
-    found = find_message(atlas, read.message, read.logger) or atlas.find_within(first)
-    if found is None and read.logger is not None and any(map(is_frame, rest.split("\n"))):
+    found = find_message(atlas, read.message, read.logger, read.level) or atlas.find_within(first, read.level)
+    if (
+        found is None
+        and read.level in (None, *LOUD)
+        and read.logger is not None
+        and any(map(is_frame, rest.split("\n")))
+    ):
         return atlas.find_thrown(read.logger)
     return found

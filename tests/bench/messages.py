@@ -21,8 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from highwater.pipelines.messages.atlas import HOUSEKEEPING, atlas
-from highwater.pipelines.messages.lines import LOUD
+from highwater.pipelines.messages.atlas import HOUSEKEEPING, LOUD, atlas
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 CATALOGUE = SHARED / "reference" / "log-templates" / "loud.jsonl.gz"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from io import BytesIO
 
 import pytest
 from click.testing import CliRunner
 
 from highwater.jobs.cli import highwater
+from highwater.pipelines.bronze.explain_file import plain_lines
 from highwater.pipelines.messages.explain import explain_lines
 
 _MESSAGE = "Stopping serving logs in dir /data/1"
@@ -58,6 +62,49 @@ def test_the_exception_of_a_stack_trace_decides_what_to_do() -> None:
     assert explained.as_json()["exception"]["name"] == "OutOfMemoryError"
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "{line}",
+        "kafka_1  | {line}",
+        "kafka-0 kafka {line}",
+        "2026-11-20T15:33:21.101000000Z stdout F {line}",
+        '{{"log": {json}, "stream": "stdout", "time": "2026-11-20T15:33:21.101Z"}}',
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_the_exception_is_found_in_each_frame_on_stdin(frame: str, encoding: str) -> None:
+    logged = [
+        "[2026-11-20 15:33:21,101] ERROR Error while rolling log segment for a-1 in dir /d (kafka.log.Log)",
+        "java.io.IOException: Map failed",
+        "\tat sun.nio.ch.FileChannelImpl.map(FileChannelImpl.java:940)",
+        "Caused by: java.lang.OutOfMemoryError: Map failed",
+        *(
+            f"[2026-11-20 15:33:2{n},101] INFO [Log partition=a-{n}, dir=/d] Loaded (kafka.log.Log)"
+            for n in range(2, 9)
+        ),
+    ]
+    content = "".join(frame.format(line=line, json=json.dumps(f"{line}\n")) + "\n" for line in logged)
+    (explained,) = explain_lines(plain_lines(BytesIO(content.encode(encoding)), 1 << 16))
+    assert (explained.message_id, str(explained.thrown)) == ("log.segment_not_rolled", "OutOfMemoryError: Map failed")
+    assert "vm.max_map_count" in explained.action
+
+
+def test_binary_data_is_refused() -> None:
+    result = CliRunner().invoke(highwater, ["explain", "-"], input=bytes(range(256)) * 40)
+    assert result.exit_code != 0
+    assert "binary" in str(result.exception)
+
+
+@pytest.mark.parametrize("level", ["INFO", "WARN"])
+def test_a_text_of_another_loudness_is_another_text(level: str) -> None:
+    logger = "org.apache.kafka.coordinator.group.GroupMetadataManager"
+    line = f"[2026-11-20 15:33:21,101] {level} [GroupId g] Member m joined. ({logger})"
+    assert [one.message_id for one in explain_lines([line])] == (
+        [] if level == "INFO" else ["group_coordinator.group_error_text"]
+    )
+
+
 def _run(*arguments: str, stdin: str = "") -> str:
     result = CliRunner().invoke(highwater, ["explain", *arguments], input=stdin, catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -90,3 +137,13 @@ def test_a_text_of_a_known_class_that_no_entry_has_is_unknown_unless_an_exceptio
     assert explained.message_id is None
     (explained,) = explain_lines([line, "java.io.IOException: x", "\tat a.B.c(B.java:1)"])
     assert explained.message_id == "log.log_cleanup_ignored"
+
+
+def test_a_line_is_explained_without_spark_or_arrow() -> None:
+    code = (
+        "import sys; from highwater.jobs.cli import highwater\n"
+        "highwater(['explain', 'ERROR Never seen before'], standalone_mode=False)\n"
+        "print({'pyspark', 'pyarrow', 'duckdb'} & sys.modules.keys())"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.endswith("set()\n")
