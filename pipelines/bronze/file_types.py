@@ -16,6 +16,7 @@ from highwater.pipelines.bronze.layouts.anchors import is_continued
 from highwater.pipelines.bronze.layouts.infer import sees_kafka
 from highwater.pipelines.bronze.process_files import GC_LOG, HS_ERR
 from highwater.pipelines.bronze.source import BOM, TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
+from highwater.pipelines.bronze.wrappers.pieces import split
 from highwater.pipelines.bronze.wrappers.recognise import recognise
 
 #: Bytes of a file that are looked at: at its beginning, and in its middle and at its end.
@@ -116,9 +117,16 @@ def is_log_content(parts: Iterable[bytes]) -> bool:
 
 def _is_mostly(layout: Layout, lines: list[bytes]) -> bool:
     """Return True if lines are a log, and not a text that quotes a few lines of one."""
-    written = [line for line in lines if line.strip()]
-    own = sum(layout.start.match(line) is not None or line.startswith(b"\t") or is_continued(line) for line in written)
-    return layout.unwrap is not None or own >= _LOG_SHARE_MIN * len(written)
+    pieces = [piece for piece in split([b"\n".join(lines) + b"\n"], layout.pieces, HEAD_BYTES) if piece.text.strip()]
+    own = sum(piece.lines for piece in pieces if _is_own(layout, piece.text))
+    return own >= _LOG_SHARE_MIN * sum(piece.lines for piece in pieces)
+
+
+def _is_own(layout: Layout, text: bytes) -> bool:
+    """Return True if a record begins in a piece, or goes on in it."""
+    items = [(b"", text, False, 0)] if layout.unwrap is None else layout.unwrap(text)
+    inner = [item[1] for item in items or ()] or [text]
+    return any(layout.start.match(line) or line.startswith(b"\t") or is_continued(line) for line in inner)
 
 
 def looks_like_log(lines: list[bytes]) -> bool:

@@ -27,10 +27,7 @@ OTHER = "other"
 CLIENT, SHARED = "client", "shared"
 
 #: Rare texts that tell something, wherever in the file they are: the reader looks for them in every block.
-NEEDLES = (
-    *(b"KafkaConfig values", b"Kafka version", b"luster ID", b"lusterId"),
-    *(b"BROKER_ID", b"NODE_ID", b"broker.id=", b"node.id=", b"environment:host.name"),
-)
+NEEDLES = (b"KafkaConfig values", b"Kafka version", b"luster ID", b"lusterId")
 
 #: Highest id of a node: Kafka keeps ids as signed integers of 32 bits.
 NODE_ID_MAX = (1 << 31) - 1
@@ -183,8 +180,8 @@ class Hints:
 
     def observe_text(self, text: bytes) -> None:
         """Take in lines that are no records."""
-        for match in _ENVIRONMENT.finditer(text):
-            self.environment[int(match.group(1))] += 1
+        if b"ID" in text or b".id" in text:
+            self.environment.update(int(match.group(1)) for match in _ENVIRONMENT.finditer(text))
 
     @property
     def version(self) -> str | None:

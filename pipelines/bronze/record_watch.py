@@ -120,7 +120,7 @@ class RecordWatch:
         _, _, _, line_count, text, problem = record
         self.lines += line_count
         self.records += 1
-        if self._to_ask > ASKED_PER_BLOCK and (problem is not None or line_count > 1):
+        if problem is not None or line_count > 1:
             self.hints.observe_text(text if problem is not None else text.partition(b"\n")[2])
         if problem is not None or self._parse is None:
             return

@@ -170,6 +170,20 @@ def test_content_decides_where_a_name_does_not(tmp_path: Path) -> None:
     assert not discover([tmp_path], exclude=["*.png", "*.jpeg"]).others["image"]
 
 
+@pytest.mark.parametrize("form", ["{}", "`{}`", "> {}", "- {}", "* `{}`,", "12 | {}", "\t{}", "kafka-1  | {}"])
+def test_prose_that_quotes_a_few_records_is_no_log(tmp_path: Path, form: str) -> None:
+    quoted = form.format("[2026-11-20 15:33:21,101] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)")
+    prose = [
+        f"Broker {number} of the Kafka cluster was restarted at {number}:15, see issue {number}."
+        for number in range(12)
+    ]
+    (tmp_path / "NOTES.md").write_text("\n".join([*prose[:4], quoted, *prose[4:8], quoted, *prose[8:]]) + "\n")
+    (tmp_path / "server.log").write_bytes(SERVER)
+    found = discover([tmp_path])
+    assert [Path(path).name for path in found.files] == ["server.log"]
+    assert found.others == {"other text": 1}
+
+
 @pytest.mark.parametrize("name", [name for name in CONTENTS if name != "late.txt"])
 def test_what_is_found_by_its_content_is_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(CONTENTS[name])
