@@ -72,6 +72,7 @@ class LoggedIncident:
     by: tuple[int, ...] = ()
     #: its start is when something arrived that waited for so long at most: a cause may begin meanwhile
     waited_us: int = 0
+    cause_by_us: int | None = None  #: Latest begin of a cause. None: its start, or as `waited_us` allows.
     earliest_us: int | None = None  #: earliest instant at which it can have begun; None: as `start_us`
     unseen_us: int = 0  #: It may have lasted this much longer than its lines show, microseconds.
     is_cluster_wide: bool = False  #: it can cause what any broker and partition of its cluster meets

@@ -1,10 +1,10 @@
 """From facts to incidents: each kind detects, pairs that exclude each other are resolved, causes are linked. Pure.
 
 Kind, broker, partition and order in time decide what caused what, never likeness alone: each kind lists the kinds that
-can cause it. A cause begins no later than its effect, by the earliest bound of its begin. It is under way when the
-effect begins, or over for at most `LAG_US`. Clocks of two brokers may differ by `SLACK_US`. Cause and effect have a
-subject in common: the broker that the effect names as its origin, a partition, or a broker. A produce that waits also
-has the replicas of its partition in common with what happens to one of them.
+can cause it. By the earliest bound of its begin, a cause begins no later than its effect, or `cause_by_us`. It is under
+way when the effect begins, or over for at most `LAG_US`. Clocks of two brokers may differ by `SLACK_US`. Cause and
+effect have a subject in common: the broker that the effect names as its origin, a partition, or a broker. A produce
+that waits also has the replicas of its partition in common with what happens to one of them.
 
 Of several causes, the one that is under way and began last counts: an earlier one is behind it.
 """
@@ -74,7 +74,8 @@ def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas 
         return False
     # The earliest bound may be the last line of a broker that writes rarely.
     begun_us = max(cause.start_us if cause.earliest_us is None else cause.earliest_us, cause.start_us - LAG_US)
-    if begun_us > effect.start_us + max(effect.waited_us, SLACK_US):
+    latest_us = effect.start_us + max(effect.waited_us, SLACK_US)
+    if begun_us > (latest_us if effect.cause_by_us is None else effect.cause_by_us):
         return False
     if cause.end_us is not None and effect.start_us > cause.end_us + max(LAG_US, cause.unseen_us):
         return False

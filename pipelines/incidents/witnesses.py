@@ -72,12 +72,22 @@ def losses(remarks: Rows, by: Node | None = None) -> dict[Node, list[Loss]]:
 
 
 def losses_by_peer(remarks: Rows) -> dict[Node, list[Loss]]:
-    """Return when each node could not reach others, in order."""
+    """Return when each node could not reach others, in order.
+
+    Peers that a third node misses at the same time are left out: they are away, and the node is not cut off.
+    """
     writers = {node(row) for row in remarks if row["broker_id"] is not None}
-    return {
-        writer: sorted(loss for of_node in losses(remarks, by=writer).values() for loss in of_node)
-        for writer in writers
-    }
+    of_writers = {writer: losses(remarks, by=writer) for writer in writers}
+    found: dict[Node, list[Loss]] = {writer: [] for writer in writers}
+    for writer, of_peers in of_writers.items():
+        for peer, of_peer in of_peers.items():
+            others = [loss for other, lost in of_writers.items() if other != writer for loss in lost.get(peer, ())]
+            found[writer] += [
+                loss
+                for loss in of_peer
+                if not any(other.first_us <= loss.last_us and loss.first_us <= other.last_us for other in others)
+            ]
+    return {writer: sorted(lost) for writer, lost in found.items()}
 
 
 def expiries(remarks: Rows) -> list[Row]:

@@ -67,7 +67,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "producers_fenced": {MAJOR: "ten or more produces", MINOR: "fewer"},
     "transactions_timed_out": {MINOR: _ALWAYS},
     "brokers_rejected": {MAJOR: _ALWAYS},
-    "heartbeats_not_sent": {MAJOR: "for nine seconds or more", MINOR: "for less"},
+    "heartbeats_not_sent": {MAJOR: "for the session timeout or more", MINOR: "for less"},
     "isr_join_rejected": {MAJOR: "for thirty seconds or more", INFO: "for less"},
     "topic_deletion_waits": {MINOR: _ALWAYS},
     "controller_slow": {MAJOR: "an event of five seconds or more", MINOR: "shorter events"},

@@ -381,10 +381,8 @@ _NO_HEARTBEAT = Signature(
     "kafka.server.BrokerLifecycleManager.BrokerHeartbeatResponseHandler.onTimeout",
     ("INFO",),
 )
-#: broker.session.timeout.ms by default, microseconds.
+#: Session timeout of a broker by default, microseconds.
 _SESSION_US = 9_000_000
-#: Time for which a heartbeat waits to be sent, microseconds: half of the session's timeout (BrokerServer, KAFKA-14392).
-_WAITED_US = _SESSION_US // 2
 
 
 @kind(
@@ -408,15 +406,18 @@ def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
             if any(loss.first_us <= end + _CUT_US and loss.last_us >= start - _CUT_US for loss in of_other)
         )
         cut = f" It could not reach {numbered('node', peers)} meanwhile." if peers else ""
+        timeout = facts.config(episode.node, "broker.session.timeout.ms") or ""
+        session_us = int(timeout) * 1000 if timeout.isdigit() else _SESSION_US
         yield episode.incident(
-            MAJOR if end - start >= _SESSION_US else MINOR,
+            MAJOR if end - start >= session_us else MINOR,
             f"Broker {episode.node[1]} could not send {number(episode.lines, 'heartbeat')} to the controller "
             f"{episode.when}.{cut} The controller fences a broker after broker.session.timeout.ms without one.",
             advice=(
                 f"Look at the network from broker {episode.node[1]} to "
                 f"{numbered('node', peers) if peers else 'the controllers'}, and see whether a controller is active."
             ),
-            earliest_us=start - _WAITED_US,
+            # A heartbeat waits to be sent for half of the timeout (BrokerServer, KAFKA-14392).
+            earliest_us=start - session_us // 2,
             figures={"heartbeats": episode.lines},
             weight=(end - start) / 1e6,
         )

@@ -116,6 +116,8 @@ _IDS = re.compile(r"Still waiting for ZK brokers \[?([\d, ]+)\]?")
 _STILL_MISSED_US = 15_000_000
 #: Ends of a term by its process.
 _PROCESS_ENDS = ("froze", "shutdown", "died")
+#: Others replace a controller that does not answer after a timeout of this at least, microseconds.
+_TIMEOUT_US = 1_000_000
 #: Without a controller for longer, elections and ISR changes waited noticeably, microseconds.
 _NONE_LONG_US = 5_000_000
 #: Nodes that start one after the other miss each other no longer, microseconds.
@@ -472,6 +474,7 @@ def _changed(facts: Facts, change: _Change) -> LoggedIncident:
         places=() if change.after.place is None else (change.after.place,),
         weight=gap_us / 1e6,
         by=(old_id,),
+        cause_by_us=None if has_stopped else end - _TIMEOUT_US,
         is_cluster_wide=gap_us >= _NONE_LONG_US,
     )
 

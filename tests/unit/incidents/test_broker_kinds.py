@@ -10,7 +10,12 @@ from highwater.pipelines.incidents import questions
 from highwater.pipelines.incidents.facts import Facts, boots_apart
 from highwater.pipelines.incidents.incident import LoggedIncident
 from highwater.pipelines.incidents.kinds import BY_NAME
-from highwater.pipelines.incidents.witnesses import CONTROLLER_UNREACHABLE, LEADER_UNREACHABLE, QUORUM_UNREACHABLE
+from highwater.pipelines.incidents.witnesses import (
+    CONTROLLER_UNREACHABLE,
+    LEADER_UNREACHABLE,
+    QUORUM_UNREACHABLE,
+    losses_by_peer,
+)
 from tests.unit.incidents.test_lines import S, event, silence
 from tests.unit.incidents.test_questions import ask, line
 
@@ -297,3 +302,27 @@ def test_a_pause_of_the_jvm_explains_a_freeze(pauses: list[tuple[float, float]],
     (froze,) = detected("broker_stalled", silences=[silence(100, 114)], pauses=[pause(*each) for each in pauses])
     assert ("GC log shows a pause" in froze.sentence) == is_explained
     assert ("heap" in str(froze.advice)) == is_explained
+
+
+@pytest.mark.parametrize(("other_s", "count"), [(None, 1), ((5, 9), 0), ((25, 30), 1)])
+def test_a_node_that_misses_a_peer_with_others_is_not_cut_off(other_s: tuple[int, int] | None, count: int) -> None:
+    spans = {1: (4, 8)} if other_s is None else {1: (4, 8), 3: other_s}
+    remarks = [
+        {"cluster_id": "c", "broker_id": broker_id, "signature": LEADER_UNREACHABLE.name, "key": "2", "file_id": "f"}
+        | {"byte_offset": 0, "first_time": first * S, "last_time": last * S}
+        for broker_id, (first, last) in spans.items()
+    ]
+    assert [len(lost) for _, lost in sorted(losses_by_peer(remarks).items())] == [count] * len(spans)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "severity"), [(None, "minor"), ("5000", "major"), ("60000", "minor"), ("x", "minor")]
+)
+def test_unsent_heartbeats_are_measured_by_the_session_timeout(timeout: str | None, severity: str) -> None:
+    remark = {"cluster_id": "c", "broker_id": 2, "signature": "heartbeat_not_sent", "key": "", "file_id": "f"}
+    remark |= {"byte_offset": 0, "first_time": 100 * S, "last_time": 106 * S, "message": "m", "last_message": "m"}
+    config = {"cluster_id": "c", "broker_id": 2, "key": "broker.session.timeout.ms", "value": timeout}
+    rows = {"remarks": [remark | {"line_count": 4, "partitions": []}], "configs": [] if timeout is None else [config]}
+    (incident,) = detected("heartbeats_not_sent", **rows)
+    session_s = int(timeout) // 1000 if timeout is not None and timeout.isdigit() else 9
+    assert (incident.severity, incident.earliest_us) == (severity, 100 * S - session_s * S // 2)

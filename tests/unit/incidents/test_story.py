@@ -53,6 +53,13 @@ def test_what_waited_may_have_arrived_before_its_cause() -> None:
     assert not can_cause(died, incident("slow", 3, 12, broker_ids=(2,), waited_us=6 * S))
 
 
+def test_what_follows_a_timeout_has_a_cause_that_began_before_it() -> None:
+    died = incident("died", 30, 60, broker_ids=(2,), earliest_us=20 * S)
+    for second, is_cause in ((20.5, False), (22, True), (31, True)):
+        changed = incident("changed", second, second, by=(2,), cause_by_us=int((second - 1) * S))
+        assert can_cause(died, changed) == is_cause
+
+
 def test_a_chain_stands_where_its_worst_part_does() -> None:
     cause = incident("died", 10, 30, severity=INFO)
     lost = incident("lost", 16, severity=CRITICAL, caused_by=cause.incident_id)
