@@ -13,7 +13,6 @@ GOLD_TABLES = (
     "availability",
     "broker_timeline",
     "clock_bounds",
-    "controller_procedures",
     "controller_timeline",
     "controller_transitions",
     "coverage",

@@ -1,4 +1,4 @@
-"""Gold: what controllers did, and what partitions lacked: transitions, handovers, procedures, availability."""
+"""Gold: what controllers did, and what partitions lacked: transitions, handovers, availability."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ CONTROLLER_TRANSITIONS = table("gold.controller_transitions")
 PARTITION_TIMELINE = table("gold.partition_timeline")
 CONTROLLER_TIMELINE = table("gold.controller_timeline")
 FAILOVERS = table("gold.failovers")
-CONTROLLER_PROCEDURES = table("gold.controller_procedures")
 AVAILABILITY = table("gold.availability")
 ISR_ABSENCES = table("gold.isr_absences")
 
-TABLES = (
-    *(CONTROLLER_TRANSITIONS, PARTITION_TIMELINE, CONTROLLER_TIMELINE, FAILOVERS, CONTROLLER_PROCEDURES, AVAILABILITY),
-    ISR_ABSENCES,
-)
+TABLES = (CONTROLLER_TRANSITIONS, PARTITION_TIMELINE, CONTROLLER_TIMELINE, FAILOVERS, AVAILABILITY, ISR_ABSENCES)

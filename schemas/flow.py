@@ -240,15 +240,15 @@ FOLDS = FlowStep(
 # ------------------------------------------------------------- rules, and what is told of all of it
 
 CONTROLLERS = FlowStep(
-    *("replay", "controllers", "Legal transitions, fail-overs, procedures of controllers, partitions without leader."),
+    *("replay", "controllers", "Legal transitions, fail-overs, partitions without leader."),
     stage="controllers.stage.replay_of_controllers",
     worker="controllers.worker.replayer",
     reads="silver.leader_and_isr silver.partition_states silver.replica_states silver.isr_changes "
     "silver.controller_events silver.broker_lifecycle silver.metadata_records silver.replica_fetches "
     "gold.delayed_operations",
     by="cluster_id key_topic key_partition",
-    gives="gold.controller_transitions gold.partition_timeline gold.failovers gold.controller_procedures "
-    "gold.availability gold.isr_absences controllers.procedures rules.cases rules.results",
+    gives="gold.controller_transitions gold.partition_timeline gold.failovers gold.availability "
+    "gold.isr_absences rules.cases rules.results",
 )
 RULES = FlowStep(
     *("replay", "rules", "Every rule over the facts of a partition, in their order."),

@@ -1,14 +1,14 @@
 """Rows of the controllers' fold, by source table. Pure.
 
 A row has the columns of all kinds (`ROW_TYPES`), and is a named tuple of its kind (`KINDS`) once it is in its group:
-that of its partition, or that of its cluster (`OF_CLUSTER`), which has what procedures are made of. What comes from the
-traffic (when a leader first answered, what it refused) is counted by the batch; the fold sums up.
+that of its partition. The group of a cluster (`OF_CLUSTER`) has no rows but `CLUSTER`. Answers of leaders (the first
+one, refused ones) are counted by the batch; the fold adds them up.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -53,9 +53,8 @@ LEADERSHIP: Final = "leadership"
 #: A leader's committed change of its ISR, as a row of leadership; no other module takes it for one.
 ISR_CHANGE: Final = "isr_change"
 EVENT: Final = "event"
-LIFECYCLE: Final = "lifecycle"
 RECORD: Final = "record"
-#: Nothing but that a cluster is there, of which maybe only the metadata log is known.
+#: A row without values for the group of a cluster, whose registrations are in the premises.
 CLUSTER: Final = "cluster"
 ANSWERED: Final = "answered"
 
@@ -88,7 +87,6 @@ KINDS: Final[Mapping[str, type[Row]]] = {
     LEADERSHIP: LeadershipRow,
     ISR_CHANGE: LeadershipRow,
     EVENT: EventRow,
-    LIFECYCLE: EventRow,
     RECORD: RecordRow,
     CLUSTER: EventRow,
     ANSWERED: AnsweredRequests,
@@ -108,7 +106,7 @@ _REST: Final = {kind: itemgetter(*map(list(ROW_TYPES).index, row._fields[3:])) f
 
 #: Roles of rows of `silver.isr_changes`: up to 2.3 no line shows what came of what a leader asked for.
 CHANGES: Final = {"committed": COMMITTED, "expand": ASKED, "shrink": SHRINK_ASKED, "refused": REFUSED_CHANGE}
-#: Events of `silver.broker_lifecycle` that procedures are made of.
+#: Events of `silver.broker_lifecycle` that show a cluster.
 TURNS: Final = ("registered", "unfenced", "shutting_down", "shut_down")
 #: Errors of a produce for want of in-sync replicas: before its append, and after.
 REFUSED: Final = (NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND)
@@ -139,16 +137,12 @@ def leadership(rows: pa.RecordBatch) -> Batches:
     """Yield rows of `silver.leader_and_isr`."""
     role, leader = rows.column("role"), rows.column("leader")
     leader = when(pc.equal(role, "leader_start"), first_of(leader, rows.column("broker_id")), leader)
-    encoded = _encoded(rows, LEADERSHIP, leader=leader)
-    yield _in_partition(encoded)
-    yield _in_cluster(encoded.filter(is_in(role, ("request", "leader_start", "stopped"))))
+    yield _in_partition(_encoded(rows, LEADERSHIP, leader=leader))
 
 
 def states(rows: pa.RecordBatch, kind: str) -> Batches:
     """Yield rows of `silver.partition_states` or `silver.replica_states`."""
-    encoded = _encoded(rows, kind, succeeded=pc.fill_null(rows.column("succeeded"), True))
-    yield _in_partition(encoded)
-    yield _in_cluster(encoded)
+    yield _in_partition(_encoded(rows, kind, succeeded=pc.fill_null(rows.column("succeeded"), True)))
 
 
 def isr_changes(rows: pa.RecordBatch) -> Batches:
@@ -158,16 +152,9 @@ def isr_changes(rows: pa.RecordBatch) -> Batches:
 
 
 def events(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of `silver.controller_events`."""
-    encoded = _encoded(rows, EVENT)
+    """Yield rows of `silver.controller_events` about partitions."""
     of_partitions = both(pc.is_valid(rows.column("partition")), is_in(rows.column("event"), EVENTS))
-    yield _in_partition(encoded.filter(of_partitions))
-    yield _in_cluster(encoded)
-
-
-def lives(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of `silver.broker_lifecycle`."""
-    yield _in_cluster(_encoded(rows, LIFECYCLE, subject_broker_id=rows.column("broker_id")))
+    yield _in_partition(_encoded(rows, EVENT).filter(of_partitions))
 
 
 def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batches:
@@ -193,9 +180,16 @@ def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batc
 
 
 def clusters(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of `silver.metadata_records` about nodes, so that their clusters have a group."""
+    """Yield a row for the group of each cluster."""
     cluster_ids = rows.column("cluster_id").unique()
-    yield _in_cluster(shaped(_SCHEMA, len(cluster_ids), {"cluster_id": cluster_ids, "kind": CLUSTER}))
+    names = {"cluster_id": cluster_ids, "kind": CLUSTER} | dict(zip(KEY[1:], OF_CLUSTER, strict=True))
+    yield shaped(_SCHEMA, len(cluster_ids), names)
+
+
+def with_cluster(rows: pa.RecordBatch, rows_of: Callable[[pa.RecordBatch], Batches]) -> Batches:
+    """Yield rows for the groups of partitions, and of their clusters."""
+    yield from rows_of(rows)
+    yield from clusters(rows)
 
 
 def served(rows: pa.RecordBatch) -> Batches:
@@ -224,11 +218,6 @@ def _encoded(rows: pa.RecordBatch, kind: str, **values: Any) -> pa.RecordBatch:
 
 def _in_partition(encoded: pa.RecordBatch) -> pa.RecordBatch:
     return encoded.filter(pc.not_equal(encoded.column("key_topic"), METADATA_TOPIC))
-
-
-def _in_cluster(encoded: pa.RecordBatch) -> pa.RecordBatch:
-    values = dict(zip(encoded.schema.names, encoded.columns, strict=True))
-    return shaped(_SCHEMA, len(encoded), values | dict(zip(KEY[1:], OF_CLUSTER, strict=True)))
 
 
 def _numbered(values: Numbered, rows: pa.RecordBatch, name: str) -> pa.Array:

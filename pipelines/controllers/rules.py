@@ -24,14 +24,6 @@ class ControllerRules(Versioned):
         return self.version >= (2, 3, 0)
 
     @property
-    def deletes_partitions_first(self) -> bool:
-        """Partitions of a deleted topic leave the state machine before its replicas do.
-
-        `TopicDeletionManager`: up to 2.0 in completeDeleteTopic, since 2.1.0 in onTopicDeletion.
-        """
-        return self.version >= (2, 1, 0)
-
-    @property
     def isr_may_be_empty(self) -> bool:
         """Eligible leader replicas stand in for an ISR (KIP-966, in the metadata since 3.7)."""
         return self.version >= (3, 7, 0)

@@ -59,7 +59,7 @@ _VOCABULARY = frozenset(
             "state",
             "strategy",
         ),
-        *("outcome", "reason_code", "change", "made_by", "machine", "from_state", "to_state", "procedure", "step"),
+        *("outcome", "reason_code", "change", "made_by", "machine", "from_state", "to_state", "step"),
         *("level", "trigger", "rule", "reply_source", "ending", "end_reason", "key", "seen", "why", "broker_id_source"),
         *("layout", "missing", "waited_as", "rules_fingerprint"),
     }

@@ -1,4 +1,4 @@
-"""Handovers of leaderships, failures that were not handled, procedures."""
+"""Handovers of leaderships, and failures that were not handled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.pipelines.controllers.kraft_partition import replay_records
-from highwater.pipelines.controllers.kraft_procedures import kraft_procedures
-from highwater.pipelines.controllers.procedures import topic_deletions, zk_procedures
 from highwater.pipelines.controllers.unhandled import (
     controllers_sightings,
     failures_handled,
@@ -300,64 +298,3 @@ def test_deleting_records_leaves_every_failure_handled(rows: list[RecordRow], da
     ]
     kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
     assert unhandled_failures(fences_handled(fences), records_sightings(kept)) == ()
-
-
-def test_steps_of_a_failure():
-    rows, states, events = zk_failure()
-    replicas = [state(11_035, "OnlineReplica", "OfflineReplica", replica_id=2)]
-    steps = [one for one in zk_procedures(events, states, replicas, rows) if one.procedure == "broker_failure"]
-    assert [(one.step, one.seen, one.partitions) for one in steps] == [
-        ("change_noticed", "seen", None),
-        ("failure_handled", "seen", None),
-        ("partitions_offline", "seen", 1),
-        ("leaders_elected", "seen", 1),
-        ("replicas_offline", "seen", 1),
-        ("leaders_taken_up", "seen", 1),
-    ]
-    early = [replicas[0]._replace(time_us=11_015)]
-    found = {one.step: one.seen for one in zk_procedures(events, states, early, rows) if one.step == "replicas_offline"}
-    assert found == {"replicas_offline": "out_of_order"}
-
-
-def test_steps_of_a_topic_deletion_by_version():
-    partitions = [
-        state(10, "OnlinePartition", "OfflinePartition"),
-        state(11, "OfflinePartition", "NonExistentPartition"),
-    ]
-    replicas = [state(20, "OfflineReplica", "ReplicaDeletionStarted", replica_id=1)]
-    new = {one.step: one.seen for one in topic_deletions(partitions, replicas, "2.8.2")}
-    old = {one.step: one.seen for one in topic_deletions(partitions, replicas, "1.1.1")}
-    assert (new["deletion_started"], new["partitions_removed"], new["replicas_removed"]) == ("seen", "seen", "not_seen")
-    assert (old["deletion_started"], old["partitions_removed"]) == ("seen", "out_of_order")
-
-
-def test_a_replica_that_a_reassignment_takes_away_is_no_topic_that_is_deleted():
-    """scratch-0 in m-2.1.1: replica 1 goes at 04:33:23, the topic at 04:34:03."""
-
-    def moved(second: int, replica_id: int, *states: str) -> list[StateRow]:
-        pairs = enumerate(pairwise(states))
-        return [state(second * SECOND + at, a, b, replica_id=replica_id) for at, (a, b) in pairs]
-
-    gone = ("OfflineReplica", "ReplicaDeletionStarted", "ReplicaDeletionSuccessful", "NonExistentReplica")
-    away = [*moved(1, 2, "NewReplica", "OnlineReplica"), *moved(23, 1, "OnlineReplica", *gone)]
-    assert topic_deletions([state(11 * SECOND, "OnlinePartition", "OfflinePartition")], away, "2.1.1") == []
-    whole = [*away, *moved(63, 2, "OnlineReplica", *gone)]
-    steps = {one.step: (one.seen, one.partitions) for one in topic_deletions([], whole, "2.1.1")}
-    assert steps["deletion_started"] == steps["replicas_removed"] == ("seen", 1)
-    assert steps["partitions_offline"] == ("not_seen", 0)
-
-
-def test_steps_of_a_fencing():
-    events = [
-        event(10, "broker_fenced", subject_broker_id=2, detail="Fencing broker 2 because its session has timed out."),
-        event(11, "other", detail="handleBrokerFenced: changing 18 partition(s)"),
-        event(12, "broker_fenced", subject_broker_id=2, detail="Replayed BrokerRegistrationChangeRecord modifying"),
-    ]
-    start = line(60, "leader_start", 3, leader=3, leader_epoch=1, previous_leader=2)
-    steps = kraft_procedures(events, [start])
-    assert [(one.step, one.seen, one.partitions) for one in steps] == [
-        ("session_timed_out", "seen", None),
-        ("partitions_changed", "seen", 18),
-        ("fence_replayed", "seen", None),
-        ("leaders_taken_up", "seen", 1),
-    ]

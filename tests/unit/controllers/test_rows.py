@@ -55,20 +55,16 @@ def test_leadership() -> None:
     )
     start = LeadershipRow(7, 1, REF, "t", 0, "leader_start", leader=1, leader_epoch=3, isr=(1, 2))
     told = LeadershipRow(7, 1, REF, "t", 0, "metadata", leader=2)
-    raft = told._replace(role="request", topic="__cluster_metadata")
     assert decoded(r.leadership(batch)) == [
         (OF_PARTITION, r.LEADERSHIP, start),
         (OF_PARTITION, r.LEADERSHIP, told),
-        (OF_CLUSTER, r.LEADERSHIP, start),
-        (OF_CLUSTER, r.LEADERSHIP, raft),
     ]
 
 
 def test_states_of_replicas() -> None:
     batch = rows(silver.REPLICA_STATES, {**HERE, "replica_id": 2, "from_state": "a", "to_state": "b"})
     state = StateRow(7, 1, REF, "t", 0, "a", "b", succeeded=True, replica_id=2)
-    expected = [(key, r.REPLICA_STATE, state) for key in (OF_PARTITION, OF_CLUSTER)]
-    assert decoded(r.states(batch, r.REPLICA_STATE)) == expected
+    assert decoded(r.states(batch, r.REPLICA_STATE)) == [(OF_PARTITION, r.REPLICA_STATE, state)]
 
 
 def test_changes_of_an_isr() -> None:
@@ -83,27 +79,21 @@ def test_changes_of_an_isr() -> None:
     ]
 
 
-def test_events_of_partitions_go_to_their_cluster_too() -> None:
+def test_events_of_partitions() -> None:
     batch = rows(
         silver.CONTROLLER_EVENTS,
         {**PLACE, "event": "broker_failed", "brokers": [2]},
         {**HERE, "event": "topic_deleted"},
         {**HERE, "event": "something_else"},
     )
-    of_partition, *of_cluster = decoded(r.events(batch))
     deleted = EventRow(7, 1, REF, "topic_deleted", topic="t", partition=0)
-    assert of_partition == (OF_PARTITION, r.EVENT, deleted)
-    assert of_cluster == [
-        (OF_CLUSTER, r.EVENT, EventRow(7, 1, REF, "broker_failed", brokers=(2,))),
-        (OF_CLUSTER, r.EVENT, deleted),
-        (OF_CLUSTER, r.EVENT, deleted._replace(event="something_else")),
-    ]
+    assert decoded(r.events(batch)) == [(OF_PARTITION, r.EVENT, deleted)]
 
 
-def test_a_broker_is_the_subject_of_its_own_life() -> None:
-    batch = rows(silver.BROKER_LIFECYCLE, {**PLACE, "event": "shut_down", "detail": "x"})
-    row = EventRow(7, 1, REF, "shut_down", subject_broker_id=1, detail="x")
-    assert decoded(r.lives(batch)) == [(OF_CLUSTER, r.LIFECYCLE, row)]
+def test_rows_show_their_cluster() -> None:
+    batch = rows(silver.LEADER_AND_ISR, {**HERE, **METADATA, "role": "metadata"}, {**HERE, "role": "metadata"})
+    found = decoded(r.with_cluster(batch, r.leadership))
+    assert [(key, kind) for key, kind, _ in found] == [(OF_PARTITION, r.LEADERSHIP), (OF_CLUSTER, r.CLUSTER)]
 
 
 def test_records_of_the_metadata_log() -> None:

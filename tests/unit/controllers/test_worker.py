@@ -1,4 +1,4 @@
-"""Rows in groups become rows of gold, cases, counts and procedures."""
+"""Rows in groups become rows of gold, cases and counts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from highwater.pipelines.controllers import rows as r
 from highwater.pipelines.controllers import worker as w
 from highwater.pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registration_rows
 from highwater.pipelines.controllers.partition_work import of_registrations
-from highwater.pipelines.controllers.procedure_steps import OF_ELECTIONS, elections
 from highwater.pipelines.kafka.context import Contexts
-from highwater.pipelines.kafka.controller_rows import EventRow, LeadershipRow, LineRef, StateRow
+from highwater.pipelines.kafka.controller_rows import EventRow, LineRef
 from highwater.pipelines.rules.worker import CASES, RESULTS
 from highwater.schemas import controllers as c
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
@@ -56,27 +55,20 @@ def of_zk(cluster_id: str = "c") -> list[tuple[str, str, int, str, r.Row]]:
     told: list[Told] = [(r.LEADERSHIP, row) for row in rows]
     told += [(r.PARTITION_STATE, row) for row in states]
     told.append((r.ANSWERED, r.AnsweredRequests(11_500, 3, LineRef("", 0, 0), 1, 0, None, 4)))
-    of_cluster: list[Told] = [*told[:-1], *[(r.EVENT, row) for row in events]]
-    return [(cluster_id, "t", 0, *one) for one in told] + [(cluster_id, *r.OF_CLUSTER, *one) for one in of_cluster]
+    return [(cluster_id, "t", 0, *one) for one in told] + [(cluster_id, *r.OF_CLUSTER, r.CLUSTER, events[0])]
 
 
 def zk_plan() -> ClusterFacts:
     return facts_of(Contexts({("c", 1): "2.8.2"}), [("c", row) for row in zk_failure()[2]], [("c", "zookeeper")], {})
 
 
-def test_a_failure_becomes_a_failover_and_two_procedures():
+def test_a_failure_becomes_a_failover():
     found = replayed(zk_plan(), of_zk())
     one = only(found[c.FAILOVERS.name])
     assert (one["cluster_id"], one["sequence"], one["reason"], one["outcome"]) == ("c", 0, "failed", "completed")
     assert (one["detected_to_elected_ms"], one["taken_up_to_serving_ms"]) == (0.03, 0.45)
     assert one["serving_time"].timestamp() == 0.0115
     assert [row["sequence"] for row in found[c.CONTROLLER_TRANSITIONS.name]] == [0, 1, 2]
-    steps = list(elections(in_micros(found[c.FAILOVERS.name])))
-    assert {(step["controller"], step["procedure"], step["subject_broker_id"]) for step in steps} == {
-        (1, "election_offline", 2)
-    }
-    assert [step["partitions"] for step in steps] == [1, 1, 1, 1, 1]
-    assert {step["procedure"] for step in found[w.PROCEDURES]} == {"broker_change", "broker_failure"}
     counts = {row["rule_id"]: (row["checked"], row["error"]) for row in found[RESULTS]}
     assert counts == {"illegal-state-transition": (6, None), "failover-not-completed": (1, None)}
     assert not found[CASES]
@@ -92,35 +84,6 @@ def test_lines_that_are_alike_stay_as_many_as_one_file_has():
     row = line(1000, "controller")
     twice = [row, row._replace(ref=LineRef("a", 1, 1)), row._replace(ref=LineRef("a", 2, 2))]
     assert [one.ref for one in r.once(twice)] == [LineRef("a", 1, 1), LineRef("a", 2, 2)]
-
-
-def test_partitions_of_one_election_are_counted_together():
-    rows = of_zk()
-    other = [("c", "t", 1, kind, row) for _, topic, _, kind, row in rows if topic]
-    moved = [
-        (*key, kind, row._replace(partition=1) if isinstance(row, StateRow | LeadershipRow) else row)
-        for *key, kind, row in other
-    ]
-    steps = elections(in_micros(replayed(zk_plan(), [*rows, *moved])[c.FAILOVERS.name]))
-    assert [(step["step"], step["partitions"]) for step in steps] == [
-        *(("elected", 2), ("sent", 2), ("received", 2), ("taken_up", 2), ("serving", 2))
-    ]
-
-
-def test_an_election_has_the_first_instants_of_its_handovers():
-    names = dict.fromkeys(OF_ELECTIONS)
-    handover = {**names, "cluster_id": "c", "strategy": "offline", "failed_broker_id": 2, "elected_clock": 1}
-    handover |= {"detected_time": 5, "elected_time": 9, "new_leader": 3, "taken_up_time": 20}
-    other = {**handover, "elected_time": 7, "new_leader": 4, "taken_up_time": 15, "sent_time": 8}
-    steps = list(elections([handover, other, {**handover, "strategy": None}]))
-    assert [(step["step"], step["time_us"], step["clock"], step["partitions"]) for step in steps] == [
-        ("elected", 7, 1, 2),
-        ("sent", 8, 1, 1),
-        ("received", None, None, 0),
-        ("taken_up", 15, 4, 2),
-        ("serving", None, None, 0),
-    ]
-    assert len(list(elections([handover, {**other, "detected_time": 6}]))) == 10
 
 
 def test_a_case_has_its_lines():
