@@ -14,9 +14,9 @@ from highwater.pipelines.bronze.neighbours import Identity
 from highwater.pipelines.bronze.passes import HowRead, batches, profiles, span_of
 from highwater.pipelines.bronze.profile import Profile, profile
 from highwater.pipelines.bronze.ranges import RangeCutter
+from highwater.pipelines.bronze.reader import sourced_records
 from highwater.pipelines.bronze.register import identify
 from highwater.pipelines.bronze.rows import FileSpan
-from highwater.pipelines.bronze.wrapped import sourced_records
 from highwater.pipelines.grammars.facts import parse_record
 from highwater.pipelines.grammars.record import UNPARSED, LineFact, Parsed
 from highwater.pipelines.kafka.raw_record import RawRecord

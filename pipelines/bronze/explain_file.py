@@ -14,9 +14,9 @@ from highwater.pipelines.bronze.encodings import is_binary
 from highwater.pipelines.bronze.identity import kind_of_logger, named_broker
 from highwater.pipelines.bronze.layout import Layout, RecordHead
 from highwater.pipelines.bronze.profile import profile
+from highwater.pipelines.bronze.reader import sourced_records
 from highwater.pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source
 from highwater.pipelines.bronze.streams import label
-from highwater.pipelines.bronze.wrapped import sourced_records
 from highwater.pipelines.bronze.wrappers.order import IN_WORDS
 from highwater.pipelines.bronze.wrappers.recognise import layout_named, readings_of, recognise
 from highwater.pipelines.bronze.wrappers.remarks import looked_into
@@ -39,7 +39,7 @@ def plain_lines(file: Readable, record_bytes_max: int) -> Iterator[str]:
 
     Args:
         file: opened for reading bytes, at its start.
-        record_bytes_max: as in `pipelines.bronze.reader.records`.
+        record_bytes_max: as in `pipelines.bronze.reader.sourced_records`.
 
     Raises:
         ValueError: the content is no text.
@@ -71,7 +71,7 @@ def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = 
 
     Args:
         zone: IANA zone of times that carry none.
-        record_bytes_max: as in `pipelines.bronze.reader.records`.
+        record_bytes_max: as in `pipelines.bronze.reader.sourced_records`.
         log_format: the layout that a user names; empty: it is inferred.
 
     Raises:

@@ -123,10 +123,13 @@ def _is_mostly(layout: Layout, lines: list[bytes]) -> bool:
 
 
 def _is_own(layout: Layout, text: bytes) -> bool:
-    """Return True if a record begins in a piece, or goes on in it."""
+    """Return True if a record begins in a piece or continues in it, or if the piece is in the frame of records."""
     items = [(b"", text, False, 0)] if layout.unwrap is None else layout.unwrap(text)
-    inner = [item[1] for item in items or ()] or [text]
-    return any(layout.start.match(line) or line.startswith(b"\t") or is_continued(line) for line in inner)
+    size = len(text) - text.count(b"\n") - text.count(b"\r")
+    return any(
+        len(line) < size or layout.start.match(line) or line.startswith(b"\t") or is_continued(line)
+        for _, line, _, _ in items or [(b"", text, False, 0)]
+    )
 
 
 def looks_like_log(lines: list[bytes]) -> bool:

@@ -17,11 +17,11 @@ from highwater.pipelines.bronze.layout import Layout
 from highwater.pipelines.bronze.layouts.infer import sees_kafka
 from highwater.pipelines.bronze.lives import FileLife
 from highwater.pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
+from highwater.pipelines.bronze.reader import sourced_records
 from highwater.pipelines.bronze.record_watch import RecordWatch, Sources
 from highwater.pipelines.bronze.repeated_hour import Passage
 from highwater.pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_text
 from highwater.pipelines.bronze.streams import OTHER_LINES, id_of, path_of
-from highwater.pipelines.bronze.wrapped import sourced_records
 from highwater.pipelines.bronze.wrappers.recognise import Recognised, layout_named, recognise
 from highwater.pipelines.messages.exceptions import cause_of, most_specific
 from highwater.pipelines.storage.store import open_file
@@ -108,7 +108,7 @@ def profile(
     Args:
         file: what stands under the path, opened.
         zone: IANA zone of times that carry none.
-        record_bytes_max: as in `pipelines.bronze.reader.records`.
+        record_bytes_max: as in `pipelines.bronze.reader.sourced_records`.
         marks: lengths in bytes and content ids of known files that this one may be a longer version of.
         range_bytes: length of the ranges that the file is cut into, if it can be; None: it is not.
         log_format: the layout that a user names; empty: it is inferred.

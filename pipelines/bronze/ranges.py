@@ -3,7 +3,7 @@
 A range begins where no record is under way, so the records of all ranges are those of the file. Where lines stand as
 they were logged, that is at each that starts like a record in the file's layout. In a wrapper there are streams, and
 whether the record that is under way in one of them is over, its next line tells: such a place is proposed by who reads
-the file, and settled later (`pipelines.bronze.wrapped`). A compressed file cannot be entered in its middle.
+the file, and settled later (`pipelines.bronze.reader`). A compressed file cannot be entered in its middle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Splits a stream of bytes into log records, exactly: every byte belongs to one record, none is read twice.
+"""Splits a file into log records, exactly: every byte belongs to one record, and no byte to two.
 
 A record is a line that starts like one in the file's layout, with the lines after it that do not. What does not fit
 that scheme is kept and marked:
@@ -12,189 +12,501 @@ that scheme is kept and marked:
 - without a known layout every line is a record, ``layout``;
 - what may be the text of another record is ``doubtful`` (`pipelines.bronze.record_ends`).
 
-Memory is bounded by the limit plus one block, and what `RecordEnds` holds.
+Where each line is in a wrapper, a record begins at its first line's first byte, wrapper included, and its text is what
+was wrapped. Lines of one stream belong together, whatever is between them; so sizes and counts of all records add up to
+the file's, but a record's bytes need not be neighbours. Lines without the wrapper (a tool's own remarks) are records of
+their own, marked ``layout``. A stream that was silent for long is over: what comes then is another record. So it is
+known some way behind a place whether a record continues there, and the file can be cut into ranges where none does
+(`pipelines.bronze.ranges`).
+
+Memory is bounded by the limit of a record, times the streams that are written at a time.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Final
+from datetime import UTC
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from highwater.pipelines.bronze import record_ends
-from highwater.pipelines.bronze.layout import START_BYTES_MAX, Layout
-from highwater.pipelines.bronze.record_ends import RecordEnds
-from highwater.pipelines.bronze.source import BOM
-from highwater.pipelines.kafka.raw_record import BINARY, CONTINUATION, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
+from highwater.pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, names_kafka, time_shape
+from highwater.pipelines.bronze.ranges import RangeCutter
+from highwater.pipelines.bronze.record_ends import FAR_BYTES, LAST_BYTES, RecordEnds, can_hold_value
+from highwater.pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
+from highwater.pipelines.bronze.wrappers.pieces import LineSplitter, Piece, split
+from highwater.pipelines.bronze.wrappers.remarks import is_remark, is_text_of_others
+from highwater.pipelines.bronze.wrappers.step import source_of
+from highwater.pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
+from highwater.pipelines.kafka.raw_record import CONTINUATION as CONTINUED
 
+#: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
+STREAMS_MAX = 64
+#: One is over when so many bytes of the others are behind its last line.
+SILENT_BYTES = 16 << 20
+#: JSON may take so many times the bytes of what it wraps, and has fields beside it.
+_LINE_FACTOR = 2
+_LINE_EXTRA_BYTES = 1 << 14
+#: Lines outside of the frame that are held until the frame's own time is known.
+_EARLY_MAX = 1000
+#: A stream's records are looked at for settled ones whenever so many have come.
+_TAKEN_RECORDS = 256
 _ANY_LINE = re.compile(b"")
 #: Bytes that a damaged disk or a careless copy leaves in runs, and no program logs so many of.
-_FILLINGS: Final = tuple(byte * 128 for byte in (b"\n", b"\r", b" ", b"\t", b"\xff"))
+_EMPTY_LINES: Final = b"\n" * 128
+_FILLINGS: Final = tuple(byte * 128 for byte in (b"\r", b" ", b"\t", b"\xff"))
+
+Sourced = Iterator[tuple[bytes | None, RawRecord]]
 
 
-def records(
+def sourced_records(
     blocks: Iterable[bytes],
     layout: Layout | None,
     record_bytes_max: int,
     byte_offset: int = 0,
     line_no: int = 1,
-) -> Iterator[RawRecord]:
-    """Read records.
+    cutter: RangeCutter | None = None,
+) -> Sourced:
+    """Yield the records of a file in its layout, each with the source that its wrapper names.
+
+    The source is empty if no wrapper names one. It is None for what is in no wrapper.
 
     Args:
         blocks: consecutive pieces of the content, cut anywhere.
-        layout: tells where records start.
+        layout: shows where records start. None if unknown.
         record_bytes_max: limit of a record's text in bytes, at least `START_BYTES_MAX`.
         byte_offset: where the first block starts in the file, if not at its beginning: at a line start.
         line_no: number of the line that starts there.
+        cutter: takes the places at which a wrapped file, which is read from its beginning, can be cut.
     """
-    return _Reader(layout, max(record_bytes_max, START_BYTES_MAX), byte_offset, line_no).read(blocks)
+    unwrap = layout.unwrap if layout is not None else None
+    reader = _Reader(layout, max(record_bytes_max, START_BYTES_MAX), cutter if unwrap is not None else None)
+    if unwrap is None:
+        return reader.read_plain(blocks, byte_offset, line_no)
+    return reader.read_wrapped(blocks, unwrap, byte_offset, line_no)
+
+
+class _Run(NamedTuple):
+    """Whole records one behind the other that need no care: no damage, no line end but LF, none beyond the limit."""
+
+    text: bytes
+    starts: list[int]  #: places of the records in the text, and behind the last one
+    offset: int  #: of the first record
+    line_no: int
+    lines: int
+
+
+class Logged(NamedTuple):
+    """An item of a file, at its place."""
+
+    name: bytes | None  #: of its stream; None for what is not of the log
+    text: bytes
+    goes_on: bool  #: in the next item of its stream; of what is not of the log: it belongs to the frame
+    offset: int
+    size: int
+    line_no: int
+    lines: int
+    ended: bool
+
+
+class _Piece:
+    """A logged line, or a record of several, up to what was read of it."""
+
+    __slots__ = ("cut", "length", "line_no", "lines", "offset", "size", "starts", "texts")
+
+    def __init__(self, line: Logged) -> None:
+        self.offset = line.offset
+        self.line_no = line.line_no
+        self.size = 0
+        self.lines = 0
+        self.length = 0  # of its text as it was logged, line ends included
+        self.texts: list[bytes] = []  # of its lines, without line feeds
+        self.starts = False
+        self.cut = 0  # number of the place at which it was under way
+
+    def cut_behind(self, lines: int, is_ended: bool) -> _Piece:
+        """Cut the lines of a plain text behind the first ones off, and return them."""
+        cut = _Piece(Logged(b"", b"", False, 0, 0, self.line_no + lines, 0, is_ended))
+        self.texts, cut.texts = self.texts[:lines], self.texts[lines:]
+        cut.size = cut.length = sum(len(text) + 1 for text in cut.texts) - (not is_ended)
+        cut.lines, self.lines = self.lines - lines, lines
+        self.size -= cut.size
+        cut.offset = self.offset + self.size
+        return cut
+
+
+class _Stream:
+    """What is under way in one stream: a record, and behind it a line that comes in pieces."""
+
+    __slots__ = ("endings", "last", "line", "record", "source", "take_at")
+
+    def __init__(self, source: bytes, endings: RecordEnds) -> None:
+        self.source = source
+        self.endings = endings
+        self.take_at = _TAKEN_RECORDS
+        self.last = 0  # where its last line begins
+        self.record: _Piece | None = None
+        self.line: _Piece | None = None
 
 
 class _Reader:
-    def __init__(self, layout: Layout | None, record_bytes_max: int, byte_offset: int, line_no: int) -> None:
-        self._start = layout.start if layout else _ANY_LINE
-        self._next_start = re.compile(rb"\n" + self._start.pattern)
-        self._unknown = layout is None
+    def __init__(self, layout: Layout | None, record_bytes_max: int, cutter: RangeCutter | None) -> None:
         self._layout = layout
+        self._parse = layout.parser(UTC) if layout else None
+        self._start = layout.start if layout else _ANY_LINE
         self._max = record_bytes_max
-        self._offset = byte_offset
-        self._line = line_no
+        self._is_plain = layout is None or layout.unwrap is None
+        self._streams: OrderedDict[bytes, _Stream] = OrderedDict()
+        self._cutter = cutter
+        #: Number of the next place to be proposed, or of the one that is, and how many records of it may go on.
+        self._cut = 1
+        self._open: int | None = None
+        #: Form of the times of the log's own records.
+        self._own_shape: str | None = None
+        #: Names of streams in which another program wrote lines since the last record began.
+        self._interrupted: set[bytes] = set()
+        #: Form of the time that the frame of the log's own records begins with. None if it has none.
+        self._frame_shape: str | None = None
 
-    def read(self, blocks: Iterable[bytes]) -> Iterator[RawRecord]:
-        held = b""  # begins at a record's first byte
-        searched = 0  # no record starts in held[:searched] but at 0
-        skipped: RawRecord | None = None  # a line beyond the limit, whose end has not been seen
-        limit = self._max
-        ends = RecordEnds(self._layout, limit)
-        is_watched = self._layout is not None and self._layout.tail is not None
-        for block in blocks:
-            if skipped:
-                end = block.find(b"\n") + 1
-                skipped = skipped._replace(size_bytes=skipped.size_bytes + (end or len(block)))
-                if not end:
-                    continue
-                ends.add(self._pass(skipped))
-                skipped, held, searched = None, block[end:], 0
+    def read_plain(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Sourced:
+        """Yield the records of lines as they were logged."""
+        stream = _Stream(b"", RecordEnds(self._layout, self._max))
+        for piece in self._runs(blocks, LineSplitter(byte_offset, line_no, self._line_bytes_max)):
+            if isinstance(piece, _Run):
+                if stream.record is not None:
+                    self._whole(stream, stream.record, None)
+                    stream.record = None
+                yield from self._of_run(piece, stream.endings)
             else:
-                held = held + block if held else block
-            position = 0
-            # Nearly all blocks need none of the care that `_record` takes.
-            plain = not self._unknown and b"\0" not in held and b"\r" not in held and _filling(held) < 0
-            starts = [start.start() + 1 for start in self._next_start.finditer(held, searched)]
-            is_quiet = plain and bool(starts) and held.count(b"\n", 0, starts[-1]) == len(starts)
-            # Up to here nothing that comes can change a record: of single lines none has two ends.
-            settled = self._offset + starts[-1] - record_ends.FAR_BYTES if is_quiet and not ends.is_odd else -1
-            if not is_watched:
-                settled = sys.maxsize
-            elif self._offset < settled:
-                yield from ends.release()
-            for end in starts:
-                size = end - position
-                if plain and position and size <= limit:
-                    text = held[position : end - 1]
-                    lines = 1 if is_quiet else text.count(b"\n") + 1
-                    record = RawRecord(self._offset, size, self._line, lines, text, None)
-                    if self._offset < settled and (not is_watched or text[-1] in record_ends.LAST_BYTES):
-                        yield record
-                    else:
-                        settled = -1
-                        ends.records.append(record)
-                        if lines > 1 or text[-1] not in record_ends.LAST_BYTES:
-                            ends.look(record)
-                    self._offset += size
-                    self._line += lines
-                else:
-                    for record in self._record(held, position, end):
-                        ends.add(record)
-                    if ends.is_odd:
-                        settled = -1
-                    elif self._offset < settled:
-                        yield from ends.release()
-                position = end
-            held = held[position:]
-            # A start at the end of what is held may lack bytes: look there again.
-            searched = max(0, len(held) - START_BYTES_MAX - 1)
-            while len(held) > self._max + 2 * START_BYTES_MAX:
-                end, whole = self._cut(held, 0)
-                if not whole:
-                    skipped = self._made(held[: self._max], len(held), 1, False, OVERSIZED)
-                    held = b""
-                    break
-                ends.add(self._emit(held, 0, end, OVERSIZED))
-                held = held[end:]
-                searched = 0
-            yield from ends.take()
-        if skipped:
-            ends.add(self._pass(skipped))
-        position = 0
-        for start in self._next_start.finditer(held):
-            end = start.start() + 1
-            if end < len(held):
-                for record in self._record(held, position, end):
-                    ends.add(record)
-                position = end
-        if position < len(held):
-            for record in self._record(held, position, len(held)):
-                ends.add(record)
-        yield from ends.take(is_last=True)
+                offset, size, number, text, ended, lines = piece
+                yield from self._add(stream, Logged(b"", text, False, offset, size, number, lines, ended))
+        yield from self._close(stream)
 
-    def _cut(self, held: bytes, position: int) -> tuple[int, bool]:
-        """Where a record beyond the limit ends: after its last line end before the limit, else at its line's end.
+    @property
+    def _line_bytes_max(self) -> int:
+        return self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
 
-        Returns:
-            The end, and whether it is at hand.
-        """
-        end = held.rfind(b"\n", position, position + self._max) + 1
-        if end > 0:
-            return end, True
-        end = held.find(b"\n", position + self._max) + 1
-        return end, end > 0
+    def _runs(self, blocks: Iterable[bytes], lines: LineSplitter) -> Iterator[Piece | _Run]:
+        """Yield lines, and the short way for nearly all blocks: runs of records."""
+        next_start = re.compile(rb"\n" + self._start.pattern)
+        for block in blocks:
+            if self._layout is None or lines.dropped:
+                yield from lines.feed(block)
+                continue
+            held, lines.held = (lines.held + block if lines.held else block), b""
+            starts = [start.start() + 1 for start in next_start.finditer(held)] if _is_undamaged(held) else []
+            if starts and self._start.match(held):
+                starts.insert(0, 0)
+            is_run = len(starts) > 1 and (
+                len(held) <= self._max or all(end - start <= self._max for start, end in pairwise(starts))
+            )
+            if not is_run:
+                yield from lines.feed(held)
+                continue
+            yield from lines.feed(held[: starts[0]])
+            run = _Run(held, starts, lines.offset, lines.line_no, held.count(b"\n", starts[0], starts[-1]))
+            yield run
+            lines.offset += starts[-1] - starts[0]
+            lines.line_no += run.lines
+            lines.held = held[starts[-1] :]
+        yield from lines.feed(b"")
+        yield from lines.rest()
 
-    def _record(self, held: bytes, position: int, end: int) -> Iterator[RawRecord]:
-        """One complete record, in pieces if it is beyond the limit."""
-        while end - position > self._max:
-            cut, whole = self._cut(held, position)
-            if not whole or cut >= end:
-                break
-            yield self._emit(held, position, cut, OVERSIZED)
-            position = cut
-        filling = _filling(held, position, end)
-        # The first line end of a run ends the record.
-        filling += held[filling : filling + 1] == b"\n"
-        if position < filling < end and held[filling - 1 : filling] == b"\n" and self._start.match(held, position):
-            yield self._emit(held, position, filling, None)
-            position = filling
-        yield self._emit(held, position, end, OVERSIZED if end - position > self._max else None)
+    def _of_run(self, run: _Run, ends: RecordEnds) -> Sourced:
+        """Yield the records of a run. The hot path."""
+        held, starts, offset, line_no, line_count = run
+        is_quiet = line_count == len(starts) - 1
+        is_watched = self._layout is not None and self._layout.tail is not None
+        # Up to here nothing that comes can change a record: of single lines none has two ends.
+        settled = offset + starts[-1] - starts[0] - FAR_BYTES if is_quiet and not ends.is_odd else -1
+        if not is_watched:
+            settled = sys.maxsize
+        if offset < settled:
+            for record in ends.release():
+                yield b"", record
+        position = starts[0]
+        for end in starts[1:]:
+            text = held[position : end - 1]
+            lines = 1 if is_quiet else text.count(b"\n") + 1
+            record = RawRecord(offset, end - position, line_no, lines, text, None)
+            if offset < settled and (not is_watched or text[-1] in LAST_BYTES):
+                yield b"", record
+            else:
+                settled = -1
+                ends.records.append(record)
+                if lines > 1 or text[-1] not in LAST_BYTES:
+                    ends.look(record)
+            offset += end - position
+            line_no += lines
+            position = end
+        for record in ends.take():
+            yield b"", record
 
-    def _emit(self, held: bytes, position: int, end: int, problem: str | None) -> RawRecord:
-        cut = held[end - 1 : end] != b"\n"
-        text = held[position : min(end - (not cut), position + self._max)]
-        return self._pass(self._made(text, end - position, held.count(b"\n", position, end) + cut, cut, problem))
+    def read_wrapped(self, blocks: Iterable[bytes], unwrap: Unwrap, byte_offset: int, line_no: int) -> Sourced:
+        """Yield the records of lines that are in a wrapper each."""
+        #: Lines before the first one that is framed.
+        early: list[Logged] = []
+        for line in self._in_order(blocks, unwrap, byte_offset, line_no):
+            name = line.name
+            if name is None and self._frame_shape is None and len(early) < _EARLY_MAX:
+                early.append(line)
+                continue
+            if early:
+                yield from ((None, self._foreign(before)) for before in early)
+                early.clear()
+            if name is None or self._is_foreign(line):
+                yield None if name is None else source_of(name), self._foreign(line)
+                continue
+            while self._streams and (silent := next(iter(self._streams.values()))).last < line.offset - SILENT_BYTES:
+                self._streams.popitem(last=False)
+                yield from self._close(silent)
+            stream = self._streams.get(name)
+            if stream is None:
+                stream = self._streams[name] = _Stream(source_of(name), RecordEnds(self._layout, self._max))
+                if len(self._streams) > STREAMS_MAX:
+                    _, silent = self._streams.popitem(last=False)
+                    yield from self._close(silent)
+            elif len(self._streams) > 1:
+                self._streams.move_to_end(name)
+            yield from self._add(stream, line)
+        yield from ((None, self._foreign(before)) for before in early)
+        for stream in sorted(self._streams.values(), key=_place):
+            yield from self._close(stream)
 
-    def _made(self, text: bytes, size: int, lines: int, cut: bool, problem: str | None) -> RawRecord:
-        if self._offset == 0 and text.startswith(BOM):
-            text = text[len(BOM) :]
-        if b"\r" in text:
-            text = text.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        if problem is None:
-            if b"\0" in text or _filling(text) >= 0:
+    def _add(self, stream: _Stream, line: Logged) -> Iterator[tuple[bytes, RawRecord]]:
+        """Take the next item of a stream."""
+        stream.last = line.offset
+        piece = stream.line
+        if piece is None:
+            piece = stream.line = _Piece(line)
+        piece.size += line.size
+        piece.lines += line.lines
+        if piece.length <= self._max:  # what is beyond the limit is only counted
+            piece.texts.append(line.text)
+        piece.length += len(line.text)
+        if not line.ended:
+            yield from self._line(stream, cut=True)
+        elif not line.goes_on:
+            yield from self._line(stream)
+            if self._cutter is not None and self._open is None:
+                self._propose(self._cutter, line.offset + line.size, line.line_no + line.lines)
+
+    def _logged(self, blocks: Iterable[bytes], unwrap: Unwrap, byte_offset: int, line_no: int) -> Iterator[Logged]:
+        """Yield the items of a file as they are in it."""
+        assert self._layout is not None
+        is_text = not self._layout.is_entry
+        last = b""
+        for piece in split(blocks, self._layout.pieces, self._line_bytes_max, byte_offset, line_no):
+            offset, size, number, text, ended, lines = piece
+            items = unwrap(text)
+            if items is None and is_text and CONTINUATION.match(text):
+                items = [(last, text, False, 0)]
+            if not items:
+                yield Logged(None, text, items is not None, offset, size, number, lines, ended)
+                continue
+            last = items[-1][0]
+            ended = ended or not is_text  # an entry that is read has its end
+            if len(items) == 1:
+                name, inner, goes_on, _ = items[0]
+                if is_text and self._frame_shape is None and self._start.match(inner):
+                    self._frame_shape = time_shape(text)
+                yield Logged(name, inner, goes_on, offset, size, number, lines, ended)
+                continue
+            # Several records of one piece share its bytes. Each is in one of its lines at least.
+            places = [0, *(at for _, _, _, at in items[1:]), size]
+            counted = 0
+            for index, (name, inner, goes_on, _) in enumerate(items):
+                at, end = places[index], places[index + 1]
+                own = text.count(b"\n", at, end) if index + 1 < len(items) else lines - counted
+                yield Logged(name, inner, goes_on, offset + at, end - at, number + counted, max(1, own), ended)
+                counted += own
+
+    def _in_order(self, blocks: Iterable[bytes], unwrap: Unwrap, byte_offset: int, line_no: int) -> Iterator[Logged]:
+        logged = self._logged(blocks, unwrap, byte_offset, line_no)
+        if self._layout is None or not self._layout.order:
+            yield from logged
+            return
+        offset = byte_offset
+        for _, entry in sorted_entries(self._entries(logged, self._layout), _size_of):
+            for item in entry:
+                line = Logged(*item)
+                yield line._replace(offset=offset)
+                offset += line.size
+
+    def _entries(self, logged: Iterable[Logged], layout: Layout) -> Iterator[Entry]:
+        """Yield entries with their sort keys: an item of a container, or a record's line with those that follow."""
+        parse, is_by_time = layout.parser(UTC), layout.order == BY_TIME
+        is_single = layout.is_entry or layout.order == LINES_BACKWARDS
+        times: dict[bytes | None, int] = {}
+        held: list[Logged] = []
+        number, is_begun = 0, is_single
+
+        def key() -> tuple[int, int]:
+            if not is_begun:
+                return -sys.maxsize, 0  # what is before all records stays there
+            return (times.get(held[0].name, times.get(None, 0)), number) if is_by_time else (-number, 0)
+
+        for line in logged:
+            begins = line.name is not None and self._start.match(line.text) is not None
+            if held and (is_single or begins or line.name is None):
+                yield key(), held
+                held, number = [], number + 1
+            is_begun = is_begun or begins
+            if begins and is_by_time and (head := parse(line.text)) is not None:
+                times[line.name] = times[None] = head.time_us
+            held.append(line)
+        if held:
+            yield key(), held
+
+    def _line(self, stream: _Stream, cut: bool = False) -> Iterator[tuple[bytes, RawRecord]]:
+        """A logged line is whole: it begins a record, or belongs to the one before it."""
+        line, before = stream.line, stream.record
+        if line is None:
+            return
+        stream.line = None
+        text = b"".join(line.texts)
+        line.texts = [text]
+        line.length += not cut
+        line.starts = self._start.match(text) is not None
+        is_apart = line.starts or (self._is_plain and text.startswith(_FILLINGS))
+        if before is not None and not is_apart and before.length + line.length <= self._max:
+            if before.cut == self._cut:
+                self._settle(begins=False)
+            before.size += line.size
+            before.lines += line.lines
+            before.length += line.length
+            before.texts += line.texts
+        else:
+            if before is not None:
+                self._whole(stream, before, None if is_apart else OVERSIZED)
+            stream.record = line
+        if stream.record is not None and (cut or stream.record.length > self._max):
+            self._whole(stream, stream.record, OVERSIZED if stream.record.length > self._max else None, cut)
+            stream.record = None
+        if len(stream.endings.records) >= stream.take_at:
+            yield from ((stream.source, record) for record in stream.endings.take())
+            stream.take_at = len(stream.endings.records) + _TAKEN_RECORDS
+
+    def _close(self, stream: _Stream) -> Iterator[tuple[bytes, RawRecord]]:
+        yield from self._line(stream, cut=True)
+        if stream.record is not None:
+            self._whole(stream, stream.record, None)
+        yield from ((stream.source, record) for record in stream.endings.take(is_last=True))
+
+    def _propose(self, cutter: RangeCutter, start: int, line_no: int) -> None:
+        """A range may begin where no line comes in pieces, if no record that is under way there goes on."""
+        if (
+            start < cutter.due_at
+            or self._interrupted
+            or any(stream.line is not None or stream.endings.is_open for stream in self._streams.values())
+        ):
+            return
+        cutter.propose(start, line_no)
+        under_way = [stream.record for stream in self._streams.values() if stream.record is not None]
+        for record in under_way:
+            record.cut = self._cut
+        self._open = len(under_way)
+        if not under_way:
+            self._settle(begins=True)
+
+    def _settle(self, begins: bool) -> None:
+        if self._cutter is not None:
+            self._cutter.settle(begins)
+        self._open = None
+        self._cut += 1
+
+    def _whole(self, stream: _Stream, piece: _Piece, problem: str | None, cut: bool = False) -> None:
+        goes_on = problem is not None or cut
+        text = b"\n".join([line.removesuffix(b"\r") for line in piece.texts])
+        if len(text) > self._max:
+            text = text[: self._max].removesuffix(b"\r")
+        if self._is_plain and problem is None:
+            empty = text.find(_EMPTY_LINES)
+            if empty >= 0 and piece.starts:
+                # The first line end of a run ends the record.
+                rest = piece.cut_behind(text.count(b"\n", 0, empty) + 1, is_ended=not cut)
+                self._whole(stream, piece, None)
+                self._whole(stream, rest, None, cut)
+                return
+            if empty >= 0 or any(run in text for run in _FILLINGS):
                 problem = BINARY
-            elif cut:
-                problem = HALF_LINE
-            elif self._unknown:
-                problem = NO_LAYOUT
-            elif not self._start.match(text):
-                problem = CONTINUATION
-        return RawRecord(self._offset, size, self._line, lines, text, problem)
+        if problem is None and b"\0" in text:
+            problem = BINARY
+        elif problem is None and cut:
+            problem = HALF_LINE
+        elif problem is None and self._layout is None:
+            problem = NO_LAYOUT
+        elif problem is None and not piece.starts:
+            problem = CONTINUED
+        stream.endings.add(RawRecord(piece.offset, piece.size, piece.line_no, piece.lines, text, problem))
+        if piece.cut == self._cut and self._open is not None:
+            self._open -= 1
+            # What no range but its own would see: a record that is too long for its next line, or that has no end.
+            goes_on |= stream.endings.is_open
+            if goes_on or not self._open:
+                self._settle(begins=not goes_on)
 
-    def _pass(self, record: RawRecord) -> RawRecord:
-        self._offset += record.size_bytes
-        self._line += record.line_count
-        return record
+    def _is_foreign(self, line: Logged) -> bool:
+        """Return True for a whole line of another program; a part of a line tells nothing."""
+        if line.name is None:
+            return False
+        is_begun = self._start.match(line.text) is not None
+        if is_begun:
+            self._own_shape = self._own_shape or time_shape(line.text)
+            self._interrupted.clear()
+        stream = self._streams.get(line.name)
+        if is_begun or line.goes_on or not line.ended or (stream is not None and stream.line is not None):
+            return False
+        if stream is not None and stream.record is not None and self._is_open(stream.record):
+            return False
+        if self._own_shape is not None and is_foreign(line.text, self._own_shape):
+            return True
+        if is_remark(line.text):
+            self._interrupted.add(line.name)
+            return True
+        return line.name in self._interrupted and is_text_of_others(line.text)
+
+    def _is_open(self, record: _Piece) -> bool:
+        """Return True if a record has no logger yet, and may hold a value of a client: it may have any lines."""
+        tail = self._layout.tail if self._layout is not None else None
+        first, last = (record.texts[at].removesuffix(b"\r") for at in (0, -1))
+        if tail is None or tail.search(first) or tail.search(last):
+            return False
+        return can_hold_value(self._parse, first)
+
+    def _is_of_others(self, line: Logged) -> bool:
+        """Return True if a line outside of the log is text of another program that no form of remarks matches.
+
+        A damaged line of the log's own may have lost its frame, and still has its time.
+        """
+        if names_kafka(line.text) or is_remark(line.text):
+            return False
+        return line.name is not None or (self._frame_shape is not None and is_foreign(line.text, self._frame_shape))
+
+    def _foreign(self, line: Logged) -> RawRecord:
+        is_cut = line.name is None and line.size > len(line.text) + 1
+        problem = OVERSIZED if is_cut else NO_LAYOUT if line.ended else HALF_LINE
+        if line.name is None and line.goes_on:
+            problem = f"{FOREIGN}frame"
+        elif problem == NO_LAYOUT and self._is_of_others(line):
+            problem = f"{FOREIGN}stream"
+        return RawRecord(
+            line.offset, line.size, line.line_no, line.lines, line.text[: self._max].removesuffix(b"\r"), problem
+        )
 
 
-def _filling(text: bytes, start: int = 0, end: int = sys.maxsize) -> int:
-    """Return where the first run of a filling begins. -1 if there is none."""
-    return min((found for run in _FILLINGS if (found := text.find(run, start, end)) >= 0), default=-1)
+def _size_of(entry: Entry) -> int:
+    return sum(line.size for line in entry[1])
+
+
+def _place(stream: _Stream) -> int:
+    first = stream.record or stream.line
+    return first.offset if first else 0
+
+
+def _is_undamaged(text: bytes) -> bool:
+    """Return True if a text has no NUL, no carriage return and no long run of a filling."""
+    return b"\0" not in text and b"\r" not in text and not any(run in text for run in (_EMPTY_LINES, *_FILLINGS[1:]))

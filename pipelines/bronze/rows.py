@@ -15,9 +15,9 @@ from highwater.pipelines.bronze.identity import own_broker
 from highwater.pipelines.bronze.layout import Clock, Layout, RecordHead
 from highwater.pipelines.bronze.profile import Profile
 from highwater.pipelines.bronze.ranges import ByteRange, RangeReader
+from highwater.pipelines.bronze.reader import sourced_records
 from highwater.pipelines.bronze.source import Readable, Source
 from highwater.pipelines.bronze.streams import MARK, OTHER_LINES, id_of, label
-from highwater.pipelines.bronze.wrapped import sourced_records
 from highwater.pipelines.bronze.wrappers.recognise import layout_named
 from highwater.pipelines.bronze.wrappers.remarks import OTHER_STREAM, looked_into
 from highwater.pipelines.kafka.raw_record import CONTINUATION, NO_LAYOUT, RawRecord

@@ -16,10 +16,10 @@ from itertools import islice
 from pathlib import Path
 
 from highwater.pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from highwater.pipelines.bronze.reader import records
 from highwater.pipelines.bronze.source import Source
 from highwater.pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LogRecord
 from highwater.pipelines.grammars.text_log import parse_text
+from tests.reading import log_records
 
 _RECORD_BYTES_MAX = 1 << 26
 _BATCH = 10_000
@@ -36,7 +36,7 @@ def read_records(path: Path) -> Iterator[LogRecord]:
     kind, layout = kind_of(path), pattern_layout(KAFKA)
     parse = layout.parser(UTC)
     with path.open("rb") as file:
-        for raw in records(Source(file).blocks(), layout, _RECORD_BYTES_MAX):
+        for raw in log_records(Source(file).blocks(), layout, _RECORD_BYTES_MAX):
             head = parse(raw.text)
             if head is not None:
                 message = head.message.decode(errors="replace")

@@ -58,24 +58,48 @@ def shown_width(line: bytes) -> int:
 
 
 def lines(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
-    """Lines without their line ends."""
-    held = b""
-    dropped = 0  # bytes of the line that is under way, beyond those that are held
+    """Yield lines without their line ends."""
+    splitter = LineSplitter(offset, line_no, bytes_max)
     for block in blocks:
-        ended = block.split(b"\n")
-        ended[0] = held + ended[0]
-        for text in ended[:-1]:
-            size = len(text) + dropped + 1
-            yield Piece(offset, size, line_no, _beginning(text, offset, bytes_max), True)
-            offset += size
-            line_no += 1
-            dropped = 0
-        held = ended[-1]
-        if len(held) > bytes_max:
-            dropped += len(held) - bytes_max
-            held = held[:bytes_max]
-    if held:
-        yield Piece(offset, len(held) + dropped, line_no, _beginning(held, offset, bytes_max), False)
+        yield from splitter.feed(block)
+    yield from splitter.rest()
+
+
+class LineSplitter:
+    """Splits blocks into lines.
+
+    Attributes:
+        offset: of the line that is under way.
+        line_no: its number.
+        held: its beginning.
+        dropped: number of its bytes beyond those that are held.
+    """
+
+    def __init__(self, offset: int, line_no: int, bytes_max: int) -> None:
+        self.offset = offset
+        self.line_no = line_no
+        self.held = b""
+        self.dropped = 0
+        self._bytes_max = bytes_max
+
+    def feed(self, block: bytes) -> Iterator[Piece]:
+        """Yield the lines that end in the next block."""
+        *ended, self.held = (self.held + block).split(b"\n")
+        for text in ended:
+            size = len(text) + self.dropped + 1
+            yield Piece(self.offset, size, self.line_no, _beginning(text, self.offset, self._bytes_max), True)
+            self.offset += size
+            self.line_no += 1
+            self.dropped = 0
+        if len(self.held) > self._bytes_max:
+            self.dropped += len(self.held) - self._bytes_max
+            self.held = self.held[: self._bytes_max]
+
+    def rest(self) -> Iterator[Piece]:
+        """Yield the last line, if it has no line end."""
+        if self.held:
+            text = _beginning(self.held, self.offset, self._bytes_max)
+            yield Piece(self.offset, len(self.held) + self.dropped, self.line_no, text, False)
 
 
 def _beginning(text: bytes, offset: int, bytes_max: int) -> bytes:

@@ -15,12 +15,11 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from highwater.pipelines.bronze import wrapped
+from highwater.pipelines.bronze import reader
 from highwater.pipelines.bronze.layout import Layout
 from highwater.pipelines.bronze.passes import ITEMS
 from highwater.pipelines.bronze.profile import Profile
 from highwater.pipelines.bronze.ranges import ByteRange, RangeCutter, StartCutter
-from highwater.pipelines.bronze.reader import records
 from highwater.pipelines.bronze.rows import FileChangedError, FileSpan, rows
 from highwater.pipelines.bronze.wrappers.recognise import layout_named
 from tests.examples import examples
@@ -55,9 +54,9 @@ def test_the_records_of_all_ranges_are_those_of_the_file(
         read = [
             record
             for start, line_no, end, _ in ranges
-            for record in records(cut(content[start:end], block), layout, limit, start, line_no)
+            for record in log_records(cut(content[start:end], block), layout, limit, start, line_no)
         ]
-        assert read == list(records([content], layout, limit))
+        assert read == list(log_records([content], layout, limit))
 
 
 def test_a_range_ends_at_the_first_record_behind_its_length() -> None:
@@ -142,7 +141,7 @@ def test_the_records_of_all_ranges_are_those_of_the_wrapped_file(
     content = content[: len(content) - lost]
     layout = layout_named(f"{step_of(name)} => {KAFKA.name}")
     cutter = RangeCutter(range_bytes)
-    with patch.multiple(wrapped, STREAMS_MAX=bounds[0], SILENT_BYTES=bounds[1], START_BYTES_MAX=0):
+    with patch.multiple(reader, STREAMS_MAX=bounds[0], SILENT_BYTES=bounds[1], START_BYTES_MAX=0):
         whole = list(log_records(cutter.tap(cut(content, block)), layout, limit, cutter=cutter))
         ranges = cutter.ranges()
         event(f"ranges: {min(len(ranges), 4)}")
@@ -183,7 +182,7 @@ def test_a_wrapped_file_is_cut_where_no_stream_goes_on(monkeypatch: pytest.Monke
     assert wrapped_ranges(text + one * 5, 1) == [(0, 1), (len(text), 2)]
     assert wrapped_ranges(text + one * 5 + text, 1) == []
     # It was silent for so long that what comes is another record.
-    monkeypatch.setattr(wrapped, "SILENT_BYTES", 2 * len(one))
+    monkeypatch.setattr(reader, "SILENT_BYTES", 2 * len(one))
     assert len(wrapped_ranges(text + one * 5 + text, 1)) > 3
 
 

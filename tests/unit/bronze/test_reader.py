@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from highwater.pipelines.bronze.layout import START_BYTES_MAX, Layout
 from highwater.pipelines.bronze.layouts import patterns
 from highwater.pipelines.bronze.layouts.structured import layout_of_name
-from highwater.pipelines.bronze.reader import records
 from highwater.pipelines.bronze.source import Source
 from highwater.pipelines.kafka.raw_record import RawRecord
 from tests.examples import examples
+from tests.reading import log_records
 
 KAFKA = layout_of_name(patterns.KAFKA)
 JSON = layout_of_name('{"time":"%d","level":"%p","logger":"%c","message":"%m"}')
@@ -96,13 +96,13 @@ def _lines(content: bytes) -> list[bytes]:
 def test_agrees_with_a_slow_obvious_reader_however_the_blocks_are_cut(
     content: bytes, layout: Layout | None, limit: int, block: int
 ) -> None:
-    assert list(records(cut(content, block), layout, limit)) == slow(content, layout, limit)
+    assert list(log_records(cut(content, block), layout, limit)) == slow(content, layout, limit)
 
 
 @examples(200)
 @given(contents, layouts, limits, st.integers(1, 700))
 def test_records_cover_the_file_exactly(content: bytes, layout: Layout | None, limit: int, block: int) -> None:
-    found = list(records(cut(content, block), layout, limit))
+    found = list(log_records(cut(content, block), layout, limit))
     assert sum(record.size_bytes for record in found) == len(content)
     assert sum(record.line_count for record in found) == len(_lines(content))
     offset, line = 0, 1
@@ -120,7 +120,7 @@ def test_splitting_a_file_between_lines_keeps_the_text(content: bytes, at: int) 
     first, second = b"".join(lines[:at]), b"".join(lines[at:])
 
     def texts(data: bytes, offset: int = 0, line: int = 1) -> bytes:
-        return b"\n".join(record.text for record in records([data], KAFKA, MIB, offset, line))
+        return b"\n".join(record.text for record in log_records([data], KAFKA, MIB, offset, line))
 
     whole = texts(content)
     parts = [part for part, data in ((texts(first), first), (texts(second, len(first), at + 1), second)) if data]
@@ -133,29 +133,29 @@ def test_gzip_reads_like_plain(content: bytes, block: int) -> None:
     plain, packed = Source(io.BytesIO(content), block_bytes=block), Source(io.BytesIO(gzip.compress(content)))
     if content[:2] == b"\x1f\x8b":
         return
-    assert list(records(plain.blocks(), KAFKA, MIB)) == list(records(packed.blocks(), KAFKA, MIB))
+    assert list(log_records(plain.blocks(), KAFKA, MIB)) == list(log_records(packed.blocks(), KAFKA, MIB))
     assert plain.content_id == packed.content_id
     assert (plain.content_bytes, packed.problem) == (len(content), None)
 
 
 def test_a_stack_trace_belongs_to_its_line() -> None:
-    first, second = records([LINE + TRACE + LINE], KAFKA, MIB)
+    first, second = log_records([LINE + TRACE + LINE], KAFKA, MIB)
     assert (first.line_count, second.line_no, second.byte_offset) == (3, 4, len(LINE + TRACE))
     assert first.text == (LINE + TRACE)[:-1]
 
 
 def test_a_rotated_file_may_begin_amid_a_stack_trace() -> None:
-    first, second = records([TRACE + LINE], KAFKA, MIB)
+    first, second = log_records([TRACE + LINE], KAFKA, MIB)
     assert (first.problem, first.line_count, second.problem) == ("continuation", 2, None)
 
 
 def test_only_a_last_line_without_line_end_is_cut() -> None:
-    assert [record.problem for record in records([LINE + LINE], KAFKA, MIB)] == [None, None]
-    assert [record.problem for record in records([LINE + LINE[:-1]], KAFKA, MIB)] == [None, "half_line"]
+    assert [record.problem for record in log_records([LINE + LINE], KAFKA, MIB)] == [None, None]
+    assert [record.problem for record in log_records([LINE + LINE[:-1]], KAFKA, MIB)] == [None, "half_line"]
 
 
 def test_windows_line_ends_and_a_byte_order_mark() -> None:
-    (record,) = records([b"\xef\xbb\xbf" + LINE[:-1] + b"\r\n\tat x\r\n"], KAFKA, MIB)
+    (record,) = log_records([b"\xef\xbb\xbf" + LINE[:-1] + b"\r\n\tat x\r\n"], KAFKA, MIB)
     assert record.text == LINE + b"\tat x"
     assert record.problem is None
 
@@ -167,7 +167,7 @@ def test_a_line_of_50_mb_is_cut_but_counted() -> None:
             yield b"x" * MIB
         yield b"\n" + LINE
 
-    held = list(records(blocks(), KAFKA, MIB))
+    held = list(log_records(blocks(), KAFKA, MIB))
     assert [record.problem for record in held] == [None, "oversized", None]
     assert held[1].size_bytes == len(LINE) + 50 * MIB
     assert len(held[1].text) == MIB
@@ -176,7 +176,7 @@ def test_a_line_of_50_mb_is_cut_but_counted() -> None:
 
 def test_a_dump_longer_than_the_limit_loses_nothing() -> None:
     content = LINE + TRACE * 100
-    held = list(records([content], KAFKA, 512))
+    held = list(log_records([content], KAFKA, 512))
     assert b"\n".join(record.text for record in held) + b"\n" == content
     assert {record.problem for record in held[1:]} <= {"continuation", "oversized"}
 
@@ -185,7 +185,7 @@ def test_a_dump_longer_than_the_limit_loses_nothing() -> None:
 @pytest.mark.parametrize("behind", [b"", b"line\n"])
 def test_a_filled_tail_is_binary_and_the_line_before_it_is_whole(filling: bytes, behind: bytes) -> None:
     line = b"[2026-11-20 15:39:28,132] INFO x (a.b)\n"
-    found = list(records([line * 2 + filling * 5_000 + b"\n" + behind], KAFKA, MIB))
+    found = list(log_records([line * 2 + filling * 5_000 + b"\n" + behind], KAFKA, MIB))
     assert [record.problem for record in found[:1]] == [None]
     assert "binary" in {record.problem for record in found}
     if filling != b"\0":

@@ -14,7 +14,6 @@ from highwater.pipelines.bronze import record_ends
 from highwater.pipelines.bronze.layouts import patterns
 from highwater.pipelines.bronze.layouts.patterns import pattern_layout
 from highwater.pipelines.bronze.ranges import StartCutter
-from highwater.pipelines.bronze.reader import records
 from highwater.pipelines.bronze.wrappers.recognise import layout_named
 from highwater.pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 from tests.examples import examples
@@ -35,7 +34,7 @@ honest = st.lists(st.sampled_from([LINE, TRACE, VALUES, logged(CARRIERS[0], "g")
 def read(text: str, size: int = MIB) -> list[RawRecord]:
     content = text.encode()
     blocks = [content[start : start + size] for start in range(0, len(content), size)]
-    found = list(records(blocks, KAFKA, MIB))
+    found = list(log_records(blocks, KAFKA, MIB))
     assert sum(record.size_bytes for record in found) == len(content)
     assert all(one.byte_offset + one.size_bytes == other.byte_offset for one, other in pairwise(found))
     assert all(one.line_no + one.line_count == other.line_no for one, other in pairwise(found))
@@ -156,7 +155,7 @@ odd = st.lists(
 def test_how_blocks_are_cut_does_not_matter(content: bytes, size: int, far: int, limit: int) -> None:
     blocks = [content[start : start + size] for start in range(0, len(content), size)]
     with patch.object(record_ends, "FAR_BYTES", far):
-        assert list(records(blocks, KAFKA, limit)) == list(records([content], KAFKA, limit))
+        assert list(log_records(blocks, KAFKA, limit)) == list(log_records([content], KAFKA, limit))
 
 
 @examples(400)
@@ -171,9 +170,9 @@ def test_the_records_of_ranges_are_those_of_the_file(content: bytes, size: int, 
         found = [
             record
             for part in parts
-            for record in records([content[part.start : part.end]], KAFKA, MIB, part.start, part.line_no)
+            for record in log_records([content[part.start : part.end]], KAFKA, MIB, part.start, part.line_no)
         ]
-        assert not parts or found == list(records([content], KAFKA, MIB))
+        assert not parts or found == list(log_records([content], KAFKA, MIB))
 
 
 @examples(200)
@@ -181,7 +180,7 @@ def test_the_records_of_ranges_are_those_of_the_file(content: bytes, size: int, 
 def test_in_a_wrapper_the_same_holds(content: bytes, name: str) -> None:
     content = content.replace(b"\r", b"").replace(b"\0", b"")
     layout = layout_named(f"{step_of(name)} => {patterns.KAFKA}")
-    plain = list(records([content], KAFKA, MIB))
+    plain = list(log_records([content], KAFKA, MIB))
     found = list(log_records([wrapped(content, name)] if content else [], layout, MIB))
     assert [(record.text, record.problem) for record in found] == [(record.text, record.problem) for record in plain]
 
@@ -193,7 +192,7 @@ def test_all_layouts_with_the_logger_at_the_end_are_watched(layout: str) -> None
 
 def test_long_attacks_take_time_in_proportion() -> None:
     def looked_at(text: str) -> Iterator[RawRecord]:
-        return records([text.encode()], KAFKA, MIB)
+        return log_records([text.encode()], KAFKA, MIB)
 
     holder = logged(CARRIERS[0], "g (a.b)")
     rest = f"{TIME}INFO x (a.b)\ny (kafka.server.KafkaApis)\n"

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from highwater.pipelines.bronze.layout import Layout, RecordHead
 from highwater.pipelines.bronze.layouts.patterns import KAFKA, pattern_layout
-from highwater.pipelines.bronze.reader import records
-from highwater.pipelines.bronze.wrapped import STREAMS_MAX
+from highwater.pipelines.bronze.reader import STREAMS_MAX
 from highwater.pipelines.bronze.wrappers.recognise import layout_named
 from highwater.pipelines.bronze.wrappers.recognise import recognise as recognised
 from highwater.pipelines.bronze.wrappers.remarks import looked_into
@@ -63,7 +62,7 @@ def windows(draw: st.DrawFn) -> bytes:
 
 
 def plain(content: bytes) -> list[tuple[RecordHead | None, bytes, str | None]]:
-    return read(list(records([content], layout_named(KAFKA), MIB)), KAFKA)
+    return read(list(log_records([content], layout_named(KAFKA), MIB)), KAFKA)
 
 
 def read(found: list[RawRecord], layout: str) -> list[tuple[RecordHead | None, bytes, str | None]]:
@@ -189,7 +188,7 @@ contents = st.lists(
 @examples(300)
 @given(contents, names, st.sampled_from([256, 300, 400, MIB]), st.integers(1, 700))
 def test_damage_is_marked_as_in_a_plain_file(content: bytes, name: str, limit: int, block: int) -> None:
-    before = [(record.text, record.problem) for record in records([content], pattern_layout(KAFKA), limit)]
+    before = [(record.text, record.problem) for record in log_records([content], pattern_layout(KAFKA), limit)]
     file = wrapped(content, name)
     found = log_records(cut(file, block), layout_named(f"{step_of(name)} => {KAFKA}"), limit)
     assert [(record.text, record.problem) for record in found] == before

@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 
 from highwater.pipelines.bronze.identity import cluster_in
 from highwater.pipelines.bronze.layout import Layout
-from highwater.pipelines.bronze.reader import records
 from highwater.pipelines.grammars.client_values import can_hold_client_value
 from highwater.pipelines.grammars.facts import parse_record
 from highwater.pipelines.grammars.request_log import parse_request
 from highwater.pipelines.grammars.templates import TEMPLATES
 from highwater.pipelines.kafka.raw_record import DOUBTFUL
 from tests.examples import examples
-from tests.reading import columns_of
+from tests.reading import columns_of, log_records
 from tests.unit.forging import ATLAS_CARRIERS, CARRIERS, FORGED, TIME, logged
 from tests.unit.silver import request_lines
 from tests.unit.silver.test_hostile_texts import JSON, KAFKA, MIB
@@ -101,7 +100,7 @@ def test_a_line_that_a_process_cut_as_it_died_holds_no_value(line: str) -> None:
 
 def told(line: str) -> list[Any]:
     parse, found = JSON.parser(UTC), []
-    for raw in records([line.encode()], JSON, MIB):
+    for raw in log_records([line.encode()], JSON, MIB):
         head = parse(raw.text)
         assert head is not None
         assert cluster_in(head.message) is None
@@ -193,7 +192,7 @@ def value_of(random: Random) -> str:
 def facts_of(text: str, layout: Layout) -> tuple[Counter[str], bool]:
     """Return the facts that lines give, and whether a record is doubtful."""
     parse, found, is_doubted = layout.parser(UTC), Counter[str](), False
-    for raw in records([text.encode(errors="surrogatepass")], layout, MIB):
+    for raw in log_records([text.encode(errors="surrogatepass")], layout, MIB):
         head = parse(raw.text)
         is_doubted |= raw.problem == DOUBTFUL
         if head is not None:
@@ -206,7 +205,7 @@ def facts_of(text: str, layout: Layout) -> tuple[Counter[str], bool]:
 def as_json(text: str) -> str:
     """Return lines as a JSON layout prints them."""
     parse, lines = KAFKA.parser(UTC), []
-    for raw in records([text.encode()], KAFKA, MIB):
+    for raw in log_records([text.encode()], KAFKA, MIB):
         head = parse(raw.text)
         assert head is not None
         time = datetime.fromtimestamp(head.time_us / 1e6, UTC).isoformat(timespec="milliseconds")

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from highwater.pipelines.bronze.layout import Layout
 from highwater.pipelines.bronze.layouts import patterns
 from highwater.pipelines.bronze.layouts.structured import layout_of_name
-from highwater.pipelines.bronze.reader import records
 from highwater.pipelines.grammars.facts import parse_record
 from highwater.pipelines.grammars.record import UNPARSED, LineFact, LogRecord
 from highwater.pipelines.grammars.request_log import parse_request
 from tests.examples import examples
-from tests.reading import columns_of
+from tests.reading import columns_of, log_records
 from tests.unit.forging import ATLAS_CARRIERS, CARRIERS, FORGED, TIME, carriers, doubtful_values, logged, open_values
 from tests.unit.silver import request_lines, request_text_lines
 from tests.unit.silver.test_request_log import record
@@ -125,7 +124,7 @@ def test_a_client_id_in_text_changes_nothing_else_or_the_line_is_not_read(line: 
 def told(content: str, layout: Layout = KAFKA) -> list[LineFact]:
     """All facts that lines give."""
     parse, found = layout.parser(UTC), []
-    for raw in records([content.encode(errors="surrogatepass")], layout, MIB):
+    for raw in log_records([content.encode(errors="surrogatepass")], layout, MIB):
         head = parse(raw.text)
         if head is not None:
             message = head.message.decode(errors="replace")
