@@ -120,7 +120,7 @@ with DAG(
     )
 
     def task(verb: str, *arguments: str, passing: tuple[int, ...] = (0,), **kwargs: Any) -> LakeOperator:
-        """The task of a verb, whose arguments are in Bash's own words."""
+        """Return the task of a verb, with arguments quoted for Bash."""
         command = highwater(verb, *arguments, passing=passing)
         env = interval | kwargs.pop("env", {})
         return LakeOperator(task_id=verb, doc_md=_DOC[verb], bash_command=command, env=env, **kwargs)

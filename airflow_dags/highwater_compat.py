@@ -7,7 +7,7 @@ try:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
     def asset(name: str, uri: str, group: str) -> Asset:
-        """An asset by its name."""
+        """Return an asset by its name."""
         return Asset(name=name, uri=uri, group=group)
 
 except ImportError:  # Airflow 2.11

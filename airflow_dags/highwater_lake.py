@@ -79,13 +79,13 @@ def _info(actions: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _replaces_everything(info: dict[str, Any]) -> bool:
-    """Whether what was there before does not count."""
+    """Return whether an operation makes all earlier rows irrelevant."""
     how = info.get("operationParameters", {})
     return info.get("operation") == "WRITE" and how.get("mode") == "Overwrite" and "predicate" not in how
 
 
 def _rows(commits: Iterator[list[dict[str, Any]]]) -> int | None:
-    """Rows of the files that are left, less those that deletion vectors strike out; None if a file does not say."""
+    """Return rows of the remaining files, without those that deletion vectors delete; None if a file has no count."""
     files: dict[str, int | None] = {}
     for actions in commits:
         # A file that one commit removes and adds again (with another deletion vector) stays.
@@ -97,7 +97,7 @@ def _rows(commits: Iterator[list[dict[str, Any]]]) -> int | None:
 
 
 def _rows_of_checksum(table: Path, version: int) -> int | None:
-    """Delta lists all files of a version in its checksum, unless there are thousands."""
+    """Return rows by Delta's checksum, which lists all files of a version unless there are thousands."""
     try:
         checksum = json.loads((table / "_delta_log" / f"{version:020}.crc").read_text(encoding="utf-8"))
     except FileNotFoundError:

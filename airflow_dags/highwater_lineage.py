@@ -1,7 +1,7 @@
 """What OpenLineage is told of a task: which folders and tables it read and wrote, and what the audit says of topics.
 
 Airflow's OpenLineage provider asks, and sends START, COMPLETE and FAIL; where it is not installed, or has no transport
-(``OPENLINEAGE_URL``, ``openlineage.yml``), nobody asks and nothing is sent. Names follow OpenLineage's conventions.
+(``OPENLINEAGE_URL``, ``openlineage.yml``), no one asks and nothing is sent. Names follow OpenLineage's conventions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
 def place(path: str) -> tuple[str, str]:
-    """Namespace and name of a folder: a path of a machine, or a URI."""
+    """Return the namespace and name of a folder: a path of a machine, or a URI."""
     parts = urlsplit(path)
     if not parts.scheme or parts.scheme == "file":
         return "file", parts.path if parts.scheme else path
@@ -40,7 +40,7 @@ def tables(lake: str, layers: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 def lineage(reads: Iterable[str], writes: Iterable[str], lake: str, folders: Iterable[str], report: str | None) -> Any:
-    """What the provider asks for.
+    """Return the lineage that the provider asks for.
 
     Args:
         reads, writes: layers of the lake.
@@ -89,7 +89,7 @@ def _report_in(folder: str | None) -> dict[str, Any] | None:
 
 
 def _topics(report: Mapping[str, Any]) -> Iterator[Any]:
-    """Topics with what the audit says of them; none where it says nothing firm, since an assertion holds or not."""
+    """Yield topics with assertions; none where the audit decides nothing."""
     from openlineage.client.event_v2 import InputDataset
     from openlineage.client.facet_v2 import data_quality_assertions_dataset as quality
 
@@ -128,7 +128,7 @@ def _topics(report: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _tests(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Every rule as a test of this run; one that these logs do not decide was skipped."""
+    """Return every rule as a test of this run; a rule that these logs do not decide was skipped."""
     from openlineage.client.facet_v2 import test_run
 
     executions = [

@@ -1,5 +1,5 @@
 """Nightly: the end of old days of the lake (`highwater expire`, if `keep` says how many are kept), few files instead of
-many and the end of those that nobody needs (`highwater maintain`), and the end of old reports.
+many and the end of those that no one needs (`highwater maintain`), and the end of old reports.
 
 What is removed is gone for time travel, and for whoever still reads it: hence a day at least. Delta's logs go back 30
 days, hence no more.

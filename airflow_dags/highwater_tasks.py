@@ -62,13 +62,13 @@ GOLD_ASSETS = {name: asset(f"highwater.gold.{name}", f"x-highwater://gold/{name}
 
 
 def folder_param(name: str, default: str, description: str) -> Param:
-    """A folder; absolute, because a Bash task starts in a folder of its own."""
+    """Return a parameter for a folder; absolute, because a Bash task starts in a folder of its own."""
     value = os.environ.get(f"HIGHWATER_{name.upper()}", default)
     return Param(value, type="string", pattern=r"^/[^\x00\n]*$", title=name, description=description)
 
 
 def number_param(name: str, default: int, minimum: int, maximum: int, description: str) -> Param:
-    """A whole number within bounds."""
+    """Return a parameter for a whole number within bounds."""
     bounds = {"minimum": minimum, "maximum": maximum}
     return Param(default, type="integer", title=name, description=description, **bounds)
 
@@ -101,7 +101,7 @@ _INCONCLUSIVE = "inconclusive"
 
 
 def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
-    """Bash that runs a verb of highwater.
+    """Return the Bash command that runs a verb of highwater.
 
     Args:
         arguments: verb and arguments in Bash's own words, so a variable is written `"$NAME"`.
@@ -131,13 +131,13 @@ def verdict(lines: Sequence[str]) -> str | None:
 
 
 def worst(lines: Sequence[str]) -> str | None:
-    """The worst that a gate tells: a broken guarantee, else what happened, else why nothing can be said."""
+    """Return the worst result of a gate: a broken guarantee, else what happened, else why nothing is decided."""
     starts = ("violated: ", "happened: ", "stale: ", "inconclusive: ")
     return next((line for start in starts for line in lines if line.startswith(start)), None)
 
 
 def summary(lines: Sequence[str]) -> str:
-    """One line for who is called: verdict and worst finding, or the command's own complaint."""
+    """Return one line for the person who is called: verdict and worst finding, or the command's own error."""
     parts = (verdict(lines), worst(lines))
     complaints = [line.removeprefix("highwater: ") for line in lines if line.startswith("highwater: ")]
     return "; ".join(part for part in parts if part) or (complaints[-1] if complaints else "")
@@ -167,7 +167,7 @@ class NewLogs(BaseSensorOperator):
         self.logs, self.end, self.minutes = logs, end, minutes
 
     def poke(self, context: Context) -> bool:
-        """Whether the wait is over."""
+        """Return whether the wait is over."""
         end = datetime.fromisoformat(self.end)
         if datetime.now(UTC) >= end + timedelta(minutes=float(self.minutes)):
             return True
@@ -196,7 +196,7 @@ class LakeOperator(BashOperator):
         self.reads, self.writes, self.doubts = tuple(reads), tuple(writes), tuple(doubts)
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """Asked by Airflow's OpenLineage provider, if there is one."""
+        """Return facets for Airflow's OpenLineage provider at the start of a task."""
         return self._lineage(None)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
@@ -204,7 +204,7 @@ class LakeOperator(BashOperator):
         return self._lineage(self.env.get(_REPORT_VARIABLE))
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
-        """A task that failed wrote no report of its own."""
+        """Return facets of a failed task, which wrote no report of its own."""
         return self._lineage(None)
 
     def _lineage(self, report: str | None) -> Any:

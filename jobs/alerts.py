@@ -180,7 +180,7 @@ def _send(url: str, content: bytes) -> str:
     except urllib3.exceptions.HTTPError as error:
         is_answer = isinstance(error, urllib3.exceptions.ProtocolError | urllib3.exceptions.InvalidHeader)
         return "its answer is not HTTP, or it ended the connection" if is_answer else "it cannot be reached"
-    except Exception as error:  # whatever a service answers, the watch goes on
+    except Exception as error:  # whatever a service answers, the watch continues
         return type(error).__name__
     return "" if 200 <= answer.status < 300 else f"HTTP status {answer.status}"
 

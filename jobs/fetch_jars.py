@@ -60,7 +60,7 @@ class Jar(NamedTuple):
 
 
 def locked(folder: str) -> list[Jar]:
-    """Jars of a folder of the lock."""
+    """Return jars of a folder of the lock."""
     lines = conf_file("jars.lock").read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines)
     jars = [Jar(row[0], *row[1].split(":"), int(row[2]), row[3]) for row in rows]  # type: ignore[arg-type, call-arg]

@@ -18,7 +18,7 @@ class Question(NamedTuple):
 
     console: Console
     lake: Place  #: folder of the lake
-    cluster: str | None = None  #: name or id of one, where the lake has several; None: nobody said
+    cluster: str | None = None  #: name or id of one, where the lake has several; None: no one said
     #: time_from, time_until: of what is asked for, the end exclusive
     time_from: datetime | None = None
     time_until: datetime | None = None

@@ -30,7 +30,7 @@ def spark_session(
     writes: bool = False,
     size_bytes: int = 0,
 ) -> Iterator[SparkSession]:
-    """A session; on a cluster it is said where it runs, and executors are asked whether they can do the work.
+    """Yield a session. On a cluster, print where it runs and check that its executors can do the work.
 
     Args:
         files: logs that tasks will read.
@@ -61,7 +61,7 @@ def spark_session(
 
 
 def by_spark(config: Config, console: Console, root: Place, statement: str) -> pa.Table:
-    """Rows of one query by Spark: for its own functions, and for tables whose rows only Delta knows.
+    """Return rows of one query by Spark: for its own functions, and for tables whose rows only Delta knows.
 
     Raises:
         InputError: the statement is not a query that Spark can answer.

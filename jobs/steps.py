@@ -84,7 +84,7 @@ class Run:
     has_output: bool = True  #: the report is written and printed
 
     def cluster_id(self, lake: Lake) -> str | None:
-        """The cluster that is reported, as the lake calls it.
+        """Return the id of the reported cluster in the lake.
 
         Raises:
             InputError: it has none of this name.
@@ -93,12 +93,12 @@ class Run:
 
 
 def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
-    """All steps in a row; the code is the verdict."""
+    """Run all steps in a row; the code is the verdict."""
     return OF_VERDICT[audited(run, logs).verdict]
 
 
 def audited(run: Run, logs: Sequence[Place]) -> Report:
-    """The report of all steps in a row."""
+    """Run all steps in a row and return the report."""
     started = datetime.now(UTC)
     problems: dict[tuple[str, str], None] = {}
     with _made_out(run), open_lake(run, "audit", logs=logs) as lake:
@@ -211,7 +211,7 @@ def open_lake(
     writes: bool = False,
     text_bytes: Callable[[], int] = int,
 ) -> Iterator[Lake]:
-    """The lake of a verb.
+    """Yield the lake of a verb.
 
     One that writes is waited for before Spark starts, and is then as this version declares it. One that only looks
     does without Spark.
@@ -266,7 +266,7 @@ def open_lake(
 
 @contextmanager
 def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
-    """A step of the work, for whoever watches it here and for whoever watches Spark."""
+    """Yield a step of the work, shown here and in Spark's UI."""
     with run.console.stage(name), step(lake.spark, name) if lake.has_spark else nullcontext():
         yield
 
@@ -280,7 +280,7 @@ def _replay_batch(run: Run, lake: Lake) -> str:
 
 
 def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Problems, bool, set[str]]]:
-    """Files to bronze, a batch whenever the next one is asked for: problems, whether it is the last, all clusters.
+    """Write files to bronze, and yield after each batch: problems, whether it is the last, all clusters.
 
     Data directories come with the last one: where they do not say whose they are, all logs are asked.
     """
@@ -314,7 +314,7 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Pro
 
 
 def new_id() -> str:
-    """An id of what is done now. Ingests are parsed in the order of theirs."""
+    """Return an id for this step. Ingests are parsed in the order of their ids."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{uuid4().hex[:8]}"
 
 
@@ -370,7 +370,7 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
 def whole_report(
     run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime | None
 ) -> Report:
-    """The report with all that the page shows."""
+    """Return the report with all that the page shows."""
     cluster_id = run.cluster_id(lake)
     # Beside each other: while a query is planned, a core has nothing to do.
     collected, detail = concurrently(
@@ -401,5 +401,5 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
 
 
 def run_id_of(run: Run, lake: Lake) -> str:
-    """Id of the audit that the lake's files, this configuration and this code make."""
+    """Return the id of the audit that the lake's files, this configuration and this code make."""
     return fingerprint.run_id(gold.inputs_of(lake, run.config), run.config.rules_hash)

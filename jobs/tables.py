@@ -20,7 +20,7 @@ from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.storage.place import Place
 from highwater.schemas.views import ViewSpec, table_alias, views_over
 
-#: Layers that are nobody's business but the engine's.
+#: Layers that are no one's business but the engine's.
 _INTERNAL = ("state.",)
 #: Of a time in ISO 8601, up to its seconds.
 _TIME_CHARS = 19
@@ -30,7 +30,7 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
     """List views and tables, or the columns of the one that is named.
 
     A table is named ``silver.isr_changes``, ``silver_isr_changes`` or without its layer, a view by its name. ``state``
-    is neither: it shows what the replay carries from run to run, and where the next run goes on.
+    is neither: it shows what the replay carries from run to run, and where the next run continues.
 
     Raises:
         InputError: there is no lake, or no such table in it.
@@ -106,7 +106,7 @@ def _list_sizes(console: Console, tables: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _one_row(comment: str) -> str:
-    """What is said of a row, without saying that it is one."""
+    """Return the description of one row of a table, without the words that it is one."""
     return comment.removeprefix("One row per ").split(". ")[0].rstrip(".")
 
 

@@ -1,7 +1,7 @@
 """``highwater watch``: an audit of what is new, again and again, and what begins and ends meanwhile.
 
 Each round is a run like the hourly one, so what it leaves is a run's. Which incidents were told is kept beside the
-report, so that a watch that was killed goes on: nothing is told twice, and what did not arrive is tried again.
+report, so that a watch that was killed continues: nothing is told twice, and what did not arrive is tried again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Rec
 
     Args:
         every_s: from the beginning of a round to that of the next.
-        rounds: so many, then it ends; 0: for ever.
+        rounds: that many, then it ends; 0: for ever.
 
     Raises:
         HighwaterError: the first round fails, or ten one after another do.
@@ -137,7 +137,7 @@ def _round(
 
 
 def _at_first(report: Report, console: Console) -> dict[str, str]:
-    """What lies behind when a watch begins is told by its number; what still lasts is news."""
+    """Return alerts at the start of a watch: a count of what ended before, and what still lasts."""
     over = {incident.incident_id: ENDED for incident in _worth_telling(report) if incident.end_time is not None}
     if over:
         console.result(f"{number(len(over), 'incident')} ended before the watch began: highwater incidents")
@@ -145,7 +145,7 @@ def _at_first(report: Report, console: Console) -> dict[str, str]:
 
 
 def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
-    """What was told in a round before, and did not arrive."""
+    """Return alerts of the last round that did not arrive."""
     return [
         Alert(incident, state.startswith(ENDED))
         for incident in _worth_telling(report)
@@ -154,10 +154,10 @@ def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
 
 
 def due(report: Report, states: dict[str, str]) -> list[Alert]:
-    """What is to be told now: what began, and of what was told in a round before that it has ended; in order of time.
+    """Return alerts that are due: what began, and what ended of what a round before reported; in order of time.
 
     An incident that is over when it is first seen begins now and ends with the next round: a service that was told of
-    both at once would call nobody.
+    both at once would call no one.
     """
     begun = [incident for incident in _worth_telling(report) if incident.incident_id not in states]
     ended = [
@@ -176,7 +176,7 @@ def _worth_telling(report: Report) -> Iterable[Incident]:
 
 
 def line(alert: Alert) -> str:
-    """An alert in one line."""
+    """Return an alert in one line."""
     incident = alert.incident
     if alert.has_ended:
         return f"{incident.end_time}  ended  {incident.sentence} [{incident.incident_id[:12]}]"
@@ -204,7 +204,7 @@ def _remind(report: Report, states: dict[str, str], recipients: Recipients, cons
 
 
 def _states_before(out: Place) -> dict[str, str] | None:
-    """What a watch told before this one; None where there was none."""
+    """Return states that a watch reported before this one; None where there are none."""
     store = store_of(out)
     if not store.is_file(out / TOLD):
         return None
@@ -217,7 +217,7 @@ def _states_before(out: Place) -> dict[str, str] | None:
 
 @contextmanager
 def _interrupted_by(number: signal.Signals) -> Iterator[None]:
-    """A service manager's way to end a process ends it like Ctrl-C."""
+    """Yield while the signal of a service manager ends the process as Ctrl-C does."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

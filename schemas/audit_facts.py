@@ -134,7 +134,7 @@ class Fact(NamedTuple):
     connection: str | None = None
     correlation_id: Int | None = None
     controller_epoch: Int | None = None  #: controller epoch
-    #: what of it no line tells and how it was worked out instead; None: all of it is as logged. A derived fact may
+    #: what of it no line shows and how it was worked out instead; None: all of it is as logged. A derived fact may
     #: open a case; it proves none
     derived: str | None = None
     #: file_id, byte_offset, line_no: the line; None for what a request of gold says

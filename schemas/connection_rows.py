@@ -38,7 +38,7 @@ class ConnectionRow(NamedTuple):
     completed_us: Long | None = None
     sent_us: Long | None = None
     carried_chain_no: Int | None = None  #: the chain of a fetch that an earlier run has seen
-    topic: str | None = None  #: name; of `LISTED`, ``id:<topic id>`` where no line tells it
+    topic: str | None = None  #: name; of `LISTED`, ``id:<topic id>`` where no line shows it
     partition: Int | None = None
     #: leader_epoch, offset, high_watermark, error_code, diverging, stable_offset, size_bytes: of `LISTED`
     #: (`schemas.events.Event`)

@@ -96,7 +96,7 @@ class Event(NamedTuple):
     records: Int | None = None  #: how many records were appended; None where the log does not say
     producer: str | None = None  #: whose transaction the records belong to, or a marker ends; None outside transactions
     control: bool | None = None  #: True for a transaction marker
-    #: how many replicas are assigned, for leader_start and isr_update; None where the log does not tell
+    #: how many replicas are assigned, for leader_start and isr_update; None where the log does not show
     replicas: Int | None = None
     #: of the replica's log with what it was answered (replicated); None: it was answered no records
     end_offset: Long | None = None
@@ -104,5 +104,5 @@ class Event(NamedTuple):
 
 
 def connection_of(chain: str | None) -> str:
-    """Of a chain, which also begins anew where a line is missing."""
+    """Of a chain, which also begins again where a line is missing."""
     return (chain or "").rpartition("#")[0]

@@ -16,7 +16,7 @@ _NAMES: dict[Any, str] = {str: "string", bool: "boolean", float: "double"}
 
 
 def spark_types(event: type[tuple[Any, ...]]) -> dict[str, str]:
-    """Names of Spark's types by field, in their order; a tuple within it gives its own fields."""
+    """Return names of Spark's types by field, in their order; a tuple within it gives its own fields."""
     types: dict[str, str] = {}
     for name, hint in _hints(event).items():
         types |= spark_types(hint) if hasattr(hint, "_fields") else {name: _name(hint)}
@@ -24,7 +24,7 @@ def spark_types(event: type[tuple[Any, ...]]) -> dict[str, str]:
 
 
 def row_of(event: type[Row], values: Mapping[str, Any]) -> Row:
-    """A named tuple of what stands under the names of its fields, None where nothing does; of a list a tuple."""
+    """Return a named tuple of the values under its field names, None where one is missing; of a list a tuple."""
     parts = (
         row_of(hint, values) if hasattr(hint, "_fields") else values.get(name) for name, hint in _hints(event).items()
     )

@@ -34,27 +34,27 @@ class FlowStep:
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """Tables and files that it reads."""
+        """Return tables and files that it reads."""
         return tuple(self.reads.split())
 
     @cached_property
     def key(self) -> tuple[str, ...]:
-        """Columns of the key of its fold."""
+        """Return columns of the key of its fold."""
         return tuple(self.by.split())
 
     @cached_property
     def results(self) -> tuple[str, ...]:
-        """Tables and files that it gives."""
+        """Return tables and files that it writes."""
         return tuple(self.gives.split())
 
     @cached_property
     def tables(self) -> tuple[TableSpec, ...]:
-        """Tables that it gives."""
+        """Return tables that it writes."""
         return tuple(BY_FULL_NAME[name] for name in self.results if name in BY_FULL_NAME)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Names of the files that it gives, without its own."""
+        """Return names of the files that it writes, without its own."""
         return tuple(name.partition(".")[2] for name in self.results if name not in BY_FULL_NAME)
 
 
@@ -324,7 +324,7 @@ _HEADS = ("step", "takes of", "by", "tables")
 
 
 def described() -> str:
-    """The steps as text: what each reads, its key, its worker, what it gives."""
+    """Return the steps as text: what each reads, its key, its worker, what it writes."""
     lines = []
     for verb, of_verb in groupby(STEPS, key=lambda step: step.verb):
         lines += [f"highwater {verb}", ""]
@@ -343,7 +343,7 @@ def described() -> str:
 
 
 def figure() -> str:
-    """The steps as a figure: of which steps each takes something, the key of its fold, and its tables."""
+    """Return the steps as a figure: the inputs of each, the key of its fold, and its tables."""
     widths = (13, 42, 25, 48)
     lines = ["".join(f"{head:{width}}" for head, width in zip(_HEADS, widths, strict=True)).rstrip()]
     for step in STEPS:
@@ -358,7 +358,7 @@ def figure() -> str:
 
 
 def _short(names: tuple[str, ...]) -> list[str]:
-    """Names; those of all of silver that parsing gives in one word."""
+    """Return names, with all tables of silver that parsing writes as one word."""
     others = [name for name in names if name not in _SILVER.split()]
     whole = set(_SILVER.split()) <= set(names)
     return [*others, f"silver.* ({len(PARSED)} tables)"] if whole else list(names)

@@ -70,7 +70,7 @@ class SessionEvent(NamedTuple):
     #: of a batch; the last stable offset (stable); first offset of the segment (roll), of the broker's own log
     #: (local_start)
     base_offset: Long | None = None
-    size_bytes: Long | None = None  #: of a batch; None where the log does not tell it
+    size_bytes: Long | None = None  #: of a batch; None where the log does not show it
     estimated: bool | None = None  #: the offset of the batch is a count, not a logged one
     #: the batch, or the begin of the segment, lies above the last stable offset until a `stable` event
     unstable: bool | None = None

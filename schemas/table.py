@@ -53,12 +53,12 @@ _TYPES = {
 
 
 def column(name: str, data_type: DataType, comment: str) -> StructField:
-    """A column that may be null."""
+    """Return a column that may be null."""
     return StructField(name, data_type, True, {"comment": comment})
 
 
 def required(name: str, data_type: DataType, comment: str) -> StructField:
-    """A column declared NOT NULL."""
+    """Return a column declared NOT NULL."""
     return StructField(name, data_type, False, {"comment": comment})
 
 
@@ -81,7 +81,7 @@ class TableSpec:
     #: asks each batch for it
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)  #: further Delta table properties
-    #: it keeps Delta's change data feed. Only where that tells what changed: other tables of gold are made anew by
+    #: it keeps Delta's change data feed. Only where that tells what changed: other tables of gold are made again by
     #: each run, whose rows are written again though they are what they were
     feeds_changes: bool = False
     #: columns that reads are bounded by: Delta keeps statistics of them and of keys, and of no others
@@ -106,13 +106,13 @@ class TableSpec:
 
     @property
     def delta_properties(self) -> dict[str, str]:
-        """Delta table properties. In gold it is said of every table whether it has a feed: once, all had."""
+        """Return Delta table properties. Each table of gold says whether it has a change feed."""
         feed = {CHANGE_FEED: str(self.feeds_changes).lower()} if self.feeds_changes or self.layer == "gold" else {}
         return {**feed, **self.properties}
 
     @property
     def searched_columns(self) -> tuple[str, ...]:
-        """Columns that statistics are kept of: what reads skip files by."""
+        """Return columns with statistics, by which reads skip files."""
         return tuple(dict.fromkeys((*self.keys, *self.bounded_by)))
 
     @cached_property
@@ -122,7 +122,7 @@ class TableSpec:
 
     @cached_property
     def worker_schema(self) -> StructType:
-        """The schema under which rows come from Python workers: every column may be null.
+        """Return the schema under which rows come from Python workers: every column may be null.
 
         Spark trusts a worker that a column holds no null, and fails obscurely where it does; Delta says which column.
         """
@@ -130,7 +130,7 @@ class TableSpec:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of the same columns; timestamps are microseconds in UTC."""
+        """Return the Arrow schema of the same columns; timestamps are microseconds in UTC."""
         return to_arrow_schema(self.schema, timezone="UTC")
 
     @property

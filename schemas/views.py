@@ -32,13 +32,13 @@ class ViewSpec:
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """Full names of the tables that it reads."""
+        """Return the full names of the tables that it reads."""
         words = set(_WORD.findall(self.sql))
         return tuple(name for name in BY_FULL_NAME if table_alias(name) in words)
 
 
 def table_alias(full_name: str) -> str:
-    """What a table is called in SQL: ``gold_violations`` for ``gold.violations``."""
+    """Return the name of a table in SQL: ``gold_violations`` for ``gold.violations``."""
     return full_name.replace(".", "_")
 
 
@@ -56,5 +56,5 @@ VIEW_BY_NAME = {view.name: view for view in VIEWS}
 
 
 def views_over(tables: Container[str]) -> list[ViewSpec]:
-    """The views whose tables are all there."""
+    """Return the views all of whose tables exist."""
     return [view for view in VIEWS if all(name in tables for name in view.reads)]

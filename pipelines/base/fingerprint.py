@@ -1,6 +1,6 @@
 """Identity of a result: components of the program, configuration, inputs. Pure.
 
-Each component has a number, which is raised when what it gives of the same input may differ. A component begins anew if
+Each component has a number, which is raised when what it gives of the same input may differ. A component starts over if
 its own number changed, or if one did that it rests on: grammars make silver of bronze, the replay and the rules make
 gold of silver. What reads bronze from files is no part of it, since files are read once; the report computes nothing
 that is kept. `tests/unit/platform/test_components.py` notices code that changed under the same number.
@@ -22,10 +22,10 @@ DISTRIBUTION: Final = "highwater-kafka"
 REPLAY, GRAMMAR, SETTINGS, RULES = "replay", "grammar", "settings", "rules"
 _COMPONENTS: Final = (REPLAY, GRAMMAR, SETTINGS)
 #: *readers*: what a new file gives; what earlier ones gave stays. *grammar*: what a line means. *replay*: when an
-#: operation may be answered, and where its time went. *rules*: what breaks a guarantee, and all else that is asked of
+#: operation may be answered, and where its time went. *rules*: what breaks a guarantee, and the rest that is asked of
 #: all of silver in every run.
 NUMBERS: Final = {"readers": 5, GRAMMAR: 2, REPLAY: 1, RULES: 2}
-#: Of a lake whose tables an upgrade has made anew: nothing is gone on from.
+#: Of a lake whose tables an upgrade has made again: nothing is gone on from.
 TABLES: Final = "tables"
 #: Modules, and data that they read.
 _CODE: Final = (".py", ".toml")

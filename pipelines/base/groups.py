@@ -82,7 +82,7 @@ def _runs(
             last = place
             run = islice(rows, end - begin)
             yield key, run
-            deque(run, maxlen=0)  # what nobody wanted of this group is not of the next one
+            deque(run, maxlen=0)  # what no one wanted of this group is not of the next one
 
 
 def begins(keys: list[pa.Array]) -> list[int]:

@@ -64,7 +64,7 @@ def use_java() -> None:
         EnvironmentProblem: there is none, or it is known to be too old.
     """
     java = find_java()
-    # Where no file tells its release, only starting it would, which is done when starting Spark fails.
+    # Where no file shows its release, only starting it would, which is done when starting Spark fails.
     if java is None or (_noted_release(java) or JAVA_MINIMUM) < JAVA_MINIMUM:
         raise EnvironmentProblem(java_problem() or "there is no java", java_remedy())
     if "JAVA_HOME" not in os.environ and str(java) != shutil.which("java"):

@@ -22,7 +22,8 @@ class RunBefore:
 
 
 def fingerprint(row: Mapping[str, Any], time_us: int | None) -> str:
-    """The same for a finding in every run that has it: 32 hex digits of rule, severity, place, and where it begins.
+    """Return the same for a finding in every run that has it: 32 hex digits of rule, severity, place, and where it
+    begins.
 
     What later logs add to a finding is no part of it: its end, its brokers, its message, how many records. The time
     counts only where no offset says where it begins.
@@ -37,7 +38,7 @@ def fingerprint(row: Mapping[str, Any], time_us: int | None) -> str:
 
 
 def worst_by_rule(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The worst verdict of each rule over clusters, of rows of ``gold.rule_results``."""
+    """Return the worst verdict of each rule over clusters, of rows of ``gold.rule_results``."""
     verdicts: dict[str, str] = {}
     for row in results:
         verdicts[row["rule_id"]] = max(
@@ -52,8 +53,10 @@ def run_before(
     results: Iterable[Mapping[str, Any]],
     incidents: Iterable[Mapping[str, Any]],
 ) -> RunBefore:
-    """What an audit came to, of its rows of ``gold.violations`` (times in microseconds), ``gold.rule_results`` and
-    ``gold.incidents``."""
+    """Return the result of an audit by its rows of ``gold.violations`` (times in microseconds), ``gold.rule_results``
+    and
+    ``gold.incidents``.
+    """
     return RunBefore(
         run_id,
         frozenset(fingerprint(row, row["time"]) for row in findings),

@@ -8,12 +8,12 @@ from highwater.pipelines.base.errors import EnvironmentProblem
 
 
 def dag_files() -> list[Path]:
-    """The modules that Airflow reads, DAGs and what they share."""
+    """Return the modules that Airflow reads, DAGs and what they share."""
     return sorted((Path(__file__).resolve().parents[2] / "airflow_dags").glob("*.py"))
 
 
 def conf_file(name: str) -> Path:
-    """Path of one file of ``conf/``.
+    """Return the path of one file of ``conf/``.
 
     A real path is needed, not just its text: the JVM reads ``log4j2.properties`` itself.
 

@@ -9,7 +9,8 @@ _PARSING = Lock()
 
 
 def parsed(source: str | bytes) -> ast.Module:
-    """Parse, one thread at a time: Python 3.11 counts how deep all threads' trees are in one place, and may raise
+    """Return the parse, one thread at a time: Python 3.11 counts the depth of all threads' trees in one place, and may
+    raise
     SystemError where two are made at once (CPython, gh-106905).
 
     Raises:

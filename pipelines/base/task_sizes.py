@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def balance(sized: Sequence[tuple[T, int]], parallelism: int, task_bytes: int = TASK_BYTES) -> list[list[T]]:
-    """Items in tasks of about equal size, the largest task first: Spark starts tasks in that order.
+    """Return items in tasks of about equal size, the largest task first: Spark starts tasks in that order.
 
     Args:
         sized: items with their sizes in bytes.

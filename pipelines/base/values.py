@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-#: ``broker_id`` and ``cluster_id`` where nothing tells which broker or cluster it was.
+#: ``broker_id`` and ``cluster_id`` where nothing shows which broker or cluster it was.
 UNKNOWN_BROKER = -1
 UNKNOWN_CLUSTER = "unknown"
 
@@ -16,17 +16,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(time_us: int) -> datetime:
-    """Microseconds since the epoch as a time, UTC."""
+    """Return microseconds since the epoch as a time, UTC."""
     return _EPOCH + timedelta(microseconds=time_us)
 
 
 def iso_utc(time_us: int) -> str:
-    """Microseconds since the epoch as ISO 8601, cut to milliseconds: ``2026-11-20T15:29:00.397Z``."""
+    """Return microseconds since the epoch as ISO 8601, cut to milliseconds: ``2026-11-20T15:29:00.397Z``."""
     return instant(time_us).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def iso_or_none(time_us: int | None) -> str | None:
-    """The same of a time that may not be known."""
+    """Return a time as ISO 8601; None for None."""
     return None if time_us is None else iso_utc(time_us)
 
 
@@ -35,14 +35,14 @@ def micros(time: datetime) -> int: ...
 @overload
 def micros(time: datetime | None) -> int | None: ...
 def micros(time: datetime | None) -> int | None:
-    """A time as microseconds since the epoch; one without a zone is UTC."""
+    """Return a time as microseconds since the epoch; one without a zone is UTC."""
     if time is None:
         return None
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _storable(value: object) -> object:
-    """Text that UTF-8 can hold: names of files may carry bytes that are no text (lone surrogates)."""
+    """Return the text that UTF-8 can hold: names of files may carry bytes that are no text (lone surrogates)."""
     return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
 
@@ -60,5 +60,5 @@ class Part(BaseModel):
 
     @classmethod
     def of(cls, row: Mapping[str, Any], **others: Any) -> Self:
-        """A part that has a row's values for the fields that the row names alike, but for those that are given."""
+        """Return a part with a row's values for the fields of the same names; values that are given come first."""
         return cls(**{name: row[name] for name in cls.model_fields if name in row and name not in others}, **others)

@@ -55,7 +55,7 @@ def relevant(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def lines(batches: Batches) -> Batches:
-    """A worker for `pipelines.lake.folds.fold`; gives blobs of `SHAPES`.
+    """Return a worker for `pipelines.lake.folds.fold`, which yields blobs of `SHAPES`.
 
     Dumps list whatever there is, so a key that they lack says nothing; the other lines list what is set, and none is an
     answer too.

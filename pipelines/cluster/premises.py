@@ -95,7 +95,7 @@ class LogFile(NamedTuple):
     last_us: Long | None
     parsed: bool  #: silver has what it tells
     resolution_us: Long | None = None  #: how fine its times are; None counts as milliseconds
-    kafka_version: str | None = None  #: that its broker logged; None where no line tells it
+    kafka_version: str | None = None  #: that its broker logged; None where no line shows it
 
 
 class LifecycleRow(NamedTuple):

@@ -77,7 +77,7 @@ def _went_back(before: RegistrationRow, row: RegistrationRow) -> Case | None:
 
 
 def replay_registrations(rows: Iterable[RegistrationRow]) -> ReplayedStates:
-    """Registrations of all brokers as one node saw them (`broker_id`); of several nodes, each by itself."""
+    """Return registrations of all brokers as one node saw them (`broker_id`); of several nodes, each by itself."""
     histories: dict[tuple[int, int, bool], list[RegistrationRow]] = defaultdict(list)
     for row in rows:
         histories[row.broker_id, row.subject_broker_id, row.offset is None].append(row)

@@ -36,7 +36,7 @@ class ClusterFacts:
     registrations: Mapping[str, list[RegistrationRow]] = field(default_factory=dict)
 
     def version(self, cluster_id: str) -> str | None:
-        """The newest that a broker of the cluster logged: what any of them may do is legal for all.
+        """Return the newest that a broker of the cluster logged: what any of them may do is legal for all.
 
         None where none did, or where one is of no known release.
         """
@@ -46,7 +46,7 @@ class ClusterFacts:
 
 
 def facts_from(premises: Premises) -> ClusterFacts:
-    """The facts of a whole audit."""
+    """Return the facts of a whole audit."""
     starts = [
         (life.cluster_id, EventRow(life.time_us, life.broker_id, life.ref, life.event, detail=life.detail))
         for life in premises.lives
@@ -60,7 +60,7 @@ def facts_from(premises: Premises) -> ClusterFacts:
 
 
 def active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
-    """The active controller by (cluster, its epoch), as the metadata log says."""
+    """Return the active controller by (cluster, its epoch), as the metadata log says."""
     return {
         (row["cluster_id"], row["controller_epoch"]): row["leader"]
         for row in premises.records
@@ -74,7 +74,7 @@ def facts_of(
     modes: Iterable[tuple[str, str]],
     registrations: Mapping[str, list[RegistrationRow]],
 ) -> ClusterFacts:
-    """Facts from what was collected, by cluster.
+    """Return facts from what was collected, by cluster.
 
     Args:
         events: of `EVENTS`, without those of one partition.
@@ -110,7 +110,7 @@ def facts_of(
 def registration_rows(
     rows: Iterable[Mapping[str, Any]], active: Mapping[tuple[str, int], int]
 ) -> dict[str, list[RegistrationRow]]:
-    """Steps of brokers' registrations, by cluster, from rows of `silver.metadata_records` about nodes.
+    """Return steps of brokers' registrations, by cluster, from rows of `silver.metadata_records` about nodes.
 
     A BrokerRegistrationChangeRecord says what is so after it; which step that was shows the record before it, in the
     same copy of the log. Where that is missing there is no step.

@@ -104,7 +104,7 @@ def changed_at(new: LeaderEpoch | None) -> int:
 
 
 def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: LeaderEpoch | None) -> Failure | None:
-    """The first line of the failure that ended a leadership, where `new` (maybe without leader) came after it.
+    """Return the first line of the failure that ended a leadership, before `new` (which may have no leader).
 
     `begun_us`: since when the broker has led. That may be some epochs ago: as a controller takes a dead follower out of
     the ISR, the leader stays and its epoch grows.
@@ -158,7 +158,7 @@ def _came_back(events: Iterable[EventRow], broker_id: int, after: Moment, before
 
 
 def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment | None) -> Failure | None:
-    """A controller that was just elected finds the leader dead, and no line says so (`onControllerFailover`)."""
+    """Return the case in which a new controller finds the leader dead, and no line says so (`onControllerFailover`)."""
     if elected is None:
         return None
     moments = [
@@ -173,7 +173,9 @@ def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment |
 def reason_of(
     old: LeaderEpoch, between: Sequence[LeaderEpoch], new: LeaderEpoch | None, failure: Failure | None
 ) -> str:
-    """A leader that stays in the ISR was only moved; one that is no replica any more was reassigned away."""
+    """Return why a leadership ended. A leader that stays in the ISR was moved; one that is no replica any more was
+    reassigned away.
+    """
     if new is not None and not between and new.leader != old.leader:
         if new.replicas is not None and old.leader not in new.replicas:
             return REASSIGNMENT
@@ -183,7 +185,7 @@ def reason_of(
 
 
 def strategy_of(new: LeaderEpoch | None, reason: str, unclean: bool) -> str | None:
-    """How the new leader was chosen; None where nothing tells."""
+    """Return how the new leader was chosen; None where no line shows it."""
     if new is None:
         return None
     if unclean:
@@ -194,7 +196,7 @@ def strategy_of(new: LeaderEpoch | None, reason: str, unclean: bool) -> str | No
 
 
 def is_unclean(before: Sequence[LeaderEpoch], new: LeaderEpoch, events: Iterable[EventRow]) -> bool:
-    """The new leader was not in the last ISR known, and its own is itself alone; or a line or record says so.
+    """Return whether the election was unclean: the leader was not in the last known ISR, or a line or record says so.
 
     Nobody is elected uncleanly who takes over from a leader: ZooKeeper's controller looks beyond the ISR only for a
     partition that was offline (``PartitionStateMachine``, `OfflinePartitionLeaderElectionStrategy`). A record of the
@@ -220,7 +222,7 @@ def is_unclean(before: Sequence[LeaderEpoch], new: LeaderEpoch, events: Iterable
 def offline_moments(
     states: Iterable[StateRow], between: Sequence[LeaderEpoch], after_us: int, until_us: int
 ) -> list[Moment]:
-    """Lines by which a controller says that the partition has no leader, or that it found none for it."""
+    """Return lines by which a controller says that the partition has no leader, or that it found none for it."""
     moments = [leadership.elected or leadership.shown for leadership in between if leadership.leader == NO_LEADER]
     for row in states:
         gone = row.to_state == OFFLINE and row.succeeded
@@ -231,7 +233,7 @@ def offline_moments(
 
 
 def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
-    """A leadership that the controller wanted to move and could not, for want of a candidate."""
+    """Return moments at which the controller wanted to move a leadership and found no candidate."""
     return sorted(
         moment_of(row)
         for row in states
@@ -247,7 +249,7 @@ def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], aft
 
 
 def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterable[EventRow]) -> Moment | None:
-    """The old leader's own first line of a later epoch, unless it was started anew before that: then it had ended."""
+    """Return the old leader's own first line of a later epoch; None if it was restarted before that line."""
     assert old.leader is not None
     moments = [leadership.heard[old.leader] for leadership in later if old.leader in leadership.heard]
     if not moments:
@@ -258,7 +260,7 @@ def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterabl
 
 
 def returns(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:
-    """A broker came back: out of this an offline partition gets a leader again."""
+    """Return whether a broker came back, so that an offline partition gets a leader again."""
     back = ("broker_registered", "broker_unfenced", "config_changed")
     return any(row.event in back and after_us < row.time_us <= until_us for row in events)
 
@@ -308,7 +310,7 @@ class FailoverRow(NamedTuple):
     approximate: bool
 
     def spans_us(self) -> dict[str, int | None]:
-        """How long it took from one instant to another, by column of gold without its unit."""
+        """Return how long it took from one instant to another, by column of gold without its unit."""
         spans = {}
         for name, one_clock in _SPANS.items():
             begin, end = name.split("_to_")
@@ -329,7 +331,7 @@ def failovers(
     events: Sequence[EventRow] = (),
     serving: Mapping[tuple[int, int], int] | None = None,
 ) -> list[FailoverRow]:
-    """Handovers of one partition.
+    """Return handovers of one partition.
 
     Args:
         states: `silver.partition_states` of the partition.
@@ -357,7 +359,7 @@ def failovers(
 
 
 def _ended_with_topic(failure: Failure | None, deleted_us: int) -> bool:
-    """A leadership without a next one ended as its topic was deleted, not by a failure.
+    """Return whether a leadership without a successor ended because its topic was deleted.
 
     A ZooKeeper controller moves the partitions of a topic that it deletes to OfflinePartition and takes the replicas
     out of the ISR, the leader last: that its own election came some time before is no cause.
@@ -376,7 +378,9 @@ class _Change(NamedTuple):
     superseded: bool
 
     def happened(self, states: Sequence[StateRow], failure: Failure | None) -> bool:
-        """The same leader in a new epoch is no handover, unless the partition was offline in between."""
+        """Return whether a handover happened. The same leader in a new epoch is none, unless the partition was offline
+        in between.
+        """
         if self.new is None:
             return failure is not None or bool(self.between)
         if self.new.leader != self.old.leader or self.between:

@@ -49,7 +49,7 @@ def _case(message: str, *rows: RecordRow | LeadershipRow) -> Case:
 
 
 def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Case | None:
-    """What one state shows by itself: a leader outside the ISR, an ISR outside the replicas, no ISR at all."""
+    """Return what is illegal in one state: a leader outside the ISR, an ISR outside the replicas, an empty ISR."""
     if row.isr is None:
         return None
     if row.leader is not None and row.leader >= 0 and row.leader not in row.isr:
@@ -80,7 +80,7 @@ def _seen(row: RecordRow | LeadershipRow) -> _Seen | None:
 
 
 def contradiction(state: _Seen, other: _Seen) -> Case | None:
-    """What two states of one topic id cannot both be; `state` has no larger partition epoch than `other`."""
+    """Return how two states of one topic id contradict each other; `state` has no larger epoch than `other`."""
     rows = (state.row, other.row)
     if (
         state.leader_epoch == other.leader_epoch
@@ -103,7 +103,7 @@ def contradiction(state: _Seen, other: _Seen) -> Case | None:
 
 
 def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] = ()) -> tuple[Case, ...]:
-    """Contradictions among what brokers applied and what is known to be committed, of one partition."""
+    """Return contradictions between applied and committed states of one partition."""
     committed = [_seen(row) for row in rows if row.role in APPLIED]
     committed += [_seen(record) for record in records if record.committed]
     by_id: dict[str, list[_Seen]] = defaultdict(list)
@@ -140,7 +140,7 @@ def _name(leader: int) -> str:
 
 
 def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
-    """A later record of the same copy of the log: what is wrong with it, and how it relates to the one before."""
+    """Return what is wrong with a later record of the same copy of the log, and how it relates to the record before."""
     earlier, other = _seen(before), _seen(row)
     assert earlier is not None
     assert other is not None
@@ -159,10 +159,11 @@ def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
 
 
 def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
-    """One change: a new leader comes from the ISR or the ELR, or the election was unclean and is marked so (KIP-704).
+    """Return what is illegal in one election: the leader comes from the ISR or the ELR, or the election is marked
+    unclean (KIP-704).
 
     `PartitionChangeBuilder.electLeader` takes the *target* ISR, which a reassignment or a leader's AlterPartition may
-    have changed in the same record: only an ISR of nobody but the new leader tells of an unclean election.
+    have changed in the same record: only an ISR of no one but the new leader tells of an unclean election.
     """
     if row.leader in (before.leader, NO_LEADER):
         return None, "allowed"
@@ -182,7 +183,7 @@ def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
 
 
 def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> ReplayedStates:
-    """Records of one partition in one node's copy of `__cluster_metadata`: its transitions, and what is illegal."""
+    """Return transitions of one partition in one node's copy of `__cluster_metadata`, and what is illegal in them."""
     ordered = sorted(rows, key=lambda row: (row.offset, row.ref))
     cases: list[Case] = list(illegal_states(ordered, version))
     transitions: list[Transition] = []
@@ -200,14 +201,18 @@ def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Rep
 
 
 def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None, legal: bool, why: str) -> Transition:
-    """A change of the leader; None: there was no partition before. Of a record it is the active controller's."""
+    """Return a change of the leader; None where the partition did not exist before. A record gives the active
+    controller's change.
+    """
     change = transition(row, MACHINE, NON_EXISTENT if before is None else _name(before), _name(leader), legal, why)
     writer = row.controller_id
     return change if writer is None else change._replace(controller=writer)
 
 
 def replay_applied(rows: Sequence[LeadershipRow]) -> ReplayedStates:
-    """The same of what brokers applied, where no record is at hand: each partition epoch once, as first seen."""
+    """Return transitions from what brokers applied, where no record is at hand: each partition epoch once, as first
+    seen.
+    """
     first: dict[tuple[str, int], LeadershipRow] = {}
     for row in sorted(rows, key=lambda row: (row.time_us, row.ref)):
         whole = row.topic_id is not None and row.partition_epoch is not None and row.leader_epoch is not None

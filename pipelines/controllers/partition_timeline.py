@@ -70,7 +70,7 @@ class PartitionSpan(NamedTuple):
     made_by: str  #: `BY_LEADER`, `BY_CONTROLLER`
     begin_by_us: int  #: first instant at which the state is certain
     begin_clock: int
-    leader: int | None = None  #: None if unknown, or if nobody leads
+    leader: int | None = None  #: None if unknown, or if no one leads
     leader_epoch: int | None = None
     partition_epoch: int | None = None
     isr: tuple[int, ...] | None = None  #: committed in-sync replicas

@@ -33,5 +33,5 @@ _SINCE_2_3: Final[Table] = {**_TO_2_2, DELETION_INELIGIBLE: frozenset((OFFLINE, 
 
 
 def replica_table(version: str | None) -> Table:
-    """`ReplicaState.validPreviousStates` of a version; the wider table where the version is not known."""
+    """Return `ReplicaState.validPreviousStates` of a version; the wider table where the version is not known."""
     return _SINCE_2_3 if controller_rules(version).offline_replica_may_be_ineligible else _TO_2_2

@@ -47,7 +47,9 @@ def broken(
     brokers: Sequence[int],
     leader_epoch: int | None = None,
 ) -> Case:
-    """A broken promise, with the rows whose lines prove it; its message begins small and has no stop."""
+    """Return a broken promise, with the rows whose lines prove it. Its message begins in lower case, without a full
+    stop.
+    """
     evidence = (Evidence(row.time_us, row.broker_id, *row.ref[:2], None, None, row.ref.file_id) for row in rows)
     return Case(
         VIOLATION,

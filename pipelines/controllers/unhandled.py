@@ -77,7 +77,9 @@ def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
 
 
 def controllers_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
-    """What ZooKeeper controllers hold for true; the selectors' lines up to 1.0, without controller epoch, only plan."""
+    """Return states that ZooKeeper controllers hold; the selectors' lines up to 1.0, without controller epoch, are
+    plans.
+    """
     decided = (row for row in rows if row.role == "controller" and row.controller_epoch is not None)
     return [
         (row.time_us, row)
@@ -87,12 +89,12 @@ def controllers_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
 
 
 def records_sightings(rows: Iterable[RecordRow]) -> list[Sighting]:
-    """What one node's copy of the metadata log holds."""
+    """Return states in one node's copy of the metadata log."""
     return [(row.offset, row) for row in rows if row.leader >= 0]
 
 
 def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> tuple[Case, ...]:
-    """The same leader in the same epoch before a failure of it and after that was handled, once per epoch."""
+    """Return leaderships that a failure of the leader should have ended and did not, once per epoch."""
     epochs: dict[tuple[int, str, int, int | None, int | None], list[Sighting]] = defaultdict(list)
     for order, row in sightings:
         epochs[row.broker_id, row.topic, row.partition, row.leader, row.leader_epoch].append((order, row))
@@ -113,7 +115,7 @@ def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]
 
 
 def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Row] | None:
-    """Rows of one topic id, if there are any with one, from before a failure and from after it was handled."""
+    """Return rows of one topic id from before a failure and from after it was handled; empty if no row has an id."""
     before: dict[str | None, _Row] = {}
     after: dict[str | None, _Row] = {}
     for order, row in sorted(seen, key=lambda sighting: sighting[0]):

@@ -13,7 +13,7 @@ in order.
 
 A broker may log an older request after a newer one, as it works off what was sent to it while it stood still: only the
 controller's own lines are compared. Those of a deleted topic's next incarnation start again at 0, and before topic ids
-no line tells it apart: there, only lines `ONE_INCARNATION_US` apart prove anything.
+no line distinguishes it: there, only lines `ONE_INCARNATION_US` apart prove anything.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def audit(
         beside: what goes with the rules in their query.
 
     Returns:
-        Where the rules of the next run go on.
+        Where the rules of the next run continue.
     """
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
     with staging(lake) as folder:

@@ -1,6 +1,6 @@
 """The gold stage: silver becomes the answers.
 
-A run replays what lies behind the seals of the last one and merges it; the tables that are small are made anew.
+A run replays what lies behind the seals of the last one and merges it; the tables that are small are made again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from highwater.schemas.table import TableSpec
 
 _INSTANT = pa.timestamp("us", "UTC")
 
-#: Tables that each run adds files to; what goes on from run to run stands in files of its own.
+#: Tables that each run adds files to; what continues from run to run stands in files of its own.
 GATHERED = tuple(spec for spec in TABLES if spec not in (FOLDS, AUDITED))
 
 
@@ -79,8 +79,8 @@ def inputs_of(lake: Lake, config: Config) -> str:
 def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
     """Update the gold tables from silver.
 
-    Killed at any point and run again it gives the same rows: a run goes on from the seals that the last *whole* run has
-    left in the ledger, which is written last, and replaces what came after them.
+    A run that was killed and is run again gives the same rows: it continues from the seals of the last *whole* run in
+    the ledger, which is written last, and replaces what came after them.
 
     Args:
         run_id: of `pipelines.base.fingerprint.run_id`.
@@ -191,7 +191,7 @@ def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
     """Write the phases of all requests.
 
     Args:
-        repeated: a line may stand in two files; looking for those costs a shuffle of all requests.
+        repeated: a line may be in two files; looking for those costs a shuffle of all requests.
     """
     if not has_requests(lake):
         lake.empty(gold.REQUEST_PHASES, run_id)

@@ -32,7 +32,7 @@ def note_run(
     """Add this run to the ledger: its last commit, which completes it.
 
     Args:
-        judged: where the rules go on.
+        judged: where the rules continue.
         replayed: it left folds of its own.
     """
     last = plan.runs[0] if plan.runs else None

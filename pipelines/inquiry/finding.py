@@ -113,7 +113,7 @@ def findings(reader: LakeReader, finding_id: str) -> list[dict[str, Any]]:
 
 
 def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
-    """The rows of one of these."""
+    """Return the rows of one of these."""
     of = {"id": finding["finding_id"]}
     origin = {"id": finding["implied_by"]}
     evidence = reader.rows("SELECT * FROM gold_evidence WHERE finding_id = $id ORDER BY position", **of)
@@ -136,7 +136,9 @@ def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
 
 
 def _shown(reader: LakeReader, finding: dict[str, Any], evidence: Rows) -> dict[Place, list[str]]:
-    """What each line of evidence shows of the finding's partition, by place: a sentence per row that it became."""
+    """Return what each line of evidence shows of the finding's partition, by place: a sentence per row that the line
+    became.
+    """
     places = {(line["file_id"], line["byte_offset"]) for line in evidence if line["file_id"] is not None}
     topic, partition = finding["topic"], finding["partition"]
     sentences: dict[Place, dict[str, None]] = defaultdict(dict)

@@ -17,7 +17,7 @@ TEXT_MAX = 1200
 
 
 def selected(incidents: Sequence[Incident], broker_id: int | None, topic: str | None) -> list[Chain]:
-    """Chains of which any part is about a broker, or a partition of a topic; all if neither is asked for."""
+    """Return chains of which any part is about a broker, or a partition of a topic; all if neither is asked for."""
 
     def is_about(incident: Incident) -> bool:
         of_broker = broker_id is None or broker_id in incident.broker_ids
@@ -28,13 +28,13 @@ def selected(incidents: Sequence[Incident], broker_id: int | None, topic: str | 
 
 
 def as_json(selection: Sequence[Chain]) -> str:
-    """The incidents as report.json has them, in the order of harm."""
+    """Return the incidents as report.json has them, in the order of harm."""
     rows = [incident.model_dump(mode="json") for chain in selection for incident in (chain.cause, *chain.effects)]
     return orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode()
 
 
 def as_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) -> str:
-    """Every incident, each chain with the lines of its cause and the commands that ask further.
+    """Return every incident, each chain with the lines of its cause and the commands that ask further.
 
     Args:
         is_whole: lines of evidence are not cut.

@@ -86,19 +86,19 @@ class PartitionRows:
     until_us: int | None = None
 
     def holds(self, time_us: int) -> bool:
-        """Whether a time is asked for."""
+        """Return whether the answer covers a time."""
         return (self.since_us is None or time_us >= self.since_us) and (
             self.until_us is None or time_us < self.until_us
         )
 
 
 def rows_shown(rows: PartitionRows) -> list[Row]:
-    """The lines that the answer shows."""
+    """Return the lines that the answer shows."""
     return [step.row for step in _asked_for(rows)[:STEPS_MAX] if step.row is not None]
 
 
 def answer(rows: PartitionRows, lines: Lines) -> Answer:
-    """Its life in words."""
+    """Return the life of a partition in words."""
     points = _asked_for(rows)
     return Answer(
         title=f"{place_of(rows.topic, rows.partition)} of cluster {rows.cluster_id}",
@@ -191,7 +191,7 @@ def _steps(rows: PartitionRows) -> Iterator[Point]:
 
 
 def _elected(row: Row, since_us: int) -> str:
-    """Who was elected, how, and when if that took its time."""
+    """Return who was elected, how, and when if that took its time."""
     if row["new_leader"] is None:
         return "no broker is elected"
     strategy = row["strategy"]
@@ -219,7 +219,7 @@ def _tables(rows: PartitionRows) -> Iterator[Table]:
 
 
 def cluster_of(reader: LakeReader, topic: str, partition: int, cluster_id: str | None) -> str:
-    """The cluster that has a partition.
+    """Return the cluster that has a partition.
 
     Raises:
         InputError: none has it, or several do and none was named.
@@ -248,7 +248,7 @@ def cluster_of(reader: LakeReader, topic: str, partition: int, cluster_id: str |
 def partition_facts(
     reader: LakeReader, cluster_id: str, topic: str, partition: int, before_us: int | None
 ) -> PartitionFacts:
-    """All that is known of a partition from lines before a time; without one, from its files, too."""
+    """Return all facts of a partition from lines before a time; without a time, from its data files, too."""
     before = instant(FAR_US if before_us is None else before_us)
     place = {"cluster": cluster_id, "topic": topic, "partition": partition, "before": before}
     leaderships = reader.rows(
@@ -266,7 +266,7 @@ def partition_facts(
     )
     history = history_of_rows(leaderships, changes)
     all_epochs = tenures(leaderships, history)
-    # A topic that is created anew begins again: what was before is of no replica's log.
+    # A topic that is created again begins again: what was before is of no replica's log.
     newest = history.newest()
     life = newest[0].incarnation if newest else 0
     leaderships = [row for row in leaderships if history.lives.at(row["time"], row["topic_id"]) == life]
@@ -323,7 +323,7 @@ def _last_metadata(reader: LakeReader, place: Mapping[str, Any]) -> Row | None:
 def partition_rows(
     reader: LakeReader, cluster_id: str, topic: str, partition: int, since_us: int | None, until_us: int | None
 ) -> PartitionRows:
-    """What tells a partition's life."""
+    """Return the rows that show a partition's life."""
     place = {"cluster": cluster_id, "topic": topic, "partition": partition}
     facts = partition_facts(reader, cluster_id, topic, partition, None)
     where = "cluster_id = $cluster AND topic = $topic AND partition = $partition"
@@ -360,7 +360,7 @@ def partition_rows(
 
 
 def without_leader(reader: LakeReader, cluster_id: str | None, at_us: int | None) -> list[tuple[str, str, int]]:
-    """Partitions that nobody led at a time; without one, at the end of the logs."""
+    """Return partitions without a leader at a time; without a time, at the end of the logs."""
     rows = reader.rows(
         """SELECT DISTINCT cluster_id, topic, partition FROM gold_availability
            WHERE state = 'offline' AND ($cluster IS NULL OR cluster_id = $cluster)

@@ -24,7 +24,7 @@ FAR_US = 253_000_000_000_000_000
 
 
 def lines_of(reader: LakeReader, rows: Iterable[Row]) -> Lines:
-    """Texts and files of lines."""
+    """Return texts and files of lines."""
     places = {(row["file_id"], row["byte_offset"]) for row in rows if row["file_id"] is not None}
     if not places:
         return Lines()

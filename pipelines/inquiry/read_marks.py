@@ -189,7 +189,7 @@ def unseen(
             continue
         of_it = (mark for mark in fetched if (mark.kind, mark.epoch, mark.replica_id) == (FETCHED, epoch, follower))
         if not any(mark.time_us >= row["time"] for mark in of_it):
-            # Whatever it fetched, it did until it was started anew, when it says where its log ends.
+            # Whatever it fetched, it did until it was started again, when it says where its log ends.
             restarts = (m.time_us for m in lines if m.kind == LOADED and m.replica_id == follower)
             until_us = min((time_us for time_us in restarts if time_us > row["time"]), default=_FOR_GOOD_US) - 1
             yield LogMark(epoch, until_us, UNSEEN, follower, None, row, leader=leader)

@@ -3,7 +3,7 @@
 A replica's log is known as Kafka's own leader-epoch cache knows it: epochs with their first offsets, and an end. It
 follows from what lines say, by three rules of Kafka:
 
-* a leader's log goes on from the offset at which its epoch starts (`Partition.makeLeader`);
+* a leader's log continues from the offset at which its epoch starts (`Partition.makeLeader`);
 * a follower that fetches at an offset holds what its leader holds before that offset (Log Matching; KIP-101, KIP-279
   and KAFKA-6361 are where older releases break it);
 * what a replica truncates is gone.
@@ -83,7 +83,7 @@ class KnownReplicaLog:
     replica_id: int
     #: epochs and their first offsets, up to `end_max`; what lies before the first one is not told apart
     epochs: Epochs = ()
-    end_min: int | None = None  #: it goes at least to here (exclusive); None where nothing tells
+    end_min: int | None = None  #: it goes at least to here (exclusive); None where nothing shows
     end_max: int | None = None  #: and at most to here; None: no bound
     high_watermark: int | None = None  #: the last one known of it
     row: Row | None = None  #: what shows its end
@@ -119,7 +119,7 @@ class KnownReplicaLog:
 
 
 def history_of_rows(rows: Sequence[Row], changes: Sequence[Row] = ()) -> PartitionHistory:
-    """The history of a partition.
+    """Return the history of a partition.
 
     Args:
         rows: of ``silver.leader_and_isr``, `time` in microseconds.

@@ -53,7 +53,7 @@ class PartitionFacts:
     acked: tuple[Acked, ...]  #: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all
     is_whole: bool
     has_answers: bool  #: the logs have answers to produces at all: to it, or its leaders' request logs are there
-    unplaced: int  #: produces of acks=1 that were answered, at offsets that no line tells
+    unplaced: int  #: produces of acks=1 that were answered, at offsets that no line shows
     replicas: tuple[int, ...]
     #: isr, eligible: members of the ISR, and eligible leader replicas (KIP-966), as last told
     isr: tuple[int, ...]

@@ -13,13 +13,13 @@ _REMOTE_HOST: Final = re.compile(REMOTE_HOST)
 
 
 def remote_host(connection: str | None) -> str:
-    """The client's host; empty where a connection does not show it."""
+    """Return the client's host; empty where a connection does not show it."""
     shown = _REMOTE_HOST.match(connection or "")
     return shown.group(1) if shown else ""
 
 
 def remote_hosts(connections: pa.Array) -> pa.Array:
-    """The client's host of each connection."""
+    """Return the client's host of each connection."""
     hosts: dict[str | None, str] = {}
     names = connections.to_pylist()
     return pa.array([hosts.setdefault(name, remote_host(name)) for name in names], pa.string())

@@ -108,7 +108,7 @@ class Context:
     broker_id: int  #: the broker whose log is replayed
     rules: Rules  #: rules of the broker's version
     lag_time_max_us: int  #: replica.lag.time.max.ms of that broker
-    #: (from when, value) of the topic, in time order; empty where no line tells it
+    #: (from when, value) of the topic, in time order; empty where no line shows it
     min_insync_replicas: tuple[tuple[int, int], ...] = ()
     settle_us: int = 5_000_000  #: how long after its completion an operation waits for the offsets that follow it
     #: how long a coordinator that appends on threads of its own gathers records; below 0: until it has nothing else
@@ -116,7 +116,7 @@ class Context:
     append_linger_ms: int | None = None
 
     def min_isr_at(self, time_us: int) -> int:
-        """min.insync.replicas as of an instant; 1 where no line tells it."""
+        """Return min.insync.replicas as of an instant; 1 where no line shows it."""
         value = 1
         for since_us, configured in self.min_insync_replicas:
             if since_us > time_us:
@@ -144,12 +144,12 @@ class Contexts:
     coarse: Spans = field(default_factory=dict)  #: spans in which the times of a broker's lines are whole seconds
 
     def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
-        """The version that a broker ran; None before the first start in its log, which may have been an upgrade."""
+        """Return the version that a broker ran; None before the first start in its log, which may be an upgrade."""
         begun = self.starts.get(broker)
         return value_at(begun, time_us) if begun else self.versions.get(broker)
 
     def of(self, cluster_id: str, broker_id: int, topic: str, version: str | None = None) -> Context:
-        """Context of a topic's partitions on a broker.
+        """Return the context of a topic's partitions on a broker.
 
         Args:
             version: that it runs; its last one if not given.
@@ -166,7 +166,7 @@ class Contexts:
         )
 
     def _append_linger_ms(self, cluster_id: str, broker_id: int, rules: Rules, topic: str) -> int | None:
-        """How long a coordinator of a broker gathers records; None where requests' handlers append them."""
+        """Return how long a coordinator of a broker gathers records; None where requests' handlers append them."""
         if topic == SHARE_TOPIC:
             share_linger = self.setting(cluster_id, broker_id, SHARE_LINGER)
             return int(share_linger) if share_linger is not None else rules.append_linger_ms
@@ -180,9 +180,9 @@ class Contexts:
 
     @cached_property
     def likely_versions(self) -> dict[tuple[str, int], str]:
-        """Kafka version by (cluster, broker), to predict with; where no line tells it, that of the protocol.
+        """Return Kafka version by (cluster, broker), to predict with; where no line shows it, that of the protocol.
 
-        Up to 0.10 only loggers of ``kafka`` go to server.log, which do not tell it. inter.broker.protocol.version is
+        Up to 0.10 only loggers of ``kafka`` go to server.log, which do not show it. inter.broker.protocol.version is
         that of the release unless it is being upgraded.
         """
         spoken = {broker: history[0][1] for broker, history in self.settings(PROTOCOL_VERSION).items() if history}
@@ -190,7 +190,7 @@ class Contexts:
 
     @cached_property
     def eras(self) -> dict[tuple[str, int], History]:
-        """The versions that a broker runs, to predict with, each from when it began to; the first one from ever.
+        """Return the versions that a broker runs, to predict with, each from when it began to; the first one from ever.
 
         A broker has another version only after a start, when it leads nothing and nothing waits at it.
         """
@@ -210,13 +210,14 @@ class Contexts:
         return spans
 
     def history(self, cluster_id: str, broker_id: int, topic: str, key: str) -> History:
-        """A topic's value as time goes, as a broker knew it: its override where it has one, else the broker's value.
+        """Return a topic's value as time goes, as a broker knew it: its override where it has one, else the broker's
+        value.
 
         Args:
             key: the topic's name of it.
 
         Returns:
-            The value from each instant on; empty before the first one, where nothing tells.
+            The value from each instant on; empty before the first one, where nothing shows.
         """
         broker = self.broker_configs.get((cluster_id, broker_id, TOPIC_KEYS.get(key, key)), ())
         topic_own = self.topic_configs.get((cluster_id, broker_id, topic, key), ())
@@ -265,12 +266,12 @@ class Contexts:
         return {cluster_id: sorted(ids) for cluster_id, ids in brokers.items()}
 
     def lag_times_max_us(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
-        """replica.lag.time.max.ms of a broker in microseconds, as time goes; it changes with a restart only."""
+        """Return replica.lag.time.max.ms of a broker in microseconds, as time goes; it changes with a restart only."""
         values = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())
         return tuple((since_us, value * 1000) for since_us, value in _integers(values))
 
     def setting(self, cluster_id: str, broker_id: int, key: str) -> str | None:
-        """The last value that a broker logged of one of `KEYS`; None where it logged none."""
+        """Return the last value that a broker logged of one of `KEYS`; None where it logged none."""
         values = self.broker_configs.get((cluster_id, broker_id, key), ())
         return values[-1][1] if values else None
 
@@ -283,7 +284,7 @@ class Contexts:
         return counts
 
     def settings(self, key: str) -> dict[tuple[str, int], History]:
-        """Histories of one of `KEYS`, by (cluster, broker)."""
+        """Return histories of one of `KEYS`, by (cluster, broker)."""
         return {
             (cluster, broker): history
             for (cluster, broker, name), history in self.broker_configs.items()
@@ -292,7 +293,7 @@ class Contexts:
 
 
 def value_at(history: History | Overrides, time_us: int) -> str | None:
-    """The value as of an instant; None before the first one, and while an override is not set."""
+    """Return the value as of an instant; None before the first one, and while an override is not set."""
     at = bisect_right(history, time_us, key=lambda entry: entry[0])
     return history[at - 1][1] if at else None
 
@@ -302,7 +303,7 @@ def contexts_of(
     lines: Mapping[tuple[str, int], Iterable[ConfigLine]],
     settle_us: int,
 ) -> Contexts:
-    """Contexts from what each broker logged.
+    """Return contexts from what each broker logged.
 
     Args:
         starts: the versions that its starts tell, by (cluster, broker), in time order.
@@ -331,7 +332,7 @@ def contexts_of(
 
 
 def _release(line: ConfigLine) -> str | None:
-    """The release, without its last number, of a broker that dumps its configuration and is older than 0.11.
+    """Return the release, without its last number, of a broker that dumps its configuration and is older than 0.11.
 
     Up to 0.10.2 only loggers of ``kafka`` go to server.log by default, and the version is told by another one.
     """

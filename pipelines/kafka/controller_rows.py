@@ -131,7 +131,7 @@ class RecordRow(NamedTuple):
     #: eligible leader replicas (KIP-966), `last_known_elr` the last leader known; None where not known
     elr: tuple[Int, ...] | None = None
     last_known_elr: tuple[Int, ...] | None = None
-    recovering: bool | None = None  #: leader recovery state (KIP-704) is RECOVERING; None where the records do not tell
+    recovering: bool | None = None  #: leader recovery state (KIP-704) is RECOVERING; None where the records do not show
     #: active controller that wrote it, whose clock `time_us` is of; None where not known
     controller_id: Int | None = None
     #: the record is known to be committed, so that no other node can hold another one at its offset
@@ -176,23 +176,23 @@ def _brokers(pattern: re.Pattern[str], detail: str | None) -> tuple[int, ...]:
 
 
 def deleted_brokers(row: EventRow) -> tuple[int, ...]:
-    """Brokers that left, by `KafkaController.processBrokerChange`; a bounced one left and came back."""
+    """Return brokers that left, by `KafkaController.processBrokerChange`; a bounced one left and came back."""
     return (*_brokers(_DELETED, row.detail), *_brokers(_BOUNCED, row.detail))
 
 
 def added_brokers(row: EventRow) -> tuple[int, ...]:
-    """Brokers that came."""
+    """Return brokers that came."""
     return (*_brokers(_ADDED, row.detail), *_brokers(_BOUNCED, row.detail))
 
 
 def broker_epoch(row: EventRow) -> int | None:
-    """Broker epoch that a line of KRaft's `ClusterControlManager` or `ReplicationControlManager` names."""
+    """Return the broker epoch that a line of KRaft's `ClusterControlManager` or `ReplicationControlManager` names."""
     match = _BROKER_EPOCH.search(row.detail or "")
     return int(match[1]) if match else None
 
 
 def subjects(row: EventRow) -> tuple[int, ...]:
-    """Brokers that an event is about."""
+    """Return brokers that an event is about."""
     if row.event == "brokers_changed":
         return deleted_brokers(row)
     return row.brokers or (() if row.subject_broker_id is None else (row.subject_broker_id,))

@@ -49,5 +49,5 @@ VOTER_NOT_FOUND
 
 
 def error_name(code: int) -> str:
-    """The error's name; ERROR_<code> for one that is newer than this list."""
+    """Return the error's name; ERROR_<code> for one that is newer than this list."""
     return _NAMES[code + 1] if -1 <= code < len(_NAMES) - 1 else f"ERROR_{code}"

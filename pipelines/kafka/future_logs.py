@@ -1,7 +1,7 @@
 """Future logs: what a broker copies a replica into as it moves it between its directories (KIP-113). Pure.
 
 Until a future log replaces the replica (``LogManager.replaceCurrentWithFutureLog``) it is none: it begins at 0, has a
-high watermark of its own, is truncated on its own, and nobody but the broker reads from it. Lines of the log layer name
+high watermark of its own, is truncated on its own, and no one but the broker reads from it. Lines of the log layer name
 the directory only, not the folder: which of two logs they are about, the move tells.
 """
 
@@ -46,7 +46,7 @@ class FutureLogLine(NamedTuple):
 class FutureLog(NamedTuple):
     """From when until when a replica had a future log."""
 
-    log_dir: str | None  #: its directory; None where no line tells it
+    log_dir: str | None  #: its directory; None where no line shows it
     since_us: int  #: from the beginning if 0
     until_us: int  #: exclusive
 
@@ -56,7 +56,7 @@ FutureLogs = Mapping[Replica, tuple[FutureLog, ...]]
 
 
 def future_logs_of(events: Iterable[FutureLogLine]) -> dict[Replica, tuple[FutureLog, ...]]:
-    """Future logs by replica. One outlives a restart: the broker goes on copying.
+    """Return the future logs by replica. One outlives a restart: the broker continues copying.
 
     Where the line that creates one is missing, it began with the first that is copied into it, or is known from its
     promotion: the log of that directory was none of the replica before.
@@ -99,7 +99,7 @@ def _spans(events: Iterable[FutureLogLine]) -> Iterable[FutureLog]:
 
 
 def of_replicas(rows: pa.RecordBatch, future_logs: FutureLogs) -> pa.RecordBatch:
-    """Rows (`COLUMNS`, and ``source`` where the table has it) without those that are about future logs.
+    """Return rows (`COLUMNS`, and ``source`` where the table has it) without those that are about future logs.
 
     Where it is not known which directory is meant, a row with one is left out: it proves nothing. A row without one is
     about the replica, but for the line of a log that was made ready (``Partition.createLog``).

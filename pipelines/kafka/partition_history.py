@@ -51,7 +51,7 @@ NEVER: Final = Moment(NEVER_US, -1, NOWHERE)
 
 
 def moment_of(row: EventRow | StateRow | LeadershipRow) -> Moment:
-    """The instant of a row."""
+    """Return the instant of a row."""
     return Moment(row.time_us, row.broker_id, row.ref)
 
 
@@ -88,7 +88,7 @@ class LeaderEpoch:
     last_known_before: tuple[int, ...] | None = None
 
     def begun_us(self) -> int:
-        """The first instant of anyone that shows it."""
+        """Return the first instant of anyone that shows it."""
         moments = [moment.time_us for moment in (self.elected, self.shown, self.taken_up) if moment is not None]
         return min(moments, default=0)
 
@@ -145,7 +145,7 @@ class PartitionHistory:
     states: Mapping[int, Sequence[PartitionEpoch]]
 
     def newest(self) -> list[LeaderEpoch]:
-        """The leader epochs of the topic's last life, the last one first."""
+        """Return the leader epochs of the topic's last life, the last one first."""
         return [epoch for epoch in reversed(self.epochs) if epoch.incarnation == self.epochs[-1].incarnation]
 
 
@@ -224,7 +224,9 @@ class _Builder:
         return min(near, key=lambda leadership: abs(leadership.begun_us() - row.time_us), default=None)
 
     def _sends(self, leadership: LeaderEpoch, row: LeadershipRow) -> bool:
-        """A line of the controller after the one that elects; only those of ZooKeeper name a controller epoch."""
+        """Return whether a line is of the controller after the one that elects; only those of ZooKeeper name a
+        controller epoch.
+        """
         if leadership.sent is not None or leadership.elected is None or row.controller_epoch is None:
             return False
         return row.ref != leadership.elected.ref and row.broker_id == leadership.elected.broker_id
@@ -293,7 +295,7 @@ def history_of(
     unseen: Sequence[LeadershipRow] = (),
     deleted_us: Sequence[int] = (),
 ) -> PartitionHistory:
-    """The history of one partition.
+    """Return the history of one partition.
 
     Args:
         states: `silver.partition_states`.
@@ -339,7 +341,9 @@ def _states(rows: Iterable[PartitionRow], lives: TopicLives, kraft: bool) -> Map
 
 
 def _is_state(row: PartitionRow, kraft: bool) -> bool:
-    """Plans are none: a selector's line up to 1.0, and what a KRaft controller has not committed yet."""
+    """Return whether a row is a state. A plan is none: a selector's line up to 1.0, and what a KRaft controller has not
+    committed yet.
+    """
     if isinstance(row, StateRow):
         return row.succeeded
     planned = isinstance(row, LeadershipRow) and row.role == "controller" and (kraft or row.controller_epoch is None)

@@ -28,7 +28,7 @@ StartUps = Mapping[tuple[str, int], Sequence[tuple[int, int]]]
 
 
 def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """Spans of all starts; one that no line ends lasts until the next begins.
+    """Return spans of all starts; one that no line ends lasts until the next begins.
 
     Args:
         lives: cluster, node, instant in microseconds, event of `silver.broker_lifecycle`.
@@ -51,7 +51,7 @@ def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[s
 
 
 def is_past(starts: StartUps, cluster_id: str, node_id: int | None, time_us: int, detail: str | None) -> bool:
-    """Whether a line tells what a node reads of the past as it starts."""
+    """Return whether a line tells what a node reads of the past as it starts."""
     if node_id is None or not (detail or "").startswith(_REPLAYED):
         return False
     spans = starts.get((cluster_id, node_id), ())
@@ -60,7 +60,7 @@ def is_past(starts: StartUps, cluster_id: str, node_id: int | None, time_us: int
 
 
 def as_they_happened(rows: Iterable[Mapping[str, Any]], lifecycle: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """Rows of `silver.controller_events` without what nodes read as they start.
+    """Return rows of `silver.controller_events` without what nodes read as they start.
 
     Args:
         lifecycle: rows of `silver.broker_lifecycle`; instants in ``time``, microseconds.

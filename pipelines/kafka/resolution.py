@@ -7,7 +7,7 @@ from typing import Final
 from highwater.pipelines.base.instants import SECOND_US
 
 _MILLISECOND_US: Final = 1_000
-#: So many times in a row without a fraction, each of another second, are no chance: of milliseconds one in a thousand
+#: Times in a row without a fraction, each of another second, that are no chance: of milliseconds one in a thousand
 #: is 0. A file whose pattern was changed while it was written is as coarse as the coarser part.
 _WHOLE_MIN: Final = 5
 
@@ -35,7 +35,7 @@ class ResolutionWatch:
 
     @property
     def resolution_us(self) -> int | None:
-        """1,000,000 (whole seconds), 1,000 or 1; None where no time was seen."""
+        """Return 1,000,000 (whole seconds), 1,000 or 1; None where no time was seen."""
         if self._is_mixed or (not self._unit_us and self._whole):
             return SECOND_US
         return self._unit_us or None

@@ -1,10 +1,10 @@
-"""Where a replay goes on, and up to where it is final. Pure.
+"""Where a replay continues, and up to where it is final. Pure.
 
 A request is logged when it *ends*, so what a log tells of an instant is complete only some time later. A broker's log
 is therefore *sealed* up to `lag_us` before its last line: what lies before is folded once, and the state as of then is
 kept; what lies behind is folded again by the next run. A seal is a bet, and never trusted: if a line comes after all
 that belongs before it (a file that was copied late, a request that waited longer), the next run goes back to the last
-seal that is older by half of `lag_us` than the line. The same if a connection goes on on which nothing had been fetched
+seal that is older by half of `lag_us` than the line. The same if a connection continues that had no fetch
 since before the seal: then no run knew that none of its fetches was missing. It goes back to the beginning where lines
 tell of versions or settings that the past was replayed without.
 
@@ -40,7 +40,7 @@ class Seal(NamedTuple):
     sessions_us: int  #: the same for fetches; earlier, as what wakes them may still be open
     waiting_us: int  #: the oldest request with an append that is not settled was handled at or after it
     premises: str  #: hash of what lines had told of versions and settings by then
-    #: the seal that the run went on from; 0: none. Seals of earlier runs that lie behind it are outdated
+    #: the seal that the run continued from; 0: none. Seals of earlier runs that lie behind it are outdated
     since_us: int = 0
 
 
@@ -52,9 +52,9 @@ class StoredRun:
     run_id: str  #: the audit; empty: no run, but an upgrade that made tables anew
     components: str  #: what gave the rows: code, rules and configuration
     inputs: str = ""  #: hash of the files, and of what replayed them (`pipelines.base.fingerprint.inputs_fingerprint`)
-    folds_run: int = 0  #: the run whose rows of ``state.folds`` the next one goes on from
+    folds_run: int = 0  #: the run whose rows of ``state.folds`` the next one continues from
     folds_shape: str = ""  #: hash of what those hold
-    seals: Mapping[Broker, Seal] = field(default_factory=dict)  #: by broker; one without a seal begins anew
+    seals: Mapping[Broker, Seal] = field(default_factory=dict)  #: by broker; one without a seal begins again
     #: by broker whose replay went back for what came late, from when on; 0: from the beginning
     late: Mapping[Broker, int] = field(default_factory=dict)
     file_ids: frozenset[str] = frozenset()  #: log files that were new
@@ -65,7 +65,7 @@ class StoredRun:
 
 
 def runs_that_hold(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[StoredRun]:
-    """Runs of a cluster behind whose seals no later run has gone back: what lies before them is as it was.
+    """Yield runs of a cluster behind whose seals no later run has gone back: what lies before them is as it was.
 
     Args:
         runs: the newest first.
@@ -80,7 +80,8 @@ def runs_that_hold(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[Store
 
 
 def runs_to_keep(runs: Sequence[StoredRun], pinned: Mapping[str, int], last: int, hours: int) -> set[int]:
-    """Runs whose folds stay, for files that come late: the last ones, and of each cluster the first one that is final
+    """Return runs whose folds stay, for files that come late: the last ones, and of each cluster the first one that is
+    final
     for some part of an hour, and of a day.
 
     Args:
@@ -108,7 +109,7 @@ def runs_to_keep(runs: Sequence[StoredRun], pinned: Mapping[str, int], last: int
 class Start(NamedTuple):
     """Where the replay of a broker's log begins."""
 
-    seal: Seal | None  #: the seal that it goes on from; None: the beginning
+    seal: Seal | None  #: the seal that it continues from; None: the beginning
     folds_run: int | None  #: the run that left the folds of that seal
     reason: str  #: one of the constants above
     late_us: int | None = None  #: the earliest instant of what came late
@@ -160,7 +161,7 @@ def starts(
 
 
 def not_before(start: Start, pinned: tuple[Seal, int] | None) -> Start:
-    """A start, which is moved to where days were dropped if it lies before that."""
+    """Return a start, which is moved to where days were dropped if it lies before that."""
     if pinned is None or (start.seal is not None and start.seal.sealed_us >= pinned[0].sealed_us):
         return start
     return start._replace(seal=pinned[0], folds_run=pinned[1], is_first=True)

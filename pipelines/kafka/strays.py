@@ -2,7 +2,7 @@
 
 A clock that goes wrong for single lines says nothing of when they were written. They are kept whole and counted, and
 have no time: else one line would stretch all that is told of its broker. What is far, the order of a file tells. A log
-may be silent for weeks, and then goes on from there; a clock may be set, and then the lines behind have the new time.
+may be silent for weeks, and then continues from there; a clock may be set, and then the lines behind have the new time.
 So times that lines before and behind agree on are those of the file, and a few records that lie elsewhere are strays.
 
 At the ends of a file, where one side is missing, a few records are strays if they lie before what comes before them,
@@ -33,7 +33,7 @@ TIME_OUT_OF_RANGE = "time_out_of_range"
 FAR_US = 2 * DAY_US
 #: Segments are rolled and expired every few days: no broker that runs is silent for so long.
 SILENCE_MAX_US = 366 * DAY_US
-#: So many records that agree tell the time, as those do that show that a clock was set (`pipelines.grammars.clock`).
+#: That many records that agree tell the time, as those do that show that a clock was set (`pipelines.grammars.clock`).
 RECORDS_MIN = 20
 #: Groups of times among which it is not decided yet; a log with more of them is one of few lines.
 _GROUPS_MAX = 50
@@ -49,7 +49,7 @@ _DAY_BYTES_MAX = 128
 
 
 def is_possible(time_us: int) -> bool:
-    """Whether Kafka can have logged at an instant."""
+    """Return whether Kafka can have logged at an instant."""
     return FIRST_US <= time_us < END_US
 
 
@@ -82,11 +82,11 @@ class StrayWatch:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is not decided yet which of the last records are strays."""
+        """Return whether it is not decided yet which of the last records are strays."""
         return bool(self._groups)
 
     def asks(self, text: bytes) -> bool:
-        """Whether the next record has to be seen; else it is of the same day as those before."""
+        """Return whether the next record has to be seen; else it is of the same day as those before."""
         day = self._day
         return day is None or text[: len(day)] != day
 
@@ -119,7 +119,7 @@ class StrayWatch:
         return last_us
 
     def _beside(self, certain: _Group) -> list[_Group]:
-        """Groups that are none of strays, since one of them is certain."""
+        """Return groups that are none of strays, since one of them is certain."""
         if self._now_us is None:
             return _chain(self._groups, None, certain)
         low, high = sorted((self._now_us, certain.last_us))
@@ -136,10 +136,10 @@ class StrayWatch:
 
 
 def _chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | None) -> list[_Group]:
-    """Of groups in their order the ones with most records, each of which goes on from the one before.
+    """Of groups in their order the ones with most records, each of which continues from the one before.
 
     Args:
-        before_us: what the first one goes on from.
+        before_us: what the first one continues from.
         certain: it ends with this one, which may not be the last.
     """
     best: list[tuple[int, int, list[_Group]]] = []
@@ -157,7 +157,7 @@ def _chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | No
 
 
 def _up_to_day(text: bytes, time_us: int) -> bytes | None:
-    """The first bytes of a record, as far as they tell its day."""
+    """Return the first bytes of a record, as far as they tell its day."""
     if text.startswith(b"{"):
         match = _JSON_DAY.search(text, 0, _DAY_BYTES_MAX)
         return None if match is None else text[: match.end()]

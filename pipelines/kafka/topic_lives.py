@@ -1,4 +1,4 @@
-"""Lives of a topic: one that is deleted and created anew begins again at epoch 0, partition epoch 0 and offset 0. Pure.
+"""Lives of a topic: a topic that is created again starts at epoch 0, partition epoch 0 and offset 0. Pure.
 
 When a life begins is worked out here for all who ask: rules, fail-overs, windows without a leader. Whether facts surely
 are of one life is another question, which rules alone ask (`pipelines.rules.proofs.lives`).
@@ -32,17 +32,19 @@ AnyLine = TypeVar("AnyLine", bound=TopicLine)
 class TopicLives(NamedTuple):
     """The lives of one topic, as far as lines tell."""
 
-    births_us: tuple[int, ...] = ()  #: when it was created anew, ascending; its first life begins before all of them
+    births_us: tuple[int, ...] = ()  #: when it was created again, ascending; its first life begins before all of them
     of_id: Mapping[str | None, int] = {}  #: the life of each topic id; empty if no line names one
 
     def at(self, time_us: int, topic_id: str | None = None) -> int:
-        """The life that an instant is in: how often the topic had been created anew. An id tells whatever the clock."""
+        """Return the life that an instant is in: how often the topic had been created again. An id tells whatever the
+        clock.
+        """
         life = self.of_id.get(topic_id)
         return bisect_right(self.births_us, time_us) if life is None else life
 
     @property
     def newest_id(self) -> str | None:
-        """The id that showed last."""
+        """Return the id that showed last."""
         return max(self.of_id, key=self.of_id.__getitem__, default=None)
 
 
@@ -52,7 +54,7 @@ def topic_lives(
     created_us: Iterable[int],
     deleted_us: Iterable[int] = (),
 ) -> TopicLives:
-    """Lives of a topic, as the lines of one of its partitions show them.
+    """Return lives of a topic, as the lines of one of its partitions show them.
 
     An id that shows first begins a life. Where none does, the partition comes from nothing again, or a broker falls
     back to an earlier epoch, which within one life it never does.
@@ -79,7 +81,7 @@ def topic_lives(
 
 
 def begun_again(lines: Iterable[tuple[str | None, AnyLine]]) -> Iterator[AnyLine]:
-    """Lines in which a broker's own role falls back to an earlier epoch."""
+    """Yield lines in which a broker's own role falls back to an earlier epoch."""
     highest: dict[int, int] = {}
     # Of lines of one instant none is known to be the first: those that fall back among themselves show nothing.
     for role, line in sorted(lines, key=lambda named: (named[1].time_us, named[1].leader_epoch or 0)):

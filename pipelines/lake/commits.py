@@ -92,7 +92,7 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
             commits before it.
 
     Returns:
-        None where the log does not tell: files have been rewritten since, or it no longer goes back so far.
+        None where the log does not show: files have been rewritten since, or it no longer goes back so far.
     """
     added: list[tuple[str, int]] = []
     gathered: set[str] = set()
@@ -117,7 +117,7 @@ def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
     """Return path and size in bytes of the files added after a version.
 
     Returns:
-        None where the log does not tell: rows were removed since, files that were added have been rewritten, or it no
+        None where the log does not show: rows were removed since, files that were added have been rewritten, or it no
         longer goes back so far.
     """
     later = [*takewhile(lambda commit: commit.version > version, commits_back(table))]

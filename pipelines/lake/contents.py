@@ -32,7 +32,7 @@ class Contents(NamedTuple):
     """Entries of a lake's folder."""
 
     #: folder of every table by full name, in the order of the layers, then of names; whether there is a table in it
-    #: nobody has looked
+    #: no one has looked
     folders: Mapping[str, Place]
     #: What the lake's places are that are neither folder nor regular file ("a link"), by path relative to the root.
     #: Their tables are not in `folders`.

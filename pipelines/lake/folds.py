@@ -22,7 +22,7 @@ from highwater.pipelines.lake.lake import Blobs, Lake
 from highwater.pipelines.lake.readings import Reading, ReadingPart, parts_in_tasks
 from highwater.pipelines.spark.tasks import Work, buckets
 
-#: A worker that goes on from states.
+#: A worker that continues from states.
 StatefulWork = Callable[[Batches, States], Batches]
 
 
@@ -49,7 +49,7 @@ class Folding(NamedTuple):
 class Folded:
     """Blobs that folds give (`pipelines.base.blobs.BLOBS`); nothing is done before somebody asks for them.
 
-    Spark's operator for arbitrary state drives them where one of them goes on from states.
+    Spark's operator for arbitrary state drives them where one of them continues from states.
 
     Args:
         chunks: of the rows and states of all folds (`pipelines.base.chunks.CHUNK`).

@@ -194,7 +194,7 @@ class Lake(StoredTables):
     def replace_part(self, spec: TableSpec, files: Sequence[AddedFile], part: pc.Expression, stamp: str | None) -> None:
         """Replace rows that satisfy a condition by files in the table's folder, except for closed days.
 
-        Files that hold other rows, too, are written anew by the driver.
+        Files that hold other rows, too, are written again by the driver.
 
         Raises:
             LakeError: a row of the files does not satisfy the condition.

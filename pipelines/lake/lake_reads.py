@@ -29,7 +29,7 @@ def of_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc
 
 
 def reader_of(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Needed] = ()) -> LakeReader:
-    """DuckDB over tables of a lake.
+    """Return a DuckDB reader over tables of a lake.
 
     Args:
         needed: rows that are asked for, by table; files without any are left out.
@@ -49,12 +49,12 @@ def reader_of(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Need
 
 
 def is_searchable(lake: Lake, spec: TableSpec) -> bool:
-    """Whether the driver may look through a table for a few rows: it has rows, and is no larger than that."""
+    """Return whether the driver may search a table for a few rows: it has rows, and is no larger than that."""
     return lake.has_rows(spec) and sum(file.size_bytes for file in lake.files(spec)) <= SEARCHED_MAX
 
 
 def rows_at(lake: Lake, spec: TableSpec, version: int) -> pa.Table | None:
-    """All rows of a small table as they were at a Delta version; None where its files are no longer there."""
+    """Return all rows of a small table as they were at a Delta version; None where its files are no longer there."""
     try:
         files = [lake.path(spec) / file.path for file in read_log(lake.path(spec), version).files]
         return read_files(spec, files, spec.column_names)

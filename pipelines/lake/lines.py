@@ -27,18 +27,18 @@ class Line(NamedTuple):
     line_no: int  #: from 1; 0 in a file that has no lines
     byte_offset: int
     text: str  #: its message; of an entry what it says, in words
-    time: int | None = None  #: microseconds since the epoch; None where nothing tells
-    broker_id: int | None = None  #: that wrote it; None where nothing tells
+    time: int | None = None  #: microseconds since the epoch; None where nothing shows
+    broker_id: int | None = None  #: that wrote it; None where nothing shows
 
 
 def at(places: Iterable[Place]) -> pc.Expression:
-    """Which files of a table may hold rows of these places."""
+    """Return files of a table that may hold rows of these places."""
     files, offsets = zip(*places, strict=True)
     return pc.field("file_id").isin(sorted(set(files))) & pc.field("byte_offset").isin(sorted(set(offsets)))
 
 
 def rows_at(reader: LakeReader, table: str, places: Iterable[Place], columns: str = "*") -> list[dict[str, Any]]:
-    """Rows of a table that point at these places.
+    """Return rows of a table that point at these places.
 
     Args:
         table: as DuckDB calls it: ``silver_requests``.
@@ -62,13 +62,13 @@ def rows_at(reader: LakeReader, table: str, places: Iterable[Place], columns: st
 
 
 def texts_at(reader: LakeReader, places: Iterable[Place]) -> dict[Place, str]:
-    """Messages of lines, as far as they are there."""
+    """Return messages of lines, as far as they are there."""
     rows = rows_at(reader, "bronze_log_lines", places, "file_id, byte_offset, message")
     return {(row["file_id"], row["byte_offset"]): row["message"] for row in rows if row["message"] is not None}
 
 
 def lines_at(reader: LakeReader, places: Iterable[Place], chars_max: int) -> dict[Place, Line]:
-    """Lines of logs, as far as they are there.
+    """Return lines of logs, as far as they are there.
 
     Args:
         chars_max: characters of a text; the place in the file leads to the rest.
@@ -108,7 +108,7 @@ _REQUEST_LINES = f"""
 
 
 def paths_of(reader: LakeReader, register: str, file_ids: Iterable[str]) -> dict[str, str]:
-    """Paths of files that are in a register.
+    """Return paths of files that are in a register.
 
     Args:
         register: ``bronze_log_files`` or ``bronze_data_files``.

@@ -8,8 +8,8 @@ is killed alone leaves them for a moment, and they write files that no commit wi
 
 What it cannot do: it is the kernel's, so it works on a local disk and between the machines of a file system that
 carries locks (NFS from version 4). An object store has no locks, and some network mounts refuse them; then this is
-told as a warning and the run goes on. What is left there is Delta's own protection: a commit is made under a number
-that nobody else can take, so that no table is ever torn, and of two rewrites of one table the later one fails. It does
+told as a warning and the run continues. What is left there is Delta's own protection: a commit is made under a number
+that no one else can take, so that no table is ever torn, and of two rewrites of one table the later one fails. It does
 not keep two runs from both adding the same lines.
 
 Who else may write the lake's folder may have put something there by these names. So the files are opened without
@@ -62,7 +62,7 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
             if not _wait(file, lake, wait_s, tell):
                 yield
                 return
-            # A lock on a file that was removed binds nobody: a run that failed may take the lake with it that it made.
+            # A lock on a file that was removed binds no one: a run that failed may take the lake with it that it made.
             if os.fstat(file).st_nlink:
                 break
             stack.close()
@@ -74,7 +74,7 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
 
 
 def holder(lake: Path) -> str:
-    """Who holds the lock of a lake, in words; asked only while somebody does."""
+    """Return the holder of a lake's lock in words; called only while somebody holds it."""
     for _ in range(_ASKED_MAX):
         try:
             with _opened_file(lake, LOCK_NAME, os.O_RDONLY) as file:
@@ -87,7 +87,7 @@ def holder(lake: Path) -> str:
 
 @contextmanager
 def _opened_file(lake: Path, name: str, flags: int) -> Iterator[int]:
-    """A file of the lake's folder that is plainly a lock.
+    """Yield a file of the lake's folder that is plainly a lock.
 
     Raises:
         InputError: it cannot be opened, or is something else.
@@ -109,7 +109,7 @@ def _opened_file(lake: Path, name: str, flags: int) -> Iterator[int]:
 
 
 def _is_lock(content: bytes) -> bool:
-    """Whether a file holds a holder or nothing, as a run left it that ended or was killed."""
+    """Return whether a file is a lock: it names a holder, or it is empty, as an ended or killed run leaves it."""
     try:
         return not content.strip() or isinstance(json.loads(content), dict)
     except ValueError:
@@ -118,7 +118,7 @@ def _is_lock(content: bytes) -> bool:
 
 
 def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> bool:
-    """Take the lock, waiting for it if need be; False where there are none."""
+    """Take the lock, waiting for it where needed; False where there are none."""
     deadline = time.monotonic() + wait_s
     announced = False
     while True:

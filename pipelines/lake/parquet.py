@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: A file of more bytes is read by several tasks: log text shrinks to a thirtieth in a table.
 PIECE_BYTES = 16_000_000
-#: Of larger files, and of so many of a table at most, it is looked which row groups a condition needs: the last hours
+#: Of larger files, and of that many of a table at most, it is looked which row groups a condition needs: the last hours
 #: of a table may lie in a file with all those before.
 _LOOKED_INTO_BYTES = 1_000_000
 _LOOKED_INTO_MAX = 64
@@ -32,7 +32,7 @@ _SHOWN_CHARS = 80
 def read_files(
     spec: TableSpec, files: Iterable[Place], columns: Sequence[str], where: pc.Expression | None = None
 ) -> pa.Table:
-    """Columns of all rows, or of those that a condition names, in the declared types; what a file lacks is null.
+    """Return columns of all rows, or of those that a condition names, in the declared types; what a file lacks is null.
 
     Args:
         files: of the table.
@@ -47,7 +47,7 @@ def read_files(
 
 
 def scanned(files: Iterable[Place]) -> Any:
-    """A dataset over the files of a table in a store, for readers that take one; a column that a file lacks is null."""
+    """Return a dataset over the files of a table in a store; a column that a file lacks is null."""
     import pyarrow.dataset as ds
 
     fragments, schemas = [], []
@@ -75,7 +75,7 @@ class ParquetPiece(NamedTuple):
 
 
 def pieces_of(file: Stored) -> list[ParquetPiece]:
-    """Pieces of a file that a task each can read; a small file, which is not looked into, is one."""
+    """Return pieces of a file that a task each can read; a small file, which is not looked into, is one."""
     place, size_bytes = file
     if size_bytes <= PIECE_BYTES:
         return [ParquetPiece(place, size_bytes)]
@@ -87,7 +87,7 @@ def pieces_of(file: Stored) -> list[ParquetPiece]:
 
 
 def rows_of_file(place: Place) -> int:
-    """How many rows a file has."""
+    """Return how many rows a file has."""
     import pyarrow.parquet as pq
 
     with readable(place):
@@ -128,7 +128,7 @@ def _cut(place: Place, size_bytes: int, groups: Sequence[int]) -> list[ParquetPi
 
 
 def pieces_to_read(spec: TableSpec, files: Sequence[Stored], where: pc.Expression | None) -> list[ParquetPiece]:
-    """Pieces of files that a task each can read; of large ones, what may have rows of a condition."""
+    """Return pieces of files that a task each can read; of large ones, what may have rows of a condition."""
     large = [file for file in files if file.size_bytes > _LOOKED_INTO_BYTES]
     if where is None or len(large) > _LOOKED_INTO_MAX:
         return [piece for file in files for piece in pieces_of(file)]
@@ -137,7 +137,7 @@ def pieces_to_read(spec: TableSpec, files: Sequence[Stored], where: pc.Expressio
 
 
 def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[ParquetPiece]:
-    """Pieces of the row groups of a file that may have rows of a condition, by their statistics."""
+    """Return pieces of the row groups of a file that may have rows of a condition, by their statistics."""
     place, size_bytes = file
     fragment = _fragment(place)
     with readable(place):
@@ -151,7 +151,7 @@ def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[Pa
 def read_pieces(
     spec: TableSpec, piece: ParquetPiece, columns: Sequence[str], where: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of the rows of a piece, by the batch, in the declared types; what a file does not have is null.
+    """Yield columns of the rows of a piece, by the batch, in the declared types; what a file does not have is null.
 
     Args:
         where: rows that are given; row groups are skipped by their statistics.
@@ -209,7 +209,7 @@ def _fragment(place: Place, row_groups: Sequence[int] | None = None) -> Any:
 
 
 def _schema_of(spec: TableSpec, there: pa.Schema) -> pa.Schema:
-    """Columns of a table as a file has them.
+    """Return columns of a table as a file has them.
 
     What it lacks is null, also to a filter; and its instants may be of a type without a time zone (INT96).
     """
@@ -222,5 +222,5 @@ def _is_plain(schema: pa.Schema, name: str) -> bool:
 
 
 def columns_schema(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:
-    """Declared types of some columns; what was read may hold nulls whatever the declaration."""
+    """Return the declared types of some columns; what was read may hold nulls whatever the declaration."""
     return pa.schema([spec.arrow_schema.field(name).with_nullable(True) for name in columns])

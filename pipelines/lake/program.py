@@ -38,12 +38,12 @@ def require_known_version(root: Place) -> None:
 
 
 def is_noted(root: Place) -> bool:
-    """Whether the lake says which version wrote it."""
+    """Return whether the lake says which version wrote it."""
     return bool(_noted(root))
 
 
 def declared_by(root: Place) -> str | None:
-    """Hash of the tables' declarations, of the version that wrote the lake last; None where it left none."""
+    """Return the hash of the tables' declarations by the version that last wrote the lake; None where it left none."""
     return _noted(root).get("tables")
 
 
@@ -73,5 +73,5 @@ def _noted(root: Place) -> dict[str, str]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """A version as it is compared; empty where it is not known."""
+    """Return a version as comparable numbers; empty where it is not known."""
     return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()

@@ -79,7 +79,7 @@ class LakeReader:
         self._files: list[str] = []
 
     def rows(self, statement: str, **parameters: object) -> Rows:
-        """Rows of a query; times are microseconds since the epoch, ``$name`` stands for a parameter.
+        """Return rows of a query; times are microseconds since the epoch, ``$name`` stands for a parameter.
 
         Raises:
             InputError: the lake has no such table, or it cannot be read.
@@ -90,7 +90,7 @@ class LakeReader:
             return dicts(self.connection.sql(statement, params=parameters or None).to_arrow_table())
 
     def query(self, statement: str) -> pa.Table:
-        """Rows of somebody's query over tables and views (`schemas.views`), in its order.
+        """Return rows of a user's query over tables and views (`schemas.views`), in its order.
 
         The statement is put where DuckDB's grammar allows nothing but a query. It reaches the lake's tables only: no
         other file, no network, no extension. The reader takes one such query, since DuckDB keeps its settings locked.
@@ -107,7 +107,7 @@ class LakeReader:
                 self.make_view(view)
         self._lock()
         try:
-            # A comment may stand at its end, hence the new lines.
+            # A comment may be at its end, hence the new lines.
             statements = self.connection.extract_statements(f"SELECT * FROM (\n{statement.strip().rstrip(';')}\n)")
             if len(statements) != 1:
                 raise InputError("SQL", "is several statements", _REMEDY)
@@ -122,7 +122,7 @@ class LakeReader:
         self.connection.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def view_columns(self, view: ViewSpec) -> list[tuple[str, str]]:
-        """Names and types of a view's columns."""
+        """Return names and types of a view's columns."""
         self.make_view(view)
         rows = self.connection.view(view.name)
         return list(zip(rows.columns, map(str, rows.types), strict=True))
@@ -143,7 +143,7 @@ class LakeReader:
         self._views.add(view.name)
 
     def has(self, full_name: str) -> bool:
-        """Whether the lake has a table; one of an older version may lack some."""
+        """Return whether the lake has a table; one of an older version may lack some."""
         return full_name in self._tables
 
     def _make_view(self, full_name: str) -> None:

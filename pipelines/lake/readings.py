@@ -52,7 +52,7 @@ class ReadingPart(NamedTuple):
 def read_in_tasks(
     lake: Lake, readings: Sequence[Reading], shape: StructType, then: tuple[Work, StructType] | None = None
 ) -> DataFrame | None:
-    """Rows of all readings; None where no table has rows.
+    """Return rows of all readings; None where no table has rows.
 
     Args:
         shape: columns of the rows.
@@ -63,7 +63,7 @@ def read_in_tasks(
 
 
 def parts_in_tasks(lake: Lake, parts: Sequence[ReadingPart], columns: StructType) -> DataFrame | None:
-    """What tasks make of all parts, in one query; None where no table has rows.
+    """Return results of tasks over all parts, in one query; None where no table has rows.
 
     Args:
         columns: of what they make.
@@ -117,7 +117,7 @@ def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> 
 
 
 def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
-    """Rows that the driver can hold. It reads a small table itself, in less time than tasks take to begin."""
+    """Return rows that the driver can hold. It reads a small table itself, in less time than tasks need to start."""
     (reading,) = digested(lake, [reading], shape)
     pieces = pieces_to_read(reading.spec, _files(lake, reading), reading.where)
     if sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
@@ -134,12 +134,12 @@ def _files(lake: Lake, reading: Reading) -> Sequence[Stored]:
 
 
 def as_they_are(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A function for `Reading`: the rows as the table has them."""
+    """Yield a function for `Reading` that leaves the rows as the table has them."""
     yield rows
 
 
 def by_batch(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
-    """A function for `Reading` of one that gives one batch for each."""
+    """Return a function for `Reading` out of one that gives one batch for each."""
 
     def rows_of(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield make(rows, *arguments)

@@ -30,11 +30,11 @@ class Wanted(NamedTuple):
     of: Callable[[pa.RecordBatch], pa.Array]  #: booleans, for a batch with these columns at least
 
     def inverted(self) -> Wanted:
-        """The other rows."""
+        """Return the rows that are not wanted."""
         return Wanted(self.columns, lambda rows: pc.invert(self.of(rows)))
 
     def beside(self, other: Wanted) -> Wanted:
-        """Rows that one of two wants."""
+        """Return rows that one or the other wants."""
         columns = tuple(dict.fromkeys((*self.columns, *other.columns)))
         return Wanted(columns, lambda rows: pc.or_(self.of(rows), other.of(rows)))
 
@@ -52,7 +52,7 @@ class RowPart(NamedTuple):
 def part_of(
     folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, searched: pc.Expression | None = None
 ) -> RowPart:
-    """The wanted rows of files of a table. Only files of which some rows are wanted and some are not are written anew.
+    """Return the wanted rows of files of a table. Only files with wanted and unwanted rows are written again.
 
     Args:
         paths: of the files, in the table's folder.
@@ -74,7 +74,7 @@ def part_of(
 
 
 def rows_in(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted) -> int:
-    """How many rows of files are wanted; nothing is written."""
+    """Return how many rows of files are wanted, without writing."""
     batches = (batch for path in paths for batch in read_pieces(spec, ParquetPiece(folder / path, 0), wanted.columns))
     return sum(pc.sum(wanted.of(batch)).as_py() or 0 for batch in batches)
 
@@ -90,12 +90,12 @@ def _written(folder: Place, spec: TableSpec, path: str, wanted: Wanted) -> Added
 
 
 def has_closed_days(spec: TableSpec, instants: ClusterInstants) -> bool:
-    """Whether a table has rows of closed days, which stay whatever is written."""
+    """Return whether a table has rows of closed days, which no run changes."""
     return spec.layer == "gold" and bool(spec.dated_by and instants.latest_us)
 
 
 def before(spec: TableSpec, instants: ClusterInstants) -> Wanted:
-    """Rows that are older than the instant of their cluster."""
+    """Return rows that are older than the instant of their cluster."""
 
     def are_before(rows: pa.RecordBatch) -> pa.Array:
         date = pc.max_element_wise(*(rows.column(name).cast(pa.int64()) for name in spec.dated_by))
@@ -106,7 +106,7 @@ def before(spec: TableSpec, instants: ClusterInstants) -> Wanted:
 
 
 def but_for(part: pc.Expression, columns: Sequence[str]) -> Wanted:
-    """Rows that do not satisfy a condition.
+    """Return rows that do not satisfy a condition.
 
     Args:
         columns: those that the condition names, and maybe others.
@@ -120,7 +120,7 @@ def but_for(part: pc.Expression, columns: Sequence[str]) -> Wanted:
 
 
 def but_for_keys(keys: pa.Table, by: str | None = None, since: datetime | None = None) -> Wanted:
-    """Rows of a table whose keys are not among some; DuckDB finds them in the driver's process, without a query.
+    """Return rows of a table whose keys are not among some; DuckDB finds them in the driver's process, without a query.
 
     Args:
         by: column of an instant; rows of before `since` stay whatever their keys.

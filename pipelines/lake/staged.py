@@ -1,7 +1,7 @@
 """Rows that tasks of one query have written, without a table version: the input of the next queries.
 
-A query that goes on from files has a short plan. One that goes on from the query before it has the plans of both, which
-Spark analyses, prints and ships to tasks anew at each step.
+A query over files has a short plan. One over another query has the plans of both. Spark analyses, prints and ships
+these to tasks at each step.
 """
 
 from __future__ import annotations

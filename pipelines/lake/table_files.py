@@ -36,13 +36,13 @@ ADDED_SCHEMA = pa.schema(
         ("stats", pa.string()),
     ]
 )
-#: A task holds so many rows of a table.
+#: A task holds that many rows of a table.
 _HELD_ROWS = 100_000
-#: They are written in order of time if there is a column for that, and as so many row groups of so many rows at least:
+#: Rows are written in order of time where a column has it, as this many row groups of at least this many rows each:
 #: a fold gives rows key by key, each with all its hours, and who reads the last hour is to skip the others.
 _GROUPS = 8
 _GROUP_ROWS = 4_096
-#: Delta's statistics keep so many characters of a text, and so does its reader expect.
+#: Delta's statistics keep that many characters of a text, and so does its reader expect.
 _STATS_CHARS = 32
 _WORD = re.compile(r"\w+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -63,7 +63,7 @@ def query(spark: SparkSession, statement: str) -> pa.Table:
     """
     # The error below says it; PySpark would write it to stderr as well, as JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    # A comment may stand at its end, hence the new lines.
+    # A comment may be at its end, hence the new lines.
     text = f"SELECT * FROM (\n{statement.strip().rstrip(';')}\n)"
     try:
         return spark.sql(text).toArrow()

@@ -31,12 +31,12 @@ from highwater.pipelines.storage.store import store_of
 # that of two that try one fails. Clocks of two machines may differ by `SKEW_S`: whoever takes over waits for so long.
 #
 # **Fence.** Before each commit the holder sees that its number is the newest and that time is left. A process that
-# slept for longer than its lease may not go on, whether somebody else has taken it or not.
+# slept for longer than its lease may not continue, whether somebody else has taken it or not.
 
 FOLDER = ("_highwater", "lease")
 #: Clocks of machines that write one lake differ by less.
 SKEW_S = 5.0
-#: A lease is renewed so many times in its length, so that one request that fails does not lose it.
+#: A lease is renewed that many times in its length, so that one request that fails does not lose it.
 _RENEWALS = 4
 #: Of the lease's length a commit may take so much: the fence asks for it to be left.
 _COMMIT_SHARE = 0.25

@@ -113,7 +113,7 @@ _ROUND_HELP = {ROUND_TIME: "When the last round ended.", ROUND_SECONDS: "How lon
 
 
 def exposition(report: Report, ended_s: float, took_s: float) -> str:
-    """The text of a round."""
+    """Return the text of a round."""
     lines = []
     for gauge in GAUGES:
         samples = list(gauge.samples(report))
@@ -131,7 +131,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def dashboard() -> str:
-    """A Grafana dashboard with a panel of each metric, as JSON to be imported."""
+    """Return a Grafana dashboard with a panel of each metric, as JSON to be imported."""
     charts = [(gauge.name, gauge.help, gauge.unit, gauge.legend) for gauge in GAUGES]
     charts.append((ROUND_SECONDS, _ROUND_HELP[ROUND_SECONDS], "s", "round"))
     panels = [_panel(number, *chart) for number, chart in enumerate(charts)]

@@ -208,7 +208,7 @@ def _launch_settings(session: SessionConfig, place: Place | None) -> dict[str, s
     settings = {_MEMORY: session.driver_memory} if session.driver_memory else {}
     if _MEMORY not in given:
         settings.setdefault(_MEMORY, DRIVER_MEMORY)
-    # PySpark's JVM is a shell to spark-submit, which shows its progress where nobody says not to.
+    # PySpark's JVM is a shell to spark-submit, which shows its progress where no one says not to.
     settings.setdefault("spark.ui.showConsoleProgress", given.get("spark.ui.showConsoleProgress", "false"))
     if "spark.sql.warehouse.dir" not in given and given.get("spark.sql.catalogImplementation") != "hive":
         # Nothing is stored there, but Spark makes the folder, and must not do so in the user's.

@@ -1,7 +1,7 @@
 """Default settings of a session, by where it runs. Pure.
 
-A setting is made where nobody else made it: spark-submit's arguments, spark-defaults.conf and ``[session.spark]`` win.
-Two of them are lists that ours is added to, and one is nobody's to change.
+A setting is made where no one else made it: spark-submit's arguments, spark-defaults.conf and ``[session.spark]`` win.
+Two of them are lists that ours is added to, and one is no one's to change.
 
 What was measured on a laptop holds for a laptop. So there are settings that belong to the lake or to this program
 (`EVERYWHERE`), and settings of a driver that is the whole of Spark, for a few cores and a small input (`in_process`).
@@ -21,7 +21,7 @@ import javaproperties
 from highwater.pipelines.base.config import SessionConfig
 from highwater.pipelines.spark.import_path import SAFE_PATH
 
-#: Heap of the driver where nobody says another: in one process it is all of Spark.
+#: Heap of the driver where no one says another: in one process it is all of Spark.
 DRIVER_MEMORY = "2g"
 EXTENSIONS = "spark.sql.extensions"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"

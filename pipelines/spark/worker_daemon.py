@@ -2,7 +2,7 @@
 garbage is collected after a task, not within, and what a worker has loaded is not searched again.
 
 Loading the kernel takes a second of each worker's first task. Spark puts its archive of PySpark first on the path:
-each process would compile its modules anew, in half a second, and each task look through the archive again. pyarrow
+each process would compile its modules again, in half a second, and each task look through the archive again. pyarrow
 and PySpark load pandas to ask whether a value is pandas', in 0.4 s of each worker: no task has such values. Rows and
 states form no cycles, so counting references frees them: searching them takes a tenth of a fold, a sixth of parsing.
 A worker itself collects after each task, which would look at every object of PySpark and pyarrow: 45 ms, several

@@ -4,7 +4,7 @@ Python, the JVM, Hadoop's file system, Delta and the Python workers each wrap su
 some in several layers; what all of them keep is the kernel's wording. So the texts of the whole chain are searched, in
 this one place. A fault of none of these kinds is a defect, and stays what it was.
 
-Nothing has to be repaired after any of them: a table changes by one commit or not at all, and the next run goes on
+Nothing has to be repaired after any of them: a table changes by one commit or not at all, and the next run continues
 from what the tables hold.
 """
 

@@ -15,7 +15,7 @@ Each cluster by itself, so that one which is new, silent, or ahead of its time i
   a clock of its own. A broker that the anchor does not know keeps all.
 - *Findings* that were known stay (`pipelines.rules.findings`): a rule may rest on what is gone.
 
-A table's files are read and written anew once for all clusters, and only those that hold both rows that go and rows
+A table's files are read and written again once for all clusters, and only those that hold both rows that go and rows
 that stay. The ledger, ``state.expiries``, comes first: from then on days are closed, and a run that was cut off is made
 again by the next one with the same bounds or later ones.
 """
@@ -89,7 +89,7 @@ class Anchors:
         self._settled |= {row["file_id"] for row in dicts(lake.rows(QUARANTINED_FILES, "file_id"))}
 
     def of(self, cluster_id: str, files: Sequence[Row], closed_us: int) -> Anchor:
-        """The newest run of a cluster that left folds of which all is final before the cut.
+        """Return the newest run of a cluster that left folds of which all is final before the cut.
 
         Raises:
             InputError: not all files of the cluster are replayed, or there is none.
@@ -341,7 +341,7 @@ def _paths(lake: StoredTables, spec: TableSpec, where: pc.Expression | None = No
 def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:
     """Return the time from which rows stay, by broker key (`_broker_keys`). All rows of a broker without anchor stay.
 
-    A row of no broker is replayed by nobody.
+    A row of no broker is replayed by no one.
     """
     bounds = {f"{cluster_id}|-1": cut_us for cluster_id in anchors}
     for row in files:

@@ -26,7 +26,7 @@ from highwater.pipelines.storage.store import store_of
 
 #: Below this a file costs a reader more in opening it than in reading.
 SMALL_BYTES = 32 << 20
-#: So many small files are worth a rewrite: about what two days of hourly runs leave in a small table is far more.
+#: That many small files are worth a rewrite: about what two days of hourly runs leave in a small table is far more.
 SMALL_FILES_MIN = 8
 #: A reader, or a writer that has not committed yet, holds no files for longer.
 RETENTION_HOURS_MIN = 24

@@ -68,7 +68,7 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
 
     Raises:
         InputError: a newer version wrote the lake, or a place in it is a link.
-        SchemaMismatch: a table differs from its declaration that cannot be made anew.
+        SchemaMismatch: a table differs from its declaration that cannot be made again.
     """
     root = resolved(root)
     require_regular(root)

@@ -1,7 +1,7 @@
 """Silver: one table per kind of fact, typed, each row pointing at its bronze record.
 
 Rows of these tables are what the grammars in ``pipelines/silver`` produce. Every row carries the columns of
-`schemas.silver.source.SOURCE`; together with `fact_no` (several facts can stand in one record) they are its key.
+`schemas.silver.source.SOURCE`; together with `fact_no` (several facts can be in one record) they are its key.
 """
 
 from __future__ import annotations

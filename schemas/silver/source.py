@@ -45,16 +45,16 @@ def silver_table(name: str) -> TableSpec:
 
 
 def fact_columns(spec: TableSpec) -> tuple[StructField, ...]:
-    """Columns of a table of facts that its grammar fills."""
+    """Return columns of a table of facts that its grammar fills."""
     return spec.columns[len(SOURCE) :]
 
 
 def entry_columns(spec: TableSpec, name: str) -> tuple[StructField, ...]:
-    """Fields of what stands in a list of a table."""
+    """Return fields of the elements of a list column."""
     entries = cast(ArrayType, spec.schema[name].dataType).elementType
     return tuple(cast(StructType, entries))
 
 
 def row_type(name: str, columns: Iterable[StructField]) -> Any:
-    """A named tuple of values in the order of columns: made and read faster than a dict by their names."""
+    """Return a named tuple type of values in the order of columns; it is faster than a dict."""
     return namedtuple(name, [column.name for column in columns])

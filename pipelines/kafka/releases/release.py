@@ -51,7 +51,7 @@ class Release:
 
     @property
     def title(self) -> str:
-        """The release, and in brackets what was logged where that is more."""
+        """Return the release, and in brackets what was logged where that is more."""
         return self.name if self.name == self.text else f"{self.name} ({self.text})"
 
 
@@ -64,7 +64,7 @@ class Versioned:
 
 @lru_cache(maxsize=256)
 def release_of(text: str | None) -> Release | None:
-    """The release that a version is built on; None where it is of no known release.
+    """Return the release that a version is built on; None where it is of no known release.
 
     Args:
         text: as `AppInfoParser` logs it, or a protocol version such as ``2.7-IV2``.
@@ -79,13 +79,13 @@ def release_of(text: str | None) -> Release | None:
 
 
 def shown(text: str | None) -> str | None:
-    """A version for people: ``2.8.2``, ``2.4 (5.4.1-ccs)``, ``unknown (9.9)``; None where none was logged."""
+    """Return a version for people: ``2.8.2``, ``2.4 (5.4.1-ccs)``, ``unknown (9.9)``; None where none was logged."""
     release = release_of(text)
     return release.title if release else f"unknown ({text})" if text else None
 
 
 def value_of(text: str | None, rule: Callable[[Version], T]) -> T | None:
-    """What a rule says of a version; None where the release is not known, or where those that it can be differ."""
+    """Return what a rule says of a version; None for an unknown release, or where its possible releases differ."""
     release = release_of(text)
     if release is None:
         return None
@@ -94,7 +94,7 @@ def value_of(text: str | None, rule: Callable[[Version], T]) -> T | None:
 
 
 def is_named_at_start(named_us: int, started_us: int) -> bool:
-    """Whether a version named at one instant is that of the broker which says that it has started at another.
+    """Return whether a version named at one instant is that of the broker which says that it has started at another.
 
     `AppInfoParser` names it for every program, and for every client within a broker.
     """
@@ -123,12 +123,12 @@ def _release(text: str, number: str, numbering: Numbering | None) -> Release | N
 
 
 def _version(branch: Branch, patch: int) -> Version:
-    """Rules have no other one for patch releases before 1.0."""
+    """Return rules have no other one for patch releases before 1.0."""
     return (branch[0], branch[1], branch[2] if len(branch) == 3 else patch)
 
 
 def _before(release: Version) -> Version:
-    """The release before one, or the first of the branch before."""
+    """Return the release before one, or the first of the branch before."""
     major, minor, patch = release
     if patch and major:
         return major, minor, patch - 1

@@ -35,13 +35,13 @@ _rules = lru_cache(maxsize=256)(Rules)
 
 
 def rules_for(version: str | None) -> Rules:
-    """The rules to predict with, of a version as logged; of `ASSUMED` where its release is not known."""
+    """Return the rules to predict with, of a version as logged; of `ASSUMED` where its release is not known."""
     release = release_of(version)
     return _rules(release.likely if release is not None else ASSUMED)
 
 
 def rule_of(version: str | None, rule: Callable[[Rules], T]) -> T | None:
-    """What a rule is, to claim something by it.
+    """Return what a rule is, to claim something by it.
 
     Returns:
         None where the release is not known, and where patch releases that it can be differ in the rule.

@@ -12,7 +12,7 @@ class TruncationRules(Versioned):
 
     @cached_property
     def truncates_to_high_watermark(self) -> bool:
-        """A new follower throws away everything past its own high watermark.
+        """Return whether a new follower throws away everything past its own high watermark.
 
         Until 0.11 (KIP-101, KAFKA-1211; ``ReplicaManager.makeFollowers``).
         """
@@ -20,7 +20,7 @@ class TruncationRules(Versioned):
 
     @cached_property
     def epoch_replies_name_the_epoch(self) -> bool:
-        """A leader that is asked for the end of an epoch also says which epoch it answers for.
+        """Return whether a leader that is asked for the end of an epoch also says which epoch it answers for.
 
         Since 2.0 (KIP-279, KAFKA-6361; ``LeaderEpochFileCache.endOffsetFor``). Without it, a follower whose epoch the
         leader never had is told a later epoch's start and keeps records that the leader does not have.
@@ -29,7 +29,8 @@ class TruncationRules(Versioned):
 
     @cached_property
     def answers_for_epochs_before_the_first(self) -> bool:
-        """An epoch older than the oldest one known ends where the oldest known one starts; before: unknown.
+        """Return whether an epoch older than the oldest one known ends where the oldest known one starts; before:
+        unknown.
 
         Since 2.0.1 and 2.1 (KAFKA-7415; ``LeaderEpochFileCache.endOffsetFor``).
         """
@@ -37,7 +38,7 @@ class TruncationRules(Versioned):
 
     @cached_property
     def truncates_on_fetch(self) -> bool:
-        """A follower fetches at once; the leader's answer tells it that its log diverges.
+        """Return whether a follower fetches at once; the leader's answer tells it that its log diverges.
 
         Since 2.8, with an inter-broker protocol of 2.7 (KIP-595, KAFKA-10322; ``AbstractFetcherThread``).
         """
@@ -45,7 +46,8 @@ class TruncationRules(Versioned):
 
     @cached_property
     def processes_diverging_responses(self) -> bool:
-        """Known bug: a follower takes the high watermark of an answer that tells it to truncate.
+        """Return whether the release has a known bug: a follower takes the high watermark of an answer that tells it to
+        truncate.
 
         2.8.0 to 3.4.0 (KAFKA-14704; ``AbstractFetcherThread.processFetchRequest``).
         """
@@ -53,7 +55,7 @@ class TruncationRules(Versioned):
 
     @cached_property
     def exits_rather_than_truncates(self) -> bool:
-        """A follower that is ahead of its leader halts the broker unless unclean election is on.
+        """Return whether a follower that is ahead of its leader halts the broker unless unclean election is on.
 
         Until 2.0.1 and 2.1 (KAFKA-3410, KAFKA-7414; ``ReplicaFetcherThread.handleOffsetOutOfRange``).
         """
@@ -61,7 +63,8 @@ class TruncationRules(Versioned):
 
     @cached_property
     def fetcher_restart(self) -> str:
-        """What makes a follower stop and truncate anew when its leadership state changes (``Partition.makeFollower``).
+        """Return what makes a follower stop and truncate anew when its leadership state changes
+        (``Partition.makeFollower``).
 
         ``leader_changed`` until 2.0.0; ``epoch_missed``: or more than one epoch went by, in 2.0.1 (KAFKA-7164);
         ``leader_or_epoch_changed`` from 2.1 (KIP-320, KAFKA-7395); ``epoch_grew`` since 3.3 (KAFKA-13790).

@@ -41,7 +41,7 @@ class _Side(NamedTuple):
 
 
 def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[ClockBounds]:
-    """Bounds of each pair of brokers with a link, of each window that has one, in the order of time."""
+    """Yield bounds of each pair of brokers with a link, of each window that has one, in the order of time."""
     windows: dict[tuple[int, int], dict[int, list[tuple[bool, _Side]]]] = defaultdict(lambda: defaultdict(list))
     for link in links:
         is_highest = link.earlier < link.later
@@ -76,7 +76,7 @@ def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[ClockBounds]
 def _change(
     lowest: _Side | None, highest: _Side | None, before: Iterable[tuple[bool, _Side]]
 ) -> tuple[int, int | None]:
-    """The largest change that bounds prove: between two of the window, or since the last window that had any."""
+    """Return the largest change that bounds prove: between two of the window, or since the last window that had any."""
     changes: list[tuple[int, int, int]] = []
     if lowest is not None and highest is not None and lowest.value_us > highest.value_us:
         first, last = sorted((lowest, highest), key=lambda side: side.at_us)

@@ -63,7 +63,7 @@ class Link(NamedTuple):
 
     @property
     def highest_us(self) -> int:
-        """The later clock less the earlier one: less than this."""
+        """Return the bound below which the later clock less the earlier one lies."""
         return self.later_us - self.earlier_us
 
 
@@ -73,7 +73,7 @@ def links(
     reborn: Collection[str] = (),
     in_seconds: Collection[int] = (),
 ) -> Iterator[Link]:
-    """Links of one cluster.
+    """Yield links of one cluster.
 
     Args:
         said: in the order of time within a broker; a line may come twice.

@@ -28,7 +28,7 @@ class _Apart(NamedTuple):
 
     @property
     def proven_ms(self) -> float:
-        """What is proven of it: the bound that is nearer to nothing, or nothing."""
+        """Return the proven distance of the clock: the bound nearer to zero, or zero."""
         if self.lowest_ms is not None and self.lowest_ms > 0:
             return self.lowest_ms
         return self.highest_ms if self.highest_ms is not None and self.highest_ms < 0 else 0.0
@@ -81,7 +81,7 @@ def _sentence(broker: int, reference: int | None, apart: _Apart) -> str:
 
 
 def _clocks(places: Sequence[_Written], windows: Sequence[Row]) -> Iterator[tuple[int, _Apart | None]]:
-    """How far the clock of each broker but the reference was ahead of it when the lines were written."""
+    """Yield how far the clock of each broker but the reference was ahead of it when the lines were written."""
     reference = _reference(places)
     times = [at_us for _, at_us in places if at_us is not None]
     for broker in sorted(
@@ -101,13 +101,13 @@ def _clocks(places: Sequence[_Written], windows: Sequence[Row]) -> Iterator[tupl
 
 
 def _reference(places: Sequence[_Written]) -> int | None:
-    """The broker that wrote most of the lines."""
+    """Return the broker that wrote most of the lines."""
     counts = Counter(broker for broker, at_us in places if broker is not None and at_us is not None)
     return min(counts, key=lambda broker: (-counts[broker], broker), default=None)
 
 
 def _is_near(row: Row, first_us: int, last_us: int) -> bool:
-    """Whether a window is of the time of lines, or next to it; what contradicts itself bounds nothing."""
+    """Return whether a window is of the time of lines, or next to it; what contradicts itself bounds nothing."""
     length_us = row["window_s"] * 1_000_000
     is_of_then = row["window_start"] - length_us <= last_us and row["window_start"] + 2 * length_us >= first_us
     return is_of_then and _width(row) >= 0
@@ -123,7 +123,7 @@ def _negative(value: float | None) -> float | None:
 
 
 def far_clocks(rows: Sequence[Row]) -> Iterator[str]:
-    """Brokers whose clocks are proven to be far apart, a sentence for each pair.
+    """Yield brokers whose clocks are proven to be far apart, a sentence for each pair.
 
     Args:
         rows: of ``gold.clock_bounds``.

@@ -56,7 +56,7 @@ def write_clock_bounds(lake: Lake, coarse: Spans, run_id: str) -> None:
 
 
 def causes_of(lake: Lake) -> dict[str, Causes]:
-    """What `links` takes, by cluster."""
+    """Return the arguments of `links`, by cluster."""
     said, fetches, reborn = _said(lake), _first_fetches(lake), _reborn(lake)
     return {
         cluster_id: Causes(said[cluster_id], fetches[cluster_id], reborn[cluster_id]) for cluster_id in sorted(said)
@@ -98,7 +98,7 @@ def _earliest(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _reborn(lake: Lake) -> dict[str, set[str]]:
-    """Topics that were deleted, or that left a broker: their epochs may begin again."""
+    """Return topics that were deleted, or that left a broker: their epochs may begin again."""
     topics: dict[str, set[str]] = defaultdict(set)
     gone = (
         (silver.LEADER_AND_ISR, pc.field("role") == "stopped"),
@@ -111,7 +111,7 @@ def _reborn(lake: Lake) -> dict[str, set[str]]:
 
 
 def clock_row(cluster_id: str, bounds: ClockBounds) -> dict[str, Any]:
-    """A row of ``gold.clock_bounds``."""
+    """Return a row of ``gold.clock_bounds``."""
     values = {"cluster_id": cluster_id, "window_s": WINDOW_S, **bounds._asdict()}
     for name in ("lowest", "highest", "changed"):
         bound_us = values.pop(f"{name}_us")

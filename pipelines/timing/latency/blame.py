@@ -54,7 +54,7 @@ Wait = tuple[int, str, float]
 
 
 def blamed(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
-    """Appends answered without error as `ROW_TYPES`.
+    """Return appends answered without error as `ROW_TYPES`.
 
     Produces of clients and appends of coordinators are separate kinds: each is counted, and singled out, on its own.
     The leader if no other replica was waited for; -1 if unknown.
