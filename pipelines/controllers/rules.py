@@ -17,7 +17,7 @@ class ControllerRules(Versioned):
 
     @property
     def offline_replica_may_be_ineligible(self) -> bool:
-        """A replica on a dead broker goes from offline straight to ineligible for deletion.
+        """Return whether a replica on a dead broker goes from offline straight to ineligible for deletion.
 
         `ReplicaStateMachine`: up to 2.2 only out of ReplicaDeletionStarted, since 2.3.0 out of OfflineReplica too.
         """
@@ -25,12 +25,11 @@ class ControllerRules(Versioned):
 
     @property
     def isr_may_be_empty(self) -> bool:
-        """Eligible leader replicas stand in for an ISR (KIP-966, in the metadata since 3.7)."""
+        """Return whether eligible leader replicas stand in for an ISR (KIP-966, in the metadata since 3.7)."""
         return self.version >= (3, 7, 0)
 
 
 def controller_rules(version: str | None) -> ControllerRules:
-    """Rules of a version as logged, of the last patch release that it can be; where it is unknown, whatever any
-    version allows."""
+    """Return rules of a version as logged: of its last possible patch release, or of the newest one if unknown."""
     release = release_of(version)
     return ControllerRules(release.newest if release is not None else _NEWEST)

@@ -35,7 +35,8 @@ _WHOLE = ("topic", "partition", "topic_id", "leader", "leader_epoch", "partition
 
 
 def replay_of_controllers(lake: Lake, premises: Premises, folder: Staging, stamp: str) -> Beside:
-    """Gives the tables of `schemas.controllers`, and to the rules what those about controllers judged and found.
+    """Return the step that gives the tables of `schemas.controllers`, and to the rules what controllers judged and
+    found.
 
     Needs ``gold.delayed_operations`` of the same audit, where there is any, for the instants at which leaders answered.
     """
@@ -50,7 +51,7 @@ def replay_of_controllers(lake: Lake, premises: Premises, folder: Staging, stamp
 
 
 def _readings(premises: Premises) -> list[Reading]:
-    """What makes the rows of all groups."""
+    """Return readings that give the rows of all groups."""
     here = pc.field("broker_id").is_valid()
     changes = pc.field("change").isin(list(r.CHANGES))
     active, snapshots = active_controllers(premises), premises.snapshots
