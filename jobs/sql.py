@@ -82,7 +82,7 @@ def answer(
         console.note(f"  {rows.num_rows} rows, {ROWS_SHOWN_MAX} shown; --format csv and json give all")
         rows = rows.slice(0, ROWS_SHOWN_MAX)
     if out is None:
-        console.result(_TEXTS[form](rows))
+        console.result(as_columns(rows, console.width) if form == "text" else _TEXTS[form](rows))
         return ExitCode.CLEAN
     with cannot_hold(out, "rows"):
         store_of(out).replace(out, _parquet(rows) if form == PARQUET else f"{_TEXTS[form](rows)}\n".encode())

@@ -6,13 +6,15 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
 import orjson
 import pyarrow as pa
+
+from highwater.pipelines.base.grid import grid
 
 #: What spreadsheets take for a formula, but for plain numbers.
 _FORMULA: Final = re.compile(r"\s*+(?:[=@]|[+\-](?!(?:\d+(?:\.\d+)?)?\Z))|[\t\r]")
@@ -61,14 +63,15 @@ def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def as_columns(table: pa.Table) -> str:
-    """Return aligned columns, numbers right-aligned and rounded."""
+def as_columns(table: pa.Table, width: int | None = None) -> str:
+    """Return aligned columns, numbers right-aligned and rounded.
+
+    Args:
+        width: columns of the terminal. None if there is no limit.
+    """
     rows = [{name: _rounded(value) for name, value in row.items()} for row in plain_rows(table)]
-    cells = [table.column_names, *([_cell(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = [bool(rows) and all(_is_number(row[name]) for row in rows) for name in table.column_names]
-    lines = [_line(cells[0], widths, right), "  ".join("-" * width for width in widths)]
-    return "\n".join([*lines, *(_line(row, widths, right) for row in cells[1:])])
+    return grid(table.column_names, [[*map(_cell, row.values())] for row in rows], right, width)
 
 
 def _rounded(value: Any) -> Any:
@@ -76,14 +79,6 @@ def _rounded(value: Any) -> Any:
     if not isinstance(value, float) or not math.isfinite(value):
         return value
     return round(value) if abs(value) >= 10_000 else float(f"{value:.4g}")
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    set_ = [
-        cell.rjust(width) if to_right else cell.ljust(width)
-        for cell, width, to_right in zip(cells, widths, right, strict=True)
-    ]
-    return "  ".join(set_).rstrip()
 
 
 def _is_number(value: object) -> bool:

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from textwrap import fill
 from typing import Final, TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console as Terminal
-from rich.table import Table
 from rich.text import Text
+
+from highwater.pipelines.base.grid import grid
 
 #: Of each stage on two cores: seconds of any run, and of a megabyte of text (docs/performance.md, 1 to 866 MB).
 _SECONDS: Mapping[str, tuple[float, float]] = {
@@ -96,6 +96,9 @@ def _rough(seconds: float) -> str:
 class Console:
     """Receiver of the messages of stages. This one ignores them."""
 
+    #: Columns of the terminal. None if stdout is a file.
+    width: int | None = None
+
     def stage(self, name: str) -> AbstractContextManager[None]:
         """Report that a step runs and, after its end, its duration."""
         return nullcontext()
@@ -121,7 +124,7 @@ class Console:
         self.result(text)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Print rows on stdout; numbers are right-aligned."""
+        """Print rows on stdout; numbers are right-aligned. A row that is wider than the terminal is a block."""
 
 
 class _Watched:
@@ -147,10 +150,13 @@ class RichConsole(Console):
     def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
         # Logs are hostile input: neither markup nor highlighting is read from text.
         stdout = out or sys.stdout
-        width = None if stdout.isatty() else _FILE_WIDTH
-        self._out = _Stream(file=stdout, width=width, markup=False, highlight=False, soft_wrap=True)
+        self._out = _Stream(file=stdout, markup=False, highlight=False, soft_wrap=True)
         self._err = _Stream(file=err or sys.stderr, markup=False, highlight=False, soft_wrap=True)
         self._plan: Plan | None = None
+
+    @property
+    def width(self) -> int | None:  # type: ignore[override]
+        return self._out.width if self._out.is_terminal else None
 
     def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
         self._plan = Plan(stages, text_bytes)
@@ -182,18 +188,13 @@ class RichConsole(Console):
 
     def prose(self, text: str, hang: int | None = None) -> None:
         # What reads a file takes it line by line.
-        width = self._out.width if self._out.is_terminal else sys.maxsize
+        width = self.width or sys.maxsize
         self.result("\n".join(_broken(line, width, hang) for line in text.split("\n")))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        grid = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for number, column in enumerate(columns):
-            numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
-            grid.add_column(escaped(column), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-        for row in rows:
-            shown = map(escaped, map(_shown, row))
-            grid.add_row(*(Text(cell if self._out.is_terminal else _folded(cell)) for cell in shown))
-        self._out.print(grid, soft_wrap=False)
+        cells = [[escaped(_shown(cell) if self.width else _folded(_shown(cell))) for cell in row] for row in rows]
+        right = [all(map(_NUMBER.fullmatch, column)) for column in zip(*cells, strict=True)] or [False] * len(columns)
+        self.result(grid([*map(escaped, columns)], cells, right, self.width))
 
 
 #: What a terminal obeys, or shows in another order: controls but for tab and line feed, marks of direction, invisible
@@ -210,8 +211,9 @@ def escaped(text: str) -> str:
 
 
 #: A file has no width to fit into: nothing is cut, names stay whole, and only prose is folded.
-_FILE_WIDTH = 1000
 _PROSE_WIDTH = 72
+#: A cell of a column that is right-aligned.
+_NUMBER = re.compile(r"|-|[-+]?[\d.,]+[x%]?")
 
 
 #: A command is copied, and stays as it is.

@@ -143,9 +143,12 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
 
 
 def _tables(before: Side, after: Side) -> Iterator[Table]:
-    yield Table(title="latency, milliseconds", rows=tuple(row for _, row in _latency_rows(before, after)[:ROWS_MAX]))
+    yield Table(
+        title="latency, milliseconds, A -> B (p99.9: --format json)",
+        rows=tuple(row for _, row in _latency_rows(before, after)[:ROWS_MAX]),
+    )
     yield Table(title="phases, mean milliseconds", rows=tuple(_phase_rows(before, after)[:ROWS_MAX]))
-    yield Table(title="closing replica of acks=all produces", rows=tuple(_wait_rows(before, after)))
+    yield Table(title="closing replica of acks=all produces, A -> B", rows=tuple(_wait_rows(before, after)))
     yield Table(title="events", rows=tuple(_count_rows(before.events, after.events, "event")[:ROWS_MAX]))
     named = [{f"{of} {rule}": number for (of, rule), number in side.findings.items()} for side in (before, after)]
     yield Table(title="findings", rows=tuple(_count_rows(named[0], named[1], "finding")[:ROWS_MAX]))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import orjson
 
+from highwater.pipelines.base.grid import GLUE
 from highwater.pipelines.base.plain import count, ms, plain
 from highwater.pipelines.inquiry.answer import Answer, Table
 from highwater.pipelines.report.cluster.parts import Step
@@ -53,9 +54,26 @@ def _step(step: Step, is_whole: bool) -> Iterator[str]:
 
 
 def cells(table: Table) -> tuple[list[str], list[list[object]]]:
-    """Return heads and rows of a table for the console."""
-    heads = list(table.rows[0]) if table.rows else []
-    return [head.replace("_", " ") for head in heads], [[_cell(row[head]) for head in heads] for row in table.rows]
+    """Return heads and rows of a table for the console. A pair ``x_a`` and ``x_b`` is one column: ``309 -> 129``."""
+    names = [name for name in (table.rows[0] if table.rows else ()) if name not in _IN_JSON]
+    shown = {name: [_cell(row[name]) for row in table.rows] for name in names}
+    for name in names:
+        if name.endswith("_a") and (other := f"{name[:-2]}_b") in shown:
+            shown[name] = _paired(shown[name], shown.pop(other))
+    heads = [name.removesuffix("_a") if f"{name[:-2]}_b" in names else name for name in shown]
+    return [_HEADS.get(head, head.replace("_", " ")) for head in heads], [*map(list, zip(*shown.values(), strict=True))]
+
+
+#: Heads that differ from the names of their fields.
+_HEADS = {"p999": "p99.9", "change_p99": "p99 changed"}
+#: Pairs for which a terminal of 80 columns has no room.
+_IN_JSON = ("p999_a", "p999_b")
+
+
+def _paired(before: list[str], after: list[str]) -> list[str]:
+    """Return ``309 -> 129`` with aligned arrows."""
+    left, right = (max(map(len, side)) for side in (before, after))
+    return [f"{one:>{left}} -> {other:>{right}}".replace(" ", GLUE) for one, other in zip(before, after, strict=True)]
 
 
 def _cell(value: object) -> str:

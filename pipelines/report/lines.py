@@ -6,7 +6,8 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from highwater.pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, WIDTH_MAX, plain
+from highwater.pipelines.base.grid import grid
+from highwater.pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, plain
 
 #: Of a list that may be long only so many entries are shown.
 SHOWN_MAX = 5
@@ -61,15 +62,10 @@ def left_out(entries: Sequence[object], what: str, prefix: str = "") -> Iterator
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
-    """Aligned columns; text that does not fit is cut.
+    """Aligned columns; on a terminal that is too narrow a block per row.
 
     Args:
         left: numbers of the columns that are text.
     """
-    cells = [list(columns), *([plain(cell, 26) for cell in row] for row in rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
-    for row in cells:
-        aligned = [
-            cell.ljust(widths[place]) if place in left else cell.rjust(widths[place]) for place, cell in enumerate(row)
-        ]
-        yield plain("  ".join(aligned).rstrip(), WIDTH_MAX)
+    right = [place not in left for place in range(len(columns))]
+    yield from grid(columns, [[plain(cell) for cell in row] for row in rows], right, PROSE_WIDTH).split("\n")
