@@ -26,6 +26,7 @@ from highwater.pipelines.base.config import Config, load_config
 from highwater.pipelines.base.console import RichConsole, escaped
 from highwater.pipelines.base.errors import HighwaterError, InputError
 from highwater.pipelines.base.fingerprint import code_version
+from highwater.pipelines.base.zones import Localizer
 from highwater.pipelines.storage.place import Place, Uri, place_of
 from highwater.pipelines.storage.store import store_of
 
@@ -51,7 +52,7 @@ def highwater() -> None:
 
 @highwater.command()
 @options("logs", "lake", "out", "from", "until", "format", "verbose", "redact", "redact key", "cluster name", "master")
-@options("log format", "catalog", "conf", "open")
+@options("log format", "catalog", "conf", "open", "tz")
 def audit(logs: tuple[Place, ...], opens: bool, **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from highwater.jobs import steps
@@ -78,7 +79,7 @@ def demo(folder: Path, opens: bool | None, master: str | None, conf: Path | None
 
 
 @highwater.command()
-@options("logs", "lake", "out", "cluster name", "master", "conf")
+@options("logs", "lake", "out", "cluster name", "master", "conf", "tz")
 @click.option(
     "--every",
     "every_s",
@@ -156,7 +157,7 @@ def replay(**given: Any) -> ExitCode:
 
 @highwater.command()
 @options("lake", "out", "cluster", "from", "until", "format", "verbose", "section", "redact", "redact key", "master")
-@options("conf", "open")
+@options("conf", "open", "tz")
 def report(opens: bool, **given: Any) -> ExitCode:
     """Write the report from the gold tables."""
     from highwater.jobs import steps
@@ -440,6 +441,7 @@ def _run(
     redact_key_file: Path | None = None,
     is_verbose: bool = False,
     sections: tuple[str, ...] = (),
+    localizer: Localizer | None = None,
     **given: Any,
 ) -> Any:
     """Return the input of a step; options without further work have the names of its fields."""
@@ -453,7 +455,8 @@ def _run(
     config = checked_config(
         conf, {"session.master": master, "ingest.cluster": cluster_name, "ingest.log_format": log_format}
     )
-    return Run(config, RichConsole(), redact_key=key, sections=SECTION_NAMES if is_verbose else sections, **given)
+    console = RichConsole(localizer=localizer)
+    return Run(config, console, redact_key=key, sections=SECTION_NAMES if is_verbose else sections, **given)
 
 
 def _present(logs: Sequence[Place]) -> tuple[Place, ...]:

@@ -13,6 +13,7 @@ from highwater.jobs.help import Verb, Verbs
 from highwater.jobs.options import TimeParam, options
 from highwater.pipelines.base.config import load_config
 from highwater.pipelines.base.console import RichConsole
+from highwater.pipelines.base.zones import Localizer
 from highwater.pipelines.storage.place import Place, place_of
 
 
@@ -26,7 +27,7 @@ def trace() -> None:
 @click.option("--broker", "broker_id", type=int, help="Broker that answered.")
 @click.option("--correlation-id", type=int, help="Correlation id.")
 @click.option("--connection", help="Connection, or any part of its name.")
-@options("lake", "cluster", "from", "until", "answer format")
+@options("lake", "cluster", "from", "until", "answer format", "tz")
 def trace_request(
     request_id: str | None, broker_id: int | None, correlation_id: int | None, connection: str | None, **given: Any
 ) -> ExitCode:
@@ -41,7 +42,7 @@ def trace_request(
 @trace.command("write")
 @click.argument("place", metavar="[TOPIC|TOPIC-PARTITION]", required=False)
 @click.option("--client", "client_id", help="Client id.")
-@options("lake", "cluster", "from", "until", "answer format")
+@options("lake", "cluster", "from", "until", "answer format", "tz")
 def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitCode:
     """At which offsets a client's records were written, and which replicas still hold them."""
     from highwater.jobs import inquiries
@@ -53,7 +54,7 @@ def trace_write(place: str | None, client_id: str | None, **given: Any) -> ExitC
 
 @trace.command("partition")
 @click.argument("place", metavar="TOPIC-PARTITION")
-@options("lake", "cluster", "from", "until", "answer format")
+@options("lake", "cluster", "from", "until", "answer format", "tz")
 def trace_partition(place: str, **given: Any) -> ExitCode:
     """A partition's life: epochs, leaders, in-sync sets, truncations, unclean elections."""
     from highwater.jobs import inquiries
@@ -64,7 +65,7 @@ def trace_partition(place: str, **given: Any) -> ExitCode:
 @trace.command("finding")
 @click.argument("finding_id", metavar="FINDING_ID|RULE")
 @click.option("--full", "is_whole", is_flag=True, help="Print lines of logs whole.")
-@options("lake", "answer format")
+@options("lake", "answer format", "tz")
 def trace_finding(finding_id: str, is_whole: bool, **given: Any) -> ExitCode:
     """A violation or observation (by the beginning of its id), what each of its lines shows, what follows from it."""
     from highwater.jobs import inquiries
@@ -75,7 +76,7 @@ def trace_finding(finding_id: str, is_whole: bool, **given: Any) -> ExitCode:
 @click.command(cls=Verb)
 @click.argument("place", metavar="[TOPIC-PARTITION]", required=False)
 @click.option("--at", type=TimeParam(), help="Use only lines before this time (ISO 8601, UTC).")
-@options("lake", "cluster", "answer format")
+@options("lake", "cluster", "answer format", "tz")
 def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
     """What each replica holds, and what is lost if it is elected; by default of partitions without a leader."""
     from highwater.jobs import inquiries
@@ -86,7 +87,7 @@ def survivors(place: str | None, at: datetime | None, **given: Any) -> ExitCode:
 @click.command(cls=Verb)
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@options("lake", "cluster", "conf", "answer format")
+@options("lake", "cluster", "conf", "answer format", "tz")
 def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCode:
     """Compare time ranges, runs or lakes. A and B are FROM..UNTIL, run:ID, LAKE, LAKE@FROM..UNTIL or LAKE@run:ID."""
     from highwater.jobs import inquiries
@@ -97,7 +98,7 @@ def compare(first: str, second: str, conf: Path | None, **given: Any) -> ExitCod
 
 
 @click.command(cls=Verb)
-@options("lake", "cluster", "from", "until", "answer format")
+@options("lake", "cluster", "from", "until", "answer format", "tz")
 def whatif(**given: Any) -> ExitCode:
     """p50, p99, p999 of acks=all without each replica, by leader, and with another min.insync.replicas."""
     from highwater.jobs import inquiries
@@ -109,7 +110,7 @@ def whatif(**given: Any) -> ExitCode:
 @click.option("--broker", "broker_id", type=int, help="Only chains that are about this broker.")
 @click.option("--topic", help="Only chains that are about this topic, or this partition.")
 @click.option("--full", "is_whole", is_flag=True, help="Print lines of logs whole.")
-@options("lake", "cluster", "from", "until", "answer format")
+@options("lake", "cluster", "from", "until", "answer format", "tz")
 def incidents(broker_id: int | None, topic: str | None, is_whole: bool, **given: Any) -> ExitCode:
     """What happened, the most harmful first, each with its cause, its lines and the command that asks further."""
     from highwater.jobs import inquiries
@@ -120,10 +121,10 @@ def incidents(broker_id: int | None, topic: str | None, is_whole: bool, **given:
 VERBS = (incidents, trace, survivors, compare, whatif)
 
 
-def _question(**given: Any) -> Any:
+def _question(localizer: Localizer | None, **given: Any) -> Any:
     from highwater.jobs.question import Question
 
-    return Question(RichConsole(), **given)
+    return Question(RichConsole(localizer=localizer), **given)
 
 
 #: Before the id of an audit.

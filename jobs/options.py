@@ -7,10 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from highwater.pipelines.base.errors import ConfigError
+from highwater.pipelines.base.zones import Localizer
 from highwater.pipelines.storage.place import Place, place_of
 
 
@@ -31,6 +33,18 @@ class TimeParam(click.ParamType[datetime]):
                 ctx,
             )
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class ZoneParam(click.ParamType[Localizer]):
+    """A time zone: an IANA name, or ``local``."""
+
+    name = "zone"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Localizer:
+        try:
+            return Localizer(None if value == "local" else ZoneInfo(value))
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            self.fail(f"invalid time zone {value!r}; expected local, or for example Europe/Berlin", param, ctx)
 
 
 class PlaceType(click.ParamType[Place]):
@@ -175,6 +189,14 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "until": click.option("--until", "time_until", type=TimeParam(), callback=_in_order, help="Before this time."),
     "no span": click.option(*("--from", "--until"), expose_value=False, hidden=True, callback=_whole),
+    "tz": click.option(
+        "--tz",
+        "localizer",
+        type=ZoneParam(),
+        metavar="ZONE",
+        help="Print times in this zone instead of UTC: local, or for example Europe/Berlin. Files, JSON and lines of "
+        "logs keep theirs.",
+    ),
     "master": click.option("--master", help="Spark master, for example local[4] or spark://host:7077."),
     "catalog": click.option(
         "--catalog",

@@ -362,7 +362,9 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
         if run.redact_key is not None:
             report = redacted(report, Redactor(pseudonyms(lake, run.redact_key)))
         files = write_report(report, run.out)
-    run.console.result(printed(report, run.form, run.sections))
+    # Formats for programs are in UTC.
+    show = run.console.prose if run.form in ("text", "pager") else run.console.result
+    show(printed(report, run.form, run.sections))
     run.console.note("wrote " + ", ".join(str(path) for path in files))
     return report
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from highwater.pipelines.base.grid import grid
+from highwater.pipelines.base.grid import format_grid
 
 #: What spreadsheets take for a formula, but for plain numbers.
 _FORMULA: Final = re.compile(r"\s*+(?:[=@]|[+\-](?!(?:\d+(?:\.\d+)?)?\Z))|[\t\r]")
@@ -71,7 +71,7 @@ def as_columns(table: pa.Table, width: int | None = None) -> str:
     """
     rows = [{name: _rounded(value) for name, value in row.items()} for row in plain_rows(table)]
     right = [bool(rows) and all(_is_number(row[name]) for row in rows) for name in table.column_names]
-    return grid(table.column_names, [[*map(_cell, row.values())] for row in rows], right, width)
+    return format_grid(table.column_names, [[*map(_cell, row.values())] for row in rows], right, width)
 
 
 def _rounded(value: Any) -> Any:

@@ -16,7 +16,8 @@ from typing import Final, TextIO
 from rich.console import Console as Terminal
 from rich.text import Text
 
-from highwater.pipelines.base.grid import grid
+from highwater.pipelines.base.grid import format_grid
+from highwater.pipelines.base.zones import Localizer
 
 #: Of each stage on two cores: seconds of any run, and of a megabyte of text (docs/performance.md, 1 to 866 MB).
 _SECONDS: Mapping[str, tuple[float, float]] = {
@@ -145,13 +146,20 @@ class _Stream(Terminal):
 
 
 class RichConsole(Console):
-    """Console on a terminal or a file. A file gets no colour and one line per stage."""
+    """Console on a terminal or a file. A file gets no colour and one line per stage.
 
-    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+    Args:
+        localizer: converter of times in prose, notes and tables. None for UTC.
+    """
+
+    def __init__(
+        self, out: TextIO | None = None, err: TextIO | None = None, localizer: Localizer | None = None
+    ) -> None:
         # Logs are hostile input: neither markup nor highlighting is read from text.
         stdout = out or sys.stdout
         self._out = _Stream(file=stdout, markup=False, highlight=False, soft_wrap=True)
         self._err = _Stream(file=err or sys.stderr, markup=False, highlight=False, soft_wrap=True)
+        self._localize = (lambda text: text) if localizer is None else localizer.localize
         self._plan: Plan | None = None
 
     @property
@@ -177,7 +185,7 @@ class RichConsole(Console):
             self._err.print(f"{escaped(name):<32} {time.monotonic() - started:6.1f} s{ending}")
 
     def note(self, text: str) -> None:
-        self._err.print(escaped(text))
+        self._err.print(escaped(self._localize(text)))
 
     def warn(self, text: str) -> None:
         self._err.print(Text(f"warning: {escaped(text)}", style="yellow"))
@@ -189,12 +197,16 @@ class RichConsole(Console):
     def prose(self, text: str, hang: int | None = None) -> None:
         # What reads a file takes it line by line.
         width = self.width or sys.maxsize
-        self.result("\n".join(_broken(line, width, hang) for line in text.split("\n")))
+        self.result("\n".join(_broken(line, width, hang) for line in self._localize(text).split("\n")))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        cells = [[escaped(_shown(cell) if self.width else _folded(_shown(cell))) for cell in row] for row in rows]
+        cells = [[self._format_cell(cell) for cell in row] for row in rows]
         right = [all(map(_NUMBER.fullmatch, column)) for column in zip(*cells, strict=True)] or [False] * len(columns)
-        self.result(grid([*map(escaped, columns)], cells, right, self.width))
+        self.result(format_grid([*map(escaped, columns)], cells, right, self.width))
+
+    def _format_cell(self, cell: object) -> str:
+        text = escaped(self._localize(_shown(cell)))
+        return text if self.width else _folded(text)
 
 
 #: What a terminal obeys, or shows in another order: controls but for tab and line feed, marks of direction, invisible

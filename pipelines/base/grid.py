@@ -6,8 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
-
-from rich.cells import cell_len
+from unicodedata import east_asian_width
 
 GAP: Final = "  "
 #: A blank at which no cell is broken.
@@ -17,7 +16,7 @@ _BLANKS: Final = re.compile(r"[ \t\n]+")
 _PROSE_MIN: Final = 16
 
 
-def grid(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int | None) -> str:
+def format_grid(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int | None) -> str:
     """Return a table. Return one block per row if the table does not fit.
 
     Args:
@@ -25,21 +24,21 @@ def grid(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bo
         width: columns of the terminal. None if there is no limit.
     """
     columns = list(zip(heads, *rows, strict=True))
-    widths = _widths(columns, right, width)
+    widths = _fit_widths(columns, right, width)
     if widths is None:
-        lines = list(_blocks(heads, rows, width or 0))
+        lines = list(_format_blocks(heads, rows, width or 0))
     else:
         rule = ["-" * size for size in widths]
-        lines = [line for row in (heads, rule, *rows) for line in _aligned(row, widths, right)]
+        lines = [line for row in (heads, rule, *rows) for line in _align(row, widths, right)]
     return "\n".join(lines).replace(GLUE, " ")
 
 
-def _widths(columns: Sequence[Sequence[str]], right: Sequence[bool], width: int | None) -> list[int] | None:
+def _fit_widths(columns: Sequence[Sequence[str]], right: Sequence[bool], width: int | None) -> list[int] | None:
     """Return the width of each column. None if the longest words do not fit side by side."""
-    whole = [max(cell_len(line) for cell in cells for line in cell.split("\n")) for cells in columns]
+    whole = [max(count_columns(line) for cell in cells for line in cell.split("\n")) for cells in columns]
     if width is None or sum(whole) + len(GAP) * (len(whole) - 1) <= width:
         return whole
-    least = [_least(cells, is_right) for cells, is_right in zip(columns, right, strict=True)]
+    least = [_measure_least(cells, is_right) for cells, is_right in zip(columns, right, strict=True)]
     room = width - len(GAP) * (len(least) - 1) - sum(least)
     if room < 0:
         return None
@@ -51,48 +50,53 @@ def _widths(columns: Sequence[Sequence[str]], right: Sequence[bool], width: int 
     return least
 
 
-def _least(cells: Sequence[str], is_right: bool) -> int:
-    words = max(cell_len(word) for cell in (cells[:1] if is_right else cells) for word in _BLANKS.split(cell))
+def _measure_least(cells: Sequence[str], is_right: bool) -> int:
+    words = max(count_columns(word) for cell in (cells[:1] if is_right else cells) for word in _BLANKS.split(cell))
     if is_right:
-        return max(words, *map(cell_len, cells[1:]), 0)
-    return max(words, min(_PROSE_MIN, max(map(cell_len, cells))))
+        return max(words, *map(count_columns, cells[1:]), 0)
+    return max(words, min(_PROSE_MIN, max(map(count_columns, cells))))
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    folded = [_folded(cell, size) for cell, size in zip(row, widths, strict=True)]
+def _align(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
+    folded = [_fold(cell, size) for cell, size in zip(row, widths, strict=True)]
     for place in range(max(map(len, folded))):
         parts = []
         for lines, size, is_right in zip(folded, widths, right, strict=True):
             line = lines[place] if place < len(lines) else ""
-            blank = " " * (size - cell_len(line))
+            blank = " " * (size - count_columns(line))
             parts.append(blank + line if is_right else line + blank)
         yield GAP.join(parts).rstrip()
 
 
-def _folded(text: str, width: int) -> list[str]:
+def _fold(text: str, width: int) -> list[str]:
     """Return a text in lines, broken between words only."""
     return [
         part
         for line in text.split("\n")
-        for part in ([line] if cell_len(line) <= width else _wrapped(line, width, "")) or [""]
+        for part in ([line] if count_columns(line) <= width else _wrap(line, width, "")) or [""]
     ]
 
 
-def _wrapped(text: str, width: int, rest: str) -> list[str]:
+def _wrap(text: str, width: int, rest: str) -> list[str]:
     return textwrap.wrap(text, max(width, 1), subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
 
 
-def _blocks(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    yield from _wrapped(f"(one block per row: {len(heads)} columns are too wide for a terminal of {width})", width, "")
+def _format_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    yield from _wrap(f"(one block per row: {len(heads)} columns are too wide for a terminal of {width})", width, "")
     for row in rows:
-        yield from _wrapped(f"{heads[0]}: {row[0]}", width, "    ")
+        yield from _wrap(f"{heads[0]}: {row[0]}", width, "    ")
         line = ""
         for head, cell in zip(heads[1:], row[1:], strict=True):
             pair = f"{head}: {_BLANKS.sub(' ', cell.strip(' '))}"
-            if line and cell_len(line) + cell_len(pair) + 2 * len(GAP) > width:
-                yield from _wrapped(f"{GAP}{line}", width, "    ")
+            if line and count_columns(line) + count_columns(pair) + 2 * len(GAP) > width:
+                yield from _wrap(f"{GAP}{line}", width, "    ")
                 line = pair
             else:
                 line = f"{line}{GAP}{pair}" if line else pair
         if line:
-            yield from _wrapped(f"{GAP}{line}", width, "    ")
+            yield from _wrap(f"{GAP}{line}", width, "    ")
+
+
+def count_columns(text: str) -> int:
+    """Return the columns that a terminal needs for a text."""
+    return len(text) if text.isascii() else sum(2 if east_asian_width(char) in "WF" else 1 for char in text)

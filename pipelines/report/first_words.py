@@ -88,4 +88,4 @@ def of_facts(lake: Lake) -> Iterator[str]:
 
 
 def _clock(time_us: int | None) -> str:
-    return "an unknown time" if time_us is None else iso_utc(time_us)[11:19]
+    return "an unknown time" if time_us is None else span(iso_utc(time_us), None)[0]

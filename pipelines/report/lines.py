@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from highwater.pipelines.base.grid import grid
+from highwater.pipelines.base.grid import format_grid
 from highwater.pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, plain
 
 #: Of a list that may be long only so many entries are shown.
@@ -68,4 +68,4 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int])
         left: numbers of the columns that are text.
     """
     right = [place not in left for place in range(len(columns))]
-    yield from grid(columns, [[plain(cell) for cell in row] for row in rows], right, PROSE_WIDTH).split("\n")
+    yield from format_grid(columns, [[plain(cell) for cell in row] for row in rows], right, PROSE_WIDTH).split("\n")

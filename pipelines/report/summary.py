@@ -104,7 +104,7 @@ def _chain(mark: str, chain: Chain, advice: str) -> Iterator[str]:
 
 
 def _one_line(mark: str, chain: Chain) -> Iterator[str]:
-    text = f"{WORDS[chain.harm]}  {window(chain)[11:19]}  {first_sentence(chain.head.sentence)} {bug(chain.head)}"
+    text = f"{WORDS[chain.harm]}  {window(chain)[:19]}  {first_sentence(chain.head.sentence)} {bug(chain.head)}"
     yield from indented(text.rstrip(), mark, " " * len(mark))
 
 

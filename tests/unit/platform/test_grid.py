@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.grid import grid
+from highwater.pipelines.base.grid import format_grid
 
 WORDS = st.text("abcdefghij0123456789,.-_/", min_size=1, max_size=24)
 CELLS = st.lists(WORDS, max_size=8).map(" ".join)
@@ -26,7 +26,7 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[list[str]], list[bool]]:
 @given(tables(), st.integers(20, 120))
 def test_each_word_is_whole_and_each_line_fits(given_table: tuple, width: int) -> None:
     heads, rows, right = given_table
-    lines = grid(heads, rows, right, width).split("\n")
+    lines = format_grid(heads, rows, right, width).split("\n")
     words = Counter(word for row in rows for cell in row for word in cell.split())
     assert not words - Counter(word for line in lines for word in line.split())
     longest = max(len(word) for row in (heads, *rows) for cell in row for word in cell.split())
@@ -39,7 +39,7 @@ def test_each_word_is_whole_and_each_line_fits(given_table: tuple, width: int) -
 @given(tables())
 def test_without_a_limit_a_row_is_a_line(given_table: tuple) -> None:
     heads, rows, right = given_table
-    lines = grid(heads, rows, right, None).split("\n")
+    lines = format_grid(heads, rows, right, None).split("\n")
     assert len(lines) == 2 + len(rows)
     starts = [0]
     for rule in lines[1].split("  "):
@@ -51,7 +51,7 @@ def test_without_a_limit_a_row_is_a_line(given_table: tuple) -> None:
 def test_a_table_that_does_not_fit_is_a_block_per_row() -> None:
     heads = ["request", *(f"p{n} in a" for n in (50, 99, 999)), "change"]
     row = ["PRODUCE acks=all", "1,204.5", "20,393", "120,356", "0.47x"]
-    assert grid(heads, [row], [False, True, True, True, True], 40).split("\n") == [
+    assert format_grid(heads, [row], [False, True, True, True, True], 40).split("\n") == [
         "(one block per row: 5 columns are too",
         "wide for a terminal of 40)",
         "request: PRODUCE acks=all",
