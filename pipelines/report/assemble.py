@@ -91,7 +91,7 @@ def decide(
     holes: Iterable[str],
     of_rules: Correctness = NO_RULES,
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """Verdict, and the reasons why nothing firm can be said; violated > inconclusive > clean.
+    """Return the verdict, and the reasons why nothing firm can be said; violated > inconclusive > clean.
 
     Args:
         produce: the replayed acks=all produces.
@@ -178,7 +178,7 @@ _NOTES = (
 def assemble(
     rows: Collected, config: Config, run: RunInfo, *, since_us: int | None = None, until_us: int | None = None
 ) -> Report:
-    """The report of collected rows."""
+    """Return the report of collected rows."""
     in_window = since_us is not None or until_us is not None
     judged = _judge(rows, config, run, in_window)
     clusters = clusters_in(rows, WindowBounds(since_us, until_us))
@@ -274,7 +274,7 @@ def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, sever
 
 
 def _together(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
-    """Several clusters, each judged by itself."""
+    """Return the report of several clusters, each judged by itself."""
     gaps = {name: part.coverage.not_checkable for name, part in parts.items()}
     return replace(
         whole,
@@ -287,13 +287,13 @@ def _together(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
 
 
 def _run_of(run: RunInfo, rows: Collected, cluster_id: str) -> RunInfo:
-    """The run without problems of other clusters' files; one of a file that could not be read may be of any."""
+    """Return the run without problems of other clusters' files; a file that could not be read may be of any cluster."""
     others = {row["path"] for row in rows.files if row["cluster_id"] != cluster_id}
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in others))
 
 
 def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Incident:
-    """A row of `pipelines.report.small_tables.incidents` as the report has it."""
+    """Return a row of `pipelines.report.small_tables.incidents` as the report has it."""
     figures = {figure["name"]: figure["value"] for figure in row["figures"]}
     bug = None if row["known_bug"] is None else IncidentBug(id=row["known_bug"], fixed_in=row["fixed_in"])
     return Incident.of(
@@ -311,7 +311,7 @@ def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Inci
 
 
 def _outside(rows: Collected, several: bool) -> Iterable[str]:
-    """Findings that are outside of the window, one sentence each."""
+    """Return findings that are outside of the window, one sentence each."""
     for row in rows.outside:
         of_cluster = f" of cluster {row['cluster_id']}" if several else ""
         place = f" {row['topic']}-{row['partition']}" if row["topic"] is not None else ""
@@ -352,7 +352,7 @@ def _nodes(file: Mapping[str, Any]) -> list[Node]:
 
 
 def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
-    """Tier of everybody that has a file or a parsed record."""
+    """Return the tier of everybody that has a file or a parsed record."""
     tiers: dict[Node, Tier] = {node: "T0" for row in rows.files for node in _nodes(row)}
     for row in rows.coverage:
         marks = (row["request_log"], row["partition_debug"], row["completion_trace"])
@@ -361,13 +361,13 @@ def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
 
 
 def _named(tiers: Mapping[Node, Tier]) -> dict[str, Tier]:
-    """Tiers by broker id; with the cluster where there are several."""
+    """Return tiers by broker id; with the cluster where there are several."""
     several = len({cluster for cluster, _ in tiers}) > 1
     return {f"{cluster}/{broker}" if several else str(broker): tier for (cluster, broker), tier in tiers.items()}
 
 
 def _controllers(brokers: Iterable[Broker]) -> set[Node]:
-    """Nodes that are controllers only: they lead no partition, so there is nothing of their own to replay."""
+    """Return nodes that are controllers only: they lead no partition, so there is nothing of their own to replay."""
 
     def roles(broker: Broker) -> str:
         # Kafka logs a list as [controller].
@@ -409,7 +409,7 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
 
 
 def _grown(files: Rows) -> Rows:
-    """Each file once: one that was read as it grew has a row for each time, and all of them begin alike."""
+    """Return each file once. One that was read as it grew has a row for each time, all with the same beginning."""
     longest: dict[tuple[object, ...], Any] = {}
     for row in files:
         begins = row["path"] if row["first_time"] is None else row["first_time"]

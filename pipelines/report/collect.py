@@ -95,7 +95,7 @@ def collect_report(
 
 
 def _asked(lake: Lake, config: Config, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
-    """What tables of operations and requests say, aggregated by DuckDB: fields of `Collected`."""
+    """Return what tables of operations and requests say, aggregated by DuckDB: fields of `Collected`."""
     needed = of_cluster(cluster_id, bounds.arrived())
     reader = reader_of(lake, [(spec, needed) for spec in (DELAYED_OPERATIONS, REQUEST_PHASES, SHARE_OPERATIONS)])
     where = queries.of_window(bounds, cluster_id)
@@ -119,13 +119,13 @@ def _asked(lake: Lake, config: Config, bounds: small.WindowBounds, cluster_id: s
 
 
 def _run_of(lake: Lake, run: RunInfo, cluster_id: str) -> RunInfo:
-    """The run without problems of other clusters' files."""
+    """Return the run without problems of other clusters' files; a file that could not be read may be of any cluster."""
     others = lake.rows(LOG_FILES, "path", where=pc.field("cluster_id") != cluster_id)["path"].to_pylist()
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in set(others)))
 
 
 def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
-    """What tables that the driver can hold say: fields of `Collected`. No query."""
+    """Return what tables that the driver can hold say: fields of `Collected`. No query."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
         return dicts(lake.rows(spec, *columns, where=of_cluster(cluster_id, where)))
@@ -163,13 +163,13 @@ def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dic
 
 
 def _both_of(evidence: Rows) -> pc.Expression:
-    """Pairs of brokers that both wrote lines of evidence."""
+    """Return pairs of brokers that both wrote lines of evidence."""
     brokers = pa.array(sorted({row["broker_id"] for row in evidence if row["broker_id"] is not None}), pa.int32())
     return pc.field("broker_a").isin(brokers) & pc.field("broker_b").isin(brokers)
 
 
 def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
-    """The audit before the last one; None where there is none, or its files have been removed since."""
+    """Return the audit before the last one; None where there is none, or its files have been removed since."""
     last = lake.stamp(VIOLATIONS)
     versions = [{stamp: version for version, stamp in reversed([*lake.stamps(spec)])} for spec in _JUDGED]
     earlier = next((stamp for _, stamp in lake.stamps(VIOLATIONS) if stamp != last), None)
@@ -183,7 +183,9 @@ def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
 
 
 def _most_blamed(groups: Rows) -> list[Node]:
-    """Cluster and id of blamed brokers, worst first, at most `BLAMED_MAX`; of produces before those of coordinators."""
+    """Return the cluster and id of blamed brokers, worst first, at most `BLAMED_MAX`; of produces before those of
+    coordinators.
+    """
     nodes: dict[Node, None] = {}
     for kind in (PRODUCE, COORDINATOR):
         waits: dict[Node, tuple[float, float]] = {}
@@ -196,7 +198,7 @@ def _most_blamed(groups: Rows) -> list[Node]:
 
 
 def _interval_s(groups: Rows, configured_s: int) -> int:
-    """The configured interval, doubled until the timeline has at most `TIMELINE_MAX` intervals."""
+    """Return the configured interval, doubled until the timeline has at most `TIMELINE_MAX` intervals."""
     if not groups:
         return configured_s
     span_us = max(row["last_us"] for row in groups) - min(row["first_us"] for row in groups)

@@ -59,7 +59,7 @@ def collect_detail(
     started: datetime | None,
     cluster_id: str | None = None,
 ) -> Detail:
-    """What the page shows of a window of time, and of the cluster.
+    """Return what the page shows of a window of time, and of the cluster.
 
     Args:
         since, until: of operations and requests, by their arrival, as of the report.
@@ -85,7 +85,7 @@ def collect_detail(
 
 
 def rules_said() -> tuple[RuleText, ...]:
-    """What all rules say."""
+    """Return the results of all rules."""
     names = RuleText.model_fields.keys() - {"rule_id"}
     return tuple(
         RuleText(rule_id=rule.rule_id, **{name: getattr(rule.texts, name) for name in names}) for rule in RULES
@@ -100,7 +100,7 @@ class _Tables:
         self.cluster_id = cluster_id
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
-        """Rows of a table that the driver can hold."""
+        """Return rows of a table that the driver can hold."""
         return dicts(self.lake.rows(spec, *columns, where=of_cluster(self.cluster_id, where)))
 
 
@@ -110,7 +110,7 @@ class _Tables:
 def _aggregates(
     tables: _Tables, config: Config, files: Rows, bounds: small.WindowBounds
 ) -> tuple[Cubes | None, dict[str, int]]:
-    """Aggregates of all that arrived in the window, and the operations whose story is told, with their arrivals.
+    """Return aggregates of all that arrived in the window, and the operations whose story is told, with their arrivals.
 
     None where there is no time at all.
     """
@@ -201,7 +201,7 @@ def _story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -
 
 
 def _reader_of_stories(lake: Lake, operations: Rows) -> LakeReader:
-    """DuckDB over what operations' requests and fetches may be in; over nothing of tables that are too large."""
+    """Return DuckDB over what operations' requests and fetches may be in; over nothing of tables that are too large."""
     times = [time for row in operations for time in (row["handled_time"], row["completed_time"])]
     taken_up = pc.field("dequeued_time")
     around = taken_up >= instant(min(times) - stories.BEFORE_US)
@@ -226,5 +226,5 @@ def _texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
 
 
 def _at(name: str, times_us: Iterable[int]) -> pc.Expression:
-    """Rows of some instants, by which parts of large files are left out: their rows lie in order of time."""
+    """Return rows of some instants, by which parts of large files are left out: their rows lie in order of time."""
     return pc.field(name).isin(pa.array(sorted(set(times_us)), pa.timestamp("us", "UTC")))

@@ -76,7 +76,7 @@ def correctness(
     several: bool = False,
     known: Mapping[str, Rule] = BY_ID,
 ) -> Correctness:
-    """What the rules say of collected rows.
+    """Return what the rules say of collected rows.
 
     Args:
         brokers: those whose evidence decides what can be checked.
@@ -116,7 +116,7 @@ def correctness(
 
 
 def _requests_per_s(rows: Collected, brokers: Sequence[Broker]) -> float | None:
-    """Requests a second that a broker with a request log answers, on average over its logs; None without one."""
+    """Return requests a second that a broker with a request log answers, on average over its logs; None without one."""
     requests = sum(row["requests"] for row in rows.latency.values())
     seconds = sum(
         (datetime.fromisoformat(broker.last_time) - datetime.fromisoformat(broker.first_time)).total_seconds()
@@ -127,14 +127,16 @@ def _requests_per_s(rows: Collected, brokers: Sequence[Broker]) -> float | None:
 
 
 def rule_state(rule: RuleResult, gaps: Iterable[NotCheckable]) -> str:
-    """A rule's verdict in words: its own, ``not checkable`` without its evidence, ``not applicable`` to these logs."""
+    """Return a rule's verdict in words: its own, ``not checkable`` without its evidence, ``not applicable`` to these
+    logs.
+    """
     if rule.verdict == INCONCLUSIVE and any(gap.rule_id == rule.rule_id for gap in gaps):
         return NOT_CHECKABLE
     return rule.verdict if rule.applicable else NOT_APPLICABLE
 
 
 def rule_states(report: Report) -> dict[str, int]:
-    """How many rules came to which state, what matters most first; states that no rule has are left out."""
+    """Return how many rules came to which state, what matters most first; states that no rule has are left out."""
     gaps = report.coverage.not_checkable
     states = Counter(rule_state(rule, gaps) for rule in report.rules)
     return {state: states[state] for state in RULE_STATES if states[state]}
@@ -163,7 +165,7 @@ def _is_violated(row: Mapping[str, Any]) -> bool:
 
 
 def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore | None) -> RuleResult:
-    """What became of a rule; one whose evidence is not there proves nothing by having found nothing.
+    """Return what became of a rule; one whose evidence is not there proves nothing by having found nothing.
 
     Whether a rule that judged nothing has a reason for doubt or not, the same goes for every rule: without one it is
     not applicable, whatever the table's verdict, which does not know which evidence is there.
@@ -181,7 +183,7 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore 
 
 
 def _doubts(results: Rows, holes: Set[str]) -> Iterable[str]:
-    """Why rules are inconclusive, but for holes in the logs, for open cases, and for evidence that is not there."""
+    """Return why rules are inconclusive, apart from holes in the logs, open cases and missing evidence."""
     doubts = dict.fromkeys(doubt for row in results for doubt in row["doubts"] if doubt not in holes)
     if doubts:
         yield "; ".join(doubts)
@@ -199,7 +201,7 @@ def _left_open(open_cases: Sequence[Finding]) -> Iterable[str]:
 
 
 def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[Finding, ...]]:
-    """Findings of their own, by severity, each with those that follow from it."""
+    """Return findings of their own, by severity, each with those that follow from it."""
     lines: dict[str, Rows] = defaultdict(list)
     for row in rows.evidence:
         lines[row["finding_id"]].append(row)

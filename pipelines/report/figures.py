@@ -90,21 +90,21 @@ class Collected:
     throttled: Rows = field(default_factory=list)  #: a row per client and API that quotas held back, the longest first
 
     def groups_of(self, kind: str) -> Rows:
-        """Counts of the operations of one kind."""
+        """Return counts of the operations of one kind."""
         return [row for row in self.groups if row["kind"] == kind]
 
     def quantiles_of(self, kind: str) -> Mapping[str, Any]:
-        """Quantiles of the operations of one kind; empty without any."""
+        """Return quantiles of the operations of one kind; empty without any."""
         return self.quantiles.get(kind, {})
 
 
 def from_ticks(value: float | None) -> float | None:
-    """A quantile in ticks of 0.01 ms as milliseconds."""
+    """Return a quantile in ticks of 0.01 ms as milliseconds."""
     return None if value is None else to_ms(value / TICKS_PER_MS)
 
 
 def to_ms(value: float | None) -> float | None:
-    """Milliseconds to three decimals; 0.0, never -0.0."""
+    """Return milliseconds to three decimals; 0.0, never -0.0."""
     return None if value is None else round(float(value), 3) + 0.0
 
 
@@ -113,7 +113,7 @@ def share_of(part: float, whole: float) -> float:
 
 
 def count_by(groups: Rows, key: str, of: Callable[[dict[str, Any]], bool] = lambda row: True) -> dict[str, int]:
-    """Operations per value of a column, most frequent first; rows without a value are left out."""
+    """Return operations per value of a column, most frequent first; rows without a value are left out."""
     counts: dict[str, int] = defaultdict(int)
     for row in groups:
         if row[key] is not None and of(row):
@@ -122,5 +122,5 @@ def count_by(groups: Rows, key: str, of: Callable[[dict[str, Any]], bool] = lamb
 
 
 def most_first(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts, the largest first."""
+    """Return counts, the largest first."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

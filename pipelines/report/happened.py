@@ -213,13 +213,15 @@ def window_words(start_time: str, end_time: str | None) -> str:
 
 
 def span(start: str | None, end: str | None) -> tuple[str, str]:
-    """Two instants to the second, ``-`` for none; of the later one the time of day alone where both are of one day."""
+    """Return two instants to the second, ``-`` for none; of the later one the time of day alone where both are of one
+    day.
+    """
     since, until = ("-" if time is None else time[:19].replace("T", " ") for time in (start, end))
     return since, until[11:] if since[:10] == until[:10] and until != "-" else until
 
 
 def bug(incident: Incident) -> str:
-    """``Known bug KAFKA-3410, fixed in 2.0.1 and 2.1.0.``; empty where it has no known bug's signature."""
+    """Return ``Known bug KAFKA-3410, fixed in 2.0.1 and 2.1.0.``; empty where no known bug has its signature."""
     if incident.known_bug is None:
         return ""
     fixed = f", fixed in {incident.known_bug.fixed_in}" if incident.known_bug.fixed_in else ""
@@ -227,7 +229,7 @@ def bug(incident: Incident) -> str:
 
 
 def account_of(incident: Incident) -> str:
-    """What happened, and the known bug that it is."""
+    """Return what happened, and the known bug that it is."""
     return f"{incident.sentence} {bug(incident)}".rstrip()
 
 

@@ -49,20 +49,20 @@ def indented(text: str, first: str, rest: str, limit: int = 3 * TEXT_MAX) -> lis
 
 
 def listed(prefix: str, texts: Sequence[str]) -> Iterator[str]:
-    """Some texts, each behind a prefix, and how many more there are."""
+    """Yield some texts, each behind a prefix, and how many more there are."""
     for text in texts[:SHOWN_MAX]:
         yield from wrapped(f"  {prefix}{plain(text, 2 * TEXT_MAX)}")
     yield from left_out(texts, "more", prefix)
 
 
 def left_out(entries: Sequence[object], what: str, prefix: str = "") -> Iterator[str]:
-    """How many entries are not among the first; nothing where all are."""
+    """Yield how many entries are not among the first; nothing where all are."""
     if len(entries) > SHOWN_MAX:
         yield f"  {prefix}and {len(entries) - SHOWN_MAX} {what}, see the report"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
-    """Aligned columns; on a terminal that is too narrow a block per row.
+    """Yield aligned columns; on a terminal that is too narrow a block per row.
 
     Args:
         left: numbers of the columns that are text.

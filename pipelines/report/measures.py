@@ -188,7 +188,7 @@ class Latency(Part):
 
     @property
     def by_kind(self) -> dict[str, RequestLatency]:
-        """The kinds of requests that there are, by name."""
+        """Return the kinds of requests that there are, by name."""
         return {
             name: kind for name in type(self).model_fields if isinstance(kind := getattr(self, name), RequestLatency)
         }

@@ -22,7 +22,7 @@ _OF_ONE = (
 
 
 def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
-    """The clusters that rules were asked of, and those that brokers' logs are of.
+    """Return the clusters that rules were asked of, and those that brokers' logs are of.
 
     Args:
         bounds: the window. A cluster without logs of that time, and without findings, is not judged in it: one that
@@ -41,7 +41,7 @@ def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
 
 
 def silent_clusters(report: Report) -> set[str]:
-    """Clusters of the lake's brokers that have no verdict, since they have no logs of the window."""
+    """Return clusters of the lake's brokers that have no verdict, since they have no logs of the window."""
     if report.window.since is None and report.window.until is None:
         return set()
     there = {broker.cluster_id for broker in report.brokers if broker.broker_id != UNKNOWN_BROKER}
@@ -49,7 +49,7 @@ def silent_clusters(report: Report) -> set[str]:
 
 
 def of_cluster(rows: Collected, cluster_id: str) -> Collected:
-    """What was collected of one cluster, as far as rows of it can be told apart: no quantiles, and no timeline."""
+    """Return the collected rows of one cluster; quantiles and the timeline are of all clusters, and left out."""
 
     def of(table: Rows) -> Rows:
         return [row for row in table if (row["cluster_id"] or UNKNOWN_CLUSTER) == cluster_id]
@@ -64,7 +64,7 @@ def of_cluster(rows: Collected, cluster_id: str) -> Collected:
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The worst of some verdicts."""
+    """Return the worst of some verdicts."""
     return max(verdicts, key=BY_WEIGHT.index)
 
 
@@ -85,7 +85,7 @@ def told_together(whole: Correctness, parts: Mapping[str, Correctness]) -> Corre
 
 
 def named_gaps(gaps: Mapping[str, Iterable[NotCheckable]]) -> Iterable[NotCheckable]:
-    """Gaps of clusters, which say whose they are."""
+    """Return gaps of clusters, which say whose they are."""
     for cluster_id, of_cluster in gaps.items():
         for gap in of_cluster:
             yield gap.model_copy(update={"reason": f"cluster {cluster_id}: {gap.reason}"})

@@ -48,7 +48,7 @@ _Reader = tuple[
 
 
 def operations_by_kind(rows: Collected) -> OperationsByKind:
-    """How each kind of operation was answered."""
+    """Return how each kind of operation was answered."""
     produces = rows.groups_of(PRODUCE)
     return OperationsByKind(
         produce=Operations(
@@ -74,7 +74,7 @@ def _fetches(rows: Collected) -> FetchOperations:
 
 
 def _readers(groups: Rows) -> tuple[ReaderGroup, ...]:
-    """Fetches by kind of reader, the largest first."""
+    """Return fetches by kind of reader, the largest first."""
     by_reader: dict[_Reader, Rows] = defaultdict(list)
     for row in groups:
         if row["by_follower"]:
@@ -130,7 +130,7 @@ def _api(rows: Rows) -> ApiOperations:
 
 
 def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: str = "") -> dict[str, Any]:
-    """The fields of `Judged`.
+    """Return the fields of `Judged`.
 
     Args:
         groups: counts of the operations.
@@ -165,13 +165,13 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
 
 
 def _classes(groups: Rows) -> dict[str, int]:
-    """Operations of each class."""
+    """Return operations of each class."""
     counts = count_by(groups, "class")
     return {name: counts.get(name, 0) for name in CLASSES}
 
 
 def _timed(groups: Rows) -> Rows:
-    """Without those of which times of whole seconds do not show how near they came."""
+    """Return operations without those whose times of whole seconds do not show how near they came."""
     return [row for row in groups if row["class_reason"] != o.COARSE_TIMES]
 
 
@@ -206,7 +206,7 @@ def _worst(rows: Collected, kind: str) -> tuple[WorstOperation, ...]:
 
 
 def timeline(rows: Collected) -> tuple[Interval, ...]:
-    """Acks=all produces per interval, in order of time."""
+    """Return the acks=all produces per interval, in order of time."""
     return tuple(
         Interval.of(
             row,

@@ -30,7 +30,7 @@ OBSERVATIONS_SHOWN_MAX = 2
 
 
 def sections_text(report: Report, names: Sequence[str]) -> str:
-    """Parts of the report, with an empty line between them.
+    """Return parts of the report, with an empty line between them.
 
     Args:
         names: of `SECTIONS`.
@@ -68,7 +68,7 @@ def _coverage(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """Violations, undecided cases and observations, as far as there are any."""
+    """Yield violations, undecided cases and observations, as far as there are any."""
     if not (report.violations or report.open_cases or report.observations):
         yield "findings: none"
     for title, findings in (("violations", report.violations), ("undecided cases", report.open_cases)):
@@ -109,7 +109,7 @@ def _observations(observations: Sequence[Finding]) -> Iterator[str]:
 
 
 def _rules(report: Report) -> Iterator[str]:
-    """Those that are not simply kept, by name."""
+    """Yield rules in any state but kept, by name."""
     yield from wrapped(rules_text(report))
     states = [(rule, rule_state(rule, report.coverage.not_checkable)) for rule in report.rules]
     rows = [
@@ -130,7 +130,7 @@ def _rules(report: Report) -> Iterator[str]:
 
 
 def _accuracy(report: Report) -> Iterator[str]:
-    """How near operations were answered to when Kafka's rules say."""
+    """Yield how near operations were answered to when Kafka's rules say."""
     yield from _operations(report.operations.produce)
     if report.operations.coordinator.observed:
         yield from _coordinators(report.operations.coordinator)
@@ -189,7 +189,7 @@ def _near(operations: Judged) -> str:
 
 
 def _shares(report: Report) -> Iterator[str]:
-    """What members of share groups were given and gave back."""
+    """Yield what members of share groups were given and gave back."""
     if not report.share_members:
         yield "share groups: no request of a member was read"
         return
@@ -217,7 +217,7 @@ def _shares(report: Report) -> Iterator[str]:
 
 
 def _throttled(report: Report) -> Iterator[str]:
-    """Clients whose requests quotas held back."""
+    """Yield clients whose requests quotas held back."""
     if not report.throttled:
         yield "throttled: no request was delayed by a quota"
         return
@@ -308,7 +308,7 @@ def _blame(report: Report) -> Iterator[str]:
 
 
 def _broker(report: Report, node: Broker | Blame) -> str:
-    """Its id, with its cluster where there are several."""
+    """Return its id, with its cluster where there are several."""
     broker = "?" if node.broker_id == UNKNOWN_BROKER else str(node.broker_id)
     return f"{node.cluster_id}/{broker}" if has_several(report) else broker
 
@@ -370,7 +370,7 @@ PRINTED: Mapping[str, Callable[[Report], str]] = {
 
 
 def printed(report: Report, form: str, sections: Sequence[str] = ()) -> str:
-    """What is printed of a report.
+    """Return what is printed of a report.
 
     Args:
         form: a name of `PRINTED`.

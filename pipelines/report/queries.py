@@ -45,7 +45,7 @@ _WORST = (
 
 
 def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
-    """Which rows of a table of requests are reported: those of a cluster that arrived within the window."""
+    """Return which rows of a table of requests are reported: those of a cluster that arrived within the window."""
     conditions = ["true"]
     if bounds.since_us is not None:
         conditions.append(f"{ARRIVAL} >= make_timestamptz({bounds.since_us})")
@@ -60,7 +60,8 @@ def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
 
 
 def operations(where: str, slow_ms: int) -> str:
-    """Rows of ``gold.delayed_operations`` with their figures: what report, page and inquiries say of an operation.
+    """Return rows of ``gold.delayed_operations`` with their figures: what report, page and inquiries say of an
+    operation.
 
     Args:
         where: of `of_window`, or another condition.
@@ -97,17 +98,17 @@ def operations(where: str, slow_ms: int) -> str:
 
 
 def counted_within() -> str:
-    """How many operations were answered so near to the predicted interval, a column for each limit."""
+    """Return how many operations were answered so near to the predicted interval, a column for each limit."""
     return ", ".join(f"count(*) FILTER (measured AND replayed AND distance_ms <= {n}) AS within_{n}" for n in WITHIN_MS)
 
 
 def counted_by_class() -> str:
-    """How many operations there are of each class, a column each."""
+    """Return how many operations there are of each class, a column each."""
     return ", ".join(f"count(*) FILTER (class = '{name}') AS {name}" for name in CLASSES)
 
 
 def groups(operations: str) -> str:
-    """Counts and sums per combination of the columns that have few values, none of which grows with the input.
+    """Return counts and sums per combination of the columns that have few values, none of which grows with the input.
 
     Of a follower's fetch neither min.bytes nor isolation level are told apart: followers are one kind of reader.
     """
@@ -132,14 +133,16 @@ def groups(operations: str) -> str:
 
 
 def quantile(value: str, *shares: float, among: str = "true") -> str:
-    """SQL of an exact quantile, or of a list of several, in ticks of 0.01 ms: `pipelines.report.figures.from_ticks`."""
+    """Return SQL of an exact quantile, or of a list of several, in ticks of 0.01 ms:
+    `pipelines.report.figures.from_ticks`.
+    """
     ticks = f"round_even(({value}) * {TICKS_PER_MS}, 0)"
     asked = ", ".join(map(str, shares))
     return f"quantile_cont({ticks}, {f'[{asked}]' if len(shares) > 1 else asked}) FILTER ({among})"
 
 
 def quantiles(operations: str, blamed: Sequence[Node]) -> str:
-    """All quantiles of operations, in one row per kind; ``parked_*`` are of fetches that waited."""
+    """Return all quantiles of operations, in one row per kind; ``parked_*`` are of fetches that waited."""
     answered = f"kind <> '{FETCH}' AND succeeded"
     columns = {"actual": quantile("total_ms", 0.99, among=answered), "split": "count(*) FILTER (is_split)"}
     for prefix, among in (("", "true"), ("parked_", "parked")):
@@ -164,7 +167,7 @@ def quantiles(operations: str, blamed: Sequence[Node]) -> str:
 
 
 def timeline(operations: str, interval_s: int) -> str:
-    """Acks=all produces, counted per interval."""
+    """Return the acks=all produces, counted per interval."""
     return f"""
         SELECT
             arrival_us // {interval_s * 1_000_000} * {interval_s} AS start_s, count(*) AS observed,
@@ -189,7 +192,7 @@ def worst(operations: str) -> str:
 
 
 def requests(where: str) -> str:
-    """Requests with their kind, which is null for the other APIs.
+    """Return requests with their kind, which is null for the other APIs.
 
     Args:
         where: of `of_window`.
@@ -208,7 +211,7 @@ def requests(where: str) -> str:
 
 
 def latency(requests: str) -> str:
-    """One row per kind of request."""
+    """Return one row per kind of request."""
     columns = {"requests": "count(*)", "within_1": "count(*) FILTER (accounted)"}
     # The other APIs are only counted: their phases would be quantiles of a mixture.
     known = "kind IS NOT NULL"
@@ -220,7 +223,7 @@ def latency(requests: str) -> str:
 
 
 def throttled(where: str) -> str:
-    """The clients and APIs that quotas held back longest in all.
+    """Return the clients and APIs that quotas held back longest in all.
 
     Args:
         where: of `of_window`.
@@ -234,7 +237,7 @@ def throttled(where: str) -> str:
 
 
 def share_members(where: str) -> str:
-    """What each member of a share group was given and gave back, by group those first that were given most.
+    """Return what each member of a share group was given and gave back, by group those first that were given most.
 
     Args:
         where: of `of_window`.

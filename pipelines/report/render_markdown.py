@@ -61,7 +61,7 @@ class _Formatted(str):
 
 
 def render_markdown(report: Report) -> str:
-    """The report as one Markdown document."""
+    """Return the report as one Markdown document."""
     produce, latency = report.operations.produce, report.latency
     keys = {key: None for broker in report.brokers for key in broker.config}
     template = _environment().get_template("report.md.j2")
@@ -129,7 +129,7 @@ def _formatted(form: Callable[..., str]) -> Callable[..., _Formatted]:
 
 
 def _dash(value: object) -> object:
-    """A dash in place of nothing; anything else is left to be escaped."""
+    """Return a dash for an empty value; escape anything else later."""
     return _Formatted("-") if value is None or value == "" else value
 
 

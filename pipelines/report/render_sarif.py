@@ -65,7 +65,7 @@ _INCIDENT = "incident/"
 
 
 def render_sarif(report: Report) -> bytes:
-    """The report as one SARIF log: UTF-8, the same bytes for equal reports."""
+    """Return the report as one SARIF log: UTF-8, the same bytes for equal reports."""
     run = _Run(report)
     document = {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run.as_dict()]}
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -165,7 +165,7 @@ class _Run:
         )
 
     def _rule_results(self) -> Iterator[dict[str, Any]]:
-        """Rules that were kept, and those that these logs do not decide and have no case to show for it."""
+        """Yield rules that were kept, and those that these logs do not decide and have no case to show for it."""
         for rule in self._report.rules:
             kind = {CLEAN: "pass", INCONCLUSIVE: "open"}.get(rule.verdict) if rule.applicable else "notApplicable"
             if kind is None or rule.open_cases:
@@ -243,14 +243,16 @@ class _Files:
 
 
 def _folder_of(files: Iterable[str]) -> str:
-    """The folder above all, with a slash at its end; empty where there is none."""
+    """Return the folder above all, with a slash at its end; empty where there is none."""
     folders = [file.split("/")[:-1] for file in files]
     shared = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
     return "".join(f"{names[0]}/" for names in shared)
 
 
 def _rule_ids(report: Report) -> Iterable[str]:
-    """Kinds of incidents that there are, rules that were run, and those of findings of a version that had others."""
+    """Return kinds of incidents that there are, rules that were run, and those of findings of a version that had
+    others.
+    """
     findings = (*report.violations, *report.open_cases, *report.observations)
     kinds = (f"{_INCIDENT}{incident.kind}" for incident in report.incidents)
     return dict.fromkeys((*kinds, *(rule.rule_id for rule in report.rules), *(finding.rule_id for finding in findings)))
@@ -287,7 +289,7 @@ def _help(rule: Rule) -> str:
 
 
 def _text(text: str) -> dict[str, str]:
-    """A message that viewers show as it is: SARIF has placeholders in braces, and links in brackets."""
+    """Return a message that viewers show as it is: SARIF has placeholders in braces, and links in brackets."""
     shown = plain(text, MESSAGE_CHARS_MAX).replace("{", "{{").replace("}", "}}")
     return {"text": re.sub(r"[\\\[\]]", r"\\\g<0>", shown) if "](" in shown else shown}
 
@@ -341,7 +343,7 @@ def _partition_place(name: str) -> dict[str, Any]:
 
 
 def _thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A flow per broker; the order over all of them is that of the evidence."""
+    """Return a flow per broker; the order over all of them is that of the evidence."""
     flows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for number, (line, place) in enumerate(zip(lines, places, strict=True), 1):
         writer = "unknown" if line.broker_id is None else f"broker {line.broker_id}"
@@ -355,5 +357,5 @@ def _notification(level: str, text: str) -> dict[str, Any]:
 
 
 def _guid(run_id: str) -> str:
-    """SARIF wants a GUID where a run has a hash."""
+    """Return a GUID, which SARIF wants where a run has a hash."""
     return str(uuid5(NAMESPACE_URL, f"highwater:{run_id}"))

@@ -65,7 +65,7 @@ class WindowBounds:
     until_us: int | None
 
     def arrived(self) -> pc.Expression | None:
-        """Which requests arrived in the window; None: all."""
+        """Return which requests arrived in the window; None: all."""
         conditions = []
         if self.since_us is not None:
             conditions.append(pc.field(ARRIVAL) >= instant(self.since_us))
@@ -74,23 +74,23 @@ class WindowBounds:
         return reduce(and_, conditions) if conditions else None
 
     def overlap(self, start_us: int, end_us: int) -> bool:
-        """Whether an interval, its end exclusive, has at least an instant in the window."""
+        """Return whether an interval, its end exclusive, has at least an instant in the window."""
         return (self.since_us is None or end_us > self.since_us) and (self.until_us is None or start_us < self.until_us)
 
     @property
     def parameters(self) -> dict[str, datetime | None]:
-        """Parameters ``since`` and ``until`` of a statement."""
+        """Return parameters ``since`` and ``until`` of a statement."""
         since, until = (None if us is None else instant(us) for us in (self.since_us, self.until_us))
         return {"since": since, "until": until}
 
 
 def bounds(since: datetime | None, until: datetime | None) -> WindowBounds:
-    """The window between two times; one without a zone is UTC."""
+    """Return the window between two times; one without a zone is UTC."""
     return WindowBounds(micros(since), micros(until))
 
 
 def singled_out(intervals: Rows, bounds: WindowBounds) -> dict[str, frozenset[Node]]:
-    """Brokers that stood out in an interval of the window, by kind of operation."""
+    """Return brokers that stood out in an interval of the window, by kind of operation."""
     nodes: dict[str, set[Node]] = defaultdict(set)
     for row in intervals:
         start_us = row["interval_start"]

@@ -171,7 +171,7 @@ def _sentence(text: str) -> str:
 
 
 def covered(coverage: Coverage) -> str:
-    """How many records were understood, and how many are known to be missing."""
+    """Return how many records were understood, and how many are known to be missing."""
     missing = f"; {count(coverage.missing)} more, at least, are missing" if coverage.missing else ""
     understood = f"{count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
     return f"coverage: {understood}{missing}"
@@ -183,7 +183,7 @@ def window_text(window: Window) -> str:
 
 
 def gaps(coverage: Coverage) -> Iterator[tuple[str, str]]:
-    """What cannot be shown, and the remedy; rules that have the same remedy together."""
+    """Yield what cannot be shown, and the remedy; rules that have the same remedy together."""
     rules: dict[str, list[str]] = defaultdict(list)
     for gap in coverage.not_checkable:
         if gap.rule_id == DELAYED_OPERATIONS:
@@ -196,17 +196,17 @@ def gaps(coverage: Coverage) -> Iterator[tuple[str, str]]:
 
 
 def costs(coverage: Coverage) -> list[str]:
-    """What the remedies cost, each once."""
+    """Return what the remedies cost, each once."""
     return list(dict.fromkeys(gap.cost for gap in coverage.not_checkable if gap.cost))
 
 
 def rules_text(report: Report) -> str:
-    """How many rules came to which state."""
+    """Return how many rules came to which state."""
     states = rule_states(report)
     of_all = ", of all logs read" if report.window.since or report.window.until else ""
     return f"rules{of_all}: {', '.join(f'{number} {state}' for state, number in states.items())}"
 
 
 def has_several(report: Report) -> bool:
-    """Whether it is of several clusters."""
+    """Return whether the report is of several clusters."""
     return len(report.clusters) + len(silent_clusters(report)) > 1

@@ -54,7 +54,7 @@ _DAY_S = 86_400
 
 
 def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, highest: str) -> Tier:
-    """Tier of one broker.
+    """Return the tier of one broker.
 
     Args:
         request_log: it has records of the request log that were understood.
@@ -71,7 +71,7 @@ def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, hi
 
 
 def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> dict[Node, Tier]:
-    """Those whose evidence decides what can be checked.
+    """Return those whose evidence decides what can be checked.
 
     Controller-only nodes lead no partition, and files that nothing assigns to a broker are nobody's: neither counts
     unless there is nothing else.
@@ -84,7 +84,7 @@ def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> di
 def rule_not_checkable(
     rule: Rule, brokers: Sequence[Broker], highest: str, requests_per_s: float | None = None
 ) -> NotCheckable | None:
-    """What a rule lacks, and the command that would change that; None: its evidence is there.
+    """Return what a rule lacks, and the command that would change that; None: its evidence is there.
 
     Args:
         rule: its tier is the least at which it can judge anything.
@@ -114,7 +114,7 @@ def _who(broker_id: int) -> str:
 
 
 def _remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None) -> dict[str, str]:
-    """The command for the first broker, for which others it is the same, and what that costs."""
+    """Return the command for the first broker, for which others it is the same, and what that costs."""
     named = [broker for broker in brokers if broker.broker_id != UNKNOWN_BROKER]
     if not named:
         return {"needs": _NO_BROKER}
@@ -128,7 +128,7 @@ def _remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None)
 
 
 def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
-    """What a broker without a request log leaves open, and the command that would change that."""
+    """Return what a broker without a request log leaves open, and the command that would change that."""
     what = "delayed operations cannot be replayed, blamed or timed without its request log at DEBUG"
     return NotCheckable(
         rule_id=DELAYED_OPERATIONS,
@@ -139,7 +139,7 @@ def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
 
 
 def in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Brokers with log files whose times are whole seconds, ascending.
+    """Return brokers with log files whose times are whole seconds, ascending.
 
     Args:
         files: rows of ``bronze.log_files``.
@@ -149,7 +149,7 @@ def in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
 
 
 def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
-    """What whole seconds leave open.
+    """Return what whole seconds leave open.
 
     Args:
         rule_id: a rule that compares times, or `DELAYED_OPERATIONS`.
@@ -166,7 +166,9 @@ def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
 
 
 def _cost(kafka_version: str | None, have: Tier, wanted: Tier, requests_per_s: float | None) -> str:
-    """What more evidence costs, how long it lasts, and how it is undone: DEBUG of one logger before TRACE of three."""
+    """Return what more evidence costs, how long it lasts, and how it is undone: DEBUG of one logger before TRACE of
+    three.
+    """
     version = _version(kafka_version)
     between = [tier for tier in TIERS if have < tier <= wanted]
     request_bytes = sum(_REQUEST_BYTES[tier] for tier in between)
@@ -193,7 +195,7 @@ def _version(kafka_version: str | None) -> tuple[int, ...] | None:
 
 
 def _levels(version: tuple[int, ...] | None, have: Tier, wanted: Tier) -> dict[str, str]:
-    """Levels by logger that lead from one tier to another."""
+    """Return levels by logger that lead from one tier to another."""
     levels: dict[str, str] = {}
     for tier in TIERS:
         if have < tier <= wanted:

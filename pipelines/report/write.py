@@ -24,12 +24,12 @@ SARIF_NAME = "report.sarif"
 
 
 def render_json(report: Report) -> bytes:
-    """The contract's names, keys always in the same order, so that equal reports are equal files: UTF-8, indented."""
+    """Return report.json: the contract's names, keys always in the same order, UTF-8, indented."""
     return orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def render_files(report: Report) -> dict[str, bytes]:
-    """The report's files by name, all of one model."""
+    """Return the report's files by name, all of one model."""
     return {
         JSON_NAME: render_json(report),
         MARKDOWN_NAME: render_markdown(report).encode(),
@@ -78,7 +78,7 @@ def made_folder(out_dir: Place, what: str) -> Iterator[None]:
 
 @contextmanager
 def cannot_hold(out: Place, what: str) -> Iterator[None]:
-    """Tell what cannot be written of the place that it was to be written to.
+    """Yield, and name the place in an error if files cannot be written there.
 
     Raises:
         InputError: the block could not write.

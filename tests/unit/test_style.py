@@ -78,7 +78,7 @@ BOUNDS: dict[str, Style] = {
     "pipelines/quality": Style(4.9, 99, 21, 23),
     "pipelines/redact": Style(6.1, 99, 12, 10),
     "pipelines/replay": Style(17.0, 9, 25, 22),
-    "pipelines/report": Style(12.0, 22, 9, 25),
+    "pipelines/report": Style(10.8, 91, 11, 23),
     "pipelines/rules": Style(16.0, 20, 23, 29),
     "pipelines/silver": Style(2.5, 99, 43, 35),
     "pipelines/spark": Style(9.1, 99, 32, 22),

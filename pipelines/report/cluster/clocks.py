@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 def clocks(windows: Sequence[Row]) -> tuple[tuple[ClockPair, ...], int]:
-    """Pairs whose clocks surely changed first, then those that may be farthest apart; and how many are left out.
+    """Return pairs whose clocks surely changed first, then those that may be farthest apart; and how many are left out.
 
     Args:
         windows: rows of ``gold.clock_bounds``.

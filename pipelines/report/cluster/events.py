@@ -43,7 +43,7 @@ _Raw = tuple[int, str, str, int | None, str | None, str]
 
 
 def events(lifecycle: Rows, controller: Rows, isr: Rows, failovers: Rows) -> tuple[tuple[Event, ...], int]:
-    """Events in order of time, those alike within a second as one; and how many are left out."""
+    """Return events in order of time, those alike within a second as one; and how many are left out."""
     raw = [*_life(lifecycle), *_controllers(controller), *_isr(isr), *_elections(failovers)]
     alike: dict[tuple[Any, ...], list[_Raw]] = defaultdict(list)
     for entry in sorted(raw, key=lambda entry: (entry[0], entry[1], entry[2], str(entry[3]), entry[4] or "")):
@@ -112,7 +112,7 @@ def _place(row: Mapping[str, Any]) -> str:
 
 
 def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
-    """Windows, the longest first; and how many are left out."""
+    """Return windows, the longest first; and how many are left out."""
 
     def longest(row: Mapping[str, Any]) -> tuple[Any, ...]:
         endless = row["ended_time"] is None
@@ -128,7 +128,7 @@ def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
 
 
 def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
-    """Fail-overs, the slowest first; and how many are left out."""
+    """Return fail-overs, the slowest first; and how many are left out."""
 
     def slowest(row: Mapping[str, Any]) -> tuple[Any, ...]:
         took = row["detected_to_serving_ms"] or row["detected_to_taken_up_ms"] or 0.0
@@ -152,7 +152,7 @@ def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
 
 
 def leaders(rows: Rows) -> tuple[Leaders, ...]:
-    """How many partitions each broker led, as lines of any role tell leaders, epoch by epoch."""
+    """Return how many partitions each broker led, as lines of any role tell leaders, epoch by epoch."""
     leads: dict[tuple[str, str, int], tuple[int, int]] = {}
     numbers: dict[Node, int] = defaultdict(int)
     steps: dict[Node, dict[int, int]] = defaultdict(dict)

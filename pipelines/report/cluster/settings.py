@@ -20,7 +20,8 @@ _OF_EACH_BROKER = frozenset(
 
 
 def settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...], int]:
-    """Keys with more than one value among the brokers that logged them at their last start; and how many are left out.
+    """Return keys with more than one value among the brokers that logged them at their last start; and how many are
+    left out.
 
     Args:
         configs: the last value of each key per broker, as `pipelines.report.small_tables.CONFIGS` gives them.

@@ -43,13 +43,14 @@ class StoryRows:
 
 
 def stories(rows: StoryRows) -> tuple[Story, ...]:
-    """The story of each operation."""
+    """Return the story of each operation."""
     lines, of_replica = _lines(rows), _of_replica(rows)
     return tuple(_story(row, lines.get(_key(row, row["line_time"])), of_replica, rows) for row in rows.operations)
 
 
 def fetches_near(reader: LakeReader, operations: Rows, *, of_others: bool = False) -> Rows:
-    """Fetches of the partition that each operation waited for last, by the replica that closed it, around its wait.
+    """Return fetches of the partition that each operation waited for last, by the replica that closed it, around its
+    wait.
 
     Args:
         of_others: also those by other replicas.
@@ -78,7 +79,7 @@ _FETCHES = """
 
 
 def lines_of(rows: StoryRows) -> dict[tuple[str, int], int]:
-    """The lines that the stories show: their times, by file and offset."""
+    """Return the lines that the stories show: their times, by file and offset."""
     lines, of_replica = _lines(rows), _of_replica(rows)
     shown: list[Row | None] = []
     for row in rows.operations:
@@ -87,12 +88,12 @@ def lines_of(rows: StoryRows) -> dict[tuple[str, int], int]:
 
 
 def _lines(rows: StoryRows) -> dict[tuple[Any, ...], Row]:
-    """The request's own line."""
+    """Return the request's own line."""
     return {_key(row, row["time"]): row for row in rows.requests}
 
 
 def _of_replica(rows: StoryRows) -> dict[tuple[Any, ...], list[Row]]:
-    """Fetches by leader, partition and replica, in the order in which they were taken up."""
+    """Return fetches by leader, partition and replica, in the order in which they were taken up."""
     by_replica: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     known = [fetch for fetch in rows.fetches if fetch["dequeued_time"] is not None]
     for fetch in sorted(known, key=lambda fetch: int(fetch["dequeued_time"])):
@@ -105,7 +106,7 @@ def _key(row: Row, line_time: int) -> tuple[Any, ...]:
 
 
 def _closing(row: Row) -> Row | None:
-    """The partition that was last."""
+    """Return the partition that was last."""
     for part in row["partitions"] or ():
         if (part["topic"], part["partition"]) == (row["closing_topic"], row["closing_partition"]):
             return dict(part)
@@ -115,7 +116,7 @@ def _closing(row: Row) -> Row | None:
 def _fetches(
     row: Row, part: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]]
 ) -> tuple[Row | None, Row | None]:
-    """The fetch of the closing replica that carried the records out, and the one that showed that it has them."""
+    """Return the closing replica's fetch that got the records, and the fetch that showed that it has them."""
     replica = row["closing_replica"]
     if part is None or replica is None or part["required_offset"] is None:
         return None, None
@@ -134,7 +135,7 @@ def _fetches(
 
 
 def _may_carry(fetch: Row, row: Row) -> bool:
-    """Whether an answer can have had the records: not if it was given before they came, or was empty.
+    """Return whether an answer can have had the records: not if it was given before they came, or was empty.
 
     Later fetches of a session name a partition only where its offset changed: the one that did may be in no row.
     """
@@ -213,7 +214,7 @@ def _appended(closing: Row | None) -> str:
 
 
 def with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
-    """A step with the line that says it: a row's, as far as its text was looked for."""
+    """Return a step with the line that says it: a row's, as far as its text was looked for."""
     text = rows.texts.get((line["file_id"], line["byte_offset"]))
     if text is not None and len(text) > TEXT_MAX:
         text = f"{text[:TEXT_MAX]}… ({len(text) - TEXT_MAX} more characters)"

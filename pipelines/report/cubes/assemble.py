@@ -37,7 +37,7 @@ class CellRows(NamedTuple):
 
 
 def cell_rows(ask: Callable[[str], Rows], operations: str, requests: str, intervals: Intervals) -> CellRows:
-    """What DuckDB says.
+    """Return rows of a query by DuckDB.
 
     Args:
         ask: gives the rows of a statement.
@@ -54,7 +54,7 @@ def cell_rows(ask: Callable[[str], Rows], operations: str, requests: str, interv
 
 
 def cubes(rows: CellRows, intervals: Intervals) -> Cubes:
-    """All aggregates, histograms merged until the page can hold them."""
+    """Return all aggregates, histograms merged until the page can hold them."""
     nodes = _nodes(rows.operations)
     places = {node: number for number, node in enumerate(nodes)}
     named = (("wait", rows.operations), ("total", rows.totals), ("without", rows.totals), ("total", rows.requests))
@@ -98,7 +98,7 @@ def _nodes(cells: Rows) -> list[tuple[str, int]]:
 
 
 def _left_out(shown: Sequence[Mapping[str, Any]], amount: str) -> LeftOut:
-    """What the rows that are not shown come to."""
+    """Return what the rows that are not shown come to."""
     if not shown:
         return LeftOut(rows=0, amount=0)
     whole = shown[0]["amount_of_all"] - sum(row[amount] for row in shown)

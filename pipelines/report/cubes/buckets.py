@@ -23,24 +23,24 @@ MERGES_MAX = 4
 
 
 def growth(accuracy: float) -> float:
-    """How much longer the durations of a bucket are than those of the one before it."""
+    """Return how much longer the durations of a bucket are than those of the one before it."""
     return (1 + accuracy) / (1 - accuracy)
 
 
 def accuracy_of(ratio: float) -> float:
-    """The largest error of a quantile, where buckets grow by a ratio."""
+    """Return the largest error of a quantile, where buckets grow by a ratio."""
     return (ratio - 1) / (ratio + 1)
 
 
 def buckets_of(durations_ms: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """The bucket of each duration: bucket n > 0 has those from ``SHORTEST_MS * growth ** (n - 1)`` on."""
+    """Return the bucket of each duration: bucket n > 0 has those from ``SHORTEST_MS * growth ** (n - 1)`` on."""
     sizes = pc.divide(pc.max_element_wise(durations_ms, pa.scalar(SHORTEST_MS / 2)), SHORTEST_MS)
     places = pc.add(pc.floor(pc.divide(pc.ln(sizes), math.log(growth(FINEST)))), 1.0)
     return pc.cast(pc.max_element_wise(places, pa.scalar(0.0)), pa.int32())
 
 
 def bucket(duration_ms: str) -> str:
-    """SQL of the same."""
+    """Return the SQL expression for the bucket of a duration."""
     place = (
         f"floor(ln(greatest({duration_ms}, {SHORTEST_MS / 2}) / {SHORTEST_MS}) / {math.log(growth(FINEST))!r}) + 1.0"
     )
@@ -48,13 +48,13 @@ def bucket(duration_ms: str) -> str:
 
 
 def middle_of(bucket: int) -> float:
-    """A duration, ms, that is within `FINEST` of all that are in a bucket beyond the first, none of them merged."""
+    """Return a duration, ms, within `FINEST` of all durations of a bucket beyond the first, before any merge."""
     ratio = growth(FINEST)
     return SHORTEST_MS * ratio ** (bucket - 1) * 2 * ratio / (ratio + 1)
 
 
 def merged(histogram: Mapping[int, int]) -> Counter[int]:
-    """Two neighbours at a time: growth is squared, and no bucket has a bound that was none before."""
+    """Merge two neighbours at a time: growth is squared, and no bucket gets a bound that was none before."""
     counts: Counter[int] = Counter()
     for bucket, count in histogram.items():
         counts[(bucket + 1) // 2] += count
@@ -62,7 +62,7 @@ def merged(histogram: Mapping[int, int]) -> Counter[int]:
 
 
 def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
-    """How often all histograms have to be merged, at most `MERGES_MAX` times, until they are few enough."""
+    """Return how often all histograms have to be merged, at most `MERGES_MAX` times, until they are few enough."""
     coarser = list(histograms)
     for times in range(MERGES_MAX):
         if sum(len(histogram) for histogram in coarser) <= ENTRIES_MAX:
@@ -72,7 +72,7 @@ def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
 
 
 def packed(histogram: Mapping[int, int], merges: int) -> list[int]:
-    """Counts of the buckets in order from bucket 0 on; a negative number passes over so many empty ones."""
+    """Return counts of the buckets in order from bucket 0 on; a negative number passes over so many empty ones."""
     counts = Counter(histogram)
     for _ in range(merges):
         counts = merged(counts)

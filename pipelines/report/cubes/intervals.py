@@ -28,12 +28,12 @@ class Intervals:
         return self.start_s + self.length_s * self.number
 
     def of(self, time_us: str) -> str:
-        """SQL of the number of the interval that a time lies in."""
+        """Return SQL of the number of the interval that a time lies in."""
         return f"({time_us} - {self.start_s * 1_000_000}) // {self.length_s * 1_000_000}"
 
 
 def intervals_of(first_us: int, last_us: int, brokers: int) -> Intervals:
-    """The shortest that are few enough for a time span, its end inclusive, and the brokers of the cluster."""
+    """Return the shortest that are few enough for a time span, its end inclusive, and the brokers of the cluster."""
     pairs = max(1, brokers * min(brokers, _WAITED_FOR))
     most = min(INTERVALS_MAX, max(INTERVALS_FEW, CELLS_MAX // pairs))
     first_s, last_s = first_us // 1_000_000, max(first_us, last_us) // 1_000_000

@@ -26,7 +26,7 @@ _TOTAL = "interval, kind, cluster_id, replica, succeeded"
 
 
 def arrivals(where: str) -> str:
-    """The first and the last arrival of all operations and requests.
+    """Return the first and the last arrival of all operations and requests.
 
     Args:
         where: of `pipelines.report.queries.of_window`.
@@ -39,7 +39,7 @@ def arrivals(where: str) -> str:
 
 
 def operation_cells(operations: str, intervals: Intervals) -> str:
-    """Counts, sums and the histogram of the wait; of a fetch nobody is told to be waited for.
+    """Return counts, sums and the histogram of the wait; of a fetch nobody is told to be waited for.
 
     Args:
         operations: of `pipelines.report.queries.operations`.
@@ -56,7 +56,7 @@ def operation_cells(operations: str, intervals: Intervals) -> str:
 
 
 def total_cells(operations: str, intervals: Intervals) -> str:
-    """Histograms of arrival to response sent, and of the same without the closing replica."""
+    """Return histograms of arrival to response sent, and of the same without the closing replica."""
     return f"""
         SELECT
             {_TOTAL}, histogram({bucket("total_ms")}) AS total,
@@ -66,7 +66,7 @@ def total_cells(operations: str, intervals: Intervals) -> str:
 
 
 def slow_cells(operations: str, intervals: Intervals) -> str:
-    """Slow operations by partition and client, the worst first."""
+    """Return the slow operations by partition and client, the worst first."""
     keys = f"{_CELL}, closing_topic, closing_partition, client_id"
     return _largest(
         f"""
@@ -79,7 +79,7 @@ def slow_cells(operations: str, intervals: Intervals) -> str:
 
 
 def error_cells(operations: str, intervals: Intervals) -> str:
-    """Answers with an error, the most frequent first."""
+    """Return answers with an error, the most frequent first."""
     keys = "interval, cluster_id, leader, api, client_id, code"
     codes = f"SELECT *, unnest(error_codes) AS code FROM ({_placed(operations, intervals)}) WHERE kind <> '{FETCH}'"
     return _largest(
@@ -89,7 +89,9 @@ def error_cells(operations: str, intervals: Intervals) -> str:
 
 
 def stories(operations: str, intervals: Intervals) -> str:
-    """Operations whose story is told, the worst first: half of them the worst of all, half those of their interval."""
+    """Return operations whose story is told, the worst first: half of them the worst of all, half those of their
+    interval.
+    """
     worst_first = "badness, size DESC, operation_id"
     return f"""
         SELECT operation_id, arrival_us FROM (
@@ -103,7 +105,7 @@ def stories(operations: str, intervals: Intervals) -> str:
 
 
 def request_cells(requests: str, intervals: Intervals) -> str:
-    """Requests by kind: counts, sums and the histogram of their totals.
+    """Return requests by kind: counts, sums and the histogram of their totals.
 
     Args:
         requests: of `pipelines.report.queries.requests`.
@@ -118,7 +120,7 @@ def request_cells(requests: str, intervals: Intervals) -> str:
 
 
 def client_cells(requests: str, intervals: Intervals) -> str:
-    """Requests by client and API, the most frequent first."""
+    """Return requests by client and API, the most frequent first."""
     return _largest(
         f"""
         SELECT
@@ -130,7 +132,7 @@ def client_cells(requests: str, intervals: Intervals) -> str:
 
 
 def _placed(operations: str, intervals: Intervals) -> str:
-    """Operations with their interval, who led and who was waited for."""
+    """Return operations with their interval, who led and who was waited for."""
     return f"""
         SELECT * REPLACE (succeeded::INTEGER AS succeeded), {intervals.of("arrival_us")} AS interval,
             broker_id AS leader, CASE WHEN kind = '{FETCH}' THEN {UNKNOWN_BROKER} ELSE blamed END AS replica
@@ -139,7 +141,7 @@ def _placed(operations: str, intervals: Intervals) -> str:
 
 
 def _largest(cells: str, amount: str, keys: str, most: int) -> str:
-    """Cells with the largest amounts, and what all of them come to; ties in an order of their own."""
+    """Return cells with the largest amounts, and the totals of all; ties in an order of their own."""
     return f"""
         SELECT *, count(*) OVER () AS rows_of_all, (sum({amount}) OVER ())::BIGINT AS amount_of_all
         FROM ({cells}) ORDER BY {amount} DESC, {keys} LIMIT {most}
@@ -151,5 +153,5 @@ def _us(durations_ms: str) -> str:
 
 
 def _rounded(duration_ms: str) -> str:
-    """Whole microseconds."""
+    """Return whole microseconds."""
     return f"round_even(({duration_ms}) * 1000.0, 0)::BIGINT"

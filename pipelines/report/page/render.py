@@ -75,7 +75,7 @@ class FirstScreen:
 
 
 def first_screen(report: Report) -> FirstScreen:
-    """What the first screen says of a report."""
+    """Return what the first screen says of a report."""
     first = min((broker.first_time for broker in report.brokers if broker.first_time), default=None)
     made = report.detail.cost.made if report.detail else None
     tiers = Counter(report.tier_by_broker.values())
@@ -96,7 +96,7 @@ def first_screen(report: Report) -> FirstScreen:
 
 
 def anchor(kind: str, name: str) -> str:
-    """The id of an element of the page, as ``dom.js`` makes it."""
+    """Return the id of an element of the page, as ``dom.js`` makes it."""
     quoted = quote(name.encode("utf-8", "replace"), safe="!'()*~")
     return f"{kind}-" + "".join(char if char.isalnum() or char in "._-" else f".{ord(char):x}" for char in quoted)
 
@@ -112,7 +112,7 @@ def _rules(report: Report) -> str:
 
 
 def _clusters(report: Report) -> Iterator[Item]:
-    """Several clusters, those first that most is to be said of."""
+    """Yield the clusters of a report of several, those with most to report first."""
     if len(report.clusters) < 2:
         return
     parts = _worst_first(report.clusters)
@@ -183,7 +183,7 @@ _ESCAPED = {
 
 
 def render_html(report: Report) -> str:
-    """The report as one page, with nothing outside it."""
+    """Return the report as one page, with nothing outside it."""
     script, style = _text(_SCRIPTS), _text(("page.css",))
     return (
         _environment()
@@ -206,13 +206,13 @@ def render_html(report: Report) -> str:
 
 
 def linked(text: str) -> Markup:
-    """Text with its issues of Kafka as links; what is clicked on is all that the page ever asks for."""
+    """Return the text with its issues of Kafka as links; what is clicked on is all that the page ever asks for."""
     link = r'<a href="https://issues.apache.org/jira/browse/\1" rel="noreferrer noopener" target="_blank">\1</a>'
     return Markup(_ISSUE.sub(link, str(escape(text))))
 
 
 def embedded(value: object) -> str:
-    """JSON that may stand in a script element: the same value, in which nothing is markup."""
+    """Return JSON that may stand in a script element: the same value, in which nothing is markup."""
     text = orjson.dumps(value).decode()
     for char, number in _ESCAPED.items():
         text = text.replace(char, number)
@@ -220,7 +220,7 @@ def embedded(value: object) -> str:
 
 
 def page_data(report: Report) -> dict[str, Any]:
-    """What the scripts read: the report, cut where the page has limits, each cut said."""
+    """Return what the scripts read: the report, cut where the page has limits, each cut said."""
     data = report.model_dump(mode="json")
     budget = EVIDENCE_CHARS_MAX
     left_out = 0
@@ -258,7 +258,7 @@ def _cut(finding: dict[str, Any], budget: int) -> int:
 
 
 def _policy(script: str, style: str) -> str:
-    """Nothing from anywhere, nothing but these two runs."""
+    """Return a content security policy that loads nothing and allows these two scripts."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
         "form-action 'none'"
