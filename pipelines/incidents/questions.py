@@ -49,7 +49,10 @@ _CONTROLLER_CLASSES = ("ControllerServer", "QuorumController", "ReplicationContr
 _SIMPLE = "regexp_extract(logger, '([^.]+)$', 1)"
 _FIRST_LINE = "split_part(message, chr(10), 1)"
 #: A message without the frames of its stack traces: exceptions and their causes remain.
-_WITHOUT_FRAMES = r"regexp_replace(message, '\n\s+(?:at |\.\.\. \d)[^\n]*', '', 'g')"
+WITHOUT_FRAMES = r"regexp_replace(message, '\n\s+(?:at |\.\.\. \d)[^\n]*', '', 'g')"
+_LISTS = r"\[[^\]]*\]|''[^'']*''|\([^)]*\)|\{.*\}"
+#: First line of a message, without numbers and names.
+MASKED = rf"left(regexp_replace({_FIRST_LINE}, '{_LISTS}|[\w.]+-[0-9]+\b|/\S+|[0-9]+', '#', 'g'), 200)"
 
 
 def silences() -> str:
@@ -148,7 +151,7 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
     return f"""
         WITH lines AS (
             SELECT cluster_id, broker_id, time, file_id, byte_offset, level, logger, {_SIMPLE} AS simple,
-                {_FIRST_LINE} AS line, left({_WITHOUT_FRAMES}, {MESSAGE_MAX}) AS message
+                {_FIRST_LINE} AS line, left({WITHOUT_FRAMES}, {MESSAGE_MAX}) AS message
             FROM {lines}
             WHERE time IS NOT NULL AND (level IN ({_texts(_LEVELS)}){quiet})
         ), named AS (
@@ -209,16 +212,13 @@ def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
     ``moments`` lists up to `MOMENTS_MAX` of them, and one more if there are more.
     """
     spoken = " OR ".join(f"({_condition(signature)})" for signature in signatures)
-    lists = r"\[[^\]]*\]|''[^'']*''|\([^)]*\)|\{.*\}"
-    named = r"[\w.]+-[0-9]+\b|/\S+|[0-9]+"
-    masked = f"regexp_replace({_FIRST_LINE}, '{lists}|{named}', '#', 'g')"
     return f"""
-        SELECT cluster_id, level, logger, epoch_us(time) // 86400000000 AS day, left({masked}, 200) AS template,
+        SELECT cluster_id, level, logger, epoch_us(time) // 86400000000 AS day, {MASKED} AS template,
             count(DISTINCT (broker_id, time, message)) AS line_count, min(time) AS first_time, max(time) AS last_time,
             list_sort(list(DISTINCT broker_id) FILTER (broker_id IS NOT NULL)) AS broker_ids,
             list_sort(list(DISTINCT struct_pack(second := epoch_us(time) // 1000000, broker_id := broker_id,
                 line := left(line, {LINE_MAX}))))[:{MOMENTS_MAX + 1}] AS moments,
-            arg_min(left({_WITHOUT_FRAMES}, {MESSAGE_MAX}), (time, broker_id, message)) AS message,
+            arg_min(left({WITHOUT_FRAMES}, {MESSAGE_MAX}), (time, broker_id, message)) AS message,
             arg_min(file_id, (time, file_id, byte_offset)) AS file_id,
             arg_min(byte_offset, (time, file_id, byte_offset)) AS byte_offset
         FROM (

@@ -4,8 +4,8 @@
 same ones, each with the place in a clone of apache/kafka that logs its newest text: to be read and compared.
 
 Prints, per release, the texts at WARN and above and how many of them have an entry; texts without an entry; entries
-with a text that no release of the catalogue has and no line of a corpus shows. The catalogue (``loud.jsonl.gz``) and
-the corpora are looked for beside the checkout. Ends with 1 if a text has no entry or an entry no text.
+with a text that no release of the catalogue has; entries with another class, method or release than the catalogue's.
+The catalogue (``loud.jsonl.gz``) is looked for beside the checkout. Ends with 1 if there is a difference.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import random
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,44 @@ def without_text(rows: Iterable[dict[str, Any]]) -> list[str]:
         if any((name, wording) in texts for name in message.classes for wording in wordings):
             reached.add(message_id)
     return [name for name in known.messages if name not in reached and not name.startswith("zookeeper_client.")]
+
+
+#: A text with no more constant characters may be logged by many calls.
+_OWN = 12
+
+
+def misplaced(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield entries whose class, method or releases differ from those of the catalogue, with both.
+
+    ZooKeeper's client is not in the catalogue. A text of few words is logged by many calls.
+    """
+    calls: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in rows:
+        method = row["method"]
+        for name in [method] if isinstance(method, str) else method:
+            calls[row["template"].strip()][f"{row['class']}.{name}"] |= {*row["releases"]}
+    for message_id, message in atlas().messages.items():
+        texts: dict[str, list[str]] = defaultdict(list)
+        for releases, text in message.texts:
+            first, _, last = releases.partition("..")
+            texts[_PLACEHOLDER.sub("{}", text).strip()] += [first, last or first]
+        sources: set[str] = set()
+        for text, given in texts.items():
+            if len(text.replace("{}", "")) <= _OWN or message_id.startswith("zookeeper_client."):
+                continue
+            of_entry = {call: found for call, found in calls[text].items() if call.partition(".")[0] in message.classes}
+            sources |= of_entry.keys()
+            found = {release for releases in of_entry.values() for release in releases}
+            bounds = min(given, key=_version), max(given, key=_version)
+            logged = (min(found, key=_version), max(found, key=_version)) if found else ()
+            if bounds != logged:
+                yield f"{message_id}: {bounds}, in the catalogue {logged}: {text}"
+        if sources and not sources >= {*message.source}:
+            yield f"{message_id}: {sorted({*message.source} - sources)}, in the catalogue {sorted(sources)}"
+
+
+def _version(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
 
 
 _TABLE = "| text | releases | meaning | at risk | do |\n|---|---|---|---|---|"
@@ -166,14 +204,17 @@ def main(arguments: list[str]) -> int:
         release for row in rows if (row["class"], row["template"]) not in lost for release in row["releases"]
     )
     print(f"{len(rows):,} texts at WARN and above, {len(atlas().messages):,} entries")
-    for release in sorted(releases, key=lambda name: tuple(map(int, name.split(".")))):
+    for release in sorted(releases, key=_version):
         print(f"{release:>9}  {releases[release]:4} texts  {found[release]:4} with an entry")
     for row in missing:
         print(f"no entry: {row['class']}: {row['template']}")
     orphans = without_text(every)
     for message_id in orphans:
         print(f"no text: {message_id}")
-    return int(bool(missing or orphans))
+    wrong = list(misplaced(every))
+    for difference in wrong:
+        print(f"misplaced: {difference}")
+    return int(bool(missing or orphans or wrong))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,16 @@ import pytest
 from highwater.pipelines.incidents.kinds import BY_NAME
 from highwater.pipelines.messages.atlas import HOUSEKEEPING, atlas
 from highwater.pipelines.messages.exceptions import Thrown, advice_of, cause_of, causes, most_specific
-from tests.bench.messages import CATALOGUE, DOCUMENT, catalogue, document, is_loud, without_entry, without_text
+from tests.bench.messages import (
+    CATALOGUE,
+    DOCUMENT,
+    catalogue,
+    document,
+    is_loud,
+    misplaced,
+    without_entry,
+    without_text,
+)
 
 _PARTS = ("begins", "continues", "ends", "explains")
 
@@ -24,13 +33,19 @@ def test_each_entry_says_what_it_means_in_one_short_sentence() -> None:
         assert not re.search(r"\b(?:stands?|tells?|told|anew|beside|nobody)\b", message.meaning), message_id
 
 
-def test_what_asks_for_an_action_names_one() -> None:
+def test_what_is_major_asks_for_more_than_to_read_on() -> None:
     lacking = [
         message_id
         for message_id, message in atlas().messages.items()
-        if message.severity == "critical" and not message.action and message.harm != "none"
+        if message.severity in ("critical", "major")
+        and message.action in ("", "Read the exception.", "Read the error.")
     ]
-    assert [name for name in lacking if not name.startswith("transaction_coordinator.")] == []
+    assert lacking == []
+
+
+def test_a_duration_has_its_unit() -> None:
+    texts = (text for message in atlas().messages.values() for _, text in message.texts)
+    assert [text for text in texts if re.search(r"\{duration\}(?!\]? ?(?:ms|seconds)\b)", text)] == []
 
 
 def test_each_part_is_a_word_and_a_kind() -> None:
@@ -60,6 +75,7 @@ def test_each_text_of_the_catalogue_has_an_entry_and_each_entry_a_text() -> None
     rows = [row for row in every if is_loud(row)]
     assert [(row["class"], row["template"]) for row in without_entry(rows)] == []
     assert without_text(every) == []
+    assert list(misplaced(every)) == []
 
 
 _TRACE = """Error while rolling log segment for meter-5 in dir /data
