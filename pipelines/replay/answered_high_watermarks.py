@@ -1,8 +1,8 @@
-"""High watermarks that a leader told followers in its answers: a bound on when it had reached an offset. Pure.
+"""High watermarks in a leader's fetch answers: an upper bound of when the high watermark reached an offset. Pure.
 
-A fetch's answer carries the high watermark as the leader read it (``LogReadInfo.highWatermark``), so by its completion
-the high watermark was there, whatever fetch had moved it: one that was answered to nobody, since its follower was
-killed, or whose line was logged late.
+A fetch answer carries the high watermark that the leader read (``LogReadInfo.highWatermark``). So the high watermark
+had that value when the answer was complete, whichever fetch moved it. That fetch itself may be missing from the log:
+its follower was killed before the answer, or its line was logged late.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from highwater.schemas.events import Event
 
 
 class AnsweredHighWatermarks:
-    """What one leadership told, as far as operations wait for it."""
+    """High watermarks in the answers of one leadership, kept while operations wait for them."""
 
     def __init__(self) -> None:
         self._offsets: list[int] = []
         self._instants_us: list[int] = []
 
     def note(self, event: Event) -> None:
-        """A follower's fetch was answered."""
+        """Record the high watermark in the answer to a follower's fetch. Errors and missing values are ignored."""
         offset, told_us = event.high_watermark, event.completed_us
         if offset is None or offset < 0 or told_us is None or event.error_code:
             return
@@ -32,16 +32,17 @@ class AnsweredHighWatermarks:
             self._instants_us.insert(at, told_us)
 
     def passed_us(self, base_offset: int, since_us: int) -> int | None:
-        """By when the high watermark certainly lay beyond a base offset; None if nothing told it.
+        """Return the time of the earliest answer with a high watermark beyond `base_offset`, microseconds. None if none
+        has.
 
         Args:
-            since_us: what was told before is of a log that was truncated since.
+            since_us: earlier answers are ignored: they describe a log that was truncated since.
         """
         at = bisect_right(self._offsets, base_offset)
         return min((told_us for told_us in self._instants_us[at:] if told_us >= since_us), default=None)
 
     def forget_below(self, offset: int) -> None:
-        """Nobody waits for what lies below an offset."""
+        """Drop high watermarks up to an offset below which no operation waits."""
         at = bisect_right(self._offsets, offset)
         if at > 32:  # in bulk: a list loses its head in linear time
             del self._offsets[:at]

@@ -1,12 +1,12 @@
-"""The leader's log as far as its requests show it: which batch was appended when, and from when consumers may read it.
+"""The leader's log as its requests show it: when each batch was appended, and when consumers may read it.
 
-Pure. Delayed fetches wait for bytes: a follower for bytes below the log end, a consumer below the high watermark, a
-read_committed one below the last stable offset (``FetchIsolation``, ``DelayedFetch.tryComplete``). So each batch of a
-leadership becomes a `Wake`, with the instants, as intervals, at which it passed each of the three.
+Pure. Delayed fetches wait for bytes (``FetchIsolation``, ``DelayedFetch.tryComplete``). A follower waits for bytes
+below the log end. A consumer waits for bytes below the high watermark, with read_committed below the last stable
+offset. So each batch of a leadership becomes a `Wake` with three intervals: when it passed each of these offsets.
 
-Where the log shows an append but not its offset (coordinators' records, transaction markers, acks=0), the batch is put
-at the log end as known: the records before it are counted. Where the log shows no append at all, followers' positions
-do: an offset beyond the known end means that something was appended before the response that carried it out.
+Some appends are logged without an offset: coordinators' records, transaction markers, acks=0. Such a batch is placed at
+the known log end, which counts the records before it. Appends that no request shows follow from followers' positions. A
+fetch offset beyond the known end proves an append before the response that carried it out.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Batch:
     unstable: bool = False
     #: It was appended some time after its request was handled.
     deferred: bool = False
-    #: First offset beyond it, for an append whose instant followers tell better.
+    #: End offset, exclusive, of an append whose time followers show better.
     end_offset: int = 0
     #: What proves it, where no request shows when it was appended: (completed, connection), the earliest first.
     carriers: list[tuple[int, str]] | None = None
-    #: First offset of a new segment: not a batch, but what the high watermark passes when it comes to lie there.
+    #: First offset of a new segment. The entry is then no batch: the high watermark passes it on entering the segment.
     rolled_at: int | None = None
 
 
@@ -59,8 +59,8 @@ class BatchLog:
     """Batches and transactions of one leadership.
 
     Attributes:
-        end_offset: log end offset as far as known: exact, or a lower bound while `open_ended`.
-        open_ended: how many records the last batch has is not known.
+        end_offset: log end offset as known: exact, or a lower bound while `open_ended`.
+        open_ended: the number of records in the last batch is unknown.
         uncommitted: batches that the high watermark has not passed, by base offset.
     """
 
@@ -86,12 +86,12 @@ class BatchLog:
         self._rolling: Batch | None = None
 
     def starts(self, event: Event, newly_leader: bool) -> Iterator[Wake]:
-        """The leader takes up an epoch; what it appended in the one before stays, unless it led none."""
+        """Start a leader epoch. Batches of the epoch before are kept unless the broker did not lead it."""
         if newly_leader:
             yield from self.ends(event)
             self.end_offset = event.offset or 0
             self.open_ended = event.offset is None
-            # Transactions that are open already are not known: a consumer's responses tell their offset.
+            # Open transactions from before are unknown here: consumers' responses show their last stable offset.
             self._open, self._ended, self._last = {}, {}, None
             self._begin_here, self._leads_from = set(), event.offset
             self._take_up_rolls(event)
@@ -108,7 +108,7 @@ class BatchLog:
         )
 
     def ends(self, event: Event) -> Iterator[Wake]:
-        """The broker lost leadership: what was not committed never will be here."""
+        """End the leadership and yield its remaining batches. Uncommitted ones are never committed here."""
         yield from self.settle(None)
         for batch in self.uncommitted:
             if batch.rolled_at is not None:
@@ -119,7 +119,7 @@ class BatchLog:
         self._rolling = None
 
     def ended(self, event: Event) -> Iterator[Wake]:
-        """As `ends`, and a wake for fetches that are parked."""
+        """Do as `ends`, and yield a wake for parked fetches."""
         yield from self.ends(event)
         yield Wake(
             LEADER_END,
@@ -129,15 +129,15 @@ class BatchLog:
         )
 
     def begins_transaction(self, event: Event) -> bool:
-        """No batch of the transaction that the event belongs to lies here yet."""
+        """Return True if the log has no batch of the event's transaction yet."""
         return event.producer is not None and not event.control and event.producer not in self._open
 
     def appended(self, event: Event, deferred: bool = False, placed: int | None = None) -> int:
-        """Records were appended; returns their base offset, or the best estimate of it.
+        """Append records and return their base offset, or its best estimate.
 
         Args:
-            deferred: some time after the request was handled, so followers tell better when.
-            placed: where a marker lies, as far as the offsets around it tell.
+            deferred: the append came some time after the request was handled, so followers show its time better.
+            placed: offset of a marker, derived from the offsets around it.
         """
         estimated = event.offset is None or event.offset < 0
         shown = self._shown_by(event)
@@ -171,7 +171,7 @@ class BatchLog:
                     first = min(beyond, key=lambda other: other.base_offset)
                     self._open[event.producer] = first.base_offset
                     if first.appended_highest_us < batch.appended_lowest_us and first.acked_us is not None:
-                        # It had to be verified: offsets tell that it was appended after the marker.
+                        # The append was verified first: by its offset, it came after the marker.
                         first.appended_lowest_us = batch.appended_lowest_us
                         self._defer(first, max(first.acked_us, batch.appended_highest_us))
             else:
@@ -179,21 +179,23 @@ class BatchLog:
         return base
 
     def _defer(self, batch: Batch, latest_us: int) -> None:
-        """Between the instants that are known only followers tell when it was appended."""
+        """Let followers' fetches decide when the batch was appended, at `latest_us` at the latest."""
         batch.deferred, batch.appended_highest_us, batch.end_offset = True, latest_us, batch.base_offset + 1
         if batch.carriers is None:
             batch.carriers = [(latest_us, "")]
             self._inferred.append(batch)
 
     def rolled(self, event: Event, leads: bool, moves_high_watermark: bool) -> None:
-        """A new segment begins. What is read from before it is old once the end that counts lies in it
-        (``LogOffsetMetadata.onOlderSegment``).
+        """Begin a new segment.
+
+        Reads from older segments become old once the relevant end offset is in the new one
+        (``LogOffsetMetadata.onOlderSegment``, ``DelayedFetch.tryComplete`` case F).
 
         Args:
-            event: its offset is None up to 0.11: then that of the next append.
-            leads: the broker leads the partition; else the segment matters when it does.
-            moves_high_watermark: a high watermark at the end of the log moves into the new segment with it; else it
-                lies there with the first batch.
+            event: the roll. Its offset is None up to 0.11: the offset of the next append.
+            leads: the broker leads the partition. If not, the segment is kept until it does.
+            moves_high_watermark: a high watermark at the log end moves into the new segment at the roll. If False, it
+                moves there with the first batch.
         """
         at = self.end_offset if event.offset is None else event.offset
         roll = Batch(
@@ -211,7 +213,7 @@ class BatchLog:
             self._rolls.append(roll)
 
     def _begin_segment(self, first: Batch) -> None:
-        """The batch for which the segment was rolled: its append has the fetches checked."""
+        """Set a roll's time from its first batch: the append of that batch has the fetches checked."""
         roll, self._rolling = self._rolling, None
         if roll is None or first.appended_lowest_us > roll.appended_highest_us + _CLOCK_US:
             return
@@ -223,7 +225,7 @@ class BatchLog:
         roll.appended_highest_us = max(roll.appended_highest_us, first.appended_highest_us)
 
     def _take_up_rolls(self, event: Event) -> None:
-        """The broker leads now: segments that it began as a follower, as far as they were not truncated."""
+        """Insert the segments that the new leader began as a follower, unless they were truncated."""
         for roll in self._rolls:
             if event.offset is None or (roll.rolled_at or 0) <= event.offset:
                 roll.appended_lowest_us, roll.appended_highest_us = event.earliest_us, event.time_us
@@ -231,7 +233,7 @@ class BatchLog:
         self._rolls.clear()
 
     def fetched(self, event: Event) -> None:
-        """A follower fetches from an offset: the log reached up to there before its previous response was complete."""
+        """Apply a follower's fetch: the log reached its offset before the follower's previous response was complete."""
         offset = event.offset
         if offset is None:
             return
@@ -249,7 +251,7 @@ class BatchLog:
             self._recount(offset, event)
 
     def _recount(self, offset: int, event: Event) -> None:
-        """The follower found nothing at an offset below the end as counted: the count was too high."""
+        """Lower the counted log end to `offset`, where a follower found nothing. Drop batches counted beyond it."""
         beyond = [batch for batch in self.uncommitted if batch.base_offset >= offset]
         counted = [*beyond, self._last] if self._last is not None else beyond
         if counted and all(batch.estimated and batch.appended_highest_us < event.earliest_us for batch in counted):
@@ -260,7 +262,7 @@ class BatchLog:
             self.end_offset, self.open_ended = offset, False
 
     def _infer(self, event: Event) -> None:
-        """Something lies between the known end and where a follower fetches from, and no request shows it."""
+        """Add a batch that no request shows, between the known log end and a follower's fetch offset."""
         batch = Batch(
             self.end_offset, None, 0, event.previous_completed_us or event.time_us, estimated=True, carriers=[]
         )
@@ -270,7 +272,7 @@ class BatchLog:
         self._inferred.append(batch)
 
     def _shown_by(self, event: Event) -> Batch | None:
-        """The append that followers proved before the line of its request came: the request replaces it."""
+        """Remove and return the inferred append that this request made. Followers had proven it before."""
         for batch in self._inferred:
             if batch.deferred or not batch.estimated:
                 continue
@@ -293,7 +295,9 @@ class BatchLog:
         self.uncommitted.insert(at, batch)
 
     def committed(self, base_below: int, highest_us: int) -> Iterator[Wake]:
-        """The high watermark certainly passed every batch whose base offset lies below `base_below` by then."""
+        """Yield wakes for batches with a base offset below `base_below`, which the high watermark passed by
+        `highest_us`.
+        """
         while self.uncommitted and self.uncommitted[0].base_offset < base_below:
             batch = self.uncommitted.popleft()
             # The line of the fetch that moved the high watermark may be late: the answer came after the move.
@@ -310,7 +314,7 @@ class BatchLog:
                 yield from self._stable(batch, passed_us)
 
     def _check(self, lowest_us: int, highest_us: int) -> None:
-        """An append, or a move of the high watermark, has the fetches of the partition checked."""
+        """Record that an append, or a high watermark move, had the fetches of the partition checked."""
         if self._unchecked:
             self._unchecked = False
             self._checks.append(
@@ -342,7 +346,7 @@ class BatchLog:
         self._inferred = still
 
     def _stable(self, marker: Batch, highest_us: int) -> Iterator[Wake]:
-        """A marker is replicated: its transaction no longer holds the last stable offset back."""
+        """Yield a wake if a replicated marker moves the last stable offset past its transaction."""
         ended = self._ended.get(marker.producer or "")
         if ended is None or ended[1] != marker.base_offset:
             return
@@ -383,13 +387,16 @@ class BatchLog:
         )
 
     def _first_open(self) -> int | None:
-        """First offset of the oldest transaction that is open, or whose marker is not replicated yet."""
+        """Return the first offset of the oldest transaction that is open or has an unreplicated marker, or None."""
         ended = (marker if first is None else first for first, marker in self._ended.values())
         return min((*self._open.values(), *ended), default=None)
 
 
 def _note_carrier(batch: Batch, event: Event) -> None:
-    """The fetch before this one carried the batch out; if it was parked, the batch came after it had read the log."""
+    """Record that the follower's previous fetch carried the batch out.
+
+    If that fetch was parked, the batch was appended after the fetch had read the log.
+    """
     completed_us, handled_us = event.previous_completed_us, event.previous_handled_us
     connection = connection_of(event.chain)
     if batch.carriers is None or completed_us is None or any(known == connection for _, known in batch.carriers):

@@ -1,8 +1,8 @@
-"""What a broker says of the partitions that it hosts, folded line by line into events of the leader's fold. Pure.
+"""A fold of what one broker logs about its partitions, line by line, into events of the leader's fold. Pure.
 
-A line about one partition means more by what the broker said before: of that partition (who is assigned to it, which
-state it received last), or of itself (that it starts, that it begins to stop replicas). So the lines of a broker that
-tell of its control plane, a few per leader epoch, are folded in the order of time.
+A line about a partition depends on earlier lines of the broker. They name the assigned replicas and the last state
+received, and they show when the broker starts or begins to stop replicas. So the control plane lines of a broker, a few
+per leader epoch, are folded in time order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from highwater.pipelines.kafka.errors import NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOP
 from highwater.schemas import events as e
 from highwater.schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
 
-# When a broker that becomes follower has answered what waited at it, as the lines of its fetchers tell. Pure.
+# When a new follower has answered the requests that waited at it, as the lines of its fetchers show. Pure.
 #
 # What waits is completed partition by partition once all partitions of the change have become followers: under
 # ZooKeeper between the lines that fetchers are removed and added (``ReplicaManager.makeFollowers``), under KRaft after
@@ -43,12 +43,12 @@ class Move(NamedTuple):
 def stepped_down_us(
     followers: Sequence[tuple[int, Place]], moves: Iterable[Move], starts_us: Sequence[int]
 ) -> list[int | None]:
-    """By when each new follower had stepped down; None where no line tells.
+    """Return when each new follower had stepped down, at the latest, microseconds. None if no line shows it.
 
     Args:
-        followers: when a partition of a broker became follower, in the order of time, and which.
-        moves: of that broker's fetchers, in the order of time.
-        starts_us: when the broker started, ascending: what it logs from then on belongs to another life.
+        followers: (time, partition) of each change of a partition of the broker to follower, in time order.
+        moves: fetcher moves of the broker, in time order.
+        starts_us: starts of the broker, ascending. Lines after a start belong to another incarnation.
     """
     instants: dict[tuple[Place, str], list[int]] = defaultdict(list)
     for move in moves:
@@ -72,7 +72,7 @@ def stepped_down_us(
 def _moved_us(
     time_us: int, place: Place, instants: dict[tuple[Place, str], list[int]], starts_us: Sequence[int]
 ) -> int | None:
-    """When a follower's fetcher was first added after it, or else removed, within the same life and change."""
+    """Return when a new follower's fetcher was added, or else removed, in the same incarnation. None if unknown."""
     at = bisect_left(starts_us, time_us)
     until_us = starts_us[at] if at < len(starts_us) else None
     for action in ("added", "removed"):
@@ -105,7 +105,7 @@ class _Assigned(NamedTuple):
 
 @dataclass
 class _Ending:
-    """A replica that a broker stops hosting: up to 2.5 two lines tell it, of its directory and of the replica."""
+    """A replica that a broker stops hosting. Up to 2.5 two lines show it, for its directory and for the replica."""
 
     earliest_us: int
     time_us: int
@@ -126,14 +126,14 @@ class _Partition:
     topic_id: str | None = None  #: the last one that a leader's line names
     removing: tuple[int, ...] | None = None  #: replicas being removed as of the last line that names them
     ending: _Ending | None = None
-    change: BrokerLine | None = None  #: of the ISR, of which no line has told what became of it
+    change: BrokerLine | None = None  #: ISR change without a known result
 
 
 class BrokerAccount:
-    """Folds the lines of one broker.
+    """A fold of the lines of one broker.
 
     Args:
-        silent: spans in which its version does not tell that a change of an ISR was made (up to 2.3).
+        silent: spans in which the broker's version does not log committed ISR changes (up to 2.3).
     """
 
     def __init__(self, broker_id: int, silent: Iterable[tuple[int, int]]) -> None:
@@ -146,10 +146,10 @@ class BrokerAccount:
         self._starts_us: list[int] = []
 
     def fold(self, lines: Iterable[BrokerLine]) -> Iterator[Placed]:
-        """Events of all partitions, in no order.
+        """Yield the events of all partitions, unordered.
 
         Args:
-            lines: in the order of time; those of the kind `BEGUN` come before all others.
+            lines: in time order. Lines of kind `BEGUN` come first.
         """
         for time_us, of_instant in groupby(lines, key=attrgetter("time_us")):
             yield from self._instant(time_us, list(of_instant))
@@ -159,11 +159,11 @@ class BrokerAccount:
             yield from self._unrefused(place, partition.change, None)
 
     def _instant(self, time_us: int, lines: list[BrokerLine]) -> Iterator[Placed]:
-        """What the lines of one instant tell: they come in no order among themselves, but changes of an ISR."""
+        """Yield the events of one instant. Only its ISR changes are ordered among themselves."""
         if self._followers and time_us > self._followers[-1][1].time_us + STEP_DOWN_MAX_US:
             yield from self._steps_down()
         by_source: dict[str, list[BrokerLine]] = {}
-        # What stands in two files was said once: a change must not seem to be followed by itself.
+        # A line in two files counts once: a change must not seem to be followed by itself.
         for line in dict.fromkeys(lines):
             by_source.setdefault(line.source, []).append(line)
         for line in by_source.get(BEGUN, ()):
@@ -205,13 +205,13 @@ class BrokerAccount:
                     yield from self._stopped(place, partition, line.time_us)
 
     def _own_lines(self, partition: _Partition, line: BrokerLine) -> Iterator[BrokerLine]:
-        """The line as the broker's own, with what the requests that it received say beyond it.
+        """Yield the line as the broker's own, completed from the requests that the broker received.
 
         Up to 2.5 a broker logs each LeaderAndIsr request with the whole state at its default level
-        (``state.change.logger``, KAFKA-8470). What it makes of it is told in part: when it becomes leader since 0.11,
-        without the ISR, and not when it becomes follower. So a leader's line without an ISR gets that of the last
-        request of its epoch, and the first request of an epoch that no line says it took up stands for that line
-        (``ReplicaManager.becomeLeaderOrFollower`` takes up what is newer than what it has).
+        (``state.change.logger``, KAFKA-8470). It logs only part of the result: since 0.11 that it became leader,
+        without the ISR, and never that it became follower. So a leader's line without an ISR gets the ISR of the last
+        request of its epoch. If the broker's own line of an epoch is missing, the first request of the epoch replaces
+        it (``ReplicaManager.becomeLeaderOrFollower`` takes up any state newer than its own).
         """
         if line.what == "request":
             epoch = line.leader_epoch
@@ -252,7 +252,7 @@ class BrokerAccount:
             yield place, event
 
     def _steps_down(self) -> Iterator[Placed]:
-        """The new followers that waited for the lines of their fetchers."""
+        """Yield the new followers that waited for the lines of their fetchers."""
         followers = [(event.time_us, place) for place, event in self._followers]
         instants = stepped_down_us(followers, self._moves, self._starts_us)
         for (place, event), time_us in zip(self._followers, instants, strict=True):
@@ -260,16 +260,16 @@ class BrokerAccount:
         self._followers, self._moves, self._starts_us = [], [], []
 
     def _restart(self, time_us: int) -> Iterator[Placed]:
-        """A broker that starts leads nothing: what it led before has ended, though no line of its own says so.
+        """End all leaderships of a broker that starts. The broker logs no line for these ends.
 
-        Of starts before a partition was first led nothing follows: what is told later never changes what came before.
+        A start before a partition's first leadership has no effect: later lines never change earlier events.
         """
         for place, partition in self._partitions.items():
             if partition.is_led:
                 yield place, e.Event(time_us, e.LEADER_END, time_us)
 
     def _replaced(self, place: Place, partition: _Partition, line: BrokerLine) -> Iterator[Placed]:
-        """An end that no line tells: the broker leads a topic of that name, and of another id than before (KIP-516)."""
+        """Yield the unlogged end of a replica whose broker leads a topic with the same name and a new id (KIP-516)."""
         if line.topic_id is None or line.what not in ("leader_start", "leader_update"):
             return
         if partition.topic_id not in (None, line.topic_id):
@@ -277,12 +277,13 @@ class BrokerAccount:
         partition.topic_id = line.topic_id
 
     def _stopped(self, place: Place, partition: _Partition, time_us: int) -> Iterator[Placed]:
-        """A replica leaves a broker when its topic is deleted or a reassignment moves it away.
+        """Record that a replica leaves the broker, because its topic is deleted or a reassignment moves it away.
 
-        Then the broker, without becoming a follower first, takes the partition out of its map, answers what waits for
-        it, and renames the log's directory (``ReplicaManager.stopPartitions``; ``stopReplica`` up to 2.7, which answers
-        after the renaming). The directory is what the log names at the default level; a line before it says that the
-        broker begins. A topic that is created again under the same name is another one: its leader starts at offset 0.
+        The broker does not become a follower first. It removes the partition from its map, answers what waits, and
+        renames the log directory (``ReplicaManager.stopPartitions``; up to 2.7 ``stopReplica``, which answers after the
+        renaming). At its default level the log names the directory; a line before it shows that the broker begins to
+        stop replicas. A topic that is created again under the same name is another topic: its leader starts at offset
+        0.
         """
         moved = self._broker_id in (partition.removing or ())
         earliest_us = time_us if self._stopping_us is None else self._stopping_us
@@ -299,7 +300,7 @@ class BrokerAccount:
             yield place, _ended(ending.earliest_us, ending.time_us, ending.moved)
 
     def _change(self, line: BrokerLine) -> Iterator[Placed]:
-        """Changes of an ISR that a leader made, or asks for."""
+        """Yield the ISR changes that a leader committed or proposes."""
         place = _place(line)
         partition = self._partitions.setdefault(place, _Partition())
         yield from self._unrefused(place, partition.change, line)
@@ -310,10 +311,10 @@ class BrokerAccount:
             yield place, _isr_event(line, e.ISR_PROPOSAL, line.previous_isr)
 
     def _unrefused(self, place: Place, change: BrokerLine | None, answer: BrokerLine | None) -> Iterator[Placed]:
-        """A change that was not refused was made.
+        """Yield the commit of an ISR change that was not refused.
 
-        Up to 2.3 a leader logs that it changes an ISR, and if ZooKeeper refuses it, but not that it was made
-        (``Partition.updateIsr``, INFO since 2.4).
+        Up to 2.3 a leader logs the intent and a refusal by ZooKeeper, but not the commit (``Partition.updateIsr``, INFO
+        since 2.4).
         """
         if change is None or change.what not in ("shrink", "expand"):
             return
@@ -359,18 +360,21 @@ def _isr_event(line: BrokerLine, kind: str, isr: tuple[int, ...] | None) -> e.Ev
 
 
 def _ended(earliest_us: int, time_us: int, moved: bool) -> e.Event:
-    """The end of a replica, and how what waited is answered (``ReplicaManager.getPartitionOrError``, KAFKA-9198)."""
+    """Return the end of a replica, with the error code that waiting requests get.
+
+    Source: ``ReplicaManager.getPartitionOrError``, KAFKA-9198; ``DelayedProduce.tryComplete`` case A.
+    """
     error = NOT_LEADER_OR_FOLLOWER if moved else UNKNOWN_TOPIC_OR_PARTITION
     return e.Event(time_us, e.LEADER_END, earliest_us, error_code=error)
 
 
 def _replicas(assigned: _Assigned | None, line: BrokerLine) -> tuple[int, ...]:
-    """The replicas assigned as of a line, as far as the broker's log tells.
+    """Return the replicas assigned as of a line, as the broker's log shows them. Empty if unknown.
 
-    Lines that start an epoch name the replicas that are added and removed, not all of them. So the assignment is that
-    of the last line which names it, less what a reassignment has removed when it is no longer under way: the removed
-    replicas if it was completed, the added ones if it was cancelled (KIP-455: a cancelled one leaves no added replica
-    in the ISR; ``PartitionReassignmentReplicas``, ``PartitionReassignmentRevert``).
+    Lines that start an epoch name only the added and removed replicas. So the assignment comes from the last line that
+    names all replicas. When its reassignment is over, the removed replicas are taken away if it completed, and the
+    added ones if it was cancelled. A cancelled reassignment leaves no added replica in the ISR (KIP-455,
+    ``PartitionReassignmentReplicas``, ``PartitionReassignmentRevert``).
     """
     if line.replicas is not None:
         return line.replicas

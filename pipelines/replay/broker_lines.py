@@ -22,7 +22,7 @@ KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}
 LINE_TYPES: Final = spark_types(BrokerLine)
 ROW_TYPES: Final = {**KEY_TYPES, "file_id": "string", "byte_offset": "long", **LINE_TYPES}
 SCHEMA: Final = arrow_schema(ROW_TYPES)
-#: Order of the lines of a broker: the last columns order those of one instant.
+#: Sort key of a broker's lines. The last columns order lines of one instant.
 ORDER: Final = ("time_us", "source", "file_id", "byte_offset", "topic", "partition", "what")
 
 LEADERSHIP_COLUMNS: Final = (
@@ -55,12 +55,12 @@ LIFE_COLUMNS: Final = (*_PLACE, "event")
 
 EVENTS = "events"
 SHAPES = {EVENTS: shape(EVENT_ROW_TYPES)}
-#: Columns behind those of an event.
+#: Values of the columns after an event.
 _NO_MORE = (None,) * (len(EVENT_ROW_TYPES) - len(e.Event._fields) - 5)
 
 
 def leaderships(rows: pa.RecordBatch) -> Batches:
-    """Rows of ``silver.leader_and_isr``; those that say that the broker took up an epoch also come first."""
+    """Yield rows of ``silver.leader_and_isr``, and again first the rows in which the broker takes up an epoch."""
     names = LEADERSHIP_COLUMNS[6:16]
     adding = {"adding": rows.column("adding_replicas"), "removing": rows.column("removing_replicas")}
     yield _lines(rows, LEADERSHIP, rows.column("role"), **{name: rows.column(name) for name in names}, **adding)
@@ -70,18 +70,18 @@ def leaderships(rows: pa.RecordBatch) -> Batches:
 
 
 def isr_changes(rows: pa.RecordBatch) -> Batches:
-    """Rows of ``silver.isr_changes``."""
+    """Yield rows of ``silver.isr_changes``."""
     yield _lines(rows, ISR_CHANGE, rows.column("change"), **{name: rows.column(name) for name in CHANGE_COLUMNS[6:]})
 
 
 def fetcher_moves(rows: pa.RecordBatch) -> Batches:
-    """Rows of ``silver.fetcher_events`` that say that a partition was added to a fetcher, or removed from it."""
+    """Yield rows of ``silver.fetcher_events`` in which a partition is added to a fetcher or removed from it."""
     rows = rows.filter(is_in(rows.column("action"), ("added", "removed")))
     yield _lines(rows, FETCHER, rows.column("action"), topic=rows.column("topic"), partition=rows.column("partition"))
 
 
 def lives(rows: pa.RecordBatch) -> Batches:
-    """Rows of ``silver.broker_lifecycle``: starts, and the begin of a stop of replicas."""
+    """Yield rows of ``silver.broker_lifecycle``: starts of brokers, and the begin of stopping replicas."""
     rows = rows.filter(is_in(rows.column("event"), ("starting", "stopping_replicas")))
     yield _lines(rows, LIFE, rows.column("event"))
 
@@ -113,7 +113,7 @@ class BrokerWorker:
             since_us = self._bounds.instants.get((cluster_id, broker_id), 0)
             account = BrokerAccount(broker_id, self._silent.get((cluster_id, broker_id), ()))
             for (topic, partition), event in account.fold(lines):
-                # What tells of leaderships means more by what was told before: it is read whole.
+                # Leadership lines depend on earlier lines, so their table is read whole.
                 if event.time_us >= since_us:
                     row = (cluster_id, topic, partition, broker_id, e.RANK[event.kind], *event, *_NO_MORE)
                     tables.add(EVENTS, row)

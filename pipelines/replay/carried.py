@@ -1,4 +1,4 @@
-"""What the replay carries from run to run, on Spark: where a run goes on, and what it leaves to the next one."""
+"""Saved state between runs, on Spark: where a run resumes, and what it saves for the next run."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class ReplayPlan:
     new_files: Mapping[Broker, list[str]]  #: by broker, the files that no run has replayed
     last_us: Mapping[Broker, int]  #: by broker, when its log ends
     runs: Sequence[StoredRun] = ()  #: those that count, the newest first
-    #: by cluster of which days were dropped, the run that its replay begins with
+    #: by cluster with dropped days: the run that its replay starts from
     pinned: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
-        """Nothing goes on from an earlier run: every table is made anew, but for closed days."""
+        """Return True if no broker resumes from an earlier run. Every table is then rebuilt, except for closed days."""
         return all(start.is_first for start in self.starts.values())
 
     @property
@@ -76,12 +76,12 @@ class ReplayPlan:
 
 
 def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> ReplayPlan:
-    """Decide, broker by broker, where the replay goes on.
+    """Decide for each broker where the replay resumes.
 
     Args:
-        premises: what lines tell by now of versions, settings and topic ids, and which files there are.
-        fingerprint: of code, rules and configuration: rows of another one are never gone on from.
-        lag_us: how far behind the end of a log its replay is final.
+        premises: versions, settings, topic ids and files as known now.
+        fingerprint: of code, rules and configuration. State with another fingerprint is not reused.
+        lag_us: distance from the end of a log within which its replay is not final, microseconds.
     """
     files = _parsed_files(premises)
     runs = runs_of(lake)
@@ -92,7 +92,7 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Repla
         if file_id not in known:
             new_files[broker].append(file_id)
         ends[broker][is_request] = max(ends[broker].get(is_request, 0), last_us)
-    # What a request proves is older than its line: where there is a request log, it tells how far the log is complete.
+    # A request's line is logged after the facts that it proves, so a request log decides how far the log is complete.
     last = {broker: by_kind.get(True, by_kind.get(False, 0)) for broker, by_kind in ends.items()}
     last_seals = runs[0].seals if runs else {}
     earliest = _earliest(lake, new_files, files, last_seals) if known else {}
@@ -114,7 +114,7 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Repla
 
 
 def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]]:
-    """(file, broker, whether it is a request log, first and last instant) of the files that silver holds."""
+    """Return (file, broker, whether it is a request log, first and last time) of the files that silver holds."""
     return [
         (file.file_id, (file.cluster_id, file.broker_id), file.kind == REQUEST_FILE, file.first_us, file.last_us)
         for file in premises.files
@@ -128,16 +128,17 @@ def _earliest(
     files: list[tuple[str, Broker, bool, int, int]],
     seals: Mapping[Broker, Seal],
 ) -> dict[Broker, int]:
-    """By broker, the earliest instant that its new files tell of.
+    """Return the earliest time that new files change, microseconds, by broker.
 
-    Of requests, when they were taken up; of connections that go on after a silence, when that began.
+    A request counts from when it was dequeued. A connection that continues after a silence counts from the begin of
+    that silence.
     """
     new = {file_id for ids in new_files.values() for file_id in ids}
     earliest: dict[Broker, int] = {}
     for file_id, broker, _, first_us, _ in files:
         if file_id in new:
             earliest[broker] = min(earliest.get(broker, first_us), first_us)
-    # A broker without a seal begins anew, whatever its files tell; they are no reason to look through the others'.
+    # A broker without a seal starts from the beginning; its files are no reason to scan the others.
     going_on = earliest.keys() & seals.keys()
     if not going_on:
         return earliest
@@ -153,7 +154,7 @@ def _earliest(
 
 
 def _taken_up(lake: Lake, file_ids: Sequence[str], since_us: int) -> dict[Broker, int]:
-    """By broker, when the first of the requests in files was taken up; none of their lines is older than an instant."""
+    """Return when the first request in the files was dequeued, by broker. No line is older than `since_us`."""
 
     def first(rows: pa.RecordBatch) -> pa.RecordBatch:
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), is_in(rows.column("file_id"), file_ids)))
@@ -176,7 +177,7 @@ def _least(rows: pa.RecordBatch | pa.Table, time_us: pa.Array) -> pa.RecordBatch
 
 
 def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broker, int]) -> dict[Broker, int]:
-    """By broker, the beginning of the earliest silence that requests in files end, if it lies before the seal."""
+    """Return the begin of the earliest silence that requests in the files end, by broker, if it is before the seal."""
 
     def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.is_valid(rows.column("connection"))))
@@ -202,7 +203,7 @@ def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broke
 def _named_since(
     lake: Lake, premises: Premises, runs: Sequence[StoredRun], begins: Mapping[Broker, Start]
 ) -> set[Broker]:
-    """Brokers of which partitions were replayed under a topic id whose name a line tells by now."""
+    """Return the brokers with partitions replayed under a topic id whose name is known now."""
     if not premises.topic_names or not any(start.seal for start in begins.values()):
         return set()
     by_id = (pc.field("kind") == state.PARTITION) & pc.starts_with(pc.field("name"), "id:")
@@ -218,7 +219,7 @@ def _named_since(
 
 
 def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> CarriedFolds | None:
-    """Where what is carried stands, of each broker that of the seal that it goes on from."""
+    """Locate the saved state of the checkpoint that each broker resumes from. None if no broker resumes."""
     folds = {broker: start.folds_run for broker, start in begins.items() if start.folds_run is not None}
     if not folds:
         return None
@@ -227,9 +228,9 @@ def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> CarriedFolds | None:
 
 
 def write_folds(lake: Lake, plan: ReplayPlan, replayed: Replayed, stamp: str) -> None:
-    """Write what the next run goes on from, and drop what no run asks for again.
+    """Write the state that the next run resumes from, and delete state that no run needs any more.
 
-    Nobody reads it before ``state.runs`` names the run (`pipelines.gold.ledger.note_run`).
+    Rows are not read until ``state.runs`` names the run (`pipelines.gold.ledger.note_run`).
     """
     window, number = plan.window, plan.run_number
     sessions = Bounds({broker: seal.sessions_us for broker, seal in replayed.seals.items()})

@@ -1,4 +1,4 @@
-"""Rows of ``state.folds`` as the rows that a replay goes on from, and what a replay leaves as those. Pure."""
+"""Rows of ``state.folds`` converted to replay input, and replay output converted to rows of ``state.folds``. Pure."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ _PARTITION: Final = ("cluster_id", "broker_id", "topic", "partition")
 Rows = Iterator[pa.RecordBatch]
 
 
-# ------------------------------------------------------------- what a run goes on from
+# ------------------------------------------------------------- input that a run resumes from
 
 
 def partition_states(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Folds of partitions."""
+    """Return the saved folds of partitions."""
     return shaped(_PARTITION_STATES, rows.num_rows, {**_partition(rows), FROZEN: rows.column("state")})
 
 
 def session_states(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Folds of connections."""
+    """Return the saved folds of connections."""
     values = {name: rows.column(name) for name in ("cluster_id", "broker_id")}
     values |= {"connection": rows.column("name"), FROZEN: rows.column("state")}
     return shaped(_SESSION_STATES, rows.num_rows, values)
 
 
 def wakes(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Wakes, before all events of their partitions."""
+    """Return the saved wakes as events, sorted before all other events of their partitions."""
     values = {"kind": CARRIED_WAKE, "rank": RANK[CARRIED_WAKE], "time_us": -1, "carried": rows.column("row")}
     return shaped(_EVENTS, rows.num_rows, {**_partition(rows), **values})
 
@@ -83,17 +83,17 @@ def _partition(rows: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def outcomes(rows: pa.RecordBatch) -> Rows:
-    """Outcomes of partitions, beside which others of their requests come."""
+    """Yield the saved outcomes of partitions, which are joined with later outcomes of the same requests."""
     return produce_worker.outcomes(_loaded(rows, _OUTCOMES))
 
 
 def last_fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The last fetch of each connection before the seal."""
+    """Return the last fetch of each connection before the seal."""
     return _connection_rows(_loaded(rows, _FETCHES), c.FETCH)
 
 
 def watches(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Which partitions connections read before the seal."""
+    """Return the partitions that connections read before the seal."""
     loaded = _loaded(rows, _WATCHES)
     names = ["until_us" if name == "went_us" else name for name in loaded.schema.names]
     return _connection_rows(loaded.rename_columns(names), c.WATCH)
@@ -115,12 +115,12 @@ def _loaded(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class OpenRows:
-    """What of a replay's rows the next one goes on from; goes to the tasks that read them.
+    """The rows of a replay that the next run resumes from. Sent to the tasks that read them.
 
     Args:
-        brokers: those whose log is final up to some instant.
-        sessions: what that is for fetches.
-        waiting: what it is for requests.
+        brokers: brokers with a log that is final up to some time.
+        sessions: by broker, up to when fetches are final.
+        waiting: by broker, up to when requests are final.
     """
 
     brokers: Collection[Broker]
@@ -128,23 +128,23 @@ class OpenRows:
     waiting: Bounds
 
     def watches(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Which partitions connections read that fetches which are not final may be of."""
+        """Return the partitions that connections with unfinished fetches may still read."""
         rows = self._of_brokers(rows)
         return rows.filter(self.sessions.at_or_after(rows, pc.add(rows.column("went_us"), GONE_US))).drop_columns(
             ["until_us"]
         )
 
     def outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Final outcomes of requests that may have others."""
+        """Return final outcomes of requests that may have further outcomes."""
         rows = self._of_brokers(_final(rows))
         return rows.filter(self.waiting.at_or_after(rows, rows.column("handled_us")))
 
     def carried_outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The same of those that were carried already."""
+        """Do as `outcomes` for rows that were loaded from an earlier run."""
         return self.outcomes(_loaded(rows, _OUTCOMES))
 
     def wakes(self, rows: pa.RecordBatch) -> Rows:
-        """Final wakes, but for those that nobody waits for; to be gone through by `wakes_left`."""
+        """Yield final wakes, without those that no fetch waits for. `wakes_left` filters them further."""
         rows = self._of_brokers(_final(rows))
         committed_us = pc.max_element_wise(rows.column("appended_lowest_us"), rows.column("committed_lowest_us"))
         awaited = self.sessions.at_or_after(rows, committed_us)
@@ -153,7 +153,7 @@ class OpenRows:
         yield shaped(_LEFT_WAKES, rows.num_rows, values).filter(few)
 
     def carried_wakes(self, rows: pa.RecordBatch) -> Rows:
-        """The same of those that were carried already."""
+        """Do as `wakes` for rows that were loaded from an earlier run."""
         return self.wakes(_loaded(rows, arrow_schema(KEY_TYPES | WAKE_TYPES)))
 
     def _of_brokers(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -162,26 +162,26 @@ class OpenRows:
 
 
 def _final(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows that lie before the seal; what was carried does."""
+    """Return the rows before the seal. Loaded rows have no column ``final`` and are all before it."""
     if "final" not in rows.schema.names:
         return rows
     return rows.filter(pc.fill_null(rows.column("final"), False)).drop_columns(["final"])
 
 
 def wakes_left(batches: Rows) -> Rows:
-    """Of wakes of some tasks those that `wakes_to_carry` may want of all of them."""
+    """Yield the wakes of some tasks that `wakes_to_carry` may need."""
     rows = pa.Table.from_batches(batches, _LEFT_WAKES)
     yield from rows.take(_left(rows, with_stable=True)).to_batches()
 
 
 def wakes_to_carry(rows: pa.Table) -> pa.Table:
-    """Wakes that a session may still wait for, and the rolls that tell one that is yet to begin where a segment began.
+    """Return the wakes that a session may still wait for, and the rolls from which a later session learns its segment.
 
-    That are the newest roll of a partition, the newest that the last stable offset has passed, and all that it has not;
-    and where the broker's own log begins by now.
+    The rolls are the newest one of a partition, the newest one that the last stable offset has passed, and all that it
+    has not passed. The latest start of the broker's own log is also kept.
 
     Args:
-        rows: of `LEFT_WAKES`.
+        rows: rows of `LEFT_WAKES`.
     """
     return rows.take(_left(rows, with_stable=False)).drop_columns(["awaited"])
 
@@ -220,7 +220,7 @@ def _left(rows: pa.Table, with_stable: bool) -> pa.Array:
 
 
 def carried_folds(rows: pa.RecordBatch, kind: str, run_number: int) -> pa.RecordBatch:
-    """Frozen folds as rows of ``state.folds``."""
+    """Return frozen folds as rows of ``state.folds``."""
     last_us = rows.column("last_us")
     last_time = pc.if_else(pc.equal(last_us, 0), pa.scalar(None, pa.int64()), last_us)
     values = {"pending": rows.column("pending"), "last_time": last_time, "state": rows.column("frozen")}
@@ -228,7 +228,7 @@ def carried_folds(rows: pa.RecordBatch, kind: str, run_number: int) -> pa.Record
 
 
 def carried_rows(rows: pa.RecordBatch | pa.Table, kind: str, run_number: int) -> pa.RecordBatch:
-    """Rows of a table as rows of ``state.folds``, without what is null."""
+    """Return rows of a table as rows of ``state.folds``, without null values."""
     texts = [
         orjson.dumps({name: value for name, value in row.items() if value is not None}).decode()
         for row in rows.to_pylist()

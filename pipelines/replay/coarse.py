@@ -1,9 +1,9 @@
-"""What the replay still says where a broker's times are whole seconds. Pure.
+"""What the replay can still show where a broker's timestamps are whole seconds. Pure.
 
-A rule's instant and an answer's are compared in milliseconds. Of two lines of one second neither is known to be the
-first, so what closed an operation, and whether it was answered in time, cannot be shown: the fold goes on, since
-offsets and epochs tell what they tell, and its predictions are left out. What an operation's own line says stays: its
-parts, its wait, its errors, the offset that it was answered.
+Predicted times and answers are compared in milliseconds. Two lines of one second have no known order, so the logs
+cannot show what closed an operation or whether the answer was in time. The fold continues, since offsets and epochs
+keep their meaning, but its predictions are dropped. Values from an operation's own line are kept: its parts, its wait,
+its errors and the answered offset.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _FROM_ORDER: Final[Mapping[str, Any]] = {
 
 
 def is_coarse(spans: Spans, broker: tuple[str, int], since_us: int, until_us: int) -> bool:
-    """Whether a broker's times are whole seconds at some instant of a stretch, both ends inclusive."""
+    """Return True if a broker's timestamps are whole seconds at some time of a span, both ends inclusive."""
     return any(begun_us <= until_us and since_us < ended_us for begun_us, ended_us in spans.get(broker, ()))
 
 
 def blurred(outcome: dict[str, Any]) -> dict[str, Any]:
-    """A row of `pipelines.replay.partition_worker.OUTCOME_TYPES` without what the order of lines told.
+    """Remove from a row of `pipelines.replay.partition_worker.OUTCOME_TYPES` what depends on the order of lines.
 
-    An offset that no answer told was found by a line of about that time.
+    Without a logged answer the offset is removed too, since a line of about that time gave it.
     """
     if outcome["error_code"] is not None:
         return {**outcome, **_FROM_ORDER, "predicted_error_code": None}
@@ -54,13 +54,13 @@ def blurred(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def blurred_fetch(outcome: FetchOutcome) -> FetchOutcome:
-    """A fetch without what the order of lines told."""
+    """Remove from a fetch all values that depend on the order of lines."""
     cause = outcome.cause if outcome.cause in _SHOWN else o.UNKNOWN
     return replace(outcome, lowest_us=None, highest_us=None, cause=cause, closing=None, missing=o.COARSE_TIMES)
 
 
 def blurred_change(outcome: IsrOutcome) -> IsrOutcome | None:
-    """A change of an ISR without what was predicted; None where it was no more than predicted."""
+    """Remove the prediction from an ISR change. None if the change was predicted only, and not observed."""
     if outcome.observed_us is None:
         return None
     class_, reason = i.UNOBSERVABLE, o.COARSE_TIMES
@@ -79,7 +79,7 @@ def blurred_change(outcome: IsrOutcome) -> IsrOutcome | None:
 
 
 def untraced(event: ReplicaEvent) -> ReplicaEvent:
-    """A follower's event without what TRACE lines of its very second showed: they may have come after it."""
+    """Remove from a follower's event what TRACE lines of the same second showed: they may have come after it."""
     second = event.time_us // SECOND_US
     if (event.traced_high_watermark_us or 0) // SECOND_US == second:
         event = event._replace(traced_high_watermark=None, traced_high_watermark_us=None)
@@ -89,5 +89,5 @@ def untraced(event: ReplicaEvent) -> ReplicaEvent:
 
 
 def blurred_truncation(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of ``gold.replica_truncations`` that is not judged: where it was due rests on other lines of about then."""
+    """Mark a row of ``gold.replica_truncations`` as unobservable: its prediction depends on lines of the same time."""
     return {**row, "class": UNOBSERVABLE, "reason": o.COARSE_TIMES}

@@ -52,7 +52,7 @@ class ConnectionReader:
     topic_names: Mapping[tuple[str, str], str]
 
     def lines(self, rows: pa.RecordBatch) -> Batches:
-        """Seconds of brokers' logs, from ``bronze.log_lines``."""
+        """Yield the seconds of brokers' logs, from ``bronze.log_lines``, with first and last line and request."""
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.is_valid(rows.column("time"))))
         rows = self.sealed.of_rows(rows, micros(rows.column("time")))
         if not rows.num_rows:
@@ -81,7 +81,7 @@ class ConnectionReader:
         )
 
     def fetches(self, rows: pa.RecordBatch) -> Batches:
-        """Fetches of followers, who watches what, and over which span fetches are logged."""
+        """Yield followers' fetches, watches of all readers, and the span in which fetches are logged."""
         rows = rows.filter(pc.is_valid(rows.column("broker_id")))
         yield from self._watches(rows)
         rows = self.sealed.of_rows(rows, micros(rows.column("handled_time")))
@@ -109,7 +109,7 @@ class ConnectionReader:
         )
 
     def listed(self, rows: pa.RecordBatch) -> Batches:
-        """Partitions that fetches of followers list, from ``silver.replica_fetches``."""
+        """Yield the partitions that followers' fetches list, from ``silver.replica_fetches``."""
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.equal(rows.column("source"), "request")))
         rows = named(self.topic_names, self.sealed.of_rows(rows, micros(rows.column("handled_time"))))
         rows = rows.filter(pc.not_equal(rows.column("topic"), METADATA_TOPIC))
@@ -130,7 +130,7 @@ class ConnectionReader:
         )
 
     def _watches(self, rows: pa.RecordBatch) -> Batches:
-        """Per connection and partition, what a batch says of it: of thousands of fetches a few rows."""
+        """Yield one row per connection and partition of a batch: thousands of fetches become a few rows."""
         rows = data_fetches(self.sessions.of_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:
             return
@@ -160,7 +160,7 @@ class ConnectionReader:
 
 
 def data_fetches(requests: pa.RecordBatch) -> pa.RecordBatch:
-    """Fetch requests of known connections, without those of the metadata log."""
+    """Select the fetch requests of known connections, without fetches of the metadata log."""
     requests = requests.filter(
         both(pc.is_valid(requests.column("broker_id")), pc.is_valid(requests.column("connection")))
     )

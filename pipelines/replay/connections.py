@@ -1,11 +1,11 @@
 """One worker's part of the fold of connections to a broker, on plain Arrow data: sorted rows in, blobs out. Pure.
 
-**Chains.** A follower has one fetch under way at a time, and a new one is read from its connection only after the
-response to the one before has left it. So the correlation ids of a connection count its fetches without a gap (a gap is
-a line that is missing), and every instant of a fetch lies before the arrival of the next one: that mends lines that
-were logged late. A fetch has a row of its own and one per partition that it lists: neighbours are found by number.
+**Chains.** A follower has one fetch under way at a time. The broker reads a new fetch from a connection only after it
+has sent the response to the fetch before. So the correlation ids of a connection count its fetches without a gap, and a
+gap means a missing line. Every time of a fetch is before the arrival of the next one, which corrects lines that were
+logged late. A fetch has one row of its own and one row per listed partition: neighbours are found by number.
 
-**Gaps.** Where a follower's connection shows no fetch for a while, and where a broker writes no line.
+**Gaps.** Spans without a fetch on a follower's connection, and spans without a line of a broker.
 
 **Watches.** Which connection reads which partition, from when until when.
 """
@@ -28,9 +28,9 @@ from highwater.schemas import events as e
 from highwater.schemas.connection_rows import ConnectionRow
 
 KEY_TYPES = {"cluster_id": "string", "broker_id": "int", "connection": "string"}
-#: A connection on which nothing was fetched for so long is gone: brokers close idle ones after ten minutes.
+#: Microseconds without a fetch after which a connection is gone: brokers close idle ones after ten minutes.
 GONE_US: Final = 3_600_000_000
-#: A broker that wrote nothing for this long stood still, or had nothing to say.
+#: Microseconds without a line after which a broker is silent: it paused, or had nothing to log.
 SILENCE_US: Final = 1_000_000
 #: Requests are logged for this long before the first and after the last one that is there.
 LOGGED_SLACK_US: Final = 10_000_000
@@ -58,7 +58,7 @@ SHAPES = {
         | {"replica_id": "int", "isolation_level": "int", "from_us": "long", "went_us": "long", "until_us": "long"}
     ),
     #: What a leader answered a follower that serves consumers, and when that follower, ``broker_id``, fetched again:
-    #: by then it has what it was answered. ``end_offset`` is where it then fetched from.
+    #: at that time it has applied the answer. ``end_offset`` is its fetch offset then.
     ANSWERS: shape(
         {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int", "leader_id": "int"}
         | dict.fromkeys(("completed_us", "next_us", "offset", "end_offset"), "long")
@@ -68,7 +68,7 @@ SHAPES = {
     CHAIN_ENDS: shape(KEY_TYPES | {"chain": "string", "arrival_us": "long"}),
     #: As `pipelines.replay.isr_evidence.Gap`.
     GAPS: shape(KEY_TYPES | {"since_us": "long", "handled_us": "long", "until_us": "long", "complete": "boolean"}),
-    #: Connections that go on from an earlier run: when the fetch that it saw last was dequeued.
+    #: Connections that continue from an earlier run: when the last fetch of that run was dequeued.
     RESUMED: shape(KEY_TYPES | {"since_us": "long"}),
     #: The last fetch before the seal, as `schemas.state.CONNECTION` carries it.
     LAST_FETCHES: shape(
@@ -81,7 +81,7 @@ SHAPES = {
 }
 _FETCH_RANK = e.RANK[e.FETCH]
 _NO_INSTANTS = (None,) * len(_INSTANTS)
-#: Columns behind those of an event.
+#: Values of the columns after an event.
 _NO_MORE = (None,) * (len(EVENT_ROW_TYPES) - len(e.Event._fields) - 5)
 _ARRIVAL = ConnectionRow._fields.index("arrival_us")
 _BEHIND_SENT = ConnectionRow._fields.index("sent_us") + 1
@@ -138,7 +138,7 @@ class ConnectionWorker:
         yield from tables.rest()
 
     def _watches(self, key: Key, rows: Iterable[ConnectionRow], tables: Tables) -> None:
-        """What tasks have gathered of each partition that the connection asked for; a row without one is of all."""
+        """Merge the watches of all tasks, one per requested partition. A row without a partition applies to all."""
         watches: dict[tuple[str | None, str | None, str | None, int], list[int]] = {}
         asked_us = 0
         for row in rows:
@@ -149,7 +149,7 @@ class ConnectionWorker:
                 continue
             seen = (-1 if row.replica_id is None else row.replica_id, row.isolation_level or 0)
             values = [*seen, row.from_us, row.until_us]
-            # What was carried may have the name already, beside what asks for the same by id.
+            # A carried row may have the name already; another row may name the same topic by id.
             topic = row.topic or self._topic_names.get((key[0], row.topic_id or ""))
             place = row.session_topic, topic, row.topic_id, row.partition
             before = watches.setdefault(place, values)
@@ -169,7 +169,7 @@ def _of_broker(
     is_request: bool,
     tables: Tables,
 ) -> None:
-    """Where a broker is silent while requests are logged: one that logs none says little and stands still by that."""
+    """Write the silences of a broker that logs requests. Without a request log, silence proves no pause."""
     before_us = last_us
     silences: list[Span] = []
     requests = [last_us] if is_request else []
@@ -185,7 +185,7 @@ def _of_broker(
             if last_us and first_us - last_us > SILENCE_US:
                 silences.append((last_us, first_us))
             last_us = max(row.until_us for row in some if row.until_us is not None)
-            # Seals lie on whole seconds, so a second lies on one side of them.
+            # Seals are at whole seconds, so a second is entirely on one side of a seal.
             if sealed_us is not None and last_us < sealed_us:
                 before_us = last_us
             bounds = [
@@ -205,7 +205,7 @@ def _of_broker(
 
 
 class _Number:
-    """The fetches of one number on a connection: one, unless a line stands in several files or the name came again."""
+    """The fetches with one correlation id on a connection: one, unless files overlap or the port was reused."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -214,7 +214,7 @@ class _Number:
 
     @property
     def last(self) -> Instants:
-        """Instants of the latest one; of none if only partitions are there."""
+        """Return the timestamps of the newest fetch, or of its partition rows if the fetch line is missing."""
         return max(map(_instants, self.fetches or self.listed))
 
 
@@ -328,7 +328,7 @@ class _Chains:
         self._tables.add(FETCHES, (cluster_id, row.topic, row.partition, broker_id, _FETCH_RANK, *event, *_NO_MORE))
 
     def _add_answers(self, fetch: _Number, after: _Number) -> None:
-        """The follower fetches again once it has taken up what it was answered."""
+        """Write the answers to a fetch. The follower has applied them when its next fetch arrives."""
         cluster_id, leader_id, _ = self._key
         next_us = after.last[0]
         ends = {(row.topic, row.partition): row.offset for row in after.listed if row.offset is not None}
@@ -353,6 +353,6 @@ def _instants(row: ConnectionRow) -> Instants:
 
 
 def _previous(row: ConnectionRow, before: Instants | None) -> Instants | None:
-    """Instants of the fetch before. A port can be used again, by another connection of the same name."""
+    """Return `before`, or None if it belongs to an older connection with the same name (a reused port)."""
     assert row.arrival_us is not None
     return before if before is not None and 0 <= row.arrival_us - before[0] <= GONE_US else None

@@ -1,14 +1,14 @@
 """Coordinators' requests as appends to internal topics.
 
-A group or transaction coordinator answers a request once its record is replicated: through ``ReplicaManager`` and the
-produce purgatory, with acks=all, like a client's produce (``GroupMetadataManager.appendForGroup``,
-``TransactionStateManager.appendTransactionToLog``, ``KafkaApis.handleWriteTxnMarkersRequest``). The record goes to the
-partition that the group's or transaction's id hashes to (`pipelines.replay.java_hash`); the state of a share group's
-partition to the one that group, topic id and partition together hash to (KIP-932, ``ShareCoordinatorService``). No line
-tells that partition, nor the offset: both are derived, predict instants, and prove nothing.
+A group or transaction coordinator answers a request once its record is replicated. It uses ``ReplicaManager`` and the
+produce purgatory with acks=all, like a client's produce (``GroupMetadataManager.appendForGroup``,
+``TransactionStateManager.appendTransactionToLog``, ``KafkaApis.handleWriteTxnMarkersRequest``). The partition of the
+record is the hash of the group id or transactional id (`pipelines.replay.java_hash`). The state of a share group's
+partition goes to the hash of group, topic id and partition together (KIP-932, ``ShareCoordinatorService``). No line
+shows that partition or the offset. Both are derived: they predict times and prove nothing.
 
-Not here, because no request's answer waits for them: a transaction's completion record (written when all markers are),
-tombstones of expired offsets, and a group's metadata when its last member leaves. Followers' fetches show those.
+Left out, because no request waits for them: completion records of transactions (written after all markers), tombstones
+of expired offsets, and a group's metadata when its last member leaves. Followers' fetches show those appends.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _PART = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("error_co
 
 
 class Counts(NamedTuple):
-    """Partitions of the coordinators' topics by cluster, where they are not as many as by default.
+    """Numbers of partitions of the coordinators' topics, by cluster, where they differ from the default.
 
-    A topic is made once, with what brokers' configuration says by then: what it says later changes nothing.
+    A topic is created once, with the configuration of that time. Later configuration changes nothing.
     """
 
     groups: Mapping[str, int]
@@ -56,13 +56,13 @@ BY_DEFAULT: Final = Counts({}, {}, {})
 
 
 def counts_of(contexts: Contexts) -> Counts:
-    """What the configuration of the brokers says."""
+    """Return the partition counts that the brokers' configuration shows."""
     keys = (OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, SHARE_STATES_PARTITIONS)
     return Counts(*map(contexts.first_counts, keys))
 
 
 def _state_partitions(group_id: str, asked: Iterable[Mapping[str, Any]], count: int) -> Counter[int]:
-    """Where the states of a share group's partitions are written, and how many records each (``SharePartitionKey``)."""
+    """Count the records of a share group's request by partition of the share state topic (``SharePartitionKey``)."""
     return Counter(
         partition_of(f"{group_id}:{part['topic_id']}:{part['partition']}", count)
         for part in asked
@@ -71,10 +71,10 @@ def _state_partitions(group_id: str, asked: Iterable[Mapping[str, Any]], count: 
 
 
 def records(requests: pa.RecordBatch, counts: Counts) -> pa.RecordBatch:
-    """Requests that appended a coordinator's records, with ``partitions`` replaced by the one appended to.
+    """Return the requests that appended coordinator records, with ``partitions`` replaced by the partition appended to.
 
-    A request that was answered without waiting appended nothing: the partition was in the transaction already, the
-    group's follower got its assignment at once, an error was answered.
+    A request that was answered without waiting appended nothing. Examples are a partition that was in the transaction
+    already, a group follower whose assignment was ready, and an error.
 
     Args:
         requests: rows of ``silver.requests``.

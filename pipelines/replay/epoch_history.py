@@ -1,9 +1,9 @@
-"""Which leader epochs a replica's log holds, as far as the logs of all brokers tell: pure, no Spark.
+"""The leader epochs in a replica's log, as the logs of all brokers show them. Pure, no Spark.
 
-A leader's log at the start of its epoch is what it had, and the new epoch from there on; a follower's log is a prefix
-of its leader's once it has truncated and fetched. So the epochs of all replicas follow from lines that every broker
-writes at its default level: the starts of leaders and followers, with their log end offsets. Epochs put the lines of
-different brokers in order; clocks never do.
+At the start of its epoch a leader keeps its log and begins the new epoch at the log end. A follower's log is a prefix
+of its leader's once it has truncated and fetched. So the epochs of all replicas follow from lines at every broker's
+default level: the starts of leaders and followers, with their log end offsets. Epochs order the lines of different
+brokers; clocks never do.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ class EpochHistory(NamedTuple):
     """Epochs of a replica's log."""
 
     entries: Epochs = ()  #: ((epoch, start offset), ...), ascending
-    complete: bool = False  #: False if the log may have epochs before the first entry, which no line tells
+    complete: bool = False  #: False if the log may have older epochs than the first entry
 
     def known_from(self, epoch: int) -> bool:
-        """Whether what this log holds at and after an epoch is known."""
+        """Return True if the log's epochs from `epoch` on are known."""
         return self.complete or bool(self.entries and self.entries[0][0] <= epoch)
 
     @property
     def empty(self) -> bool:
-        """Known to hold no epoch at all: a new log."""
+        """Return True if the log is new: certainly without any epoch."""
         return self.complete and not self.entries
 
     def cut(self, end_offset: int) -> EpochHistory:
-        """What is left below a log end offset (``LeaderEpochFileCache.truncateFromEnd``)."""
+        """Return the history truncated to a log end offset (``LeaderEpochFileCache.truncateFromEnd``)."""
         return EpochHistory(truncated_epochs(self.entries, end_offset), self.complete)
 
     def led(self, epoch: int, start_offset: int) -> EpochHistory:
-        """The log of a replica that becomes leader; an epoch that it led before a restart goes on.
+        """Return the history of a replica that becomes leader. An epoch that it led before a restart continues.
 
         Source: ``LeaderEpochFileCache.assign``.
         """
@@ -61,7 +61,7 @@ class EpochHistory(NamedTuple):
         return EpochHistory((*truncated_epochs(self.entries, start_offset), (epoch, start_offset)), self.complete)
 
 
-#: A log of which nothing is known.
+#: A log without known epochs.
 UNKNOWN = EpochHistory()
 #: A log that was just made.
 NEW = EpochHistory((), True)
@@ -80,12 +80,12 @@ class MissingEvidence(LookupError):
 
 
 def derived_reply(rules: Rules, leader: EpochHistory | None, asked_epoch: int, fetch_offset: int | None) -> Reply:
-    """A leader's answer to a follower that asks about an epoch, or fetches naming it as its last one.
+    """Derive a leader's answer to a follower that asks about an epoch, or fetches with it as its last epoch.
 
     Args:
-        leader: the leader's history in the epoch that it leads; None where its start is not in the logs.
-        fetch_offset: of a fetch, whose answer names an epoch only where the logs part; None for a question
-            (OffsetForLeaderEpoch).
+        leader: the leader's history in its current epoch. None if the epoch start is not in the logs.
+        fetch_offset: offset of a fetch, whose answer names an epoch only if the logs diverge. None for
+            OffsetForLeaderEpoch.
 
     Raises:
         MissingEvidence: the leader's epochs are not known that far back.
@@ -108,10 +108,10 @@ def derived_reply(rules: Rules, leader: EpochHistory | None, asked_epoch: int, f
 def truncation_for(
     rules: Rules, reply: EpochEnd, follower: EpochHistory, log_end_offset: int, initial_offset: int
 ) -> Truncation:
-    """What a follower makes of an answer; see `truncation_for_reply`.
+    """Return the truncation that follows from a leader's answer; see `truncation_for_reply`.
 
     Raises:
-        MissingEvidence: the answer names an epoch before those of the follower's log that are known.
+        MissingEvidence: the answer names an epoch older than the known epochs of the follower's log.
     """
     decided = reply.end_offset == UNDEFINED_OFFSET or reply.leader_epoch == UNDEFINED_EPOCH
     if not decided and not follower.known_from(reply.leader_epoch):

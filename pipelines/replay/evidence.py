@@ -9,7 +9,7 @@ from highwater.pipelines.replay.outcome import PartitionOutcome
 from highwater.pipelines.replay.state import State
 from highwater.schemas.events import Event
 
-#: A line's time is when it was logged, so what it tells can be a little older than what sorts before it.
+#: Microseconds: a line is stamped when it is logged, so its facts can be older than lines that sort before it.
 LOG_ORDER_SLACK_US = 1_000_000
 
 
@@ -19,7 +19,7 @@ def held_back(leadership: Leadership, replica_id: int, base_offset: int) -> bool
 
 
 def broken_chain(leadership: Leadership, operation: PartitionOutcome, behind: list[int]) -> str | None:
-    """A follower's last fetch before its connection broke is answered to nobody, and never logged."""
+    """Return `FETCH_NOT_LOGGED` if a lagging follower's last fetch may be missing because its connection broke."""
     for replica_id in behind:
         follower = leadership.followers.get(replica_id)
         if follower is None or follower.chain is None or follower.chain_end_us <= operation.completed_us:
@@ -41,10 +41,10 @@ def why_open(state: State, operation: PartitionOutcome) -> str:
 
 
 def acked_before_commit(leadership: Leadership, operation: PartitionOutcome, end: Event) -> bool:
-    """Proof by offsets that an operation was acknowledged although its record never was committed here.
+    """Return True if offsets prove that an operation was acknowledged although its record was never committed here.
 
-    A member of the ISR never fetched from beyond the record in this leadership, although every fetch of it up to a
-    later one is in the log.
+    The proof: a member of the ISR never fetched beyond the record in this leadership, and every fetch of that member up
+    to a later one is in the log.
     """
     if operation.error_code != NONE or operation.base_offset is None or leadership.isr is None:
         return False

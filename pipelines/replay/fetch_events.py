@@ -19,7 +19,7 @@ from highwater.pipelines.replay.session_worker import KEY_TYPES
 from highwater.schemas import session_events as s
 from highwater.schemas.fields import spark_types
 
-#: Columns of an event behind its key and rank, those of its origin last.
+#: Columns of an event after its key and rank. The columns of its origin come last.
 EVENT_TYPES = spark_types(s.SessionEvent)
 ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES}
 SCHEMA = arrow_schema(ROW_TYPES)
@@ -48,7 +48,7 @@ class FetchReader:
     bounds: Bounds
 
     def fetches(self, rows: pa.RecordBatch) -> Batches:
-        """Rows of ``silver.fetch_requests``."""
+        """Yield the events of ``silver.fetch_requests``."""
         rows = data_fetches(self.bounds.of_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:
             return
@@ -95,7 +95,10 @@ class FetchReader:
 
 
 def _is_untold(rows: pa.RecordBatch, answered: _Items) -> Mask:
-    """Requests whose response tells no sizes: some of a partition is not printed, or no partition is of a full one."""
+    """Return a mask of requests with unknown response sizes.
+
+    A partition's size is not printed, or a full response lists no partition.
+    """
     untold: Mask = answered.any(pc.is_null(answered.field("size_bytes")).to_numpy(zero_copy_only=False))
     is_full: Mask = _numbers(rows.column("session_epoch"), -1) <= 0
     is_empty: Mask = answered.counts == 0
@@ -104,12 +107,12 @@ def _is_untold(rows: pa.RecordBatch, answered: _Items) -> Mask:
 
 
 def wakes(rows: pa.RecordBatch) -> Batches:
-    """What wakes sessions, as the fold of partitions gives it (`pipelines.replay.watches.SessionWake`)."""
+    """Yield the session wakes that the fold of partitions wrote (`pipelines.replay.watches.SessionWake`)."""
     yield shaped(SCHEMA, rows.num_rows, {name: rows.column(name) for name in rows.schema.names})
 
 
 def names(rows: pa.RecordBatch) -> Batches:
-    """What topics are called that a connection's fetches name by their ids, from who watches what."""
+    """Yield the names of topics that a connection's fetches identify by id, from the rows of watches."""
     rows = rows.filter(pc.not_equal(rows.column("session_topic"), rows.column("topic")))
     if rows.num_rows:
         yield _event(rows, s.NAMED, time_us=-1, topic=rows.column("session_topic"), name=rows.column("topic"))
@@ -138,11 +141,11 @@ class _Items:
 
     @property
     def topics(self) -> pa.Array:
-        """How a connection's fetches name a topic: by id since version 13, else by name."""
+        """Return the topics as the connection's fetches identify them: by id since version 13, by name before."""
         return first_of(self.field("topic_id"), self.field("topic"))
 
     def lists(self, values: pa.Array, where: Mask | None = None) -> pa.Array:
-        """Values of the items of each row; of those that a mask names."""
+        """Return the items' values as one list per row. With a mask `where`, only of selected items."""
         counts = self.counts
         if where is not None:
             values = values.filter(pa.array(where))
@@ -151,7 +154,7 @@ class _Items:
         return pa.ListArray.from_arrays(pa.array(offsets), values)
 
     def any(self, where: Mask) -> Mask:
-        """Rows of which any item is so."""
+        """Return a mask of the rows in which `where` selects any item."""
         result = np.zeros(self._row_count, dtype=bool)
         result[self.parents[where]] = True
         return result
@@ -163,14 +166,14 @@ def _numbers(column: pa.Array, null: int) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def _highest(items: _Items, name: str) -> pa.Array:
-    """The greatest value of the items of each row; null without one."""
+    """Return the greatest value of a field per row. Null for a row without values."""
     highest = np.full(len(items.counts), _NO_EPOCH, dtype=np.int64)
     np.maximum.at(highest, items.parents, _numbers(items.field(name), _NO_EPOCH))
     return pa.array(highest, mask=highest == _NO_EPOCH)
 
 
 def _error_codes(error_code: pa.Array, answered: _Items) -> pa.Array:
-    """Distinct codes of each response but 0: of its partitions, then its own."""
+    """Return the distinct error codes of each response, without 0: first of its partitions, then its own."""
     codes: list[tuple[int, ...]] = [()] * len(error_code)
     of_items = _numbers(answered.field("error_code"), 0)
     for at in np.flatnonzero(of_items).tolist():
@@ -185,7 +188,7 @@ def _error_codes(error_code: pa.Array, answered: _Items) -> pa.Array:
 def _at_once_reasons(
     rows: pa.RecordBatch, asked: _Items, answered: _Items, response_bytes: np.ndarray[Any, np.dtype[np.int64]]
 ) -> pa.Array:
-    """Why a fetch cannot wait, as far as request and response show it (``ReplicaManager.fetchMessages``)."""
+    """Return why a fetch cannot wait, as request and response show it (``ReplicaManager.fetchMessages``), or null."""
     max_wait_ms, session_epoch = (_numbers(rows.column(name), 1) for name in ("max_wait_ms", "session_epoch"))
     min_bytes = _numbers(rows.column("min_bytes"), _ALL_BYTES)
     reasons = (
@@ -213,7 +216,7 @@ def _at_once_reasons(
 
 
 def _beyond_end(asked: _Items, answered: _Items, consumers: Mask) -> Mask:
-    """Which consumers ask for an offset beyond the high watermark that they are answered."""
+    """Return a mask of consumers' requests with an offset beyond the high watermark of their response."""
     high_watermark = _numbers(answered.field("high_watermark"), -1)
     answers = consumers[answered.parents] & (high_watermark >= 0) & (_numbers(answered.field("error_code"), -1) == 0)
     asks = consumers[asked.parents]

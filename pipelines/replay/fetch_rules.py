@@ -2,6 +2,14 @@
 
 Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch.tryComplete`` (kafka-rules section 1.4). What a fetch asks for,
 and what happened meanwhile, is gathered in `pipelines.replay.fetch_sessions`.
+
+Case letters are from ``DelayedFetch.tryComplete`` since 2.4:
+
+* A, B, C, D: a partition is not led, not hosted, unknown, or in an offline directory;
+* E: its leader epoch is fenced (KIP-320, case F in 2.1 to 2.3);
+* F: the offset is not on the last segment (case C up to 2.3);
+* G: min.bytes are readable (case D up to 2.3);
+* H: the high watermark moved (2.4 and 2.5, KIP-392), or the epochs diverge (since 2.7, KIP-595).
 """
 
 from __future__ import annotations
@@ -24,7 +32,7 @@ SLACK_US: Final = 2_000
 #: Partitions that are turned down before the log is read do not keep the others from waiting (``handleFetchRequest``):
 #: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID.
 TURNED_DOWN: Final = frozenset({3, 29, 100})
-#: Of partitions whose leadership or epoch went on while the fetch waited.
+#: Error codes of partitions whose leadership ended or whose epoch changed during the wait (cases A and E).
 _OUTDATED: Final = frozenset({NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH})
 _ENDS: Final = (o.LEADERSHIP_LOST, o.FENCED_EPOCH)
 #: Of a read from the tier: OFFSET_OUT_OF_RANGE, where retention was there first.
@@ -90,7 +98,7 @@ class Asked:
 
 
 def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
-    """Why a fetch that was answered at once could not wait, as far as request and response show it."""
+    """Return why a fetch that was answered at once could not wait, from request and response. None if it waited."""
     handled_us = fetch.latest_us or fetch.time_us
     reason = fetch.at_once_reason
     if (fetch.completed_us or handled_us) - handled_us > AT_ONCE_US:
@@ -99,7 +107,7 @@ def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
 
 
 def judged(asked: Asked, rules: Rules) -> FetchOutcome:
-    """When the rules let a fetch be answered."""
+    """Predict when and why a fetch is answered."""
     outcome = _outcome(asked, rules)
     outcome.followed = asked.followed
     return outcome
@@ -123,7 +131,7 @@ def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
     earliest = _reached(sorted((e.lowest_us, e.bytes_max, key, limit) for e, key, limit in asked.entries), need)
     proven = [(e.latest_us, e.bytes_min, key, limit) for e, key, limit in asked.entries if e.latest_us is not None]
     latest = _reached(sorted(proven), need)
-    # Bytes that came as the timer fired raced with it: what the response carries tells who won.
+    # Bytes that came as the timer fired raced with it: the response bytes show the winner.
     races = latest is not None and best.cause == o.TIMER and latest[0] >= (best.lowest_us or 0)
     # What its timer answers reads the log again: a response without bytes disproves all that was to be read before.
     told_none = rules.logs_responses and fetch.response_bytes == 0 and not fetch.error_codes
@@ -139,7 +147,7 @@ def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
         best = FetchOutcome(fetch, lowest_us, max(latest[0], handled_us), cause, latest[1], parked)
         best.bytes_known = need == 1 or all(entry.bytes_max < UNBOUNDED for entry, _, _ in asked.entries)
     elif earliest is not None and not disproved and earliest[0] < (best.lowest_us or 0):
-        # Enough bytes may have been there by then; what there was is only bounded.
+        # Enough bytes may have been there at that time: their number is only bounded.
         best.lowest_us, best.bytes_known = max(earliest[0], dequeued_us), False
     if best.cause == o.TIMER and fetch.response_bytes and completed_us < (best.highest_us or 0) - AT_ONCE_US:
         unproven = min(((e.lowest_us, key) for e, key, _ in asked.entries if e.latest_us is None), default=None)
@@ -155,10 +163,10 @@ def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
 
 
 def _from_tier(asked: Asked, remote: Key, parked: bool) -> FetchOutcome:
-    """A fetch of which a partition is read from the remote tier: answered when the store has answered, or by its timer.
+    """Predict a fetch with a partition in the remote tier: answered when the store has answered, or by its timer.
 
-    Whatever else it could be answered with, it waits for that (``ReplicaManager.processRemoteFetch``,
-    ``DelayedRemoteFetch``; KIP-405, 3.6). When the store answers is logged only if it fails (``RemoteLogReader``).
+    It waits for the store whatever else could complete it (``ReplicaManager.processRemoteFetch``,
+    ``DelayedRemoteFetch``; KIP-405, 3.6). Only failed answers of the store are logged (``RemoteLogReader``).
     """
     fetch = asked.fetch
     dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
@@ -181,7 +189,12 @@ def _from_tier(asked: Asked, remote: Key, parked: bool) -> FetchOutcome:
 
 
 def _reached(steps: list[tuple[int, int, Key, int]], need: int) -> tuple[int, Key] | None:
-    """The first instant at which the bytes of (instant, bytes, partition, its limit), in order, reach what is asked."""
+    """Return the first step at which the bytes reach `need` (case G), and its partition. None if they never do.
+
+    Args:
+        steps: (time, bytes, partition, limit of the partition), in time order.
+        need: bytes required.
+    """
     of_partition: dict[Key, int] = {}
     total = 0
     for instant_us, size, key, limit in steps:

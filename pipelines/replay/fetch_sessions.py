@@ -66,8 +66,11 @@ class Position:
             del self.entries[0]
 
     def move(self, offset: int, max_bytes: int, delivered_us: int) -> None:
-        """A request lists the partition. What lies below the offset is read; so is what may have come before the last
-        answer, where only a count says at which offset it lies."""
+        """Move to the offset of a request that lists the partition, and drop what has been read.
+
+        Bytes below the offset are read. So are estimated entries from before the last answer, whose offsets are only
+        counted.
+        """
         back = offset < self.offset
         self.offset, self.max_bytes = offset, max_bytes
         if self.entries:
@@ -75,7 +78,7 @@ class Position:
         if self.unstable:
             self.unstable = [entry for entry in self.unstable if entry.base_offset >= offset]
         if back:
-            self.entries.clear()  # out of range, or truncated: what lies from here on is not known
+            self.entries.clear()  # out of range, or truncated: the bytes from this offset on are unknown
 
 
 def _is_read(entry: Entry, offset: int, delivered_us: int) -> bool:
@@ -97,14 +100,14 @@ class FetchSession:
         self._known = True
         self._names_epochs = False
         self._asked: deque[Asked] = deque()
-        #: First offset of the newest segment in which the end that counts lies, and partitions read from before it.
+        #: First offset of the newest segment that the relevant end offset is in, and partitions read from before it.
         self._segments: dict[Key, int] = {}
         self._behind: set[Key] = set()
         #: Partitions that the broker follows.
         self._followed: set[Key] = set()
-        #: Where the leadership began: what lies before is there, and no request in this log tells its bytes.
+        #: Offset at which the leadership began. Bytes below it exist, but no request in this log shows their sizes.
         self._starts: dict[Key, int] = {}
-        #: Where the broker's own log begins: what lies before is in the remote tier.
+        #: Start of the broker's own log. Lower offsets are in the remote tier.
         self._local_starts: dict[Key, int] = {}
         #: When a read from there failed last.
         self._tier_failed_us: dict[Key, int] = {}
@@ -123,37 +126,37 @@ class FetchSession:
 
     @property
     def pending(self) -> int:
-        """Fetches that are not judged yet."""
+        """Return the number of fetches without a prediction yet."""
         return len(self._asked) + len(self._early)
 
     @property
     def last_us(self) -> int:
-        """Earliest instant of the event that was folded last; 0: none was."""
+        """Return the earliest time of the last folded event, microseconds. 0 before the first event."""
         return self._last_us or 0
 
     def is_gone(self, sealed_us: int) -> bool:
-        """Nothing was fetched for an hour: brokers close idle connections after ten minutes.
+        """Return True if nothing was fetched for an hour before the seal. Brokers close idle connections after 10 min.
 
-        Its last fetch is judged by the run that leaves it behind: no other comes to end it.
+        The run that drops the session also decides its last fetch, which no later fetch ends.
         """
         return not self._early and self.fetched_us < sealed_us - _GONE_US
 
     def freeze(self) -> bytes:
-        """This session, to go on from with `thawed`."""
+        """Serialize this session for `thawed`."""
         return FREEZER.freeze(self, (self.rules,))
 
     @classmethod
     def thawed(cls, frozen: bytes, rules: Rules) -> FetchSession:
-        """The session of `freeze`, with the rules of the version that is known by now."""
+        """Restore a session from `freeze`, with the rules of the version as known now."""
         session = FREEZER.thaw(frozen, (rules,))
         assert isinstance(session, cls)
         return session
 
     def observe(self, event: SessionEvent) -> Iterator[FetchOutcome]:
-        """Fold one event; give the fetches that it shows to be over.
+        """Fold one event and yield the fetches that it shows to be over.
 
         Raises:
-            ValueError: the event lies before the one that was folded last.
+            ValueError: the event is older than the last folded one.
         """
         if self._last_us is not None and event.time_us < self._last_us:
             raise ValueError(f"events are out of order: {event.time_us} after {self._last_us}")
@@ -167,7 +170,7 @@ class FetchSession:
             yield judged(self._asked.popleft(), self.rules)
 
     def finish(self) -> Iterator[FetchOutcome]:
-        """No more events."""
+        """End the input and yield the remaining fetches."""
         self._take_due(NEVER_US)
         while self._asked:
             yield judged(self._asked.popleft(), self.rules)
@@ -184,7 +187,7 @@ class FetchSession:
                 return
             del self._early[0]
             if self._asked and self._asked[-1].fetch.operation_id == fetch.operation_id:
-                continue  # the same line can stand in two overlapping files
+                continue  # the same line in two overlapping files
             if fetch.sequence is not None and self._asked and fetch.sequence == (self._sequence or 0) + 1:
                 time_us = max(fetch.time_us, self.fetched_us + 1)
                 fetch = fetch._replace(time_us=time_us, latest_us=max(fetch.latest_us or 0, time_us))
@@ -192,7 +195,7 @@ class FetchSession:
             self._take(fetch)
 
     def _take(self, event: SessionEvent) -> None:
-        """A new request: it says where the connection reads now (``FetchSession``, ``FullFetchContext``)."""
+        """Take a new request, which shows where the connection reads now (``FetchSession``, ``FullFetchContext``)."""
         before = self._asked[-1] if self._asked else None
         self.fetched_us = event.time_us
         delivered_us = 0
@@ -246,14 +249,14 @@ class FetchSession:
                 if key in self._active
             ]
         # What counts as sent is what a fetch read first, before it moved the high watermark itself, whatever its
-        # response told in the end (``Replica.lastSentHighWatermark``, 2.4 and 2.5).
+        # final response contains (``Replica.lastSentHighWatermark``, 2.4 and 2.5; case H, KIP-392).
         self._moves = [move for move in self._moves if move[0] >= event.time_us]
         self._asked.append(asked)
         if asked.answered_at_once is None and event.isolation_level == 1:
             self._hold_parked(asked)
 
     def _read_remotely(self, asked: Asked) -> None:
-        """What lies before the broker's own log is read from the remote tier."""
+        """Mark a fetch below the start of the broker's own log as a read from the remote tier."""
         keys = self._local_starts.keys() & asked.active
         asked.remote = min((key for key in keys if self._positions[key].offset < self._local_starts[key]), default=None)
         if asked.remote is not None:
@@ -264,7 +267,7 @@ class FetchSession:
                 asked.remote_wait_ms = int(value_at(self.remote_waits, fetch.time_us) or DEFAULT_REMOTE_WAIT_MS)
 
     def _before_leadership(self, fetch: SessionEvent) -> Iterator[tuple[Entry, Key, int]]:
-        """Bytes from before this leadership, beyond what the connection has read."""
+        """Yield the unread bytes from before this leadership."""
         for key in self._active:
             position = self._positions[key]
             if position.offset < self._starts.get(key, 0):
@@ -272,7 +275,7 @@ class FetchSession:
                 yield entry, key, position.max_bytes
 
     def _recount(self, asked: Asked) -> None:
-        """A fetch that was parked had found nothing: what was counted before it read is not there."""
+        """Drop entries that were counted before a parked fetch read the log: that fetch found nothing there."""
         fetch = asked.fetch
         if (fetch.completed_us or 0) - (fetch.latest_us or 0) <= _PARKED_US:
             return
@@ -283,8 +286,11 @@ class FetchSession:
                     position.entries.remove(entry)
 
     def _hold_parked(self, asked: Asked) -> None:
-        """A fetch that waits for any byte found none below the last stable offset: what had been committed where it
-        reads is of a transaction that is open, or lies behind one. An earlier leader's log shows its begin."""
+        """Mark committed entries as unstable if a fetch for at least one byte was parked.
+
+        That fetch found no bytes below the last stable offset. So the entries belong to an open transaction or come
+        after one. An earlier leader's log shows its begin.
+        """
         fetch = asked.fetch
         waited_us = (fetch.completed_us or 0) - (fetch.latest_us or fetch.time_us)
         if (fetch.min_bytes or 0) > 1 or waited_us <= _PARKED_US:
@@ -299,9 +305,9 @@ class FetchSession:
                 asked.entries = [entry for entry in asked.entries if entry[0] not in held]
 
     def _hold(self, asked: Asked, delivered_us: int) -> None:
-        """A response tells the last stable offset: what lies at or above it waits until a marker moves it.
+        """Hold entries at or above the last stable offset of a response until a marker moves it.
 
-        It matters where a transaction was opened under another leader: this one's log does not show its start.
+        This matters for a transaction that began under another leader: this leader's log does not show its start.
         """
         fetch = asked.fetch
         stable = dict(zip(zip(fetch.told_topics, fetch.told_partitions, strict=True), fetch.told_stable, strict=True))
@@ -378,7 +384,7 @@ class FetchSession:
             self._end(key, event, self._cause_of_end())
 
     def _waits_on(self, key: Key, event: SessionEvent) -> bool:
-        """A fetch of the partition went on waiting: the last stable offset did not move."""
+        """Return True if a fetch of the partition continued to wait: the last stable offset did not move."""
         moved_us = event.latest_us or event.time_us
         return any(
             key in asked.active and (asked.fetch.completed_us or 0) > moved_us + _ORDER_SLACK_US
@@ -386,8 +392,11 @@ class FetchSession:
         )
 
     def _fence(self, key: Key, event: SessionEvent) -> None:
-        """The leader leads on in a newer epoch, and has no fetch checked for it (``Partition.makeLeader``): whoever
-        names the older one is fenced when an append or the high watermark next has it checked."""
+        """Mark waiting fetches that name an older epoch: the leader leads the partition in a newer one.
+
+        The new epoch itself has no fetch checked (``Partition.makeLeader``). The next append or high watermark move
+        does (``DelayedFetch.tryComplete`` case E; KIP-320, since 2.1).
+        """
         if not self._names_epochs or not self.rules.fences_leader_epochs:
             return
         for asked in self._asked:
@@ -398,7 +407,10 @@ class FetchSession:
                 asked.fenced = key, event.time_us
 
     def _check_fenced(self, key: Key, event: SessionEvent) -> None:
-        """``DelayedFetch.tryComplete`` looks at all partitions of a fetch, whichever had it checked (case E)."""
+        """End the fenced fetches that contain the partition (``DelayedFetch.tryComplete`` case E; KIP-320, since 2.1).
+
+        Any partition of a fetch can trigger the check, and the check looks at all of them.
+        """
         latest_us = event.latest_us
         for asked in self._asked:
             if asked.fenced is not None and key in asked.active and latest_us is not None:
@@ -414,7 +426,7 @@ class FetchSession:
             self._segment(key, first, event)
 
     def _segment(self, key: Key, first: int, event: SessionEvent) -> None:
-        """The end that counts lies in a new segment: whatever asks for less is answered (``DelayedFetch``, case F)."""
+        """End fetches below a new segment with the relevant end offset (``DelayedFetch.tryComplete`` case F)."""
         self._segments[key] = max(first, self._segments.get(key, 0))
         position = self._positions.get(key)
         if position is None:
@@ -433,7 +445,10 @@ class FetchSession:
                 asked.ends.append((event.time_us, event.latest_us or event.time_us, key, cause))
 
     def _cause_of_end(self) -> str:
-        """An epoch in the request is compared first, so whoever names one is fenced (KIP-320, since 2.1)."""
+        """Return how the end of a leadership completes fetches: ``DelayedFetch.tryComplete`` case E or case A.
+
+        A request's epoch is compared first, so a fetch that names one is fenced (KIP-320, since 2.1).
+        """
         return o.FENCED_EPOCH if self._names_epochs and self.rules.fences_leader_epochs else o.LEADERSHIP_LOST
 
     def _readable(self, key: Key, position: Position, entry: Entry) -> None:
@@ -441,7 +456,7 @@ class FetchSession:
             position.add(entry)
             self._filled.add(key)
         if key in self._followed and not self.rules.follower_checks_fetches:
-            return  # nobody looks at what waits already
+            return  # no check of the fetches that wait already
         offset = position.offset
         for asked in reversed(self._asked):
             offset = asked.moved.get(key, offset)

@@ -1,11 +1,11 @@
-"""A replica's life on one broker, read off that broker's log: pure, no Spark.
+"""The history of a replica on one broker, read from that broker's log. Pure, no Spark.
 
-`tenures` cuts it into tenures, one per leader epoch that the replica took part in on this broker (or per start of the
-broker within it), each with what the lines say of the log at its start and of truncations during it. What the rules
-make of a tenure is `pipelines.replay.follower_truncation`'s business.
+`tenures` splits it into tenures: one per leader epoch in which the replica took part on this broker, and one more per
+broker start within the epoch. Each tenure holds what the lines show of the log at its start and of its truncations.
+`pipelines.replay.follower_truncation` applies the rules to a tenure.
 
-The kinds of lines by version: since 2.6 a follower logs its start (``Partition.makeFollower``), up to 2.5 only the
-controller's LeaderAndIsr request tells that it follows.
+Since 2.6 a follower logs its start (``Partition.makeFollower``). Up to 2.5 only the controller's LeaderAndIsr request
+shows that it follows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STOPPED = "stopped"
 
 @dataclass
 class Action:
-    """A truncation, as far as lines tell: what was decided, what the log did, what became of the high watermark."""
+    """A truncation as the lines show it: the decision, what the log did, and the effect on the high watermark."""
 
     started_us: int  #: time of its first line
     decided_offset: int | None = None  #: offset that the fetcher's line names
@@ -47,7 +47,7 @@ class Action:
 
     @property
     def offset(self) -> int | None:
-        """Where it truncated to."""
+        """Return the offset that the log was truncated to. None if unknown."""
         return self.logged_offset if self.logged_offset is not None else self.decided_offset
 
 
@@ -70,7 +70,7 @@ class ReplicaTenure:
     broker_id: int  #: the broker
     role: str  #: follower, leader or idle
     started_us: int  #: time of the line that opens it
-    #: leader_epoch, leader: as the lines of this broker tell
+    #: leader_epoch, leader: from the lines of this broker
     leader_epoch: int | None = None
     leader: int | None = None
     end_offset: int | None = None  #: log end offset at its start
@@ -79,7 +79,7 @@ class ReplicaTenure:
     from_checkpoint: bool = False
     #: the tenure before, in the same life
     previous: ReplicaTenure | None = field(default=None, repr=False, compare=False)
-    previous_leader_epoch: int | None = None  #: as a leader's line tells it
+    previous_leader_epoch: int | None = None  #: from a leader's line
     #: added_us, added_offset: when it was added to a fetcher, and the initial offset there
     added_us: int | None = None
     added_offset: int | None = None
@@ -92,10 +92,10 @@ class ReplicaTenure:
 
 
 def tenures(events: Iterable[ReplicaEvent]) -> list[ReplicaTenure]:
-    """Tenures of a replica on one broker, in the order of time.
+    """Return the tenures of a replica on one broker, in time order.
 
     Args:
-        events: those of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
+        events: events of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
     """
     held = list(events)
     reader = _TenureFold({event.leader_epoch for event in held if event.kind in (r.FOLLOWER, r.LEADER)})
@@ -110,7 +110,7 @@ class _TenureFold:
     """The state machine: the current tenure, and what is known of the log between lines.
 
     Args:
-        begun: epochs that a line of the replica's own says it took up; of others the controller's requests tell.
+        begun: epochs that the replica's own lines show it took up. Other epochs come from the controller's requests.
     """
 
     def __init__(self, begun: Collection[int | None]) -> None:
@@ -119,7 +119,7 @@ class _TenureFold:
         self._current: ReplicaTenure | None = None
         self._life_us = 0
         self._begins_life = False
-        #: (instant, value) of what lines told last of log end and high watermark.
+        #: (time, value) of the latest known log end and high watermark.
         self._end: tuple[int, int] | None = None
         self._high_watermark: tuple[int, int] | None = None
         self._leaders: dict[int, int] = {}
@@ -165,7 +165,7 @@ class _TenureFold:
             self._high_watermark = (event.time_us, event.high_watermark)
 
     def _take_traced(self, event: ReplicaEvent) -> None:
-        """What TRACE lines showed between the line before and this one."""
+        """Apply what TRACE lines showed between the previous line and this one."""
         at, value = event.traced_end_offset_us, event.traced_end_offset
         if at is not None and value is not None and at >= self._life_us and (self._end is None or at >= self._end[0]):
             self._end = (at, value)
@@ -200,7 +200,7 @@ class _TenureFold:
         return tenure
 
     def _lead(self, event: ReplicaEvent) -> None:
-        """A leader's line; where a request opened the tenure already, it adds the offset."""
+        """Open a leader's tenure, or add the offset if a request opened the tenure already."""
         current = self._current
         if current is not None and current.role == LEADING and current.leader_epoch == event.leader_epoch:
             if event.offset is not None:
@@ -229,7 +229,7 @@ class _TenureFold:
                 current.leader = event.leader
 
     def _step_back(self, event: ReplicaEvent) -> None:
-        """Part of a truncation to that very offset, or taken from a new leader that lagged behind."""
+        """Record a lower high watermark: part of a truncation to that offset, or from a new leader that lagged."""
         current, after = self._current, event.high_watermark
         if current is None or after is None:
             return
@@ -241,7 +241,10 @@ class _TenureFold:
             current.high_watermark_after = after
 
     def _contact(self, event: ReplicaEvent) -> None:
-        """In this leader's log; the epoch of the request, or, in old versions, the one it leads."""
+        """Add a follower's fetch or question to this leader's tenure of the request's epoch.
+
+        Requests of old versions name no epoch: they go to the tenure that leads.
+        """
         epoch = event.leader_epoch if event.kind == r.FETCHED else None
         for tenure in reversed(self.tenures):
             if tenure.role == LEADING and (epoch is None or tenure.leader_epoch == epoch):
@@ -297,7 +300,7 @@ class _TenureFold:
 
 
 def _begins_another(action: Action, event: ReplicaEvent) -> bool:
-    """Whether a line tells of another truncation than the lines before it."""
+    """Return True if the line belongs to another truncation than the lines before it."""
     done = action.logged_offset is not None
     match event.kind:
         case r.TRUNCATED | r.NO_EFFECT:
@@ -311,7 +314,7 @@ def _begins_another(action: Action, event: ReplicaEvent) -> bool:
 
 
 def by_broker(events: Iterable[ReplicaEvent]) -> Iterator[tuple[int, list[ReplicaEvent]]]:
-    """Events of a partition, broker by broker, each in the order of its clock."""
+    """Yield the events of a partition by broker, each list in the order of the broker's clock."""
     brokers: dict[int, list[ReplicaEvent]] = {}
     for event in events:
         brokers.setdefault(event.broker_id, []).append(event)
@@ -320,6 +323,6 @@ def by_broker(events: Iterable[ReplicaEvent]) -> Iterator[tuple[int, list[Replic
 
 
 def event_order(event: ReplicaEvent) -> tuple[object, ...]:
-    """A total order of a broker's events, whatever the order of the files."""
+    """Return a sort key that orders a broker's events totally, in any order of files."""
     rest = tuple((value is None, "" if value is None else value) for value in event[3:])
     return (event.time_us, r.RANK[event.kind], rest)

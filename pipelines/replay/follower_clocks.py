@@ -1,15 +1,15 @@
-"""How far a follower's clock is from its leader's, bounded by the high watermarks that both tell. Pure.
+"""Bounds of the clock offset between a follower and its leader, from high watermarks that both logs show. Pure.
 
-The leader's log has the answers to the follower's fetches, the follower's log those to consumers that read from it.
-The follower shows a high watermark once its leader has told it, and before it fetches again. So, of its clock less the
-leader's,
+The leader's log has the answers to the follower's fetches. The follower's log has the answers to consumers that read
+from it. The follower shows a high watermark after the leader has answered it, and before it fetches again. For the
+follower's clock minus the leader's clock this means:
 
-    first shown at the follower  -  first told by the leader        is more, and
+    first shown at the follower  -  first answered by the leader    is more, and
     last time an older one was shown  -  the fetch after the answer  is less.
 
-That holds where one leader has told the follower the last two of them. Lines are stamped a moment late, some much
-later, and a follower that led meanwhile shows what nobody told it: of many such differences one in a hundred is left
-aside.
+This holds where one leader answered the last two high watermarks. Lines are stamped a moment late, some much later, and
+a follower that led meanwhile shows high watermarks without an answer. So one in a hundred of these differences is
+ignored.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from highwater.pipelines.base.groups import each, groups
 from highwater.pipelines.base.instants import NEVER_US
 from highwater.schemas.fields import Int, Long, spark_types
 
-#: Clocks drift: bounds are of so long, on the leader's clock.
+#: Length of a window on the leader's clock, microseconds. Clocks drift, so bounds hold for one window.
 WINDOW_US: Final = 600_000_000
-#: One in so many differences is left aside, and one of a few; of fewer nothing is known.
+#: One in `_ASIDE` differences is ignored, and one of a few. Fewer than `_FEW` give no bound.
 _ASIDE: Final = 100
 _FEW: Final = 20
 _KEPT: Final = 64
 
 
 class ToldHighWatermark(NamedTuple):
-    """A high watermark that a leader told a follower, or that a follower showed a consumer."""
+    """A high watermark that a leader answered a follower, or that a follower showed a consumer."""
 
     high_watermark: Long
-    leader_id: Int | None  #: who told it; None where it is shown
-    #: first_us, last_us: told: answered, and the follower's next fetch; shown: read from the log, and answered
+    leader_id: Int | None  #: the answering leader; None for a high watermark shown by a follower
+    #: first_us, last_us: of an answer, its time and the follower's next fetch; else when it was read and answered
     first_us: Long
     last_us: Long | None
 
@@ -63,7 +63,10 @@ Apart = Mapping[tuple[str, int, int], Mapping[int, tuple[int, int]]]
 
 
 def apart_by_partition(batches: Batches) -> Batches:
-    """For ``mapInArrow`` over `KEY_TYPES` and `TOLD_TYPES` in `ORDER`: a row per partition, leader and window."""
+    """Yield one row per partition, leader and window.
+
+    For ``mapInArrow`` over `KEY_TYPES` and `TOLD_TYPES` in `ORDER`.
+    """
     tables = Tables(SHAPES)
     for (cluster_id, _, _, broker_id), rows in groups(batches, len(KEY_TYPES), each(ToldHighWatermark._make)):
         for leader_id, window_us, lowest_us, highest_us in _bounds(rows):
@@ -73,7 +76,7 @@ def apart_by_partition(batches: Batches) -> Batches:
 
 
 class _Least:
-    """The least of many differences, those of lines that were stamped late aside."""
+    """The least of many differences, ignoring lines that were stamped late."""
 
     def __init__(self) -> None:
         self._least: list[int] = []
@@ -91,7 +94,7 @@ class _Least:
 
 
 def _bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int, int | None, int | None]]:
-    """Leader, window, and the bounds that a partition gives."""
+    """Yield (leader, window, lowest, highest) of the clock offsets that a partition gives, microseconds."""
     sides: dict[tuple[int, int], tuple[_Least, _Least]] = defaultdict(lambda: (_Least(), _Least()))
     older_us: int | None = None
     leader_id: int | None = None
@@ -121,9 +124,9 @@ def _bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int, int |
 
 
 def apart_of(rows: Iterable[Mapping[str, Any]]) -> Apart:
-    """Bounds of each leader and follower, of rows of `APART`: those of all partitions together.
+    """Return the bounds of each leader and follower over all partitions, from rows of `APART`.
 
-    Where they contradict each other by what lines are stamped late, both are taken for possible.
+    If lines that were stamped late make the bounds contradict each other, both values are taken as possible.
     """
     sides: dict[tuple[str, int, int], dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
     for row in rows:
@@ -141,7 +144,7 @@ def apart_of(rows: Iterable[Mapping[str, Any]]) -> Apart:
 
 
 def apart_at(apart: Apart, pair: tuple[str, int, int], leader_us: int) -> tuple[int, int] | None:
-    """Bounds for an instant on the leader's clock: of its window, or of the nearest that has any."""
+    """Return the bounds at a time of the leader's clock, from its window or the nearest one. None if unknown."""
     windows = apart.get(pair)
     if not windows:
         return None

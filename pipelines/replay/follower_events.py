@@ -1,8 +1,8 @@
-"""Lines of silver as events of the follower side: rows of tables in, events of one partition in their order out. Pure.
+"""Rows of silver as events of the follower side: rows of tables in, events of one partition in their order out. Pure.
 
-What tasks give is a row per line, in one shape for all tables; of the request log only the first fetch of each
-connection and epoch, as far as a batch shows, and those that were told to truncate. What needs the order of lines is
-left to the fold: what TRACE lines showed last, and which of those fetches was the first.
+Tasks write one row per line, in one shape for all tables. From the request log they write only the first fetch of each
+connection and epoch in a batch, and the fetches that were answered with a truncation. The fold adds what needs the
+order of lines: the latest TRACE lines, and which of those fetches was the first.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ def _rows(
     """Make rows of a kind.
 
     Args:
-        names: columns that are taken as they are, beside key and broker.
-        time: column of their instants.
+        names: columns copied unchanged, in addition to key and broker.
+        time: column of their timestamps.
     """
     given = {name: rows.column(name) for name in (*KEY, "broker_id", *names)}
     return shaped(_SCHEMA, len(rows), {**given, "time_us": micros(rows.column(time)), "kind": kind, **values})
 
 
 def leadership(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of `silver.leader_and_isr`."""
+    """Yield rows of `silver.leader_and_isr`."""
     rows = rows.filter(is_in(rows.column("role"), list(ROLES)))
     kinds = look_up(ROLES, rows.column("role"), pa.string())
     names = ("leader", "leader_epoch", "high_watermark", "previous_leader_epoch")
@@ -72,12 +72,12 @@ def leadership(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def truncations(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of `silver.truncations`."""
+    """Yield rows of `silver.truncations`."""
     yield _rows(rows, rows.column("source"), "offset", "high_watermark", "previous_end_offset", "reason")
 
 
 def watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of `silver.high_watermarks`: what a log was loaded with, and steps back."""
+    """Yield rows of `silver.high_watermarks`: high watermarks that logs were loaded with, and decreases."""
     source = rows.column("source")
     loaded, back = rows.filter(is_in(source, ["loaded"])), rows.filter(is_in(source, ["non_monotonic"]))
     yield _rows(loaded, r.LOADED, "high_watermark", offset=loaded.column("log_end_offset"))
@@ -85,23 +85,23 @@ def watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def fetchers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of `silver.fetcher_events`."""
+    """Yield rows of `silver.fetcher_events`."""
     yield _rows(rows, rows.column("action"), "leader", "leader_epoch", "offset", "error", "fetcher_id")
 
 
 def shown_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of `silver.high_watermarks` of sources ``follower``, ``updated`` and ``set``, as what TRACE lines show."""
+    """Yield rows of `silver.high_watermarks` of sources ``follower``, ``updated`` and ``set``, as TRACE lines."""
     follows = is_in(rows.column("source"), ["follower"])
     yield _rows(rows, None, "high_watermark", offset=when(follows, rows.column("log_end_offset")))
 
 
 def shown_ends(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of `silver.appends`, as what TRACE lines show."""
+    """Yield rows of `silver.appends`, as TRACE lines."""
     yield _rows(rows, None, offset=pc.add(rows.column("last_offset"), 1))
 
 
 def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of `silver.replica_fetches`: the first ones that the leader took, and all that it told to truncate."""
+    """Yield rows of `silver.replica_fetches`: the first successful ones, and all answered with a truncation."""
     diverging = rows.column("diverging_end_offset")
     taken = rows.filter(both(pc.equal(rows.column("response_error_code"), 0), pc.is_null(diverging)))
     first = first_of_each(taken, (*KEY, *_CONNECTION), ("arrival_time", "correlation_id", "fetch_offset"))
@@ -112,7 +112,7 @@ def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of `silver.requests` of OffsetForLeaderEpoch: questions of followers about the end of an epoch."""
+    """Yield OffsetForLeaderEpoch rows of `silver.requests`: followers' questions about the end of an epoch."""
     # Consumers ask too.
     asked = rows.filter(pc.match_substring_regex(rows.column("client_id"), FETCHER_CLIENT))
     each = exploded(asked, "partitions", "p")
@@ -137,12 +137,12 @@ def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def events_of(rows: Iterable[Row], threads: Mapping[tuple[int, str], int], turns: Turns) -> list[r.ReplicaEvent]:
-    """Events of a partition; a line that stands in two files that overlap gives one.
+    """Return the events of a partition. A line in two overlapping files gives one event.
 
     Args:
         rows: in `ORDER`.
         threads: fetcher threads by (leader, connection).
-        turns: instants of starts and stops, with their kinds, by broker; those that have a replica get them.
+        turns: starts and stops by broker, as (time, kind). Brokers with a replica of the partition get them.
     """
     events = dict.fromkeys(_observed(rows, threads))
     hosts = {event.broker_id for event in events if event.kind in ROLES.values()}

@@ -40,7 +40,7 @@ _TOLD: Final = arrow_schema(TOLD_ROW_TYPES)
 
 
 def racks(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Brokers that consumers with a rack fetch from, of ``silver.fetch_requests``."""
+    """Return the brokers that consumers with a rack fetch from, of ``silver.fetch_requests``."""
     rows = rows.filter(both(pc.is_valid(rows.column("rack_id")), pc.less(rows.column("replica_id"), 0)))
     rows = rows.filter(pc.is_valid(rows.column("broker_id")))
     brokers = pa.table({name: rows.column(name) for name in RACK_TYPES})
@@ -48,7 +48,7 @@ def racks(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def told_high_watermarks(rows: pa.RecordBatch) -> Batches:
-    """What leaders told followers, of `pipelines.replay.connections.ANSWERS`."""
+    """Yield the high watermarks that leaders answered followers, of `pipelines.replay.connections.ANSWERS`."""
     same = ("cluster_id", "topic", "partition", "broker_id", "leader_id", "high_watermark")
     values = {name: rows.column(name) for name in same}
     instants = {"first_us": rows.column("completed_us"), "last_us": rows.column("next_us")}
@@ -93,7 +93,7 @@ class Shown:
 
 
 def replicated(apart: Apart, bounds: Bounds, rows: pa.RecordBatch) -> Batches:
-    """Answers to followers as events of theirs, on their clocks; none where nothing bounds how far those are apart."""
+    """Yield answers to followers as events on the follower's clock. Pairs without a known clock offset are left out."""
     pairs = zip(*[rows.column(name).to_pylist() for name in ("cluster_id", "leader_id", "broker_id")], strict=True)
     instants = rows.column("completed_us").to_pylist()
     bounded = [apart_at(apart, pair, leader_us) for pair, leader_us in zip(pairs, instants, strict=True)]

@@ -1,4 +1,4 @@
-"""A follower's truncation as logged beside the predicted one: the row, its class, and known faults. Pure."""
+"""A follower's truncation, logged and predicted: the row, its class, and known bugs. Pure."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def row(
     rules: Rules,
     end_offset: int | None,
 ) -> dict[str, Any]:
-    """Columns of ``gold.replica_truncations`` but for the replica's own; instants as ``_us`` integers.
+    """Return the columns of ``gold.replica_truncations`` except the replica's own; times as ``_us`` integers.
 
     Args:
-        action: the truncation as logged, None where no line tells of one.
-        predicted: where the rules let it truncate to, None where that is not known.
-        end_offset: the follower's log end offset before, None where that is not known.
+        action: the truncation as logged. None if no line shows one.
+        predicted: offset that the rules let it truncate to. None if unknown.
+        end_offset: the follower's log end offset before. None if unknown.
     """
     judged = verdict(tenure, prediction, trigger, action, predicted, end_offset)
     logged = action.offset if action is not None else None
@@ -105,7 +105,7 @@ def verdict(
     predicted: int | None,
     end_offset: int | None,
 ) -> Verdict:
-    """What the lines show of a prediction."""
+    """Return the class of a prediction, compared with the logged truncation."""
     logged = action.offset if action is not None else None
     if predicted is None:
         if prediction.rule != NONE or trigger != NEW_EPOCH:
@@ -128,7 +128,7 @@ def verdict(
 
 
 def _unlogged(tenure: ReplicaTenure, prediction: Prediction, end_offset: int | None) -> Verdict:
-    """A truncation that is due and that no line tells of: it did not happen, or there was no time for it."""
+    """Classify a due truncation that no line shows: it did not happen, or the tenure ended too early."""
     if tenure.added_us is None:
         return Verdict(UNOBSERVABLE, "not_added")
     if tenure.ended is not None:
@@ -139,7 +139,7 @@ def _unlogged(tenure: ReplicaTenure, prediction: Prediction, end_offset: int | N
 
 
 def _high_watermark_before(tenure: ReplicaTenure, action: Action | None) -> int | None:
-    """The high watermark that the truncation met, as far as lines show."""
+    """Return the high watermark at the truncation, from its lines, TRACE lines or the start. None if unknown."""
     if action is None:
         return None
     if action.high_watermark is not None:

@@ -1,4 +1,4 @@
-"""Where Kafka's rules let a follower truncate to, beside where it did: rows of ``gold.replica_truncations``.
+"""The offset that Kafka's rules let a follower truncate to, and the logged one: rows of ``gold.replica_truncations``.
 
 Pure, no Spark. One partition at a time, with the lines of all its brokers: a follower's prediction needs its leader's
 epochs. Leader epochs put the brokers in order; instants of two brokers are never compared.
@@ -56,7 +56,7 @@ RulesOf = Callable[[int, int], Rules]
 
 
 def effective_rules(rules: Rules, protocol: str | None) -> Rules:
-    """The rules for truncation under an inter-broker protocol older than the code.
+    """Return the rules for truncation under an inter-broker protocol older than the code.
 
     Source: ``ApiVersion.isTruncationOnFetchSupported``, ``isOffsetForLeaderEpochSupported`` (2.7-IV1, 0.11.0-IV2).
     """
@@ -69,11 +69,11 @@ def effective_rules(rules: Rules, protocol: str | None) -> Rules:
 
 
 def truncation_rows(replicas: dict[int, list[ReplicaTenure]], rules_of: RulesOf) -> Iterator[dict[str, Any]]:
-    """Rows of ``gold.replica_truncations`` without cluster and partition; instants are ``_us`` integers.
+    """Yield the rows of ``gold.replica_truncations`` without cluster and partition; times are ``_us`` integers.
 
     Args:
-        replicas: tenures of the partition by broker, as `pipelines.replay.follower.tenures` gives them.
-        rules_of: rules of a broker at an instant (`effective_rules`).
+        replicas: tenures of the partition by broker, from `pipelines.replay.follower.tenures`.
+        rules_of: rules of a broker at a time (`effective_rules`).
     """
     replay = _Replay(replicas, rules_of)
     rows: dict[int, list[dict[str, Any]]] = {broker: [] for broker in replicas}
@@ -114,7 +114,10 @@ class _Replay:
             contacts.sort(key=lambda contact: contact.time_us)
 
     def in_order(self) -> list[ReplicaTenure]:
-        """Tenures by epoch, the leader's first; those of one broker keep their order, those without epoch included."""
+        """Return the tenures by epoch, the leader's first.
+
+        Tenures of one broker keep their order, also those without an epoch.
+        """
         placed = []
         for broker, lived in self._replicas.items():
             epoch = -1
@@ -157,7 +160,7 @@ class _Replay:
         return before if unwritten else history
 
     def _followed(self, tenure: ReplicaTenure, history: EpochHistory, prediction: Prediction) -> EpochHistory:
-        """The follower's epochs at the end of the tenure, before the log end offset of the next one cuts them."""
+        """Return the follower's epochs at the end of the tenure, before the next tenure's log end offset cuts them."""
         moved = any(action.effective for action in tenure.actions)
         if tenure.next_end_offset is not None and tenure.end_offset is not None:
             moved = moved or tenure.next_end_offset != tenure.end_offset
@@ -193,7 +196,7 @@ class _Replay:
         )
 
     def _goes_on(self, tenure: ReplicaTenure, rules: Rules) -> bool:
-        """The fetcher of the tenure before goes on; that one followed in the same life of the broker."""
+        """Return True if the fetcher of the previous tenure continues. That tenure followed in the same incarnation."""
         before = tenure.previous
         if before is None or before.role != FOLLOWING or before.leader is None or before.leader_epoch is None:
             return False
@@ -204,7 +207,7 @@ class _Replay:
     def _dialogue(
         self, tenure: ReplicaTenure, history: EpochHistory, rules: Rules, rule: str, end_offset: int | None
     ) -> Prediction:
-        """Ask, or fetch, until the follower's log is a prefix of its leader's."""
+        """Predict the exchange: ask or fetch until the follower's log is a prefix of its leader's."""
         contacts = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
         first: Reply | None = None
         offsets: list[int] = []
@@ -233,7 +236,7 @@ class _Replay:
         return Prediction(rule, tuple(offsets) or (end_offset,), first, reason, missing, next_offset, correct)
 
     def _correct_offset(self, tenure: ReplicaTenure, history: EpochHistory, end_offset: int) -> int | None:
-        """Where the follower's log parts from its leader's, as far as their epochs are known."""
+        """Return the offset at which the follower's log diverges from its leader's. None if epochs are unknown."""
         at, epochs = end_offset, history
         try:
             for _ in range(_ROUNDS_MAX):
@@ -252,10 +255,10 @@ class _Replay:
     def _reply(
         self, tenure: ReplicaTenure, history: EpochHistory, rules: Rules, rule: str, at: int, contacts: list[Contact]
     ) -> Reply:
-        """The leader's answer: as its request log has it, else as its epochs let it answer.
+        """Return the leader's answer: from its request log, else derived from its epochs.
 
-        A contact is the one looked for if it is about the same offset (fetch) or epoch (question): within one leader
-        epoch, and there may be several tenures in it, the answer to that is always the same.
+        A contact matches if it has the same offset (fetch) or epoch (question). Within one leader epoch, which can have
+        several tenures, the answer to the same question is always the same.
         """
         asked = history.entries[-1][0] if history.entries else None
         for contact in contacts:
@@ -270,7 +273,7 @@ class _Replay:
         return derived_reply(rules, self._leaders_history(tenure), asked, at if rule == ON_FETCH else None)
 
     def _named(self, tenure: ReplicaTenure, rules: Rules, contact: Contact) -> EpochEnd:
-        """An answer as logged; the epoch that it names is derived, else taken to be the one asked for."""
+        """Return a logged answer. Its epoch is derived if possible, else assumed to be the requested one."""
         epoch, offset = contact.epoch, contact.offset
         assert epoch is not None  # `_reply` takes no contact without
         try:
@@ -284,7 +287,7 @@ class _Replay:
         return EpochEnd(epoch, UNDEFINED_OFFSET if offset is None else offset)
 
     def _next_offset(self, tenure: ReplicaTenure) -> int | None:
-        """Offset of the first fetch that the leader took; None where the epoch has several tenures to choose from."""
+        """Return the offset of the first fetch that the leader accepted. None if the epoch has several tenures."""
         if self._tenures[tenure.broker_id, tenure.leader_epoch] > 1:
             return None
         taken = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
@@ -297,7 +300,7 @@ class _Replay:
 
 
 def _follower_rows(tenure: ReplicaTenure, prediction: Prediction, rules: Rules) -> Iterator[dict[str, Any]]:
-    """The row of a new epoch, and one for each further truncation within it."""
+    """Yield the row of a new epoch, and one row for each further truncation in it."""
     actions = list(tenure.actions)
     opening = actions.pop(0) if actions and actions[0].refused_offset is None else None
     end_offset = tenure.end_offset
@@ -319,7 +322,10 @@ def _follower_rows(tenure: ReplicaTenure, prediction: Prediction, rules: Rules) 
 
 
 def _refused(tenure: ReplicaTenure, action: Action, rules: Rules) -> dict[str, Any]:
-    """OFFSET_OUT_OF_RANGE: the lines name both offsets, so the leader's end, or its start, is what it reset to."""
+    """Return the row of an OFFSET_OUT_OF_RANGE reset.
+
+    The lines name both offsets, so the offset after the reset is the leader's log end or log start.
+    """
     asked, reset = action.refused_offset, action.reset_offset
     assert asked is not None  # the caller looked
     predicted: int | None = None
@@ -338,7 +344,7 @@ def _refused(tenure: ReplicaTenure, action: Action, rules: Rules) -> dict[str, A
 
 
 def _actions_elsewhere(tenure: ReplicaTenure, rules: Rules) -> Iterator[dict[str, Any]]:
-    """Truncations of a replica that follows nobody: recovery of its log, or lines that came late."""
+    """Yield rows for truncations of a replica that does not follow: recovery of its log, or lines that came late."""
     for action in tenure.actions:
         recovers = action.reason == "corruption"
         trigger, rule = ("recovery", RECOVERY) if recovers else ("unprompted", NONE)

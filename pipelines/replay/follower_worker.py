@@ -39,7 +39,7 @@ LOG_ENDS = "log_ends"
 
 
 def fetcher_id(topic: str, partition: int, fetchers: int) -> int:
-    """Thread of a partition among ``num.replica.fetchers``.
+    """Return the fetcher thread of a partition among ``num.replica.fetchers`` threads.
 
     Raises:
         ValueError: fewer than one fetcher.
@@ -62,7 +62,7 @@ class Stay:
     initial_offset: int | None
     fetcher_id: int | None = None  #: thread, as a line of the thread, or the leader's request log, says
     ended_us: int | None = None  #: when it left
-    end_reason: str | None = None  #: as in gold; None as long as it is there, or as what follows has yet to tell
+    end_reason: str | None = None  #: as in gold; None until the end, or until later events decide
     #: errors, delays, first_error, last_error: as in gold
     errors: int = 0
     delays: int = 0
@@ -76,10 +76,10 @@ class Stay:
 
 
 def stays(events: Iterable[ReplicaEvent]) -> list[Stay]:
-    """Stays of a partition in the fetchers of one broker, in the order of time.
+    """Return the stays of a partition in the fetchers of one broker, in time order.
 
     Args:
-        events: those of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
+        events: events of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
     """
     in_order: list[Stay] = []
     epoch: int | None = None
@@ -114,7 +114,7 @@ def stays(events: Iterable[ReplicaEvent]) -> list[Stay]:
 
 
 def _observe_leadership(event: ReplicaEvent, last: Stay | None, epoch: int | None) -> int | None:
-    """The replica leads: what it fetched before is over, and it is not idle. Gives its epoch from now on."""
+    """Return the replica's leader epoch from now on. If it leads, end its last stay, without idle time."""
     if event.leader_epoch is None:
         return epoch
     leads = event.kind == r.LEADER or (event.kind == r.STATE and event.leader == event.broker_id)
@@ -134,7 +134,7 @@ def _leave(stay: Stay, event: ReplicaEvent, epoch: int | None) -> None:
 
 
 def _follow(last: Stay, added: Stay) -> None:
-    """The stay before one that begins; one that no line ended was moved."""
+    """End the stay before a new one. A stay without a line for its end was moved."""
     moved = (last.leader, last.leader_epoch) != (added.leader, added.leader_epoch)
     if last.open:
         last.ended_us = added.added_us
@@ -157,11 +157,11 @@ def _count(stay: Stay, event: ReplicaEvent) -> None:
 def fetcher_rows(
     broker_id: int, timeline: list[Stay], topic: str, partition: int, fetchers: History, threads: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of ``gold.fetcher_timeline`` without cluster; instants are ``_us`` integers.
+    """Yield the rows of ``gold.fetcher_timeline`` without cluster; times are ``_us`` integers.
 
     Args:
         fetchers: history of the broker's ``num.replica.fetchers``.
-        threads: thread that fetches, by leader epoch, where the leader's request log names it.
+        threads: by leader epoch, the thread that the leader's request log names.
     """
     for sequence, stay in enumerate(timeline):
         idle_us = None
@@ -191,7 +191,7 @@ def fetcher_rows(
 
 
 def _value_at(history: History, time_us: int) -> int | None:
-    """The value of a configuration at an instant; the first one holds from before the log began."""
+    """Return the value of a setting at a time. Before the log begins, its first value applies."""
     values = [(since_us, int(value)) for since_us, value in history if value.strip().isdigit() and int(value) > 0]
     if not values:
         return None
@@ -204,7 +204,7 @@ _TURNS = {STARTING: r.STARTING, SHUT_DOWN: r.STOPPED}
 
 
 def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
-    """A function for ``mapInArrow`` over rows (`pipelines.replay.follower_events`) that are sorted by partition."""
+    """Make a function for ``mapInArrow`` over rows (`pipelines.replay.follower_events`) sorted by partition."""
     contexts, threads = premises.contexts, premises.threads
     turns: dict[str, dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for life in premises.lives:
@@ -257,7 +257,7 @@ def _times(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _threads(brokers: Mapping[int, list[r.ReplicaEvent]]) -> dict[int, dict[int, int]]:
-    """By follower and leader epoch, the fetcher thread that the leader's request log names."""
+    """Return the fetcher thread that the leader's request log names, by follower and leader epoch."""
     threads: dict[int, dict[int, int]] = {}
     for of_broker in brokers.values():
         for event in of_broker:

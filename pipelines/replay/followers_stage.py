@@ -1,8 +1,8 @@
 """The follower side on Spark: silver becomes ``gold.replica_truncations`` and ``gold.fetcher_timeline``.
 
 One group per partition of the cluster, with the lines of all its brokers: a follower's prediction needs its leader's
-epochs. What stands in default-level logs is a few lines per leader epoch; of the request log, whose lines are many,
-only the first fetch of each connection and epoch and those that were told to truncate go into a group.
+epochs. Logs at default level contain a few such lines per leader epoch. The request log contains many. From it a group
+gets the first fetch of each connection and epoch, and the fetches that were answered with a truncation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 
 
 def follower_fold(lake: Lake, premises: Premises) -> Fold:
-    """Gives rows of `pipelines.replay.follower_worker.SPECS`; none where no leadership is in the lake."""
+    """Return the fold for `pipelines.replay.follower_worker.SPECS`. Without readings if the lake has no leaderships."""
     readings = _readings(premises.contexts) if lake.has_rows(silver.LEADER_AND_ISR) else []
     readings = [about_replicas(reading, premises.future_logs) for reading in readings]
     return Fold(
@@ -89,7 +89,7 @@ def _sources(*sources: str) -> pc.Expression:
 
 
 def _old(contexts: Contexts) -> pc.Expression | None:
-    """Brokers up to 2.5, whose own lines show neither offset: they are given what TRACE lines show."""
+    """Select brokers up to 2.5, for which TRACE lines are read: their own lines show neither offset."""
     logged = {node: rule_of(text, lambda rules: rules.logs_follower_starts) for node, text in contexts.versions.items()}
     old = [node for node, starts in logged.items() if starts is False]
     parts = [(pc.field("cluster_id") == cluster) & (pc.field("broker_id") == broker) for cluster, broker in sorted(old)]

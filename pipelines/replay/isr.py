@@ -1,18 +1,18 @@
-"""The ISR of one leadership as Kafka's rules want it, beside what the leader and the controller did.
+"""The ISR of one leadership as Kafka's rules require it, and what the leader and the controller did.
 
-Pure. `IsrWatch` folds the events that the kernel folds, in the same order, and the leader's own lines about its ISR
+Pure. `IsrWatch` folds the events of the kernel in the same order, and the leader's own lines about its ISR
 (`pipelines.replay.isr_events`). Rules (kafka-rules section 1.3):
 
-* *shrink* (``Partition.maybeShrinkIsr``, ``isFollowerOutOfSync``): a task looks every so often
-  (`isr_evidence.evaluation_period_us`), when is not known, for members of the ISR that were last caught up longer than
-  replica.lag.time.max.ms ago and, since 2.1 (KAFKA-7152), lie behind the leader's log end. So the rule asks from the
-  moment at which that holds until one period later;
-* *expansion* (``Partition.maybeExpandIsr``, ``isFollowerInSync``): each fetch of a replica outside of the ISR that has
-  reached the high watermark and, since 2.0.1 (KAFKA-7128), the start of the leader's epoch, and that is neither fenced
-  nor shutting down (since 3.3, KIP-841);
+* *shrink* (``Partition.maybeShrinkIsr``, ``isFollowerOutOfSync``): a task runs once per period
+  (`isr_evidence.evaluation_period_us`), at an unknown time. It drops members of the ISR that were last caught up longer
+  than replica.lag.time.max.ms ago. Since 2.1 (KAFKA-7152) they must also be behind the leader's log end. So the rule
+  expects a shrink between that moment and one period later;
+* *expansion* (``Partition.maybeExpandIsr``, ``isFollowerInSync``): a fetch of a replica outside of the ISR makes the
+  leader propose it. The replica must have reached the high watermark and, since 2.0.1 (KAFKA-7128), the start of the
+  leader's epoch. Since 3.3 (KIP-841) it must be neither fenced nor shutting down;
 * one change is under way at a time (since 2.7, KIP-497); a refused one is tried again.
 
-What no rule of the leader asks for, and no line of the leader shows, the controller did.
+A change is the controller's if no rule of the leader expects it and no line of the leader shows it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class IsrWatch:
     def observe(self, event: Event) -> Iterable[IsrOutcome]:
         """Fold one event; give the changes that are settled. Events of other kinds than these handlers' are ignored."""
         handler = _HANDLERS.get(event.kind)
-        if handler is None or event == self._last:  # the same line can stand in two overlapping files
+        if handler is None or event == self._last:  # the same line in two overlapping files
             return ()
         self._last = event
         if event.time_us > self._due_us and self._leads is not False:
@@ -84,16 +84,16 @@ class IsrWatch:
         return ()
 
     def finish(self) -> Iterable[IsrOutcome]:
-        """The log ends here: give what is left."""
+        """End the log and return the remaining changes."""
         self._end_leadership(o.LOG_ENDS)
         given, self._done = self._done, []
         return given
 
     def extend_chains(self, ends_us: Mapping[str, int]) -> None:
-        """Chains of fetches have gone on: when the last fetch of each arrived, by chain."""
+        """Extend chains of fetches to later ends: when the last fetch of each chain arrived, microseconds."""
         self._rules.extend_chains(ends_us)
 
-    # What the leader was told, and told.
+    # State that the leader received, and changes that it proposed.
 
     def _leader_start(self, event: Event) -> None:
         newly_leader = not self._leads
@@ -121,7 +121,7 @@ class IsrWatch:
         self._due_us = 0
 
     def _starts_from(self, event: Event) -> None:
-        """The ISR that a line starts from, where no line told that before."""
+        """Take the ISR that a line starts from, if no earlier line showed the ISR."""
         if self._leads is not False and event.isr is not None and self._rules.isr is None:
             self._rules.isr = frozenset(event.isr)
             self._due_us = 0
@@ -140,7 +140,7 @@ class IsrWatch:
             self._awaits_fetch(outcome)
 
     def _asked(self, event: Event, change: str) -> IsrOutcome | None:
-        """A line shows what the leader asks for; None where it is the second line of the same intent."""
+        """Record the change that a leader's line proposes. None for the second line of the same proposal."""
         replica_id = event.replica_id
         if self._leads is False or replica_id is None or event.isr is None:
             return None
@@ -178,7 +178,7 @@ class IsrWatch:
         self._due_us = 0
 
     def _commit(self, event: Event) -> None:
-        """The ISR is now that of the event: say who changed it."""
+        """Replace the ISR by the event's, and record who changed it."""
         after = frozenset(event.isr or ())
         before = self._rules.isr
         for replica_id, outcome in list(self._in_flight.items()):
@@ -265,7 +265,7 @@ class IsrWatch:
     # The evaluation.
 
     def _look(self, now_us: int) -> None:
-        """Which members of the ISR are out of sync by now; and when to look again."""
+        """Find the members of the ISR that are out of sync now, and when to check again."""
         due_us = NEVER_US
         for replica_id in self._rules.isr or _NO_REPLICAS:
             if replica_id == self._context.broker_id or replica_id in self._overdue or replica_id in self._in_flight:
@@ -294,7 +294,7 @@ class IsrWatch:
             self._judge_expansion(outcome)
 
     def _assume(self, now_us: int) -> None:
-        """Where no line tells what is committed, what has not been refused for a while is."""
+        """Assume a commit after `_SETTLE_US` without a refusal, in versions that do not log commits."""
         for replica_id, outcome in list(self._in_flight.items()):
             if (outcome.proposed_us or 0) + _SETTLE_US < now_us:
                 self._land(replica_id, now_us)
@@ -311,7 +311,7 @@ class IsrWatch:
             self._done.append(outcome)
 
     def _land(self, replica_id: int, time_us: int) -> None:
-        """A change under way is committed, refused or forgotten."""
+        """Close a change under way: it is committed, refused or dropped."""
         outcome = self._in_flight.pop(replica_id)
         self._judge.landed(outcome.proposed_us or time_us, time_us)
         if replica_id in self._settling:
@@ -323,7 +323,7 @@ class IsrWatch:
     def _missed(
         self, change: str, replica_id: int, lowest_us: int, certain_us: int, until_us: int, reason: str | None
     ) -> None:
-        """The rule asked for a change until an instant, and it was not seen: a row, if that was long enough."""
+        """Record a change that the rule expected until `until_us` and no line shows, if it was due long enough."""
         before = tuple(self._rules.isr or ())
         leaves = change == o.SHRINK
         after = tuple(set(before) - {replica_id}) if leaves else (*before, replica_id)
@@ -334,7 +334,7 @@ class IsrWatch:
             self._done.append(outcome)
 
     def _drop_expectations(self, reason: str) -> None:
-        """A new epoch, or none: nothing that was asked for before it can happen any more."""
+        """Drop all expected changes at a new epoch or the end of the leadership: they cannot happen any more."""
         for outcome in list(self._settling.values()):
             self._judge_expansion(outcome)
         for replica_id, outcome in list(self._in_flight.items()):
@@ -364,7 +364,7 @@ class IsrWatch:
 
 
 def _note_logged(outcome: IsrOutcome, event: Event) -> None:
-    """What the leader's line says of the replica."""
+    """Copy the replica's state from the leader's line."""
     outcome.end_offset_logged = event.offset
     outcome.caught_up_logged_us = event.completed_us
     outcome.leader_end_offset_logged = event.required_offset

@@ -1,9 +1,8 @@
-"""Lines in which a leader says what it wants its ISR to be, as events: one event per line and replica. Pure.
+"""Lines in which a leader proposes its ISR, as events: one event per line and replica. Pure.
 
-They use the fields of `schemas.events.Event` so that they pass through the same timeline, beside the events that the
-kernel folds:
+They use the fields of `schemas.events.Event`, so that they pass through the same timeline as the kernel's events:
 
-* ``isr``: the ISR that is asked for; None where the line does not say it;
+* ``isr``: the proposed ISR; None if the line does not show it;
 * ``replica_id``: the replica that leaves or joins; None for a refusal that names none;
 * ``leader_epoch``, ``high_watermark``: as the line shows them;
 * ``offset``: the replica's log end offset, as the line shows it (-1: unknown to the leader);
@@ -30,14 +29,14 @@ ISR_REFUSED: Final = "isr_refused"
 RANK: Final = {ISR_FROM: 1, ISR_SHRINK: 1, ISR_EXPAND: 1, ISR_REFUSED: 1}
 
 _KINDS: Final = {"shrink": ISR_SHRINK, "expand": ISR_EXPAND, "refused": ISR_REFUSED}
-#: The lines of pending expansions are DEBUG, T2. Those of pending shrinks repeat a line that every log has.
+#: Lines of pending expansions are DEBUG, T2. Lines of pending shrinks repeat a line of the default level.
 _KINDS_T2: Final = {**_KINDS, "pending_expand": ISR_EXPAND}
 #: What comes too late for a state that has moved on was not refused.
 _MOVED_ON: Final = re.compile("already updated state|stale leader epoch|newer version")
 
 
 def events_of(change: Mapping[str, Any], time_us: int, tier_max: str) -> Iterator[dict[str, Any]]:
-    """Fields of the events of a line, with their ``rank``.
+    """Yield the fields of a line's events, with their ``rank``.
 
     Args:
         change: a row of ``silver.isr_changes``.
@@ -72,7 +71,7 @@ def events_of(change: Mapping[str, Any], time_us: int, tier_max: str) -> Iterato
 def _changed(
     kind: str, before: list[int] | None, after: list[int] | None, out_of_sync: list[dict[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    """The replicas that leave or join, as the line shows them; one without a replica for a refusal."""
+    """Return the replicas that leave or join, as the line shows them. A refusal gives one entry without a replica."""
     if kind == ISR_REFUSED:
         return [{}]
     if kind == ISR_SHRINK and out_of_sync is not None:

@@ -1,8 +1,8 @@
-"""What the replay of a leader's ISR needs to know beside the events of the partition. Pure.
+"""Facts of the whole broker log that the replay of a leader's ISR needs, in addition to the partition's events. Pure.
 
-A partition's own lines do not show everything that decides over its ISR: an incremental fetch session (KIP-227) asks
-for partitions that its requests do not list, the leader may have stood still, and the leader of a KRaft partition
-proposes no replica that is fenced or shuts down (KIP-841). All of it is on the clock of the leading broker.
+A partition's own lines do not show everything that decides its ISR. An incremental fetch session (KIP-227) asks for
+partitions that its requests do not list. The leader may have paused. The leader of a KRaft partition proposes no
+replica that is fenced or shutting down (KIP-841). All these facts are on the clock of the leading broker.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ UNFENCED: Final = "unfenced"
 _REMEMBERED_US: Final = 86_400_000_000
 #: A follower's connection shows a fetch at least this often: replica.fetch.wait.max.ms is 500 ms by default.
 FETCH_GAP_US: Final = 1_000_000
-#: The controller's line and the moment at which the leader's metadata shows the same can lie this far apart.
+#: Largest distance between a controller's line and the same change in the leader's metadata, microseconds.
 _STANDING_EARLY_US = 500_000
 _STANDING_LATE_US = 1_500_000
 
@@ -47,7 +47,7 @@ _ALWAYS: tuple[Span, ...] = ((0, NEVER_US),)
 
 
 def evaluation_period_us(version: Version, lag_time_max_us: int) -> int:
-    """How often a leader looks for replicas to drop, microseconds.
+    """Return how often a leader looks for replicas to drop, microseconds.
 
     The scheduled task "isr-expiration" of ``ReplicaManager.startup``: half of replica.lag.time.max.ms since 0.10.2, all
     of it before.
@@ -56,12 +56,15 @@ def evaluation_period_us(version: Version, lag_time_max_us: int) -> int:
 
 
 def has_fetch_sessions(version: Version) -> bool:
-    """A follower's fetch can ask for partitions that its request does not list: since 1.1 (KIP-227, KAFKA-6254)."""
+    """Return True if a follower's fetch can ask for partitions that its request does not list.
+
+    Since 1.1 (KIP-227, KAFKA-6254).
+    """
     return version >= (1, 1, 0)
 
 
 def commits_isr_unseen(version: Version) -> bool:
-    """The line that tells a committed ISR is TRACE, so the line that tells the intent has to stand for it.
+    """Return True if a committed ISR is logged at TRACE only, so that the line of the intent has to prove it.
 
     Until 2.4 (KAFKA-8965 line of changes; ``Partition.updateIsr``).
     """
@@ -70,15 +73,15 @@ def commits_isr_unseen(version: Version) -> bool:
 
 @dataclass(frozen=True)
 class IsrEvidence:
-    """What the log of the leading broker shows beside the partition's own events."""
+    """What the log of the leading broker shows in addition to the partition's own events."""
 
     fetches_logged: tuple[Span, ...] = _ALWAYS  #: spans over which the broker's request log shows followers' fetches
     silences: tuple[Span, ...] = ()  #: spans over which the broker wrote no line at all, in time order, without overlap
-    #: by connection of a follower: where its fetches lie further apart than `FETCH_GAP_US`, in time order, the last
+    #: by connection of a follower: gaps between its fetches longer than `FETCH_GAP_US`, in time order, the last
     #: one without an end
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     #: by replica: (from when, `FENCED`, `SHUTTING_DOWN` or `UNFENCED`), in time order, as the controller within or
-    #: beside the leading broker said it; empty where no such log is there
+    #: on the host of the leading broker logged it; empty without such a log
     standing: Mapping[int, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     kraft: bool = True  #: fenced and shutting-down replicas exist: the controller is a KRaft quorum
     #: when the last fetch of a chain arrived, by chain (`schemas.events.Event.chain`)
@@ -86,35 +89,35 @@ class IsrEvidence:
     last_line_us: int = 0  #: the broker's last line before the seal of the replay that collected this; 0: none
 
     def freeze(self) -> bytes:
-        """This evidence, for a later run to go on from with `thawed`."""
+        """Serialize this evidence for `thawed` in a later run."""
         return FREEZER.freeze(self, ())
 
     @classmethod
     def thawed(cls, frozen: bytes) -> IsrEvidence:
-        """The evidence of `freeze`."""
+        """Restore the evidence from `freeze`."""
         evidence = FREEZER.thaw(frozen, ())
         assert isinstance(evidence, cls)
         return evidence
 
     def logged(self, from_us: int, until_us: int) -> bool:
-        """Followers' fetches are in the log over the whole span."""
+        """Return True if the log shows followers' fetches over the whole span."""
         return any(since <= from_us and until_us <= until for since, until in self.fetches_logged)
 
     def silent_us(self, from_us: int, until_us: int) -> int:
-        """How much of a span the broker stood still."""
+        """Return how much of a span the broker was silent, microseconds."""
         first = bisect_right(self.silences, from_us, key=_ends)
         last = bisect_left(self.silences, until_us, lo=first, key=_begins)
         return sum(min(until_us, until) - max(from_us, since) for since, until in self.silences[first:last])
 
     def last_fetch(self, connection: str, before_us: int, chain_end_us: int) -> Span:
-        """(earliest, latest) instant of the last fetch on a connection before an instant.
+        """Return the (earliest, latest) time of the last fetch on a connection before `before_us`.
 
         Args:
-            chain_end_us: the last fetch that is known of the connection otherwise.
+            chain_end_us: the last known fetch of the connection, microseconds.
         """
         gap = self._gap(connection, before_us - FETCH_GAP_US, before_us)
         if gap is not None:
-            # The fetch that ends a gap arrived then, or waited in the socket of a leader that stood still.
+            # The fetch that ends a gap arrived then, or waited in the socket of a paused leader.
             certain = gap.complete and before_us < gap.until_us
             return gap.since_us, max(gap.since_us, min(before_us, gap.handled_us)) if certain else before_us
         if connection not in self.gaps and before_us >= chain_end_us:
@@ -122,7 +125,7 @@ class IsrEvidence:
         return before_us - FETCH_GAP_US, before_us
 
     def next_fetch(self, connection: str, after_us: int, chain_end_us: int) -> int | None:
-        """The latest instant of the first fetch on a connection after an instant; None where there is none."""
+        """Return the latest time of the first fetch on a connection after `after_us`. None if it fetches no more."""
         gap = self._gap(connection, after_us, after_us)
         if gap is not None:
             return gap.until_us if gap.until_us < NEVER_US else None
@@ -131,7 +134,7 @@ class IsrEvidence:
         return after_us + FETCH_GAP_US
 
     def _gap(self, connection: str, until_after_us: int, since_us: int) -> Gap | None:
-        """The last gap that begins by an instant, if it ends after another one."""
+        """Return the last gap that begins by `since_us`, if it ends after `until_after_us`. None otherwise."""
         gaps = self.gaps.get(connection)
         if not gaps:
             return None
@@ -139,13 +142,13 @@ class IsrEvidence:
         return gaps[at] if at >= 0 and gaps[at].until_us > until_after_us else None
 
     def standing_at(self, replica_id: int, time_us: int) -> str | None:
-        """What the controller's last line before an instant, or the first one shortly after it, said of a broker."""
+        """Return the replica's state in the controller's last line before `time_us`, or shortly after it."""
         fencings = self.standing.get(replica_id, ())
         at = bisect_right(fencings, (time_us + _STANDING_EARLY_US, "~")) - 1
         return fencings[at][1] if at >= 0 else None
 
     def may_join(self, replica_id: int, time_us: int) -> bool | None:
-        """The leader may propose the replica at that instant; None where the log leaves that open."""
+        """Return True if the leader may propose the replica at that time. None if the log does not decide it."""
         fencings = self.standing.get(replica_id, ())
         at = bisect_right(fencings, (time_us - _STANDING_LATE_US, "~"))
         states = {state == UNFENCED for _, state in fencings[max(at - 1, 0) : self._until(replica_id, time_us)]}
@@ -154,7 +157,7 @@ class IsrEvidence:
         return states.pop() if len(states) == 1 else None
 
     def barred_between(self, replica_id: int, from_us: int, until_us: int) -> bool:
-        """At some instant in between the replica certainly could not join."""
+        """Return True if the replica certainly could not join at some time of the span."""
         fencings = self.standing.get(replica_id, ())
         for at, (since_us, state) in enumerate(fencings):
             ends_us = fencings[at + 1][0] if at + 1 < len(fencings) else until_us
@@ -163,7 +166,7 @@ class IsrEvidence:
         return False
 
     def joins_from(self, replica_id: int, time_us: int) -> Span | None:
-        """(possibly, certainly) from when on a replica that cannot join at an instant can; None if never."""
+        """Return (possibly, certainly) when a replica that cannot join at `time_us` can join again. None if never."""
         fencings = self.standing.get(replica_id, ())
         for since_us, state in fencings[bisect_left(fencings, (time_us - _STANDING_LATE_US, "")) :]:
             if state == UNFENCED:
@@ -186,13 +189,13 @@ def _ends(span: Span) -> int:
 
 
 def continued(before: IsrEvidence, now: IsrEvidence, sealed_us: int, resumed_us: Mapping[str, int]) -> IsrEvidence:
-    """Evidence of a log, from what an earlier run collected of it and what the log has told since a seal.
+    """Merge the evidence of an earlier run with the evidence of the log since a seal.
 
     Args:
-        before: of the earlier run, which saw further than the seal.
-        now: of the log from the seal on, with the last line and the last fetch of each connection before it.
+        before: evidence of the earlier run, which saw further than the seal.
+        now: evidence of the log from the seal on, with the last line and the last fetch of each connection before it.
         sealed_us: the seal.
-        resumed_us: when the last fetch before the seal was dequeued, by connection.
+        resumed_us: by connection, when the last fetch before the seal was dequeued.
     """
     forgotten_us = sealed_us - _REMEMBERED_US
     gaps = dict(now.gaps)

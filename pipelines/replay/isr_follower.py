@@ -1,4 +1,4 @@
-"""A follower as its leader keeps it in mind: position and when it was last caught up, as an interval. Pure.
+"""A follower as its leader tracks it: its position, and the interval in which it was last caught up. Pure.
 
 Source: ``Replica.updateFetchStateOrThrow`` and ``resetReplicaState`` (``updateLogReadResult`` until 2.0):
 
@@ -6,9 +6,9 @@ Source: ``Replica.updateFetchStateOrThrow`` and ``resetReplicaState`` (``updateL
 * else a fetch from where the leader's log ended at the fetch before: caught up, then;
 * a new epoch: members of the ISR are caught up, now, others never were.
 
-A request of an incremental session lists what changed, so fetches that do not list the partition count as well: they
-came from the same offset. What the log shows of them is that the one before a listed fetch is told with it, and that a
-live connection fetches at least every `FETCH_GAP_US` but for the gaps that are listed.
+A request of an incremental session lists only changes, so fetches that do not list the partition count too: they had
+the same offset. The log shows two things about them. A listed fetch names the times of the fetch before it. A live
+connection fetches at least every `FETCH_GAP_US`, except in the listed gaps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from highwater.schemas.events import Event, connection_of
 _APPENDS_KEPT = 256
 #: A leader hardly takes longer to read for a follower.
 _READ_US = 20_000
-#: A line carries the time at which it was written: what it tells can be a little older than what sorts before it.
+#: Microseconds: a line is stamped when it is written, so its facts can be older than lines that sort before it.
 _ORDER_SLACK_US = 50_000
 
 
@@ -42,7 +42,7 @@ class LogEnd:
         self._proven_us = 0
 
     def append(self, base_offset: int | None, earliest_us: int) -> None:
-        """Records were appended; None: at the end, wherever that is."""
+        """Append records. A `base_offset` of None means the current log end."""
         if base_offset is None:
             # A follower that was there before the append's line came has proven it already.
             base_offset = self._proven_from if self._proven_us >= earliest_us else self.offset
@@ -51,7 +51,7 @@ class LogEnd:
             self.offset = base_offset + 1
 
     def prove(self, offset: int, fetch: Event) -> tuple[int, int]:
-        """A follower fetches from beyond the known end; returns when, (earliest, latest), that was appended."""
+        """Extend the log end to a follower's fetch offset. Return when it was appended, (earliest, latest)."""
         self._proven_from, self._proven_us = self.offset, fetch.time_us
         self.offset = offset
         lowest_us = fetch.previous_dequeued_us if fetch.previous_dequeued_us is not None else fetch.earliest_us
@@ -61,7 +61,7 @@ class LogEnd:
         return lowest_us, max(lowest_us, highest_us)
 
     def at(self, time_us: int) -> int:
-        """Log end offset at an instant of the past: the base of the first append after it."""
+        """Return the log end offset at an earlier time: the base of the first append after it."""
         end = self.offset
         for appended_us, base_offset in reversed(self._appends):
             if appended_us <= time_us:
@@ -96,7 +96,7 @@ class Tracked:
     _caught_slot_us: int = 0
 
     def reset(self, time_us: int, in_sync: bool, newly_leader: bool, leader_end: int) -> None:
-        """The leader takes up an epoch."""
+        """Start a leader epoch."""
         self.caught_lowest_us = self.caught_highest_us = time_us if in_sync else 0
         self._caught_before_us, self._caught_slot_us = self.caught_lowest_us, self.caught_lowest_us
         self.fetched_us = self._fetched_earliest_us = 0 if newly_leader else self.caught_lowest_us
@@ -110,7 +110,7 @@ class Tracked:
             self.behind_us = self.behind_highest_us = None
 
     def fetched(self, event: Event, log: LogEnd, evidence: IsrEvidence, sessions: bool) -> bool:
-        """A fetch was read; False if its line came late, behind that of a newer one."""
+        """Apply a fetch. False if its line came late, after the line of a newer fetch."""
         sequence = event.sequence or 0
         if event.chain == self.chain:
             if sequence <= self.sequence:
@@ -148,12 +148,12 @@ class Tracked:
         return True
 
     def end_at(self, time_us: int) -> int:
-        """Its log end offset at an instant that is not much in the past; -1: unknown to the leader."""
+        """Return the follower's log end offset at a recent time. -1 if unknown to the leader."""
         end = self.end_offset if self.moved_us < time_us else self.end_before
         return -1 if end is None else end
 
     def passed_by(self, earliest_us: int, latest_us: int, log: LogEnd) -> None:
-        """Records were appended, and the log has grown beyond this follower, unless it lay behind already."""
+        """Record that an append made the log grow beyond this follower, unless it was behind already."""
         if self.behind_us is None and (self.end_offset is None or self.end_offset < log.offset):
             self.behind_us, self.behind_highest_us = earliest_us, latest_us
             if self.fetched_us >= earliest_us:
@@ -161,23 +161,23 @@ class Tracked:
                 self.caught_lowest_us = self._caught_before_us
 
     def near_since(self, horizon_us: int) -> bool:
-        """It can have been caught up at or after an instant."""
+        """Return True if the follower can have been caught up at or after `horizon_us`."""
         if self.behind_us is None:
             return True
         last_us = max(self.behind_us, self.caught_highest_us or 0)
         return last_us > 0 and last_us >= horizon_us
 
     def doubt(self, seen_us: int) -> None:
-        """The leader judged this follower at an instant: a fetch just before it may not have counted yet."""
+        """Ignore a fetch shortly before the leader's check at `seen_us`: the check may not have counted it."""
         if self.caught_lowest_us is not None and seen_us - self.caught_lowest_us <= _ORDER_SLACK_US:
             self.caught_lowest_us = self._caught_before_us
 
     def settle(self, evidence: IsrEvidence, sessions: bool, now_us: int | None = None) -> None:
-        """Count the fetches that no request lists: at the end of the log, each one finds the follower caught up.
+        """Count fetches that no request lists: at the log end, each one proves that the follower was caught up.
 
         Args:
             sessions: the leader's version has incremental fetch sessions.
-            now_us: until when they count for a follower that is at the end; None: for one that lies behind.
+            now_us: until when they count for a follower at the log end. None for a follower that is behind.
         """
         until_us = self.behind_us if self.behind_us is not None else now_us
         if not sessions or until_us is None or self.chain is None or self.end_offset is None:

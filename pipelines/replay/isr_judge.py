@@ -1,4 +1,4 @@
-"""Why a change of an ISR was not made when the rules asked for it, as far as the log shows. Pure."""
+"""Why an ISR change was not made when the rules required it, as the log shows it. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from highwater.pipelines.replay import isr_outcome as o
 from highwater.pipelines.replay.isr_evidence import IsrEvidence, Span
 from highwater.pipelines.replay.isr_outcome import IsrOutcome
 
-#: Earlier changes can explain a delay only as far as delays go back.
+#: Earlier changes that are kept to explain a delay.
 _FLIGHTS_KEPT = 16
 
 
@@ -28,7 +28,7 @@ class IsrJudge:
         self.refused_us = 0
 
     def landed(self, from_us: int, until_us: int) -> None:
-        """A change was under way: no other was looked for meanwhile."""
+        """Record the span of a change under way, in which no other change was evaluated."""
         self._flights.append((from_us, until_us))
 
     def explain(self, outcome: IsrOutcome) -> None:
@@ -72,6 +72,6 @@ class IsrJudge:
         return True
 
     def _blocked(self, from_us: int, until_us: int, under_way: Iterable[IsrOutcome]) -> int:
-        """How often, within a span, another change was under way: an evaluation then passes the partition over."""
+        """Count the changes under way within a span: an evaluation then skips the partition."""
         ended = sum(since_us < until_us and from_us <= ended_us for since_us, ended_us in self._flights)
         return ended + sum((change.proposed_us or until_us) < until_us for change in under_way)

@@ -1,4 +1,4 @@
-"""What became of one change of an ISR: predicted, observed, and how far they lie apart. Pure."""
+"""The result of one ISR change: predicted, observed, and the distance between both. Pure."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class IsrOutcome:
 
     @property
     def observed_us(self) -> int | None:
-        """When the change was first seen."""
+        """Return when the change was first seen. None if it was not."""
         return self.proposed_us if self.proposed_us is not None else self.committed_us
 
     @property
     def residual_us(self) -> int | None:
-        """0 within the predicted interval, else the signed distance from it; None without both."""
+        """Return 0 within the predicted interval, else the signed distance to it, microseconds. None without both."""
         seen_us = self.observed_us
         if seen_us is None or self.lowest_us is None:
             return None
@@ -110,7 +110,7 @@ def isr_row(
     partition: int,
     decided_us: int | None = None,
 ) -> dict[str, Any]:
-    """An outcome as a row of ``gold.isr_timeline``; instants are microseconds since the epoch, or None."""
+    """Return an outcome as a row of ``gold.isr_timeline``. Times are microseconds since the epoch, or None."""
     seen_us, residual_us = outcome.observed_us, outcome.residual_us
     change_us = seen_us if seen_us is not None else outcome.highest_us
     return {

@@ -42,10 +42,10 @@ class Expected:
 
 
 class IsrRules:
-    """What one leadership knows, and what its rules make of it.
+    """The state of one leadership, and the ISR changes that its rules require.
 
     Attributes:
-        isr: committed ISR, leader included; None where no line has told it.
+        isr: committed ISR, leader included. None if unknown.
         period_us: evaluation period.
     """
 
@@ -61,28 +61,28 @@ class IsrRules:
         self._followers: dict[int, Tracked] = {}
         self._log = LogEnd(0)
         self._start_offset = 0
-        #: The high watermark lies between the two.
+        #: Bounds of the high watermark.
         self._watermark_lowest = self._watermark_highest = 0
         #: 2.7 to 3.0: a committed ISR moves no high watermark (KAFKA-13091); the next append does.
         self._watermark_stuck = False
         self._wakes_on_append = False
 
     def forget(self) -> None:
-        """The leadership is over."""
+        """End the leadership and reset its state."""
         self.isr = None
         self._followers = {}
         self._log = LogEnd(0)
         self._start_offset = self._watermark_lowest = self._watermark_highest = 0
 
     def extend_chains(self, ends_us: Mapping[str, int]) -> None:
-        """Chains of fetches have gone on: when the last fetch of each arrived, by chain."""
+        """Extend chains of fetches to later ends: when the last fetch of each chain arrived, microseconds."""
         for follower in self._followers.values():
             follower.chain_end_us = ends_us.get(follower.chain or "", follower.chain_end_us)
 
     # Events.
 
     def start_epoch(self, event: Event, newly_leader: bool) -> None:
-        """``Partition.makeLeader`` with a new epoch."""
+        """Start a leader epoch (``Partition.makeLeader``)."""
         offset = event.offset or 0
         if newly_leader:
             self._log = LogEnd(offset)
@@ -100,7 +100,7 @@ class IsrRules:
             follower.reset(event.time_us, replica_id in isr, newly_leader, self._log.offset)
 
     def commit(self, event: Event) -> None:
-        """A committed ISR is told; `isr` is still the one before."""
+        """Apply a committed ISR. Call it before `isr` changes."""
         for replica_id in frozenset(event.isr or ()) - (self.isr or frozenset()):
             self._follower(replica_id).member_since_us = event.time_us
         if event.high_watermark is not None:
@@ -108,7 +108,7 @@ class IsrRules:
         self._watermark_stuck = self._context.rules.loses_wake_up_on_isr_commit
 
     def fetched(self, event: Event) -> bool:
-        """A follower's fetch; False where the leader's view of that follower stays as it is."""
+        """Apply a follower's fetch. False if the leader's view of that follower does not change."""
         assert event.replica_id is not None
         if event.replica_id == self._context.broker_id or (event.diverging and not self._counts_diverging):
             return False
@@ -128,7 +128,7 @@ class IsrRules:
         return follower.fetched(event, self._log, self._evidence, self._sessions)
 
     def appended(self, event: Event) -> bool:
-        """Records were appended; True if that can have put a replica out of sync at once."""
+        """Apply an append. Return True if it can have put a replica out of sync at once."""
         base = event.offset if event.offset is not None and event.offset >= 0 else None
         if event.error_code not in _APPENDED:
             waited_us = (event.completed_us or event.time_us) - event.time_us
@@ -153,9 +153,9 @@ class IsrRules:
     # Shrinking.
 
     def out_of_sync(self, replica_id: int, now_us: int) -> tuple[int, int] | None:
-        """(possibly, certainly) from when on a member of the ISR is out of sync by what is known; None: it is not.
+        """Return (possibly, certainly) when a member of the ISR is out of sync. None if it is in sync.
 
-        The instants can lie ahead: unless the replica catches up, it is out of sync from then on.
+        Times in the future mean: unless the replica catches up, it is out of sync from then on.
         """
         follower = self._follower(replica_id)
         if follower.caught_lowest_us is None or follower.caught_highest_us is None:
@@ -172,7 +172,7 @@ class IsrRules:
         return max(lowest_us, follower.behind_us), max(highest_us, follower.behind_highest_us)
 
     def due_us(self, replica_id: int, now_us: int) -> int:
-        """Before when a member of the ISR that is in sync certainly stays so, but for an append."""
+        """Return until when a member that is in sync certainly remains so, unless records are appended."""
         follower = self._follower(replica_id)
         if follower.caught_lowest_us is None:
             return now_us + self._context.lag_time_max_us
@@ -183,7 +183,7 @@ class IsrRules:
         return due_us
 
     def predict_shrink(self, outcome: IsrOutcome, seen_us: int, refused_us: int, since_us: int) -> None:
-        """What the rule says of a shrink that was seen: interval, class, and the replica's state by our reckoning."""
+        """Set the prediction for an observed shrink: interval, class, and the replica's state as derived."""
         follower = self._follower(outcome.replica_id)
         asked = self.out_of_sync(outcome.replica_id, seen_us)
         follower.doubt(seen_us)
@@ -202,7 +202,7 @@ class IsrRules:
             if (outcome.leader_end_offset_logged or 0) <= outcome.end_offset_predicted:
                 outcome.class_ = o.NOT_PREDICTED
                 return
-            # The line itself shows that the log has grown beyond the replica, at the latest by then.
+            # The line shows that the log had grown beyond the replica at that time at the latest.
             outcome.reason = o.APPEND_NOT_LOGGED
             lag_us = self._context.lag_time_max_us
             asked = follower.caught_lowest_us + lag_us, max((follower.caught_highest_us or 0) + lag_us, seen_us)
@@ -235,7 +235,7 @@ class IsrRules:
         if expected.lowest_us is None:
             expected.lowest_us = event.earliest_us
             if expected.waiting_us is not None:
-                # It went on fetching, at the same offset, while it waited to be let in.
+                # It continued to fetch, at the same offset, while it waited to become eligible.
                 span = self._evidence.joins_from(replica_id, expected.waiting_us)
                 expected.lowest_us = min(event.earliest_us, span[0]) if span else event.earliest_us
         if offset >= highest:
@@ -244,7 +244,7 @@ class IsrRules:
                 expected.highest_us = event.time_us
 
     def predict_expansion(self, outcome: IsrOutcome, expected: Expected | None, refused_us: int, since_us: int) -> None:
-        """What the rule says of an expansion that was seen."""
+        """Set the prediction for an observed expansion."""
         seen_us = outcome.observed_us or 0
         outcome.end_offset_predicted = self._follower(outcome.replica_id).end_offset
         if not self._evidence.logged(max(since_us, seen_us - self._context.lag_time_max_us), seen_us):
@@ -274,7 +274,7 @@ class IsrRules:
             expected.waiting_us = now_us
 
     def _predict_unlisted(self, outcome: IsrOutcome, waiting_us: int) -> None:
-        """A fetch that does not list the partition, or a replica that is let in, made the leader propose it."""
+        """Predict a proposal after a fetch that does not list the partition, or after a replica became eligible."""
         replica_id, seen_us = outcome.replica_id, outcome.observed_us or 0
         span: tuple[int, int] | None = (waiting_us, waiting_us)
         if self._needs_standing and self._evidence.may_join(replica_id, waiting_us) is not True:
@@ -289,7 +289,9 @@ class IsrRules:
         outcome.highest_us = None if next_us is None else max(next_us, outcome.lowest_us)
 
     def _watermark(self, now_us: int, isr: frozenset[int]) -> tuple[int, int]:
-        """(at least, at most) the high watermark since a moment just past (``Partition.maybeIncrementLeaderHW``)."""
+        """Return (lowest, highest) bounds of the high watermark just before now
+        (``Partition.maybeIncrementLeaderHW``).
+        """
         lowest, highest = self._log.at(now_us), self._log.offset
         for replica_id in isr:
             if replica_id != self._context.broker_id:

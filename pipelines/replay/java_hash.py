@@ -13,7 +13,7 @@ _LEAST: Final = -(1 << (_INT_BITS - 1))
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """Partition of a group in ``__consumer_offsets``, or of a transactional id in ``__transaction_state``.
+    """Return the partition of a group in ``__consumer_offsets``, or of a transactional id in ``__transaction_state``.
 
     Raises:
         ValueError: fewer than one partition.
@@ -27,12 +27,12 @@ def partition_of(key: str, partitions: int) -> int:
 
 
 def absolute(value: int) -> int:
-    """``Utils.abs`` of Kafka, of an integer of 32 bits."""
+    """Return ``Utils.abs`` of Kafka for a 32-bit integer."""
     return 0 if value == _LEAST else abs(value)
 
 
 def hash_code(text: str) -> int:
-    """``String.hashCode`` of Java, over UTF-16 units."""
+    """Return ``String.hashCode`` of Java, over UTF-16 units."""
     code = 0
     units = text.encode("utf-16-be")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -41,6 +41,6 @@ def hash_code(text: str) -> int:
 
 
 def signed(value: int) -> int:
-    """The lowest 32 bits as a signed integer, as Java's arithmetic overflows."""
+    """Return the lowest 32 bits as a signed integer, as Java's arithmetic overflows."""
     value &= 0xFFFFFFFF
     return value - (1 << _INT_BITS) if value >> (_INT_BITS - 1) else value

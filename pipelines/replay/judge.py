@@ -39,7 +39,7 @@ class Judgement(NamedTuple):
 
 
 def columns(lowest_us: int | None, highest_us: int | None, judgement: Judgement) -> dict[str, Any]:
-    """A prediction and what became of it, as gold's tables of operations have them."""
+    """Return a prediction and its result as columns of gold's tables of operations."""
     return {
         "lowest_time": lowest_us,
         "highest_time": highest_us,
@@ -51,7 +51,7 @@ def columns(lowest_us: int | None, highest_us: int | None, judgement: Judgement)
 
 
 def residual_us(lowest_us: int, highest_us: int, completed_us: int) -> int:
-    """0 within the interval widened by a tick, else the signed distance to it."""
+    """Return 0 within the interval widened by a tick, else the signed distance to it, microseconds."""
     if completed_us < lowest_us - TICK_US:
         return completed_us - lowest_us + TICK_US
     if completed_us > highest_us + TICK_US:
@@ -69,10 +69,10 @@ def judge(
     proven_early: bool,
     limits: Tolerances,
 ) -> Judgement:
-    """Class an operation.
+    """Classify an operation.
 
-    Answered before its interval, it is contradicted only where offsets prove it: a log line carries the time at which
-    it was written, so an instant computed from it is an upper bound, and time alone proves nothing.
+    An answer before its interval contradicts the rules only if offsets prove it. A log line is stamped when it is
+    written, so a time computed from it is an upper bound, and time alone proves nothing.
     """
     if lowest_us is None or highest_us is None:
         return Judgement(UNOBSERVABLE, missing or o.UNKNOWN, None)

@@ -1,15 +1,14 @@
-"""Late answers: was a wake-up lost, or did the whole leader stand still? Pure.
+"""Late answers: was a wake-up lost, or was the whole leader paused? Pure.
 
-What is late has its reason from what else the broker answered meanwhile, and what its timer answered late may have
-waited for another timer (`pipelines.replay.timer`). Such operations are few, and a table of their own until they are
-settled.
+The reason of a late answer follows from what else the broker answered meanwhile. A late timer may have waited for
+another timer (`pipelines.replay.timer`). Such operations are few. Until they are classified they are in a table of
+their own.
 
-An operation is late if its rule was satisfied and the answer came much later. If the broker took in and answered
-other requests in between, it was alive, and only this operation was forgotten: a lost wake-up (KAFKA-13091,
-KAFKA-6653). If it answered nothing that came in between, it stood still: a pause, a full stop of the JVM, a stopped
-process.
+An operation is late if its rule was satisfied and the answer came much later. If the broker received and answered other
+requests in between, it was alive, and only this operation was forgotten: a lost wake-up (KAFKA-13091, KAFKA-6653). If
+it answered nothing that arrived in between, it was paused: a pause, a full stop of the JVM, a stopped process.
 
-What is not settled and what tells of it are one sequence for each broker, in the order of its clock.
+For each broker, undecided operations and the evidence about them form one sequence, in the order of its clock.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from highwater.schemas.gold import DELAYED_OPERATIONS
 RESUME_US: Final = 100_000
 
 BROKER: Final = ("cluster_id", "broker_id")
-#: Order of what one broker's log tells; the last column makes it total.
+#: Sort key of one broker's events. The last column makes it total.
 ORDER: Final = ("at_us", "rank", "until_us", "operation_id")
 # Ranks. Of timers that are due at one instant none was due before the other.
 _OPERATION, _TIMER, _ANSWER = range(3)
@@ -73,7 +72,7 @@ def table_of(operation: Mapping[str, Any]) -> str:
 
 
 def spans_of_late(operations: Iterable[Mapping[str, Any]]) -> Spans:
-    """When something may have been late: only who arrived then, and was answered by its end, can tell why.
+    """Return the spans, by broker, in which something may have been late. Requests within one can show the reason.
 
     Args:
         operations: rows of ``gold.delayed_operations``.
@@ -91,7 +90,7 @@ def spans_of_late(operations: Iterable[Mapping[str, Any]]) -> Spans:
 
 
 def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """What is not settled: rows of ``gold.delayed_operations``."""
+    """Return undecided operations as events, from rows of ``gold.delayed_operations``."""
     highest_us = micros(rows["highest_time"])
     instants = {
         # The interval of a timer ends a tick after its deadline; what held it up was due a tick before that.
@@ -106,7 +105,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def timers(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Timers that ran late, of rows of ``silver.fetch_requests``: due, and run until."""
+    """Return timers that ran late, from rows of ``silver.fetch_requests``: when they were due and when they ran."""
     rows = _by_broker(rows)
     wait_us = pc.multiply(rows["max_wait_ms"].cast(pa.int64()), 1000)
     due_us = pc.add(micros(rows["handled_time"]), wait_us)
@@ -116,7 +115,7 @@ def timers(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
-    """Requests that came in when something was late: arrived, and answered by the time of their line."""
+    """Return requests that arrived and were answered within a span of lateness. The answer is dated by its line."""
     rows = _by_broker(rows)
     brokers = pc.binary_join_element_wise(rows["cluster_id"], rows["broker_id"].cast(pa.string()), "|")
     arrived, answered = rows["arrival_time"], rows["time"]
@@ -131,7 +130,7 @@ def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
 
 
 def _by_broker(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows with the broker that their operations go by: what no known broker logged is taken for one broker's."""
+    """Replace unknown brokers by `UNKNOWN_BROKER`, so that their requests count as one broker's."""
     broker_id = pc.fill_null(rows["broker_id"], UNKNOWN_BROKER)
     return rows.set_column(rows.schema.get_field_index("broker_id"), "broker_id", broker_id)
 
@@ -142,7 +141,7 @@ def _events_of(rows: pa.RecordBatch, rank: int, at_us: pa.Array, until: str) -> 
 
 
 class LateEvent(NamedTuple):
-    """An operation, or what tells of others."""
+    """An operation, or evidence about other operations."""
 
     at_us: int  #: when others can first matter to an operation; when a timer was due; when a request arrived
     rank: int
@@ -155,12 +154,12 @@ def settle(
     limits: Tolerances,
     throttled: Callable[[Row, Tolerances], Row] = lambda operation, _: operation,
 ) -> Iterator[Row]:
-    """Operations of a broker, late ones with their reason; a known bug stays named only where a wake-up was lost.
+    """Yield a broker's operations, late ones with their reason. A known bug remains only with a lost wake-up.
 
     Args:
         events: in `ORDER`.
         limits: what is explained and what is late.
-        throttled: a late operation, as a throttle may explain it.
+        throttled: explains a late operation by a throttle, if one may have held it.
     """
     ran_us: int | None = None
     # Late operations: those whose end is not reached yet, the next one first, and those that wait, the last one first.
@@ -195,7 +194,10 @@ def settle(
 
 
 def settler(limits: Tolerances, throttles: Throttles = NO_THROTTLES) -> Callable[[Batches], Batches]:
-    """A function for ``mapInArrow`` over rows of `SHAPE` by broker in `ORDER`: rows of ``gold.delayed_operations``."""
+    """Make a function for ``mapInArrow`` over rows of `SHAPE` by broker in `ORDER`.
+
+    It returns rows of ``gold.delayed_operations``.
+    """
     name = DELAYED_OPERATIONS.name
 
     def work(batches: Batches) -> Batches:

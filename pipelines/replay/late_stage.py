@@ -1,4 +1,4 @@
-"""What is not settled by itself, settled on Spark: each operation beside what its broker did meanwhile."""
+"""Undecided operations, decided on Spark: each operation next to what its broker did meanwhile."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from highwater.schemas import flow, silver
 from highwater.schemas.gold import DELAYED_OPERATIONS
 
 _OF_ISR = ("cluster_id", "broker_id", "topic", "partition", "time", "isr")
-#: Lines of a broker that tell an ISR as it takes it up: `silver.leader_and_isr.role`.
+#: Roles of lines in which a broker logs the ISR that it takes up (`silver.leader_and_isr.role`).
 _TELL_ISR = ("leader_start", "leader_update", "request")
 _INSTANTS = (*BROKER, "arrival_time", "time")
 
 
 def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
-    """Rows of ``gold.delayed_operations``: those that were not settled by themselves; None where there are none.
+    """Return rows of ``gold.delayed_operations`` for the undecided operations. None if there are none.
 
     Args:
         unsettled: tables of `pipelines.replay.late.OPERATION_SHAPES`.
@@ -49,7 +49,7 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     if not undecided:
         return None
     spans = spans_of_late(undecided)
-    # What was answered before the end of all of them tells of none.
+    # Answers before the earliest of their predicted ends are no evidence.
     later = pc.field("time") >= min(row["highest_time"] for row in undecided)
     expired = ("handled_time", "completed_time", "max_wait_ms")
     readings = [
@@ -66,7 +66,7 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
 
 
 def _throttles(lake: Lake, contexts: Contexts) -> Throttles:
-    """Throttles, with the ISRs that leaders tell of throttled topics; nothing is read where there are none."""
+    """Return the throttles with the ISRs of throttled topics. Reads no table if no topic is throttled."""
     topics = throttled_topics(contexts)
     isrs: dict[tuple[str, int, str, int], set[tuple[int, frozenset[int]]]] = defaultdict(set)
     tells_isr = pc.field("isr").is_valid() & pc.field("broker_id").is_valid() & pc.field("topic").isin(sorted(topics))

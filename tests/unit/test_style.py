@@ -77,7 +77,7 @@ BOUNDS: dict[str, Style] = {
     "pipelines/metrics": Style(8.5, 99, 6, 9),
     "pipelines/quality": Style(4.9, 99, 21, 23),
     "pipelines/redact": Style(6.1, 99, 12, 10),
-    "pipelines/replay": Style(17.0, 9, 25, 22),
+    "pipelines/replay": Style(5.5, 68, 26, 21),
     "pipelines/report": Style(10.8, 91, 11, 23),
     "pipelines/rules": Style(16.0, 20, 23, 29),
     "pipelines/silver": Style(2.5, 99, 43, 35),
