@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from highwater.schemas import columns as c
 from highwater.schemas.fields import Int, Long
-from highwater.schemas.table import INT, required, table
+from highwater.schemas.table import table
 
 # Kinds of event. Leadership, as the broker logs it of itself:
 STARTING: Final = "starting"
@@ -98,12 +97,6 @@ class ReplicaEvent(NamedTuple):
     traced_end_offset: Long | None = None  #: what the replica's TRACE lines last showed (up to 2.5), and when
     traced_end_offset_us: Long | None = None  #: times of those lines
 
-
-_REPLICA = (
-    *(c.CLUSTER, c.TOPIC, c.PARTITION),
-    required("broker_id", INT, "Broker that follows"),
-    required("sequence", INT, "Number of the row among those of this replica, from 0, in the order of time"),
-)
 
 REPLICA_TRUNCATIONS = table("gold.replica_truncations")
 FETCHER_TIMELINE = table("gold.fetcher_timeline")

@@ -35,7 +35,7 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
     Args:
         settle_us: see `premises_of`.
     """
-    rows = Keyed(shape(pr.SHAPE), flow.PREMISES.key, (), tuple(name for name in pr.SHAPE if name != "kind"))
+    rows = Keyed(shape(pr.SHAPE), flow.key("premises"), (), tuple(name for name in pr.SHAPE if name != "kind"))
     folded = fold(lake, config_fold(), Fold(readings(), rows, partial(packed, _FEW)))
     tables = {} if folded is None else collect_tables(folded)
     # Each task has told the first of its own.
@@ -45,7 +45,7 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
 
 def config_fold() -> Fold:
     """Return the fold that gives one row per line about settings."""
-    rows = Keyed(shape(configs.ROW_TYPES), flow.CONFIGS.key, configs.ORDER, configs.COLUMNS)
+    rows = Keyed(shape(configs.ROW_TYPES), flow.key("configs"), configs.ORDER, configs.COLUMNS)
     return Fold([Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.relevant))], rows, configs.lines)
 
 

@@ -45,7 +45,7 @@ def replay_of_controllers(lake: Lake, premises: Premises, folder: Staging, stamp
         for spec in w.GOLD:
             lake.replace_files(spec, made.files(spec.name), stamp)
 
-    rows = Keyed(shape(r.SHAPE), flow.CONTROLLERS.key, (), ("kind", *r.ROW_TYPES))
+    rows = Keyed(shape(r.SHAPE), flow.key("controllers"), (), ("kind", *r.ROW_TYPES))
     replay = Fold(_readings(premises), rows, w.replayer(facts_from(premises)))
     return Beside(replay, [*w.GOLD, *folder.tables(w.SMALL)], commit)
 

@@ -26,8 +26,7 @@ from highwater.pipelines.grammars.record import BAD_VALUE, KNOWN, TYPED, UNPARSE
 from highwater.pipelines.grammars.request_bodies import PARTITIONS, error_codes, topic_names
 from highwater.pipelines.grammars.request_line import RequestLine, read_json
 from highwater.pipelines.grammars.request_text import UnreadableText, read_completed
-from highwater.schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES
-from highwater.schemas.silver.requests import REQUEST_HEADER
+from highwater.schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES, REQUEST_HEADER
 from highwater.schemas.silver.source import entry_columns, fact_columns, row_type
 
 #: Reason of a line with a number that Kafka cannot have logged.

@@ -189,7 +189,7 @@ def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broke
     columns = ("file_id", *silences.KEY_TYPES, "arrival_time")
     written = pc.field("time") >= instant(min(sealed_us.values()) - GONE_US)
     reading = Reading(silver.FETCH_REQUESTS, columns, by_batch(fetches), written)
-    rows = Keyed(shape(silences.ROW_TYPES), flow.SILENCES.key, silences.ORDER, tuple(silences.COLUMNS))
+    rows = Keyed(shape(silences.ROW_TYPES), flow.key("silences"), silences.ORDER, tuple(silences.COLUMNS))
     folded = fold(lake, Fold([reading], rows, silences.SilenceWorker(sealed_us)))
     if folded is None:
         return {}

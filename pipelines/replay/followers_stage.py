@@ -35,7 +35,7 @@ def follower_fold(lake: Lake, premises: Premises) -> Fold:
     readings = _readings(premises.contexts) if lake.has_rows(silver.LEADER_AND_ISR) else []
     readings = [about_replicas(reading, premises.future_logs) for reading in readings]
     return Fold(
-        readings, Keyed(shape(e.SHAPE), flow.FOLLOWERS.key, e.ORDER, tuple(e.ROW_TYPES)), follower_worker(premises)
+        readings, Keyed(shape(e.SHAPE), flow.key("followers"), e.ORDER, tuple(e.ROW_TYPES)), follower_worker(premises)
     )
 
 

@@ -35,7 +35,7 @@ def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Toler
     """
     contexts, since_us = premises.contexts, window.waiting.instants
     worker = w.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse, since_us)
-    rows = Keyed(shape(w.ROW_TYPES), flow.SHARES.key, w.ORDER, tuple(w.COLUMNS))
+    rows = Keyed(shape(w.ROW_TYPES), flow.key("shares"), w.ORDER, tuple(w.COLUMNS))
     ids = few_rows(
         lake,
         Reading(silver.REQUESTS, w.TOPIC_COLUMNS, by_batch(w.shared_topics), digest="topics of share groups"),

@@ -148,7 +148,7 @@ def produce_fold(partitions: Staged, limits: Tolerances, contexts: Contexts, win
         *window.carried_of(OUTCOME, carried_rows.outcomes),
     ]
     types, columns = produce_worker.ROW_TYPES, tuple(produce_worker.COLUMNS)
-    rows = Keyed(shape(types), flow.PRODUCES.key, produce_worker.ORDER, columns)
+    rows = Keyed(shape(types), flow.key("produces"), produce_worker.ORDER, columns)
     return Fold(readings, rows, produce_worker.ProduceWorker(limits, contexts.eras, contexts.coarse))
 
 
@@ -177,5 +177,5 @@ def session_fold(
     contexts = premises.contexts
     worker = SessionWorker(limits, contexts.eras, sealed_us, since_us, contexts.coarse, contexts.settings(REMOTE_WAIT))
     types, columns = fetch_events.ROW_TYPES, tuple(fetch_events.EVENT_TYPES)
-    rows = Keyed(shape(types), flow.FETCHES.key, fetch_events.ORDER, columns)
+    rows = Keyed(shape(types), flow.key("fetches"), fetch_events.ORDER, columns)
     return Fold(readings, rows, worker, folds)

@@ -42,7 +42,7 @@ from highwater.pipelines.replay.window import WHOLE, ReplayWindow
 from highwater.schemas import bronze, flow, silver
 from highwater.schemas.state import CONNECTION, EVIDENCE, FOLDS, WATCH
 
-KEY = flow.PARTITIONS.key
+KEY = flow.key("partitions")
 #: What a worker gets behind the key.
 COLUMN_TYPES = {name: data_type for name, data_type in ROW_TYPES.items() if name not in (*KEY_TYPES, "rank")}
 COLUMNS = tuple(COLUMN_TYPES)
@@ -119,7 +119,7 @@ def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carrie
     }
     worker = ConnectionWorker(window.until, premises.topic_names, last_lines, _serving(lake))
     columns = tuple(name for name in types if name not in (*connections.KEY_TYPES, "rank"))
-    rows = Keyed(shape(types), flow.CONNECTIONS.key, connection_rows.ORDER, columns)
+    rows = Keyed(shape(types), flow.key("connections"), connection_rows.ORDER, columns)
     return Fold(readings if lake.has_rows(silver.FETCH_REQUESTS) else [], rows, worker)
 
 
@@ -143,7 +143,7 @@ def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: Repl
         Reading(silver.FETCH_REQUESTS, follower_reads.SHOWN_COLUMNS, shown, window.sealed.where("handled_time")),
     ]
     columns = tuple(follower_clocks.TOLD_TYPES)
-    rows = Keyed(shape(follower_reads.TOLD_ROW_TYPES), flow.APART.key, follower_clocks.ORDER, columns)
+    rows = Keyed(shape(follower_reads.TOLD_ROW_TYPES), flow.key("apart"), follower_clocks.ORDER, columns)
     folded = fold(lake, Fold(readings, rows, apart_by_partition))
     return {} if folded is None else apart_of(collect_tables(folded)[APART])
 
@@ -173,7 +173,7 @@ def leadership_fold(premises: Premises, window: ReplayWindow) -> Fold:
     worker = broker_lines.BrokerWorker(premises.contexts, window.sealed)
     columns = tuple(broker_lines.LINE_TYPES)
     return Fold(
-        readings, Keyed(shape(broker_lines.ROW_TYPES), flow.LEADERSHIPS.key, broker_lines.ORDER, columns), worker
+        readings, Keyed(shape(broker_lines.ROW_TYPES), flow.key("leaderships"), broker_lines.ORDER, columns), worker
     )
 
 

@@ -1,37 +1,41 @@
 """Silver: one table per kind of fact, typed, each row pointing at its bronze record.
 
-Rows of these tables are what the grammars in ``pipelines/silver`` produce. Every row carries the columns of
+Rows of these tables are what the grammars in ``pipelines/grammars`` produce. Every row carries the columns of
 `schemas.silver.source.SOURCE`; together with `fact_no` (several facts can be in one record) they are its key.
 """
 
 from __future__ import annotations
 
-from highwater.schemas.silver.cluster import BROKER_CONFIGS as BROKER_CONFIGS
-from highwater.schemas.silver.cluster import BROKER_LIFECYCLE as BROKER_LIFECYCLE
-from highwater.schemas.silver.cluster import CONTROLLER_EVENTS as CONTROLLER_EVENTS
-from highwater.schemas.silver.cluster import PARTITION_STATES as PARTITION_STATES
-from highwater.schemas.silver.cluster import REPLICA_STATES as REPLICA_STATES
-from highwater.schemas.silver.lines import LINE_COUNTS as LINE_COUNTS
-from highwater.schemas.silver.lines import UNPARSED_LINES as UNPARSED_LINES
-from highwater.schemas.silver.replication import APPENDS as APPENDS
-from highwater.schemas.silver.replication import DELAYED_OPERATION_CHECKS as DELAYED_OPERATION_CHECKS
-from highwater.schemas.silver.replication import FETCHER_EVENTS as FETCHER_EVENTS
-from highwater.schemas.silver.replication import FUTURE_LOGS as FUTURE_LOGS
-from highwater.schemas.silver.replication import HIGH_WATERMARKS as HIGH_WATERMARKS
-from highwater.schemas.silver.replication import ISR_CHANGES as ISR_CHANGES
-from highwater.schemas.silver.replication import LEADER_AND_ISR as LEADER_AND_ISR
-from highwater.schemas.silver.replication import LEADER_EPOCHS as LEADER_EPOCHS
-from highwater.schemas.silver.replication import REPLICA_FETCHES as REPLICA_FETCHES
-from highwater.schemas.silver.replication import SEGMENT_ROLLS as SEGMENT_ROLLS
-from highwater.schemas.silver.replication import TIER_EVENTS as TIER_EVENTS
-from highwater.schemas.silver.replication import TOPICS as TOPICS
-from highwater.schemas.silver.replication import TRUNCATIONS as TRUNCATIONS
-from highwater.schemas.silver.requests import FETCH_REQUESTS as FETCH_REQUESTS
-from highwater.schemas.silver.requests import PRODUCE_REQUESTS as PRODUCE_REQUESTS
-from highwater.schemas.silver.requests import REQUESTS as REQUESTS
+from itertools import takewhile
+
 from highwater.schemas.silver.source import KEYS as KEYS
 from highwater.schemas.silver.source import SOURCE as SOURCE
 from highwater.schemas.silver.source import SOURCE_NAMES as SOURCE_NAMES
+from highwater.schemas.silver.source import fact_columns, silver_table
+
+LEADER_AND_ISR = silver_table("leader_and_isr")
+ISR_CHANGES = silver_table("isr_changes")
+TOPICS = silver_table("topics")
+REPLICA_FETCHES = silver_table("replica_fetches")
+HIGH_WATERMARKS = silver_table("high_watermarks")
+APPENDS = silver_table("appends")
+DELAYED_OPERATION_CHECKS = silver_table("delayed_operation_checks")
+TRUNCATIONS = silver_table("truncations")
+LEADER_EPOCHS = silver_table("leader_epochs")
+FETCHER_EVENTS = silver_table("fetcher_events")
+TIER_EVENTS = silver_table("tier_events")
+SEGMENT_ROLLS = silver_table("segment_rolls")
+FUTURE_LOGS = silver_table("future_logs")
+PRODUCE_REQUESTS = silver_table("produce_requests")
+FETCH_REQUESTS = silver_table("fetch_requests")
+REQUESTS = silver_table("requests")
+CONTROLLER_EVENTS = silver_table("controller_events")
+PARTITION_STATES = silver_table("partition_states")
+REPLICA_STATES = silver_table("replica_states")
+BROKER_LIFECYCLE = silver_table("broker_lifecycle")
+BROKER_CONFIGS = silver_table("broker_configs")
+LINE_COUNTS = silver_table("line_counts")
+UNPARSED_LINES = silver_table("unparsed_lines")
 
 TABLES = (
     LEADER_AND_ISR,
@@ -59,3 +63,6 @@ TABLES = (
     UNPARSED_LINES,
 )
 BY_NAME = {table.name: table for table in TABLES}
+_BEGINNINGS = zip(fact_columns(PRODUCE_REQUESTS), fact_columns(FETCH_REQUESTS), strict=False)
+#: Columns of any request, with which the tables of requests begin.
+REQUEST_HEADER = tuple(one for one, _ in takewhile(lambda pair: pair[0].name == pair[1].name, _BEGINNINGS))

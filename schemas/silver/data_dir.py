@@ -6,10 +6,7 @@ Rows point into ``bronze.data_files``. They have no time of a log line, so they 
 
 from __future__ import annotations
 
-from highwater.schemas.table import INT, STRING, column, required, table
-
-_CLUSTER = required("cluster_id", STRING, "Cluster, 'unknown' where nothing tells")
-_BROKER = column("broker_id", INT, "Broker (node) whose data directory this is")
+from highwater.schemas.table import table
 
 CHECKPOINTS = table("silver.checkpoints")
 LOG_BATCHES = table("silver.log_batches")

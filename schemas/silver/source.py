@@ -8,12 +8,11 @@ from typing import Any, cast
 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from highwater.schemas import columns as c
 from highwater.schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, declaration, required
 
 #: Where a fact comes from. The parse stage fills these; a grammar produces only the columns after them.
 SOURCE = (
-    c.CLUSTER,
+    required("cluster_id", STRING, "Cluster, 'unknown' where no line says it"),
     column("broker_id", INT, "Broker whose log this is"),
     required("time", TIMESTAMP, "Time of the log line (when the logger wrote it), UTC"),
     required("file_id", STRING, "bronze.log_files.file_id"),

@@ -36,7 +36,7 @@ _REQUEST = f"{_LINE} connection correlation_id client_id partitions"
 
 
 #: Facts as the rules take them.
-FACTS = Keyed(shape(TYPES), flow.RULES.key, ORDER, tuple(FACT_TYPES))
+FACTS = Keyed(shape(TYPES), flow.key("rules"), ORDER, tuple(FACT_TYPES))
 #: Cluster, topic, partition.
 Partition = tuple[str, str, int]
 #: Tables whose rows become facts.

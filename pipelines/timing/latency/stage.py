@@ -92,7 +92,7 @@ def replica_blame(lake: Lake, config: LatencyConfig, since: datetime | None, run
     where = None if first is None else pc.field("arrival_time") >= first
     rows_of = by_batch(blame.blamed, config.interval_s)
     reading = Reading(gold.DELAYED_OPERATIONS, blame.OPERATION_COLUMNS, rows_of, where)
-    rows = Keyed(shape(blame.ROW_TYPES), flow.BLAME.key, blame.ORDER, blame.ORDER)
+    rows = Keyed(shape(blame.ROW_TYPES), flow.key("blame"), blame.ORDER, blame.ORDER)
     spec = gold.REPLICA_BLAME
 
     def commit(made: Staged) -> None:

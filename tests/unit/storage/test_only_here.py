@@ -48,6 +48,7 @@ OF_THIS_MACHINE = {
     "pipelines/bronze/layouts/loggers.py": "files of the package",
     "pipelines/grammars/templates.py": "files of the package",
     "pipelines/kafka/waits.py": "files of the package",
+    "schemas/flow.py": "files of the package",
     "schemas/table.py": "files of the package",
     "schemas/views.py": "files of the package",
     "pipelines/lake/table_docs.py": "files of the package",
