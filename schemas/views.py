@@ -6,9 +6,9 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 
 from highwater.schemas.catalog import BY_FULL_NAME
+from highwater.schemas.named_sql import sections
 
 #: Spark's names for what DuckDB calls otherwise.
 DUCKDB_MACROS = {
@@ -43,9 +43,7 @@ def table_alias(full_name: str) -> str:
 
 
 def _views() -> Iterator[ViewSpec]:
-    text = (files(__package__ or "") / "views.sql").read_text(encoding="utf-8")
-    _, *parts = re.split(r"^-- view (\w+)\n", text, flags=re.MULTILINE)
-    for name, body in zip(parts[::2], parts[1::2], strict=True):
+    for name, body in sections(__package__ or "", "views.sql", "view"):
         comment = re.match(r"(?:-- .*\n)+", body)
         assert comment is not None, name
         yield ViewSpec(name, " ".join(comment[0].replace("-- ", "").split()), f"\n{body[comment.end() :].strip()}\n")

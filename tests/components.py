@@ -32,7 +32,7 @@ PLACES = {
     ),
 }
 #: Modules, and data that they read.
-_CODE = (".py", ".toml")
+_CODE = (".py", ".toml", ".sql")
 #: The package of a wheel, which has all others in it.
 _PACKAGE = "highwater"
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -38,7 +38,7 @@ from highwater.pipelines.rules.facts.columns import in_seconds
 from highwater.pipelines.rules.facts.timeline import FACTS
 from highwater.pipelines.rules.findings import CLEAN, INCONCLUSIVE, VIOLATED, findings_of
 from highwater.pipelines.rules.holes import Hole, NumberGap, holes_of_numbers, holes_of_requests, missing_kinds
-from highwater.pipelines.rules.holes_stage import LEADERSHIPS, LOST, NUMBER_GAPS, NUMBERED, UNPAIRED, logging_kinds
+from highwater.pipelines.rules.holes_stage import NUMBERED, SQL, logging_kinds
 from highwater.pipelines.rules.registry import RULES
 from highwater.pipelines.rules.rule import OPEN, VIOLATION
 from highwater.pipelines.rules.silences import (
@@ -217,12 +217,12 @@ def find_holes(logs: Sequence[LogTables], told: Premises, named: Mapping[str, se
 
     files = {row["file_id"]: row for log in logs for row in [file_row(log)]}
     return [
-        *holes_of_losses(stretches_of(ask(LOST)), files),
+        *holes_of_losses(stretches_of(ask(SQL["lost"])), files),
         *holes_of_requests(told.files, told.lives, told.runs, told.fetch_ends),
-        *holes_of_numbers([NumberGap(**row) for row in ask(NUMBER_GAPS)]),
+        *holes_of_numbers([NumberGap(**row) for row in ask(SQL["number_gaps"])]),
         *silent_logs(told.stretches, told.runs, told.topic_names),
-        *unlogged_leaderships([Leadership(**row) for row in ask(LEADERSHIPS)], told.stretches, told.lives),
-        *unpaired_silences([Unpaired(**row) for row in ask(UNPAIRED)], told.stretches, told.lives),
+        *unlogged_leaderships([Leadership(**row) for row in ask(SQL["leaderships"])], told.stretches, told.lives),
+        *unpaired_silences([Unpaired(**row) for row in ask(SQL["unpaired"])], told.stretches, told.lives),
         *missing_kinds(logging_kinds(tables[silver.LINE_COUNTS.full_name], told.files), told.files, named),
     ]
 

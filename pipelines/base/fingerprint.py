@@ -28,7 +28,7 @@ NUMBERS: Final = {"readers": 5, GRAMMAR: 2, REPLAY: 1, RULES: 2}
 #: Of a lake whose tables an upgrade has made again: nothing is gone on from.
 TABLES: Final = "tables"
 #: Modules, and data that they read.
-_CODE: Final = (".py", ".toml")
+_CODE: Final = (".py", ".toml", ".sql")
 
 
 def code_version() -> str:

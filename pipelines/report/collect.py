@@ -134,18 +134,18 @@ def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dic
     of_cluster_id = {"cluster": cluster_id}
     of_window = {**of_cluster_id, **bounds.parameters}
     reader = reader_of(lake, [(spec, None) for spec in _ADDED_UP])
-    findings = reader.rows(small.FINDINGS, most=small.FINDINGS_MAX, **of_window)
+    findings = reader.rows(small.SQL["findings"], most=small.FINDINGS_MAX, **of_window)
     evidence = []
     if findings:
         of_findings = reader_of(lake, [(EVIDENCE, None)], [(LOG_LINES, None)])
-        evidence = of_findings.rows(small.EVIDENCE, ids=[row["finding_id"] for row in findings], **of_cluster_id)
-    configs = reader.rows(small.CONFIGS, **of_cluster_id)
+        evidence = of_findings.rows(small.SQL["evidence"], ids=[row["finding_id"] for row in findings], **of_cluster_id)
+    configs = reader.rows(small.SQL["configs"], **of_cluster_id)
     return {
         "files": rows(LOG_FILES, *_OF_FILES),
-        "coverage": reader.rows(small.COVERAGE, **of_cluster_id),
-        "unparsed": reader.rows(small.UNPARSED, **of_cluster_id),
+        "coverage": reader.rows(small.SQL["coverage"], **of_cluster_id),
+        "unparsed": reader.rows(small.SQL["unparsed"], **of_cluster_id),
         "configs": [row for row in configs if row["key"] in small.CONFIG_KEYS],
-        "lifecycle": reader.rows(small.LIFECYCLE, **of_cluster_id),
+        "lifecycle": reader.rows(small.SQL["lifecycle"], **of_cluster_id),
         "singled_out": small.singled_out(intervals, bounds),
         "findings": findings,
         "evidence": evidence,
@@ -153,12 +153,12 @@ def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dic
         "clocks": rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, where=_both_of(evidence)),
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
         "before": _before(lake, cluster_id),
-        "topics": reader.rows(small.TOPICS, **of_cluster_id),
+        "topics": reader.rows(small.SQL["topics"], **of_cluster_id),
         "incidents": small.incidents(
             rows(INCIDENTS, *INCIDENTS.column_names), rows(INCIDENT_LINES, *INCIDENT_LINES.column_names), bounds
         ),
-        "outside": reader.rows(small.OUTSIDE, **of_window),
-        "holes": reader.rows(small.HOLES, **of_window),
+        "outside": reader.rows(small.SQL["outside"], **of_window),
+        "holes": reader.rows(small.SQL["holes"], **of_window),
     }
 
 

@@ -156,7 +156,9 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
         silver.LEADER_AND_ISR,
         *("time", "cluster_id", "topic", "partition", "leader", "leader_epoch"),
     )
-    configs = reader_of(tables.lake, [(silver.BROKER_CONFIGS, None)]).rows(small.CONFIGS, cluster=tables.cluster_id)
+    configs = reader_of(tables.lake, [(silver.BROKER_CONFIGS, None)]).rows(
+        small.SQL["configs"], cluster=tables.cluster_id
+    )
     timeline = tables.rows(BROKER_TIMELINE, *BROKER_TIMELINE.column_names)
     happened, events_left_out = events.events(lifecycle, controller, isr, moved)
     windows, windows_left_out = events.unavailable(tables.rows(AVAILABILITY, *AVAILABILITY.column_names))

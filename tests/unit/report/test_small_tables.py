@@ -40,7 +40,7 @@ def asked(statement: str, *tables: tuple[TableSpec, list[Row]], **parameters: ob
 
 
 def findings(rows: list[Row], window: WindowBounds, most: int = 1000) -> list[Row]:
-    return asked(small.FINDINGS, (VIOLATIONS, rows), most=most, **window.parameters)
+    return asked(small.SQL["findings"], (VIOLATIONS, rows), most=most, **window.parameters)
 
 
 def micros(ms: int) -> int:
@@ -63,7 +63,7 @@ def test_a_window_has_its_beginning_and_not_its_end() -> None:
         {**found(number), "time": time} for number, time in enumerate((at(999), at(1000), at(1999), at(2000), None))
     ]
     assert {row["finding_id"] for row in findings(rows, window)} == {"v1", "v2", "v4"}
-    others = asked(small.OUTSIDE, (VIOLATIONS, rows), **window.parameters)
+    others = asked(small.SQL["outside"], (VIOLATIONS, rows), **window.parameters)
     assert [row["finding_id"] for row in others] == ["v0", "v3"]
 
 
@@ -71,7 +71,7 @@ def test_a_hole_is_of_each_window_that_it_may_reach_into() -> None:
     def is_inside(since: int | None, until: int | None) -> bool:
         times = {"since_time": None if since is None else at(since), "until_time": None if until is None else at(until)}
         hole = {"cluster_id": "c", "broker_id": 1, "kind": "server", "reason": "not_read", "message": "m", **times}
-        (row,) = asked(small.HOLES, (HOLES, [hole]), **WindowBounds(micros(1000), micros(2000)).parameters)
+        (row,) = asked(small.SQL["holes"], (HOLES, [hole]), **WindowBounds(micros(1000), micros(2000)).parameters)
         return bool(row["is_inside"])
 
     spans = [(None, 999), (None, 1000), (1999, None), (2000, None), (None, None), (900, 2100)]
@@ -91,14 +91,14 @@ def test_evidence_of_a_broker_is_typed_and_of_its_level() -> None:
     rows = [covered(1, "request.produce", 10), covered(2, "nothing known", 3) | {"outcome": "unparsed"}]
     marks = {
         row["broker_id"]: (row["lines"], row["unparsed"], row["missing"], row["request_log"])
-        for row in asked(small.COVERAGE, (COVERAGE, rows))
+        for row in asked(small.SQL["coverage"], (COVERAGE, rows))
     }
     assert marks == {1: (10, 0, 0, True), 2: (3, 3, 0, False)}
     info = [row | {"level": "INFO"} for row in rows]
-    assert not any(row["request_log"] for row in asked(small.COVERAGE, (COVERAGE, info)))
-    unparsed = asked(small.UNPARSED, (COVERAGE, rows))
+    assert not any(row["request_log"] for row in asked(small.SQL["coverage"], (COVERAGE, info)))
+    unparsed = asked(small.SQL["unparsed"], (COVERAGE, rows))
     assert [(row["template"], row["count"]) for row in unparsed] == [("nothing known", 3)]
-    assert asked(small.COVERAGE, (COVERAGE, [])) == []
+    assert asked(small.SQL["coverage"], (COVERAGE, [])) == []
 
 
 def test_the_last_that_a_broker_said_counts() -> None:
@@ -108,7 +108,7 @@ def test_the_last_that_a_broker_said_counts() -> None:
 
     def lifecycle(rows: list[Row], versions: tuple[str, ...]) -> list[tuple[str | None, str | None]]:
         files = [{"cluster_id": "c", "broker_id": 1, "kafka_version": version} for version in versions]
-        answered = asked(small.LIFECYCLE, (BROKER_LIFECYCLE, rows), (LOG_FILES, files))
+        answered = asked(small.SQL["lifecycle"], (BROKER_LIFECYCLE, rows), (LOG_FILES, files))
         return [(row["kafka_version"], row["mode"]) for row in answered]
 
     rows = [said(5, 9, kafka_version="3.9.1"), said(5, 3, kafka_version="3.9.0", mode="kraft"), said(9, 1)]
@@ -118,7 +118,7 @@ def test_the_last_that_a_broker_said_counts() -> None:
     assert lifecycle([row | {"cluster_id": "d"} for row in rows], ("3.9.0",)) == [(None, "kraft")]
     settings = [said(5, 9, key="a", value="new"), said(5, 3, key="a", value="old"), said(1, 1, key="b", value=None)]
     settings += [said(9, 9, key="a", value="of a topic", scope="topic")]
-    configs = asked(small.CONFIGS, (BROKER_CONFIGS, [{"scope": "broker"} | row for row in settings]))
+    configs = asked(small.SQL["configs"], (BROKER_CONFIGS, [{"scope": "broker"} | row for row in settings]))
     assert {row["key"]: row["value"] for row in configs} == {"a": "new", "b": None}
 
 
@@ -130,7 +130,7 @@ def test_a_line_is_as_long_as_it_is_to_the_next_record_of_its_file(records: list
     places = [(file, offset) for file in ("f", "g", "h", None) for offset in range(0, 61, 5)]
     shown = [{"finding_id": "v", "file_id": file, "byte_offset": offset} for file, offset in places]
     lines = [{"file_id": file, "byte_offset": offset} for file, offset in records]
-    rows = asked(small.EVIDENCE, (EVIDENCE, shown), (LOG_LINES, lines), ids=["v"])
+    rows = asked(small.SQL["evidence"], (EVIDENCE, shown), (LOG_LINES, lines), ids=["v"])
     assert len(rows) == len(shown)
     for row in rows:
         later = [offset for file, offset in records if file == row["file_id"] and offset > row["byte_offset"]]

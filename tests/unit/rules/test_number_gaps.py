@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from highwater.pipelines.rules.holes import NumberGap, holes_of_numbers
-from highwater.pipelines.rules.holes_stage import NUMBER_GAPS
+from highwater.pipelines.rules.holes_stage import SQL
 from highwater.schemas import silver
 from tests.unit.tables import table_rows
 
@@ -47,7 +47,7 @@ def missing(sent: Iterable[Sent]) -> dict[int, int | None]:
                 if one.table == spec.name
             ]
             connection.register(spec.full_name.replace(".", "_"), pa.Table.from_batches([table_rows(spec, rows)]))
-        gaps = [NumberGap(**row) for row in connection.sql(NUMBER_GAPS).to_arrow_table().to_pylist()]
+        gaps = [NumberGap(**row) for row in connection.sql(SQL["number_gaps"]).to_arrow_table().to_pylist()]
     return {hole.broker_id or 0: hole.records for hole in holes_of_numbers(gaps)}
 
 

@@ -23,7 +23,7 @@ from highwater.pipelines.cluster.premises import (
     Stretch,
 )
 from highwater.pipelines.kafka.controller_rows import LineRef
-from highwater.pipelines.rules.holes_stage import UNPAIRED
+from highwater.pipelines.rules.holes_stage import SQL
 from highwater.pipelines.rules.silences import (
     ADDED,
     CHANGE,
@@ -206,7 +206,7 @@ def asked(changes: Sequence[tuple[str, float, int, int]], fetchers: Sequence[tup
     with duckdb.connect() as connection:
         for name, rows in tables.items():
             connection.register(name, pa.Table.from_pylist(rows))
-        found_rows = connection.sql(UNPAIRED).to_arrow_table().to_pylist()
+        found_rows = connection.sql(SQL["unpaired"]).to_arrow_table().to_pylist()
     return [Unpaired(**row) for row in found_rows]
 
 

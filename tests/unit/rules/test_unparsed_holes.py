@@ -25,11 +25,11 @@ def test_records_without_facts_come_one_by_one_and_requests_are_counted() -> Non
     ]
     reader = LakeReader(Path("lake"), {})
     reader.show(silver.UNPARSED_LINES.full_name, pa.Table.from_batches([table_rows(silver.UNPARSED_LINES, rows)]))
-    assert [(row["byte_offset"], row["reason"]) for row in reader.rows(holes_stage.LOST)] == [
+    assert [(row["byte_offset"], row["reason"]) for row in reader.rows(holes_stage.SQL["lost"])] == [
         (9, "binary"),
         (12, "doubtful"),
     ]
-    (counted,) = reader.rows(holes_stage._REQUESTS)
+    (counted,) = reader.rows(holes_stage.SQL["requests"])
     assert counted == {"cluster_id": "c", "broker_id": 1, "records": 2, "since_us": 5, "until_us": 8}
 
 
@@ -38,7 +38,7 @@ def test_a_record_without_a_time_lies_between_its_neighbours() -> None:
     connection = duckdb.connect()
     connection.register("bronze_log_lines", pa.Table.from_batches([table_rows(LOG_LINES, lines)]))
     connection.register("places", pa.table({"file_id": ["f"], "first": [9], "last": [9]}))
-    assert connection.sql(holes_stage._AROUND).fetchall() == [("f", 9, 9, 5, 12)]
+    assert connection.sql(holes_stage.SQL["around"]).fetchall() == [("f", 9, 9, 5, 12)]
 
 
 def epochs(*rows: tuple[int, str, int, int, int]) -> list[tuple[object, ...]]:
@@ -50,7 +50,7 @@ def epochs(*rows: tuple[int, str, int, int, int]) -> list[tuple[object, ...]]:
     facts = [{**same, **dict(zip(names, row, strict=True))} for row in rows]
     connection.register("silver_leader_and_isr", pa.Table.from_batches([table_rows(silver.LEADER_AND_ISR, facts)]))
     connection.register("bronze_log_files", pa.table({"file_id": ["f"], "kind": ["state-change"]}))
-    return connection.sql(holes_stage.LEADERSHIPS).fetchall()
+    return connection.sql(holes_stage.SQL["leaderships"]).fetchall()
 
 
 def test_a_leader_epoch_that_only_a_follower_starts_is_found_with_the_time_of_the_next() -> None:

@@ -50,7 +50,7 @@ OF_THIS_MACHINE = {
     "pipelines/kafka/waits.py": "files of the package",
     "schemas/flow.py": "files of the package",
     "schemas/table.py": "files of the package",
-    "schemas/views.py": "files of the package",
+    "schemas/named_sql.py": "files of the package",
     "pipelines/lake/table_docs.py": "files of the package",
     "jobs/options.py": "the file of --conf",
     "jobs/help.py": "none: click's formatter",

@@ -1,0 +1,26 @@
+"""Statements in ``.sql`` files of the package, each below a comment with its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+
+
+def sections(package: str, file: str, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the sections of a file. A section follows the line ``-- KIND NAME``."""
+    text = (files(package) / file).read_text(encoding="utf-8")
+    _, *parts = re.split(rf"^-- {kind} (\w+)\n", text, flags=re.MULTILINE)
+    yield from zip(parts[::2], parts[1::2], strict=True)
+
+
+def queries(package: str, file: str, **values: object) -> dict[str, str]:
+    """Return the queries of a file, by name.
+
+    Args:
+        values: replace ``{name}`` in the queries.
+    """
+    named = dict(sections(package, file, "query"))
+    for value_name, value in values.items():
+        named = {name: text.replace(f"{{{value_name}}}", str(value)) for name, text in named.items()}
+    return named
