@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from highwater.jobs.exit_codes import EXIT_CODES_HELP
+from highwater.schemas.package_data import toml
 
 #: What `highwater` alone prints.
 FIRST_STEPS = """\
@@ -29,59 +30,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Look after a lake": ("maintain", "expire"),
 }
 
-#: Two of each verb. They work as printed, in this order, where `logs` is the folder of the bundled logs.
-EXAMPLES: dict[str, tuple[str, ...]] = {
-    "demo": ("highwater demo", "highwater demo --no-open --folder demo"),
-    "audit": ("highwater audit logs", "highwater audit logs --from 2026-11-20T15:39 --until 2026-11-20T15:41"),
-    "watch": (
-        "highwater watch logs --openmetrics highwater.prom --rounds 1",
-        "highwater watch logs --command 'logger -t highwater' --severity critical --rounds 1",
-    ),
-    "doctor": ("highwater doctor", "highwater doctor --fetch"),
-    "completion": ('eval "$(highwater completion bash)"', "highwater completion fish | source"),
-    "incidents": ("highwater incidents", "highwater incidents --broker 1 --from 2026-11-20T15:39:50"),
-    "report": ("highwater report --open", "highwater report --format pager"),
-    "trace": ("highwater trace partition ledger-0", "highwater trace finding committed-data-lost"),
-    "trace request": (
-        "highwater trace request --broker 1 --correlation-id 120 --connection 39812",
-        "highwater trace request --broker 1 --correlation-id 120 --connection 39812 --format json",
-    ),
-    "trace write": ("highwater trace write ledger-0", "highwater trace write ledger --until 2026-11-20T15:39:45"),
-    "trace partition": (
-        "highwater trace partition ledger-0",
-        "highwater trace partition ledger-1 --from 2026-11-20T15:39:50",
-    ),
-    "trace finding": (
-        "highwater trace finding committed-data-lost",
-        "highwater trace finding committed-data-lost --full",
-    ),
-    "survivors": ("highwater survivors ledger-0", "highwater survivors ledger-0 --at 2026-11-20T15:40:30"),
-    "compare": (
-        "highwater compare 2026-11-20T15:39..2026-11-20T15:40 2026-11-20T15:40..2026-11-20T15:41:30",
-        "highwater compare ..2026-11-20T15:40 2026-11-20T15:40..",
-    ),
-    "whatif": ("highwater whatif", "highwater whatif --until 2026-11-20T15:40"),
-    "explain": (
-        "highwater explain committed-data-lost",
-        "highwater explain OutOfMemoryError",
-    ),
-    "tables": ("highwater tables", "highwater tables gold.violations"),
-    "sql": ("highwater sql", 'highwater sql "select rule_id, topic, partition, offset_start from findings"'),
-    "metrics": ("highwater metrics", "highwater metrics --format openmetrics --out metrics"),
-    "bundle": ("highwater bundle", "highwater bundle --redact --out redacted.zip"),
-    "ingest": ("highwater ingest logs", "highwater ingest logs/broker-1 logs/broker-2"),
-    "parse": ("highwater parse", "highwater parse --lake highwater-lake"),
-    "quality": ("highwater quality", "highwater quality --docs data-docs"),
-    "replay": ("highwater replay", "highwater replay --master 'local[2]'"),
-    "gate": (
-        "highwater gate --fail-on violated",
-        "highwater gate --from 2026-11-20T15:00 --until 2026-11-20T16:00 --stale-after 2",
-    ),
-    "airflow": ("highwater airflow install dags", "highwater airflow install ~/airflow/dags"),
-    "airflow install": ("highwater airflow install dags", "highwater airflow install ~/airflow/dags"),
-    "maintain": ("highwater maintain --dry-run", "highwater maintain --retention-hours 48"),
-    "expire": ("highwater expire --keep 90d --dry-run", "highwater expire --keep 90d"),
-}
+#: Of each verb.
+EXAMPLES: dict[str, list[str]] = toml(__package__ or "", "examples.toml")
 
 
 class Verb(click.Command):

@@ -9,15 +9,14 @@ said here fails it.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from itertools import groupby, zip_longest
 from textwrap import wrap
 
 from highwater.schemas.catalog import BY_FULL_NAME
+from highwater.schemas.package_data import toml
 from highwater.schemas.silver import TABLES as PARSED
 from highwater.schemas.table import TableSpec
 
@@ -65,9 +64,8 @@ _SILVER = " ".join(spec.full_name for spec in PARSED)
 
 
 def _steps() -> Iterator[FlowStep]:
-    text = (files(__package__ or "") / "flow.toml").read_text(encoding="utf-8").replace("silver.*", _SILVER)
-    for name, given in tomllib.loads(text).items():
-        yield FlowStep(name=name, **given)
+    for name, given in toml(__package__ or "", "flow.toml").items():
+        yield FlowStep(name=name, **{field: text.replace("silver.*", _SILVER) for field, text in given.items()})
 
 
 #: In the order in which a run takes them.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +22,8 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
+
+from highwater.schemas.package_data import toml
 
 STRING = StringType()
 INT = IntegerType()
@@ -140,7 +140,7 @@ class TableSpec:
 
 @cache
 def _declarations(layer: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((files(__package__ or "") / "tables" / f"{layer}.toml").read_text(encoding="utf-8"))
+    return toml(__package__ or "", f"tables/{layer}.toml")
 
 
 def declaration(full_name: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from highwater.schemas.catalog import BY_FULL_NAME
-from highwater.schemas.named_sql import sections
+from highwater.schemas.package_data import sections
 
 #: Spark's names for what DuckDB calls otherwise.
 DUCKDB_MACROS = {

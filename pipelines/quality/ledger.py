@@ -16,7 +16,7 @@ from highwater.pipelines.lake.table_queries import answer
 from highwater.pipelines.quality.expectation import Expectation, equal, not_below, of_table
 from highwater.pipelines.quality.measure import Measured
 from highwater.schemas.fields import Int, Long, spark_types
-from highwater.schemas.named_sql import queries
+from highwater.schemas.package_data import queries
 
 LOGS, DATA, KINDS, BROKERS = "ledger.logs", "ledger.data", "ledger.kinds", "ledger.brokers"
 

@@ -19,7 +19,7 @@ from highwater.pipelines.report.figures import Rows
 from highwater.pipelines.report.tiers import Node
 from highwater.pipelines.rules.rule import OPEN, VIOLATION
 from highwater.schemas.gold import MISSING
-from highwater.schemas.named_sql import queries
+from highwater.schemas.package_data import queries
 
 #: Keys of a broker's configuration that matter for replication, and so are shown in the report.
 CONFIG_KEYS = (

@@ -42,7 +42,7 @@ from highwater.pipelines.rules.unread import (
 from highwater.pipelines.rules.vanished import NEAR_US
 from highwater.schemas import gold, silver
 from highwater.schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
-from highwater.schemas.named_sql import queries
+from highwater.schemas.package_data import queries
 
 _OF_FILES: Final = (
     "file_id",

@@ -1,10 +1,17 @@
-"""Statements in ``.sql`` files of the package, each below a comment with its name."""
+"""Declarations in TOML, and named statements in SQL: files of the package."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib.resources import files
+from typing import Any
+
+
+def toml(package: str, file: str) -> dict[str, Any]:
+    """Return the declarations of a file."""
+    return tomllib.loads((files(package) / file).read_text(encoding="utf-8"))
 
 
 def sections(package: str, file: str, kind: str) -> Iterator[tuple[str, str]]:
