@@ -124,7 +124,7 @@ def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
         return FetchOutcome(fetch, dequeued_us, handled_us, asked.answered_at_once, _first_filled(fetch))
     expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
     best = FetchOutcome(fetch, *expires_us, o.TIMER, parked=parked)
-    for lowest_us, latest_us, key, cause in asked.ends:
+    for lowest_us, latest_us, key, cause in asked.ends:  # cases A, E, F and H
         if latest_us >= dequeued_us and latest_us < (best.highest_us or 0):
             best = FetchOutcome(fetch, max(lowest_us, dequeued_us), max(latest_us, handled_us), cause, key, parked)
     need = max(fetch.min_bytes or 0, 1)
@@ -142,7 +142,7 @@ def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
         and not disproved
         and not (races and (fetch.response_bytes or 0) < need)
     ):
-        cause = o.AT_ONCE if latest[0] <= handled_us else o.BYTES
+        cause = o.AT_ONCE if latest[0] <= handled_us else o.BYTES  # case G
         lowest_us = max(earliest[0] if earliest is not None else 0, dequeued_us)
         best = FetchOutcome(fetch, lowest_us, max(latest[0], handled_us), cause, latest[1], parked)
         best.bytes_known = need == 1 or all(entry.bytes_max < UNBOUNDED for entry, _, _ in asked.entries)

@@ -379,7 +379,7 @@ class FetchSession:
                 self._unstable_rolls[key] = left
         elif event.kind == s.COMMITTED:
             self._moves.append((event.time_us, event.latest_us or event.time_us, key))
-            self._end(key, event, o.HIGH_WATERMARK)
+            self._end(key, event, o.HIGH_WATERMARK)  # DelayedFetch case H, 2.4 and 2.5 (KIP-392)
         elif event.kind == s.LEADER_END:
             self._end(key, event, self._cause_of_end())
 

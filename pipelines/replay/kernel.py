@@ -1,17 +1,20 @@
 """The replay kernel: ``step(state, event) -> outcomes``, for one partition on the one broker that leads it.
 
-Pure: no Spark, no I/O. It folds what a leader logged, in the order of `Event.time_us`, and answers for every delayed
-produce when Kafka's rules let it be answered, and which replica it waited for. Delayed fetches span partitions, so they
-are replayed by connection (`pipelines.replay.sessions`); what can wake them is given here, as `Wake`.
+Pure: no Spark, no I/O. It folds the leader's lines in the order of `Event.time_us`. For every delayed produce it
+returns when Kafka's rules let it be answered, and which replica it waited for. Delayed fetches span partitions, so they
+are replayed by connection (`pipelines.replay.fetch_sessions`); the kernel returns what can wake them, as `Wake`.
 
-Rules (``DelayedProduce.tryComplete``, ``Partition.checkEnoughReplicasReachOffset``, kafka-rules section 1.2):
+Rules (``DelayedProduce.tryComplete``, ``Partition.checkEnoughReplicasReachOffset``, kafka-rules section 1.2), with the
+case letters since 3.0; up to 2.8, A and B are case A, and C is case B:
 
 * a partition that failed before the append does not wait;
-* a waiting partition is done when the high watermark has reached its required offset, or the broker no longer leads;
-* an operation whose partitions are not all done when its timer fires is answered as it stands.
+* case A: the broker no longer hosts the replica; case B: it no longer leads the partition;
+* case C: the high watermark has reached the required offset. C.1: fewer than min.insync.replicas are left in the ISR,
+  so the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND; C.2: no error;
+* an operation with partitions left when its timer fires is answered with their current status (``onExpiration``).
 
-A batch is replicated whole, so a high watermark beyond its *base* offset has reached its required offset: the required
-offset itself (last offset + 1) is not needed to replay, and is derived for the reader (`pipelines.replay.required`).
+A batch is replicated whole, so a high watermark beyond its *base* offset has reached its required offset. The replay
+does not need the required offset itself (last offset + 1); `pipelines.replay.required` derives it for the reader.
 
 Why one broker and not one partition: a leadership is replayed on the clock of the broker that held it. Nothing here
 compares the clocks of two brokers.
@@ -115,17 +118,17 @@ def _complete_waiting(
 def _below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
     if not leadership.rules.high_watermark_needs_min_isr or leadership.isr is None:
         return False
-    return len(leadership.isr) < _effective_min_isr(state, leadership, now_us)
+    return len(leadership.isr) < _effective_min_isr(state, leadership, now_us)  # since 3.7: KAFKA-15583, KIP-966
 
 
 def _effective_min_isr(state: State, leadership: Leadership, now_us: int) -> int:
-    """min.insync.replicas, since 3.7 no more than there are replicas (``Partition.effectiveMinIsr``)."""
+    """Return min.insync.replicas, since 3.7 at most the number of replicas (``Partition.effectiveMinIsr``)."""
     configured = state.context.min_isr_at(now_us)
     return min(configured, state.replicas) if leadership.rules.caps_min_isr_at_replicas else configured
 
 
 def _earliest(leadership: Leadership, base_offset: int, floor_us: int, event: Event, definite: list[int]) -> int:
-    """The earliest instant, not before a floor, at which the definite replicas can have let an offset through."""
+    """Return the earliest time, from `floor_us` on, at which the definite replicas can have let an offset through."""
     earliest = floor_us
     for replica_id in definite:
         follower = leadership.followers.get(replica_id)
@@ -146,7 +149,7 @@ def _satisfy(
     removed: frozenset[int],
     is_own: bool,
 ) -> None:
-    """The high watermark certainly lies beyond the operation now."""
+    """Settle an operation that the high watermark certainly passed (``DelayedProduce.tryComplete`` case C)."""
     assert operation.base_offset is not None
     reached: list[tuple[int, int, Event]] = []
     for replica_id in counted:
@@ -156,7 +159,7 @@ def _satisfy(
             reached.append((fetch.time_us, replica_id, fetch))
     reached.sort(key=lambda entry: entry[:2])
     operation.highest_us = operation.handled_us if is_own else max(operation.handled_us, event.time_us)
-    operation.predicted_error_code = NONE
+    operation.predicted_error_code = NONE  # case C.2
     operation.isr = tuple(sorted(leadership.isr or ()))
     operation.isr_inferred = leadership.isr is None
     if event.kind in (e.ISR_UPDATE, e.LEADER_START) and not _closed_by_fetch(operation, reached, event):
@@ -176,28 +179,30 @@ def _satisfy(
         operation.without_closing_us = operation.handled_us
     _bound_by_told(leadership, operation)
     if _under_min_isr_after_append(state, leadership, event.time_us):
-        operation.predicted_error_code = NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        operation.predicted_error_code = NOT_ENOUGH_REPLICAS_AFTER_APPEND  # case C.1
     state.decided.add(operation)
 
 
 def _bound_by_told(leadership: Leadership, operation: PartitionOutcome) -> bool:
-    """What a follower was told can show that the high watermark was there sooner than the fetches in the log do.
+    """Lower an operation's interval if an answer to a follower proves the high watermark sooner than logged fetches.
 
-    True if so. Which fetch moved it is not known then.
+    Return True if so. The fetch that moved the high watermark is then unknown.
     """
     assert operation.base_offset is not None
     if operation.missing == o.NO_BASE_OFFSET:
-        return False  # counted: what was told may be of what lies before
+        return False  # counted: the answers may belong to earlier records
     answered_us = leadership.answered.passed_us(operation.base_offset, operation.dequeued_us)
     shown_us = operation.lowest_us or operation.highest_us
     if answered_us is None or (shown_us is not None and answered_us >= shown_us - TICK_US):
-        return False  # what moved it completes fetches before produces, so the lines of both tell better
+        return False  # the move completes fetches before produces, so both lines together show it better
     operation.lowest_us, operation.highest_us = operation.handled_us, max(answered_us, operation.handled_us)
     return True
 
 
 def _closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, Event]], event: Event) -> bool:
-    """A change of the ISR that comes after all its members had the record closed nothing."""
+    """Return True if the last needed fetch is not earlier than the ISR change, so that the fetch closed the
+    operation.
+    """
     return bool(reached) and reached[-1][0] >= event.time_us
 
 
@@ -267,10 +272,10 @@ def close(state: State, operation: PartitionOutcome, event: Event, cause: str, e
 
 
 def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
-    """Fold one event; give the operations that are finished for good, and what may have completed fetches.
+    """Fold one event. Return the operations that are final, and what may have completed fetches.
 
     Raises:
-        ValueError: the event lies before the one that was folded last.
+        ValueError: the event is older than the last folded one.
     """
     handler = _HANDLERS.get(event.kind)
     if handler is None:  # of the ISR's replay alone
@@ -293,7 +298,7 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
 
 
 def finish(state: State) -> Iterable[PartitionOutcome | Wake]:
-    """The log ends here: give what is left, unobservable where its end was not seen."""
+    """End the log and return what is left. Operations without a known end are unobservable."""
     if state.last is not None:
         expire(state, state.last.time_us)
     for operation in state.waiting:
@@ -327,7 +332,7 @@ def _leader_end(state: State, event: Event) -> None:
         return
     for operation in state.waiting:
         operation.proven_early = acked_before_commit(state.leadership, operation, event)
-        error_code = event.error_code or NOT_LEADER_OR_FOLLOWER
+        error_code = event.error_code or NOT_LEADER_OR_FOLLOWER  # case A if the replica is gone, else case B
         close(state, operation, event, cause=o.LEADERSHIP_LOST, error_code=error_code)
     state.waiting = []
     state.leads = False
@@ -345,7 +350,7 @@ def _isr_update(state: State, event: Event) -> None:
 
 
 def _isr_proposal(state: State, event: Event) -> None:
-    """A shrink line names the ISR it starts from: where no line told the ISR before, this one does."""
+    """Take the ISR that a shrink line starts from, if no earlier line showed the ISR."""
     if state.leads is False or event.isr is None:
         return
     leadership = current_leadership(state)
@@ -365,7 +370,7 @@ def _replicated(state: State, event: Event) -> None:
 
 
 def _pass_on(state: State, event: Event) -> None:
-    """A wake of the event's name, whoever leads: a follower serves consumers from the tier, too."""
+    """Add a wake of the event's kind, whether the broker leads or follows: a follower also serves the tier."""
     state.wakes.append(
         Wake(event.kind, event.offset, appended_lowest_us=event.earliest_us, appended_highest_us=event.time_us)
     )
@@ -374,7 +379,7 @@ def _pass_on(state: State, event: Event) -> None:
 def _fetch(state: State, event: Event) -> None:
     if event.offset is not None and not event.error_code and not event.diverging:
         state.required.boundary(event.offset)
-    # A read error is answered at once and moves nobody; an error after a wait came later than the read.
+    # A read error is answered at once and moves no follower; an error after a wait came later than the read.
     failed = event.error_code and (event.completed_us or 0) - event.time_us <= TICK_US
     if state.leads is False or failed or event.replica_id == state.context.broker_id:
         return
@@ -439,7 +444,7 @@ def _produce(state: State, event: Event) -> None:
     )
     if counted:
         operation.marker = marker
-        operation.missing = o.NO_BASE_OFFSET  # where it was put tells when it may be answered, not when it must
+        operation.missing = o.NO_BASE_OFFSET  # the derived place bounds when it may be answered, not when it must
     if state.leadership is not None:
         operation.leader_epoch = state.leadership.leader_epoch
     if operation.base_offset is None:
@@ -457,17 +462,17 @@ def _produce(state: State, event: Event) -> None:
 
 
 def _latest_us(state: State, event: Event) -> int:
-    """When a produce was appended at the latest: one of a transaction may have waited to be verified."""
+    """Return when a produce was appended at the latest. One of a transaction may have waited for verification."""
     may_wait = event.producer is not None and state.context.rules.verifies_transactions
     return max(event.time_us, event.completed_us or 0) if may_wait else event.time_us
 
 
 def _append(state: State, event: Event) -> tuple[Event, bool]:
-    """The request with the instants between which its records were appended; and whether that is after it was handled.
+    """Return the request with the bounds of its append time, and True if the append came after the request was handled.
 
-    A coordinator with threads of its own gathers records, and one of them appends when the timer has fired, or what is
-    queued has been done; so its request is handled before (``CoordinatorRuntime.append``,
-    group.coordinator.append.linger.ms, share.coordinator.append.linger.ms). No line tells how busy that thread is.
+    A coordinator with its own threads gathers records. One of the threads appends when the timer has fired or queued
+    work is done, after the request was handled (``CoordinatorRuntime.append``, group.coordinator.append.linger.ms,
+    share.coordinator.append.linger.ms). No line shows how busy that thread is.
     """
     answered_us = max(event.time_us, event.completed_us or 0)
     linger_ms = state.context.append_linger_ms
@@ -484,7 +489,7 @@ def _append(state: State, event: Event) -> tuple[Event, bool]:
 
 
 def _logged_base_offset(state: State, event: Event) -> int | None:
-    """Where the records of a produce without a response went, if a TRACE line of that time tells it."""
+    """Return the base offset of a produce without a response, from a TRACE line of that time, or None."""
     while state.logged_appends and state.logged_appends[0][0] < event.earliest_us - TICK_US:
         state.logged_appends.popleft()
     if state.logged_appends and state.logged_appends[0][0] <= event.time_us + TICK_US:
@@ -493,13 +498,16 @@ def _logged_base_offset(state: State, event: Event) -> int | None:
 
 
 def _is_duplicate(state: State, base_offset: int) -> bool:
-    """A retry that was answered with the offset of what it repeats: nothing was appended (``ProducerStateManager``)."""
+    """Return True for a retry answered with the offset of the original append: nothing was appended.
+
+    Source: ``ProducerStateManager``.
+    """
     leadership = state.leadership
     return state.required.knows(base_offset) or (leadership is not None and base_offset < leadership.start_offset)
 
 
 def _answer_failure(state: State, operation: PartitionOutcome, appended: bool, event: Event) -> None:
-    """No base offset: either it failed before the append and did not wait, or the answer hides where it went."""
+    """Decide an operation without a base offset: it failed before the append, or its answer hides the offset."""
     if appended or (operation.completed_us - operation.handled_us > 2 * TICK_US and operation.error_code):
         if operation.error_code == NOT_LEADER_OR_FOLLOWER and state.leads is not False:
             operation.base_offset = None
@@ -530,7 +538,7 @@ _HANDLERS = {
 
 
 def _drop_older(state: State, before_us: int) -> None:
-    """Operations of a leadership whose start is not in the log, and that a new one has replaced."""
+    """Decide operations of a leadership without a logged start that a new leadership has replaced."""
     still: list[PartitionOutcome] = []
     for operation in state.waiting:
         if operation.completed_us < before_us:

@@ -24,7 +24,7 @@ from highwater.pipelines.replay.answered_high_watermarks import AnsweredHighWate
 from highwater.schemas.events import Event, connection_of
 
 #: A follower's fetch waits at most this long by default (replica.fetch.wait.max.ms): how far the time of its last
-#: caught-up fetch can lie back when an incremental session hides the fetches in between.
+#: caught-up fetch can be in the past when an incremental session hides the fetches in between.
 FETCH_WAIT_MAX_US = 500_000
 #: No broker is fenced sooner than this after its last sign of life (the smallest sensible broker.session.timeout.ms).
 SESSION_TIMEOUT_MIN_US = 1_000_000
@@ -51,12 +51,12 @@ class Follower:
     _fetches: list[Event] = field(default_factory=list)
 
     def first_past(self, base_offset: int) -> Event | None:
-        """The first fetch from beyond a base offset: it proves that the batch which starts there was replicated."""
+        """Return the first fetch beyond `base_offset`, which proves that the batch there was replicated, or None."""
         at = bisect_right(self._offsets, base_offset)
         return self._fetches[at] if at < len(self._fetches) else None
 
     def remember(self, offset: int, fetch: Event) -> None:
-        """Note a fetch that moved the log end offset. One that lies below the last (a truncated log) starts anew."""
+        """Record a fetch that moved the log end offset. A lower offset (truncated log) drops the fetches beyond it."""
         while self._offsets and self._offsets[-1] >= offset:
             self._offsets.pop()
             self._fetches.pop()
@@ -79,7 +79,7 @@ class Leadership:
     rules: Rules
     lag_time_max_us: int
     leader_epoch: int | None = None  #: epoch; None where its start is not in the log
-    isr: frozenset[int] | None = None  #: committed ISR, leader included; None where no line has told it
+    isr: frozenset[int] | None = None  #: committed ISR, leader included; None if unknown
     start_offset: int = 0
     end_offset: int = 0  #: a lower bound of the log end offset: beyond the base offset of the last append
     high_watermark: int = 0
@@ -96,7 +96,7 @@ class Leadership:
         return known
 
     def extend_chains(self, ends_us: Mapping[str, int]) -> None:
-        """Chains of fetches have gone on: when the last fetch of each arrived, by chain."""
+        """Extend chains of fetches to later ends: when the last fetch of each chain arrived, microseconds."""
         for follower in self.followers.values():
             follower.chain_end_us = ends_us.get(follower.chain or "", follower.chain_end_us)
 
@@ -144,7 +144,7 @@ class Leadership:
         return removed
 
     def fetched(self, event: Event) -> bool:
-        """A follower's fetch was read (``Replica.updateFetchStateOrThrow``); True if its log end offset moved."""
+        """Apply a follower's fetch (``Replica.updateFetchStateOrThrow``). Return True if its log end offset moved."""
         assert event.replica_id is not None
         self.answered.note(event)
         follower = self.follower(event.replica_id)
@@ -180,7 +180,7 @@ class Leadership:
         return moved
 
     def _left_waiting(self, follower: Follower, now_us: int) -> bool:
-        """A replica has long not fetched what there is; where there is nothing, its session does not show fetches."""
+        """Return True if a replica that is behind has not fetched for long. At the log end, a session hides fetches."""
         behind = follower.end_offset is None or follower.end_offset < self.end_offset
         since_us = max(follower.last_fetch_us, follower.caught_up_us)
         return behind and now_us - since_us >= SESSION_TIMEOUT_MIN_US
@@ -194,7 +194,7 @@ class Leadership:
         return offset >= self.high_watermark
 
     def appended(self, base_offset: int, event: Event) -> None:
-        """Records were appended at a base offset."""
+        """Append records at a base offset."""
         for follower in self.followers.values():
             if not follower.fetched_this_epoch or follower.end_offset is None or follower.shrunk:
                 continue
@@ -205,9 +205,9 @@ class Leadership:
         self.end_offset = max(self.end_offset, base_offset + 1)
 
     def counted(self, now_us: int) -> tuple[list[int], list[int]]:
-        """Replicas that the high watermark waits for: (definite, possible)."""
+        """Return the replicas that the high watermark waits for: (definite, possible)."""
         if self.isr is None:
-            # No line told the ISR: whoever follows is taken for a member. `pipelines.replay.kernel` says so.
+            # The ISR is unknown: every recent follower counts as a member. `pipelines.replay.kernel` marks it.
             horizon = now_us - self.lag_time_max_us
             return [id_ for id_, follower in self.followers.items() if follower.last_fetch_us >= horizon], []
         definite = [replica_id for replica_id in self.isr if replica_id != self.broker_id]
@@ -230,7 +230,7 @@ class Leadership:
         return definite, possible
 
     def bound(self, replicas: list[int]) -> int:
-        """The high watermark that these replicas allow."""
+        """Return the high watermark that these replicas allow."""
         lowest = self.end_offset
         for replica_id in replicas:
             follower = self.followers.get(replica_id)

@@ -1,4 +1,4 @@
-"""What the replay of ISRs takes from each broker's log beside the events of partitions, put together. Pure."""
+"""Facts of each broker's whole log that the replay of ISRs needs, put together. Pure."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Fencing = tuple[tuple[int, str], ...]
 def evidences_of(
     rows_of: Callable[[str], Rows], premises: Premises, carried: Evidences, seals: Mapping[Broker, Seal]
 ) -> Evidences:
-    """By (cluster, broker): what its log shows, a row per silence, gap and chain of fetches, never per line.
+    """Return what each log shows, by (cluster, broker): a row per silence, gap and chain of fetches, never per line.
 
     Args:
         rows_of: rows of a table of `pipelines.replay.connections.SHAPES`.
-        carried: what an earlier run left, of brokers that are gone on from.
-        seals: where they are.
+        carried: evidence of an earlier run, for brokers that resume.
+        seals: the seals from which they resume.
     """
     gaps: dict[Broker, dict[str, list[Gap]]] = defaultdict(lambda: defaultdict(list))
     for row in rows_of(c.GAPS):
@@ -86,9 +86,9 @@ def _broker(row: Mapping[str, Any]) -> Broker:
 
 
 def fencings(premises: Premises) -> dict[Broker, dict[int, Fencing]]:
-    """By broker beside which a controller writes, and by replica: how controllers said that it stood.
+    """Return the states of replicas that a controller on the broker's host logged, by broker and replica.
 
-    Only a controller within a broker, or one that writes beside it, is on that broker's clock.
+    Only a controller within a broker, or one that logs on the same host, is on that broker's clock.
     """
     by_broker: dict[Broker, dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for cluster_id, row in sorted(premises.events, key=lambda event: (event[1].time_us, event[1].ref.byte_offset)):

@@ -61,11 +61,11 @@ class PartitionOutcome:
         without_closing_us: when the other replicas alone would have closed it.
         predicted_error_code: error that the rules give.
         required_offset: last offset + 1; `required_offset_logged` and `required_offset_derived` are its two sources.
-        isr: ISR at that moment; `isr_inferred` where no line told it.
+        isr: ISR at that moment; `isr_inferred` if no line showed it.
         missing: what evidence lacks, if any does.
         proven_early: offsets prove that it was acknowledged although its record was never committed here.
         awaiting_logged: replicas that the broker last logged as awaited (T3); no prediction uses it.
-        marker: of a transaction; the offsets around it tell its base offset.
+        marker: of a transaction; the offsets around it give its base offset.
     """
 
     request_id: str

@@ -72,7 +72,7 @@ class EventReader:
     chain_ends: Mapping[str, int] = field(default_factory=dict)
 
     def rolls(self, rows: pa.RecordBatch) -> Batches:
-        """Segments that the broker's logs began."""
+        """Yield segments that the broker's logs began."""
         at = micros(rows.column("time"))
         lasted_us = pc.add(pc.multiply(rows.column("duration_ms").cast(pa.int64()), 1000), TICK_US)
         yield from self._events(
@@ -80,7 +80,7 @@ class EventReader:
         )
 
     def tier(self, rows: pa.RecordBatch) -> Batches:
-        """From where on a broker's own log begins, and reads from the tier that failed."""
+        """Yield starts of a broker's own log, and failed reads from the tier."""
         # Most logs that are loaded have nothing in a tier.
         is_whole = pc.equal(rows.column("offset"), rows.column("log_start_offset"))
         rows = rows.filter(pc.invert(pc.fill_null(is_whole, False)))
@@ -91,7 +91,7 @@ class EventReader:
             yield from self._events(some, kind, time_us=then, earliest_us=then, offset=some.column("offset"))
 
     def checks(self, rows: pa.RecordBatch) -> Batches:
-        """Checks of delayed produces, as TRACE lines show them."""
+        """Yield checks of delayed produces, from TRACE lines."""
         rows = rows.filter(both(_is(rows, "operation", "produce"), is_in(rows.column("step"), ("initial", "progress"))))
         at = micros(rows.column("time"))
         for step, kind in (("initial", e.INITIAL_STATUS), ("progress", e.PROGRESS)):
@@ -108,7 +108,7 @@ class EventReader:
             )
 
     def appends(self, rows: pa.RecordBatch) -> Batches:
-        """'N written to log' gives first and last offset: the required offset without a guess."""
+        """Yield appends from 'N written to log' lines, which show the required offset exactly."""
         rows = rows.filter(both(_is(rows, "source", "replica_manager"), pc.is_valid(rows.column("last_offset"))))
         at = micros(rows.column("time"))
         yield from self._events(
@@ -121,7 +121,7 @@ class EventReader:
         )
 
     def produces(self, rows: pa.RecordBatch) -> Batches:
-        """Appends of producers."""
+        """Yield appends of producers."""
         producer = rows.column("transactional_id")
         if self.silent and self.clients:
             is_silent = in_spans(self.silent, rows, micros(rows.column("handled_time")))
@@ -135,7 +135,7 @@ class EventReader:
         )
 
     def requests(self, rows: pa.RecordBatch) -> Batches:
-        """Appends of coordinators' records, and of transaction markers."""
+        """Yield appends of coordinators' records, and of transaction markers."""
         records = coordinators.records(rows, self.counts)
         yield from self._appended(_by_partition(records), same={"records": "records"}, acks=-1)
         marking = _by_partition(rows.filter(_is(rows, "api", "WRITE_TXN_MARKERS")))
@@ -147,7 +147,7 @@ class EventReader:
         yield from self._appended(marking, same={"producer": "producer"}, **values)
 
     def isr_lines(self, rows: pa.RecordBatch) -> Batches:
-        """Events of `pipelines.replay.isr_events`; a line that stands in two files gives its events twice."""
+        """Yield events of `pipelines.replay.isr_events`. A line in two files gives its events twice."""
         rows = rows.filter(pc.is_valid(rows.column("broker_id")))
         times_us = micros(rows.column("time")).to_pylist()
         lines = zip(rows.drop_columns(["time"]).to_pylist(), times_us, strict=True)
@@ -160,7 +160,7 @@ class EventReader:
         yield self.bounds.of_rows(batch, batch.column("time_us"))
 
     def fetches(self, rows: pa.RecordBatch) -> Batches:
-        """Events of followers' fetches as the fold of connections gives them, with the ends of their chains."""
+        """Yield events of followers' fetches from the fold of connections, with the ends of their chains."""
         chains = pc.binary_join_element_wise(
             _keys(rows.column("cluster_id"), rows.column("broker_id")), rows.column("chain"), "|"
         )
@@ -170,7 +170,7 @@ class EventReader:
         yield self.bounds.of_rows(rows, rows.column("time_us"))
 
     def watches(self, rows: pa.RecordBatch) -> Batches:
-        """Who reads which partition, as the fold of connections gives it, where the topic's name is known."""
+        """Yield the readers of each partition from the fold of connections, where the topic's name is known."""
         rows = rows.filter(pc.is_valid(rows.column("topic")))
         follower = pc.fill_null(pc.greater_equal(rows.column("replica_id"), 0), False)
         same = (*KEY_TYPES, "connection", "session_topic", "from_us", "until_us")
@@ -185,7 +185,7 @@ class EventReader:
         return look_up({"|".join(key): name for key, name in self.clients.items()}, keys, pa.string())
 
     def _appended(self, rows: pa.RecordBatch, same: Mapping[str, str] | None = None, **values: Value) -> Batches:
-        """Appends of requests with a row per partition, ``part``.
+        """Yield appends of requests with one row per partition, ``part``.
 
         Args:
             same: columns of `rows` by field of the event.
@@ -217,7 +217,7 @@ class EventReader:
 
 
 def operation_ids(rows: pa.RecordBatch) -> pa.Array:
-    """Identity of each request that does not depend on files: the same line in two files is the same request."""
+    """Return ids of requests that do not depend on files: the same line in two files is the same request."""
     parts = [rows.column(name).to_pylist() for name in ("cluster_id", "broker_id", "connection", "correlation_id")]
     times = micros(rows.column("time")).to_pylist()
     texts = ("|".join("" if part is None else str(part) for part in key) for key in zip(*parts, times, strict=True))
@@ -225,7 +225,11 @@ def operation_ids(rows: pa.RecordBatch) -> pa.Array:
 
 
 def in_spans(spans: Spans, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
-    """Whether an instant of a row with ``cluster_id`` and ``broker_id`` lies in a span of its broker, end exclusive."""
+    """Return a mask of rows with a time in a span of their broker, end exclusive.
+
+    Args:
+        rows: with ``cluster_id`` and ``broker_id``.
+    """
     keys = _keys(rows.column("cluster_id"), rows.column("broker_id")).to_pylist()
     texts = {f"{cluster_id}|{broker_id}": some for (cluster_id, broker_id), some in spans.items()}
     within = [
@@ -244,7 +248,7 @@ def _is(rows: pa.RecordBatch, column: str, value: str) -> pa.Array:
 
 
 def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
-    """Requests with one row per partition, ``part``, its ``topic`` and ``partition``, and what they all share."""
+    """Return requests with one row per partition: ``part``, its ``topic`` and ``partition``, and the shared columns."""
     counts = pc.list_value_length(requests.column("partitions"))
     rows = requests.append_column("operation_id", operation_ids(requests)).append_column("partition_count", counts)
     parts = exploded(rows, "partitions", "part")
@@ -253,6 +257,6 @@ def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _ids(lists: pa.Array, name: str) -> pa.Array:
-    """One field of each struct of arrays, as arrays."""
+    """Return one field of each struct of arrays, as arrays."""
     values = [None if items is None else [item[name] for item in items] for items in lists.to_pylist()]
     return pa.array(values, pa.list_(pa.int32()))

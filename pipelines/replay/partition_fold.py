@@ -55,29 +55,29 @@ class PartitionFold:
         yield from self.state.decided.give_up(now_us, self.state.required)
 
     def finish(self) -> Iterator[Output]:
-        """The log ends here; give what is left."""
+        """End the log and yield what is left."""
         yield from finish(self.state)
         yield from self.watch.finish()
 
     @property
     def pending(self) -> int:
-        """Operations that are not settled."""
+        """Return the number of undecided or unreleased operations."""
         return len(self.state.waiting) + len(self.state.decided)
 
     def is_gone(self, sealed_us: int) -> bool:
-        """The broker leads the partition no more and nothing was heard of it for a day: a later event begins anew."""
+        """Return True if the fold can be dropped: the broker does not lead, and no event came for a day."""
         return self.state.leads is False and not self.pending and self.last_us < sealed_us - _FORGOTTEN_US
 
     def freeze(self) -> bytes:
-        """This fold, to go on from with `thawed`."""
+        """Serialize this fold for `thawed`."""
         return FREEZER.freeze(self, self._outside(self.state.context, self.watch.evidence))
 
     @classmethod
     def thawed(cls, frozen: bytes, context: Context, evidence: IsrEvidence) -> PartitionFold:
-        """The fold of `freeze`, with what is known by now of the broker."""
+        """Restore the fold from `freeze`, with context and evidence as known now."""
         fold = FREEZER.thaw(frozen, cls._outside(context, evidence))
         assert isinstance(fold, cls)
-        # How far a chain of fetches reaches is told by the fetches that came since.
+        # Fetches since then show how far their chains reach.
         if fold.state.leadership is not None:
             fold.state.leadership.extend_chains(evidence.chain_ends)
         fold.watch.extend_chains(evidence.chain_ends)

@@ -56,7 +56,7 @@ _OF_WAKES = {"kind": "wake", "base_offset": "wake_offset", "size_bytes": "wake_b
 _OF_WAKES |= {name: f"wake_{name}" for name in ("high_watermark", "leader_epoch")}
 #: A wake (`pipelines.replay.wakes.Wake`): `KEY_TYPES` and these.
 WAKE_TYPES = {_OF_WAKES.get(name, name): type_ for name, type_ in spark_types(Wake).items()}
-#: ``final``: given by what lies before the seal.
+#: ``final``: the row follows from events before the seal.
 _FINAL = {"final": "boolean"}
 OUTCOMES = "outcomes"
 WAKES = "wakes"
@@ -90,16 +90,16 @@ _EVENT_WIDTH: Final = len(Event._fields)
 
 
 class PartitionWorker:
-    """Folds the events of each key in their order.
+    """A worker that folds the events of each key in their order.
 
     They come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not. A key's state is its
-    fold as of the last seal; the fold as of the new one is given as a row.
+    fold at the last seal. The fold at the new seal is written as a row.
 
     Args:
         contexts: versions and settings.
         evidence: by (cluster, broker).
         sealed_us: by (cluster, broker), up to where the replay is final, exclusive.
-        since_us: by (cluster, broker), the seal as of which folds are carried.
+        since_us: by (cluster, broker), the seal of the saved folds.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class PartitionWorker:
         yield from tables.rest()
 
     def _replay(self, key: Key, frozen: bytes | None, events: Iterator[Carrying], tables: Tables) -> Batches:
-        """Fold the events of one key; give the blobs that are full by then."""
+        """Fold the events of one key and yield full blobs."""
         cluster_id, topic, partition, broker_id = key
         since_us = self._since_us.get((cluster_id, broker_id), 0)
         eras = self._contexts.eras.get((cluster_id, broker_id), ())
@@ -207,7 +207,7 @@ class _Rows:
             self._tables.add(SESSION_WAKES, (cluster_id, broker_id, *woken))
 
     def seal(self, fold: PartitionFold, sealed_us: int) -> None:
-        """What comes from now on is not final; the fold as it is goes to the next run."""
+        """Save the fold for the next run. Later rows are not final."""
         for output in fold.give_up(sealed_us):
             self.add(output, None)
         self.final = False
@@ -221,21 +221,21 @@ class _Rows:
 
 
 def _stretch(change: IsrOutcome) -> tuple[int, int]:
-    """From when until when a change of an ISR was due, asked for and seen."""
+    """Return from when until when an ISR change was due, proposed and seen."""
     instants = (change.lowest_us, change.highest_us, change.proposed_us, change.committed_us)
     known = [time_us for time_us in instants if time_us is not None]
     return min(known, default=0), max(known, default=0)
 
 
 def carrying(columns: Columns) -> Iterable[Carrying]:
-    """Events of the columns of `Event`, in their order, ``carried``, and those of `Watch`."""
+    """Return the events, ``carried`` and `Watch` values of the columns, in their order."""
     events = map(Event._make, zip(*columns[:_EVENT_WIDTH], strict=True))
     watches = zip(*columns[_EVENT_WIDTH + 1 :], strict=True)
     return zip(events, columns[_EVENT_WIDTH], watches, strict=True)
 
 
 def _each_change_once(events: Iterable[Carrying]) -> Iterator[Carrying]:
-    """Events without the changes of an ISR that a second file tells again: of all events, only they are counted."""
+    """Yield the events without ISR changes repeated by a second file. Only ISR changes are counted."""
     time_us, changes = 0, set[Event]()
     for carrying_event in events:
         event = carrying_event[0]
@@ -249,7 +249,7 @@ def _each_change_once(events: Iterable[Carrying]) -> Iterator[Carrying]:
 
 
 def outcome_values(outcome: PartitionOutcome) -> tuple[object, ...]:
-    """The values of `OUTCOME_TYPES`, in their order."""
+    """Return the values of `OUTCOME_TYPES`, in their order."""
     closing = outcome.closing
     if closing is None:
         return (*_PLAIN(outcome), None, None, None, None)

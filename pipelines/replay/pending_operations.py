@@ -11,9 +11,9 @@ from highwater.pipelines.replay import outcome as o
 from highwater.pipelines.replay.outcome import PartitionOutcome
 from highwater.pipelines.replay.required import RequiredOffsets
 
-#: How many batches are remembered, at least, before those that nobody asks for any more are dropped.
+#: Batches that are remembered, at least, before unneeded ones are dropped.
 _REMEMBERED = 4_096
-#: For so long after its end an operation waits for a batch that follows.
+#: How long an operation waits after its end for a following batch, microseconds.
 _UNFOLLOWED_US: Final = 3_600_000_000
 
 
@@ -35,15 +35,15 @@ class PendingOperations:
         return len(self._due)
 
     def add(self, operation: PartitionOutcome) -> None:
-        """An operation is decided."""
+        """Add a decided operation."""
         decided_us = _decided_us(operation)
         self._oldest_us = min(self._oldest_us, decided_us)
         self._push(decided_us, operation)
 
     def doubt(self, since_us: int, offset: int) -> None:
-        """A replica outside the ISR was at an offset, some time since an instant: if counted, it held these back.
+        """Mark operations as uncertain that a replica outside the ISR held back, if the high watermark counted it.
 
-        Its fetch is placed at the latest instant that fits it; what was decided before can have come after it.
+        Its fetch is placed at the latest possible time, so operations decided before may have come after it.
         """
         for _, _, operation in self._due:
             decided_us, base_offset = operation.highest_us, operation.base_offset
@@ -53,7 +53,7 @@ class PendingOperations:
     def release(
         self, before_us: int, settle_us: int, required: RequiredOffsets, oldest_waiting: int | None
     ) -> list[PartitionOutcome]:
-        """Operations that were decided before an instant and whose required offset is known.
+        """Return operations that were decided before a time and have a known required offset.
 
         Args:
             oldest_waiting: lowest base offset of the operations that are not decided yet.
@@ -74,10 +74,9 @@ class PendingOperations:
         return ready
 
     def give_up(self, now_us: int, required: RequiredOffsets) -> list[PartitionOutcome]:
-        """Operations that nothing has followed for an hour.
+        """Return operations without a following batch for an hour.
 
-        Where it is asked at an instant at which nothing happens, later answers stay as they were: what is given up then
-        would have been given up, as it is, by whatever comes next.
+        A call between two events does not change later results: the next event would have returned the same operations.
         """
         before_us = now_us - _UNFOLLOWED_US
         if self._oldest_us > before_us:
@@ -91,7 +90,7 @@ class PendingOperations:
         return sorted(unfollowed, key=_decided_us)
 
     def drain(self, required: RequiredOffsets) -> Iterator[PartitionOutcome]:
-        """All that is left, at the end of the log."""
+        """Yield all remaining operations at the end of the log."""
         while self._due:
             operation = heapq.heappop(self._due)[2]
             _complete(operation, required)
@@ -107,7 +106,7 @@ def _decided_us(operation: PartitionOutcome) -> int:
 
 
 def _complete(operation: PartitionOutcome, required: RequiredOffsets) -> bool:
-    """Fill in what the offsets tell; False if the batch after it has not been seen yet."""
+    """Fill in the values that offsets show. False if the next batch has not been seen yet."""
     if operation.base_offset is None:
         return True
     if operation.marker is not None:

@@ -32,7 +32,7 @@ from highwater.pipelines.replay.partition_worker import OUTCOME_TYPES
 
 # Where the wait of an acks=all produce went, by the cycle of the replica that closed it (design section 5).
 #
-# Pure. The instants are those of one broker, the leader:
+# Pure. All times are on the clock of one broker, the leader:
 #
 #     handled            the produce left the request handler: the wait begins
 #     carrier arrival    the follower's fetch that will carry the records out has come
@@ -76,7 +76,7 @@ def split_by_isr_change(handled_us: int, completed_us: int, *, satisfied_us: int
 
 
 def split_without_follower(handled_us: int, completed_us: int) -> Split:
-    """No follower was waited for, or none is known: the whole wait lies with the leader."""
+    """Return the whole wait as the leader's. For waits without a follower, or with an unknown one."""
     return {"wait_completion": max(completed_us - handled_us, 0)}
 
 
@@ -94,10 +94,10 @@ _LEADER_CAUSES = (o.LEADER_ONLY, o.AT_ONCE, o.ERROR)
 
 
 def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kafka_version: str | None) -> Row:
-    """Join one produce request with the outcomes of its partitions: columns of gold beside the request's own.
+    """Join one produce request with the outcomes of its partitions: the columns of gold except the request's own.
 
     Args:
-        request: columns of a request, instants in microseconds, and its ``partitions``.
+        request: columns of a request, times in microseconds, and its ``partitions``.
         outcomes: rows of `pipelines.replay.partition_worker.OUTCOME_TYPES` with ``topic`` and ``partition``.
         limits: what is explained and what is late.
         kafka_version: version of the broker, for its known bugs.
@@ -142,7 +142,7 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
 
 
 def _waited_as(request: Row, kafka_version: str | None) -> str | None:
-    """Kafka's class of what waited; a coordinator with threads of its own waits for the high watermark by itself."""
+    """Return Kafka's class for the wait. A coordinator with its own threads waits for the high watermark itself."""
     if request["completed_time"] - request["handled_time"] <= TICK_US:
         return None
     api = request["api"]
@@ -156,7 +156,7 @@ def _error_agrees(row: Row) -> bool:
 
 
 def _known_bug(operation_class: str, last: Row | None, kafka_version: str | None) -> str | None:
-    """KAFKA-13091: a committed change of the ISR moves no high watermark, and the answer waits for the next append."""
+    """Return KAFKA-13091 if a committed ISR change moved no high watermark, so that the answer waited for an append."""
     if operation_class != "late" or last is None or last["cause"] != o.ISR_CHANGE:
         return None
     return KAFKA_13091 if rules_for(kafka_version).loses_wake_up_on_isr_commit else None
@@ -200,7 +200,7 @@ def _split(last: Row | None, handled_us: int, completed_us: int) -> Split | None
 
 
 def _without_closing(last: Row | None, outcomes: list[Row], handled_us: int, split: Split | None) -> int | None:
-    """The wait, microseconds, had the replica that closed the operation not been waited for, in any partition."""
+    """Return the wait without the replica that closed the operation in any partition, microseconds. None if unknown."""
     if last is None or last["closing_replica"] is None or split is None:
         return None
     done = handled_us
@@ -287,11 +287,11 @@ class ProduceReader:
     counts: coordinators.Counts
 
     def produces(self, rows: pa.RecordBatch) -> Batches:
-        """Produces that wait for their replicas, of ``silver.produce_requests``."""
+        """Yield produces that wait for their replicas, from ``silver.produce_requests``."""
         yield self._requests(rows.filter(pc.equal(rows.column("acks"), -1)))
 
     def requests(self, rows: pa.RecordBatch) -> Batches:
-        """Requests of ``silver.requests`` whose answer waits for an append."""
+        """Yield requests of ``silver.requests`` whose answer waits for an append."""
         yield self._requests(coordinators.records(rows, self.counts))
         marks = both(
             pc.equal(rows.column("api"), "WRITE_TXN_MARKERS"),
@@ -322,7 +322,7 @@ class ProduceReader:
 
 
 def outcomes(rows: pa.RecordBatch) -> Batches:
-    """Outcomes, as the fold of partitions gives them (`pipelines.replay.partition_worker.OUTCOMES`)."""
+    """Yield the outcomes that the fold of partitions wrote (`pipelines.replay.partition_worker.OUTCOMES`)."""
     values = {f"outcome_{name}": rows.column(name) for name in OUTCOME_TYPES}
     place = {name: rows.column(name) for name in ("cluster_id", "broker_id", "topic", "partition")}
     yield shaped(SCHEMA, rows.num_rows, {**place, "operation_id": rows.column("request_id"), "rank": 1, **values})
@@ -350,7 +350,7 @@ class ProduceWorker:
             outcomes: list[dict[str, Any]] = []
             for values in rows:
                 if values["topics"] is not None:
-                    request = request or values  # a line can stand in two overlapping files
+                    request = request or values  # the same line in two overlapping files
                 else:
                     outcome = {name: values[f"outcome_{name}"] for name in OUTCOME_TYPES}
                     outcomes.append({"topic": values["topic"], "partition": values["partition"], **outcome})

@@ -1,8 +1,8 @@
-"""The log of a follower as far as its leader's answers show it: what consumers may see of it, and when. Pure.
+"""A follower's log as its leader's answers show it: what consumers may read from it, and when. Pure.
 
-A consumer can read from a follower (KIP-392, 2.4): up to the follower's own high watermark, which it takes from the
-answer to its fetch, no further than its own log reaches (``ReplicaFetcherThread.processPartitionData``); a
-read_committed one up to the last stable offset, which is the leader's of that high watermark.
+A consumer can read from a follower (KIP-392, 2.4) up to the follower's own high watermark. The follower takes it from
+the answer to its fetch, limited by its own log end (``ReplicaFetcherThread.processPartitionData``). A read_committed
+consumer reads up to the last stable offset, which is the leader's at that high watermark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ReplicaLog:
         self._answers: deque[tuple[int, int, int]] = deque(maxlen=_ANSWERS_MAX)
 
     def answered(self, event: Event) -> Iterator[Wake]:
-        """A fetch was answered: records and high watermark are there between the event's instants."""
+        """Apply the answer to a fetch, whose records and high watermark arrive between the event's times."""
         first = self._end_offset if event.offset is None else event.offset
         end = first if event.end_offset is None else event.end_offset
         if first is None or end is None or event.high_watermark is None:
@@ -64,7 +64,7 @@ class ReplicaLog:
             )
 
     def _bytes(self, first: int, end: int) -> int | None:
-        """Bytes between two offsets; None where an answer holds more than what lies between them."""
+        """Return the bytes between two offsets. None if an answer extends beyond them."""
         within = [answer for answer in self._answers if first < answer[1] and answer[0] < end]
         if not within or within[0][0] < first or within[-1][1] > end:
             return None

@@ -1,12 +1,12 @@
-"""What the offsets and TRACE lines around an append tell of it, above all its required offset: last offset + 1.
+"""What offsets and TRACE lines around an append show about it, above all its required offset: last offset + 1.
 
 Pure. A produce response gives the base offset only. The next batch of the epoch starts at the required offset, and so
-does every position that a follower fetches from: batches are appended and replicated whole. Of all such offsets
-beyond the base, the smallest is the required one, unless a transaction marker lies in between: a marker is one control
-record (``MemoryRecords.writeEndTransactionalMarker``) whose offset no request shows. It lies in a hole: before the
-first produce that may have been appended after it, and behind all records of the produce before that. An append that
-the broker has to verify comes any time between its request's arrival and its answer (KIP-890,
-``ReplicaManager.handleProduceAppend``), so of two such it is the holes that tell which was first.
+does every offset that a follower fetches from: batches are appended and replicated whole. The smallest such offset
+beyond the base is the required one, unless a transaction marker comes in between. A marker is one control record
+(``MemoryRecords.writeEndTransactionalMarker``) whose offset no request shows. It is in a hole: before the first produce
+that may have been appended after it, and after all records of the produce before. An append that the broker has to
+verify comes any time between its request's arrival and its answer (KIP-890, ``ReplicaManager.handleProduceAppend``).
+The holes decide the order of two such appends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Marker(NamedTuple):
 
 
 class RequiredOffsets:
-    """Offsets at which batches start, as far as they are known lately."""
+    """Recent offsets at which batches start."""
 
     def __init__(self) -> None:
         self._boundaries: list[int] = []
@@ -43,32 +43,32 @@ class RequiredOffsets:
         return len(self._bases)
 
     def append(self, base_offset: int, earliest_us: int, time_us: int) -> None:
-        """A produced batch starts at `base_offset`; it was appended between the two instants."""
+        """Record that a produced batch starts at `base_offset` and was appended between the two times."""
         entry = (base_offset, earliest_us, time_us)
         at = bisect_right(self._bases, entry)
         if at == 0 or self._bases[at - 1][0] != base_offset:
             self._bases.insert(at, entry)
 
     def knows(self, base_offset: int) -> bool:
-        """Whether a produced batch is known to start at `base_offset`."""
+        """Return True if a produced batch is known to start at `base_offset`."""
         at = bisect_right(self._bases, (base_offset,))
         return at < len(self._bases) and self._bases[at][0] == base_offset
 
     def boundary(self, offset: int) -> None:
-        """A follower fetches from `offset`."""
+        """Record that a follower fetches from `offset`."""
         at = bisect_right(self._boundaries, offset)
         if at == 0 or self._boundaries[at - 1] != offset:
             self._boundaries.insert(at, offset)
 
     def marker(self, marker: Marker) -> None:
-        """A transaction marker was appended."""
+        """Add an appended transaction marker."""
         insort(self._markers, marker)
 
     def offset_of(self, marker: Marker) -> int | None:
-        """Where a marker lies, as far as is known by now; None if it lies behind all produces.
+        """Return the offset of a marker, as known now. None if it is after all produces.
 
-        Markers go into the first holes that they can be in, in their order. That a hole is there a follower proves that
-        fetched from where it begins, or the first produce that certainly came after the marker.
+        Markers go in their order into the first holes that can contain them. A hole is proven by a follower that
+        fetched from its begin, or by the first produce that certainly came after the marker.
         """
         since_us = marker.earliest_us - _OVERLAP_US
         markers = self._markers[bisect_left(self._markers, (since_us,)) :]
@@ -94,7 +94,7 @@ class RequiredOffsets:
         return min(end if begin is None else begin, end - len(holes[place])) + holes[place].index(marker)
 
     def _hole_of(self, marker: Marker, at: int, place: int, holes: Sequence[Sequence[Marker]]) -> int:
-        """The number of the first hole, from `place` on, that has room for a marker, and that it can be in."""
+        """Return the number of the first hole, from `place` on, that has room for a marker and can contain it."""
         perhaps = None
         for number in range(place, len(holes) - 1):
             end, earliest_us, latest_us = self._bases[at + number]
@@ -112,32 +112,31 @@ class RequiredOffsets:
         return len(holes) - 1
 
     def _before(self, at: int, marker: Marker) -> int:
-        """An offset of the batch before the hole that ends at a produce; of the log's last one as the broker began to
-        lead, if that came between."""
+        """Return a base offset before the hole that ends at a produce, or the log end at a later leadership start."""
         before, end = self._bases[at - 1][0] if at else -1, self._bases[at][0]
         starts = [start - 1 for start, since_us in self._starts if since_us <= marker.latest_us and start <= end]
         return max(before, *starts) if starts else before
 
     def _begin_of_hole(self, base_offset: int) -> int | None:
-        """Where the batch at an offset ends, if a follower fetched from there."""
+        """Return the end of the batch at an offset, if a follower fetched from there. None otherwise."""
         at = bisect_right(self._boundaries, base_offset)
         return self._boundaries[at] if at < len(self._boundaries) else None
 
     def logged(self, base_offset: int, required_offset: int) -> None:
-        """The broker logged both (T3)."""
+        """Record both offsets from the broker's line (T3)."""
         self._logged[base_offset] = required_offset
 
     def awaited(self, required_offset: int, replicas: tuple[int, ...]) -> None:
-        """The broker logged whom an operation still waits for (T3); the last such line that names anyone counts."""
+        """Record the replicas that the broker logged as awaited (T3). The last line with any replica counts."""
         if replicas:
             self._awaited[required_offset] = replicas
 
     def last_awaited(self, required_offset: int | None) -> tuple[int, ...] | None:
-        """Whom the broker last logged as awaited for a required offset."""
+        """Return the replicas last logged as awaited for a required offset. None if unknown."""
         return None if required_offset is None else self._awaited.get(required_offset)
 
     def epoch_starts(self, start_offset: int | None, since_us: int) -> None:
-        """A new epoch: what an older one appended beyond its start is gone."""
+        """Start an epoch: drop offsets that an older epoch appended beyond its start."""
         if start_offset is not None:
             self._starts = [start for start in self._starts if start[0] < start_offset]
             self._starts.append((start_offset, since_us))
@@ -146,7 +145,7 @@ class RequiredOffsets:
             self.boundary(start_offset)
 
     def of(self, base_offset: int, handled_us: int) -> tuple[int | None, int | None]:
-        """Required offset of the batch at `base_offset`: (logged, derived), each None where unknown."""
+        """Return the required offset of the batch at `base_offset`: (logged, derived), each None if unknown."""
         candidates: list[int] = []
         at = bisect_right(self._boundaries, base_offset)
         if at < len(self._boundaries):
@@ -159,7 +158,7 @@ class RequiredOffsets:
         return self._logged.get(base_offset), min(candidates, default=None)
 
     def forget_below(self, base_offset: int | None) -> None:
-        """Nothing below a base offset is asked for any more; None: nothing below the newest batch."""
+        """Drop offsets below `base_offset`, or below the newest batch if it is None."""
         if not self._bases:
             return
         floor = self._bases[-1][0] if base_offset is None else base_offset

@@ -28,7 +28,7 @@ _SEALS = ("sealed_time", "sessions_time", "waiting_time")
 
 
 def runs_of(lake: StoredTables) -> list[StoredRun]:
-    """The runs that count, the newest first."""
+    """Return the valid runs, the newest first."""
     rows = dicts(lake.rows(RUNS, *_OF_RUN, *_OF_BROKER, *_SEALS).sort_by([("run_number", "descending")]))
     return [_run(list(of_run)) for _, of_run in groupby(rows, lambda row: row["run_number"])]
 
@@ -61,7 +61,7 @@ def folds_shape() -> str:
 
 
 def pinned_runs(lake: StoredTables, cluster_ids: Iterable[str]) -> dict[str, int]:
-    """By cluster of which days were dropped, the number of the run that its replay begins with; 0: none is known."""
+    """Return the run from which the replay starts, by cluster with dropped days. 0 if unknown."""
     rows = lake.rows(EXPIRIES, "expired_time", "cluster_id", "run_number").sort_by("expired_time")
     newest = dict(zip(rows["cluster_id"].to_pylist(), rows["run_number"].to_pylist(), strict=True))
     pinned = {cluster_id: newest.get(cluster_id, newest.get(None, -1)) for cluster_id in cluster_ids}
@@ -69,10 +69,10 @@ def pinned_runs(lake: StoredTables, cluster_ids: Iterable[str]) -> dict[str, int
 
 
 def pinned_seals(runs: Iterable[StoredRun], pinned: Mapping[str, int]) -> dict[Broker, tuple[Seal, int]]:
-    """Seals of the runs before which days of clusters were dropped, and whose folds those are.
+    """Return the seals of the runs before which days were dropped, with the runs of their folds, by broker.
 
-    None of a cluster where folds of this version hold other things than that run's: then its replay begins with what is
-    left.
+    A cluster is left out if this version's folds have another shape than that run's. Its replay then starts with the
+    remaining days.
     """
     shape = folds_shape()
     return {
@@ -85,17 +85,17 @@ def pinned_seals(runs: Iterable[StoredRun], pinned: Mapping[str, int]) -> dict[B
 
 
 def with_folds(lake: StoredTables) -> set[int]:
-    """Runs whose folds are there."""
+    """Return the runs with stored folds."""
     return set(lake.rows(FOLDS, "run_number")["run_number"].unique().to_pylist())
 
 
 def replaced_folds(runs: Sequence[StoredRun], pinned: Mapping[str, int]) -> pc.Expression:
-    """Rows of ``state.folds`` that go when a run writes its own: what a killed one left, and what nobody asks for.
+    """Select rows of ``state.folds`` to delete when a run writes its own: of killed runs, and of runs no longer needed.
 
     Args:
-        runs: those that count, the newest first.
+        runs: valid runs, the newest first.
     """
-    # Ranges, since statistics of files tell nothing of what is not among numbers.
+    # Ranges, because min/max statistics cannot prune NOT IN.
     run_number, before = pc.field("run_number"), pc.scalar(True)
     gone = pc.scalar(False)
     for run_kept in sorted(runs_to_keep(runs, pinned, LAST_RUNS, LAST_HOURS)):
@@ -105,10 +105,10 @@ def replaced_folds(runs: Sequence[StoredRun], pinned: Mapping[str, int]) -> pc.E
 
 
 def among(folds: Mapping[Broker, int]) -> pc.Expression:
-    """Rows of ``state.folds`` that brokers go on from.
+    """Select the rows of ``state.folds`` from which brokers resume.
 
     Args:
-        folds: by broker, the run that left them; at least one.
+        folds: by broker, the run that wrote them; at least one.
     """
     ids: dict[tuple[int, str], list[int]] = defaultdict(list)
     for (cluster_id, broker_id), number in sorted(folds.items()):

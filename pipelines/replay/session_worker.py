@@ -28,17 +28,17 @@ _PREDICTED = {o.LEADERSHIP_LOST: NOT_LEADER_OR_FOLLOWER, o.FENCED_EPOCH: FENCED_
 
 
 def fetch_operation(outcome: FetchOutcome, limits: Tolerances) -> dict[str, Any]:
-    """Its columns, but those of the connection; what is only said of produces is left out. Instants are microseconds.
+    """Return a fetch's columns of gold, except the connection's and produces' own. Times are microseconds.
 
     Returns:
-        As ``closing_topic`` what the connection's fetches name the topic: since version 13 its id.
+        ``closing_topic`` is the topic as the connection's fetches identify it: by id since version 13.
     """
     fetch = outcome.event
     arrival_us, line_us, client_id, correlation_id, wait_ms = fetch.origin
     handled_us = fetch.latest_us or fetch.time_us
     completed_us = fetch.completed_us or handled_us
     predicted = _PREDICTED.get(outcome.cause)
-    # A broker that is told of the change before its partition has changed answers NOT_LEADER.
+    # A broker that learns of the change before its partition has changed answers NOT_LEADER.
     expected = {predicted, _PREDICTED[o.LEADERSHIP_LOST]} if predicted is not None else set()
     judgement = judge(
         outcome.lowest_us,
@@ -100,18 +100,18 @@ _LISTS = [at for at, name in enumerate(SessionEvent._fields[:-1]) if SessionEven
 
 
 class SessionWorker:
-    """Folds the events of each connection in their order, and judges its fetches.
+    """A worker that folds the events of each connection in their order, and classifies its fetches.
 
     They come in the order of `pipelines.replay.fetch_events.ORDER`; the session raises if they do not. A key's state is
-    the session as of the last seal; the session as of the new one is given as a row.
+    the session at the last seal. The session at the new seal is written as a row.
 
     Args:
-        limits: how fetches are judged.
-        eras: the versions that each (cluster, broker) ran, by when it began to.
+        limits: what is explained and what is late.
+        eras: versions of each (cluster, broker), with the time of their start.
         sealed_us: by (cluster, broker), up to where the replay of fetches is final, exclusive.
-        since_us: by (cluster, broker), the seal as of which sessions are carried.
+        since_us: by (cluster, broker), the seal of the saved sessions.
         coarse: spans in which times are whole seconds.
-        remote_waits: remote.fetch.max.wait.ms of each (cluster, broker) that tells it.
+        remote_waits: remote.fetch.max.wait.ms by (cluster, broker), where known.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class SessionWorker:
                 sealed_us = None
             if event.kind == FETCH and event.operation_id is not None:
                 if event.operation_id == fetched:
-                    continue  # the same line can stand in two overlapping files
+                    continue  # the same line in two overlapping files
                 fetched = event.operation_id
             if len(eras) > 1 and event.kind == FETCH:
                 session.rules = rules_for(value_at(eras, event.time_us))

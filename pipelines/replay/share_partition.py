@@ -61,7 +61,7 @@ class SharePartition:
         self._stable: deque[tuple[int, int, int]] = deque(maxlen=1_024)
 
     def batch(self, base_offset: int, lowest_us: int, highest_us: int, unstable: bool) -> None:
-        """The high watermark passed a batch."""
+        """Record that the high watermark passed a batch."""
         if base_offset not in self._batches:
             at = bisect_left(self._bases, base_offset)
             self._bases.insert(at, base_offset)
@@ -71,25 +71,25 @@ class SharePartition:
             del self._batches[self._bases.pop(0)]
 
     def stable(self, below: int, lowest_us: int, highest_us: int) -> None:
-        """The last stable offset moved."""
+        """Record a move of the last stable offset."""
         self._stable.append((below, lowest_us, highest_us))
 
     def records(self, offset: int) -> Available | None:
-        """From when a record was below the high watermark, or the last stable offset; None: no line tells."""
+        """Return when a record came below the high watermark or last stable offset. None if unknown."""
         at = bisect_right(self._bases, offset) - 1
         if at < 0:
             return None
         base = self._bases[at]
         lowest_us, highest_us, unstable = self._batches[base]
         if unstable:
-            # Whether the group reads committed records only, requests do not tell.
+            # Requests do not show whether the group reads committed records only.
             stable = (latest for below, _, latest in self._stable if below > base and latest >= lowest_us)
             freed = next(stable, highest_us)
             highest_us = max(highest_us, freed)
         return Available(lowest_us, highest_us, RECORDS)
 
     def again(self, group: ShareGroup, offset: int, completed_us: int) -> Available | None:
-        """From when a record that was delivered before could be delivered again; None: no line tells."""
+        """Return when a delivered record could be delivered again. None if unknown."""
         released = group.released.get(offset)
         if released is not None:
             return Available(*released, RELEASED)
@@ -102,13 +102,13 @@ class SharePartition:
     def acquired(
         self, group: ShareGroup, first: int, last: int, member: str | None, instants: tuple[int, int], timeout_us: int
     ) -> None:
-        """A member was given records, between two instants."""
+        """Lock records for a member that acquired them between two times."""
         for offset in range(first, last + 1):
             group.locks[offset] = _Lock(member, *instants, timeout_us)
             group.released.pop(offset, None)
 
     def given_back(self, group: ShareGroup, first: int, last: int, instants: tuple[int, int], kind: int) -> None:
-        """A member acknowledged records: a gap (0) and a renewal (4) leave them as they are.
+        """Apply a member's acknowledgement. A gap (0) and a renewal (4) keep the records locked.
 
         Args:
             kind: of ``AcknowledgeType``: 1 accept, 2 release, 3 reject, 4 renew.

@@ -24,9 +24,9 @@ LOCKED_US: Final = 600_000_000
 
 
 def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: ReplayWindow) -> Fold:
-    """Gives rows of ``gold.share_operations``; none where no member of a share group asked for anything.
+    """Return the fold for ``gold.share_operations``. Without readings if no share group made a request.
 
-    What members had locked before the window their requests tell, which are read from `LOCKED_US` before it on.
+    Locks taken before the window come from requests up to LOCKED_US earlier.
 
     Args:
         partitions: tables of `pipelines.replay.partition_worker.SHAPES`.

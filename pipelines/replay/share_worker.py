@@ -1,9 +1,9 @@
 """The replay of share groups, on plain Arrow data: a key is a broker, its requests and what they wait for. Pure.
 
-A share fetch is answered as soon as it can acquire records of any of its partitions, min.bytes of them together, or by
-its timer (``DelayedShareFetch.tryComplete``); what it acknowledges, and what SHARE_ACKNOWLEDGE does, once the group's
-state is written, by another broker mostly (``SharePartition.acknowledge``, ``Persister.writeState``). What the answer
-lists as acquired has been available by then: what became available last decided.
+A share fetch is answered when it can acquire records of any of its partitions, min.bytes of them together, or by its
+timer (``DelayedShareFetch.tryComplete``). Its acknowledgements, like SHARE_ACKNOWLEDGE, are answered once the group's
+state is written, mostly by another broker (``SharePartition.acknowledge``, ``Persister.writeState``). Records that the
+answer lists as acquired were available before it. The latest of them decided when it was answered.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ Place = tuple[str, int]
 
 
 def shared_topics(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Topics that share groups read, by their ids, of ``silver.requests``."""
+    """Return the topics that share groups read, by id, from ``silver.requests``."""
     rows = rows.filter(is_in(rows.column("api"), SHARE_APIS))
     pairs = {
         (cluster_id, part["topic_id"])
@@ -105,7 +105,7 @@ class ShareReader:
         self._topic_names = topic_names
 
     def wakes(self, rows: pa.RecordBatch) -> Batches:
-        """Batches that the high watermark passed, and moves of the last stable offset (`Wake`)."""
+        """Yield batches that the high watermark passed, and moves of the last stable offset (`Wake`)."""
         rows = rows.filter(is_in(rows.column("wake"), (BATCH, STABLE)))
         places = zip(rows.column("cluster_id").to_pylist(), rows.column("topic").to_pylist(), strict=True)
         rows = rows.filter(pa.array([place in self._topics for place in places], pa.bool_()))
@@ -121,7 +121,7 @@ class ShareReader:
         yield made.filter(both(pc.is_valid(lowest), pc.is_valid(highest)))
 
     def requests(self, rows: pa.RecordBatch) -> Batches:
-        """Requests of members."""
+        """Yield requests of members."""
         rows = rows.filter(is_in(rows.column("api"), SHARE_APIS))
         rows = self._bounds.of_rows(rows, micros(rows.column("handled_time")))
         ids = operation_ids(rows).to_pylist()
@@ -154,13 +154,13 @@ def _in_micros(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class ShareWorker:
-    """Folds the requests of members of share groups to each broker, and judges them.
+    """A worker that folds the requests of share group members to each broker, and classifies them.
 
     Args:
-        limits: how they are judged.
-        write_timeouts: share.coordinator.write.timeout.ms of each (cluster, broker) that tells it.
+        limits: what is explained and what is late.
+        write_timeouts: share.coordinator.write.timeout.ms by (cluster, broker), where known.
         coarse: spans in which times are whole seconds.
-        since_us: by broker, requests that were handled before only tell what members had locked.
+        since_us: by broker; requests handled earlier are read for their locks only.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class ShareWorker:
                 else:
                     request = orjson.loads(row["request"])
                     if request["operation_id"] == seen:
-                        continue  # a line can stand in two overlapping files
+                        continue  # the same line in two overlapping files
                     seen = request["operation_id"]
                     operation = self._operation(broker, request, partitions)
                     if request["handled_time"] >= self._since_us.get(broker, 0):
@@ -262,7 +262,7 @@ class ShareWorker:
         untold: bool,
         others_us: Iterable[tuple[int, int]],
     ) -> tuple[int | None, int | None, str, str | None]:
-        """When the rules let it be answered, why, and what evidence lacks."""
+        """Return the predicted interval, its cause, and the missing evidence."""
         dequeued_us, handled_us, completed_us = (
             request[f"{name}_time"] for name in ("dequeued", "handled", "completed")
         )
@@ -285,7 +285,7 @@ class ShareWorker:
             lowest_us = dequeued_us
         if completed_us >= expires_us[0] - _AT_ONCE_US:
             return *expires_us, o.TIMER, None
-        # Whoever had the partition in hand has it checked again once it is done, and so has the high watermark.
+        # A fetch that held the partition has it checked again when it is done; so does a high watermark move.
         freed_us = [ended for began, ended in others_us if began <= completed_us and ended >= handled_us - _AT_ONCE_US]
         if freed_us and completed_us <= max(freed_us) + self._limits.tolerance_us:
             return lowest_us, max(max(freed_us), lowest_us, handled_us), SHARE_LOCK, None
@@ -300,7 +300,7 @@ class ShareWorker:
 def _given(
     partition: SharePartition, group: ShareGroup, part: Row, request: Row, counts: dict[str, int]
 ) -> Iterator[tuple[Available | None, int, str | None]]:
-    """What was delivered of a partition, offsets of one kind together: from when, how many, and who had let them go."""
+    """Yield for each delivered part of a partition: when it was available, its records, the expired lock's holder."""
     dequeued_us, completed_us = request["dequeued_time"], request["completed_time"]
     for batch in part["acknowledged"] or ():
         for first, last, kind in _by_type(batch):
@@ -326,7 +326,7 @@ def _given(
 
 
 def _by_type(batch: Row) -> Iterator[tuple[int, int, int]]:
-    """Offsets of a batch of acknowledgements: of one type all, or one type for each."""
+    """Yield the (first, last, type) ranges of a batch of acknowledgements: one type for all, or one per offset."""
     first, last, types = batch["first_offset"], batch["last_offset"], batch["types"]
     if len(types) == 1:
         yield first, last, types[0]

@@ -1,4 +1,4 @@
-"""Connections that go on after a silence: what was replayed within it did not know that they would. Pure."""
+"""Connections that continue after a silence: the replay within the silence did not expect that. Pure."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class SilenceWorker:
 
 
 def silent_since(fetches: Iterable[tuple[int, bool]]) -> int | None:
-    """When the last known fetch before the first new one arrived, microseconds; None if there is none so late.
+    """Return when the last known fetch before the first new one arrived, microseconds. None without a recent one.
 
     Args:
-        fetches: of one connection, by arrival: when it arrived, and whether no earlier run knew it.
+        fetches: of one connection, in order: when it arrived, and True if no earlier run knew it.
     """
     last_us = None
     for arrival_us, is_new in fetches:

@@ -47,11 +47,11 @@ _OPEN = shape({"cluster_id": "string", "broker_id": "int", "wakes_us": "long", "
 
 
 class Replayed(NamedTuple):
-    """What a replay gives, as files: they last until its block ends, but for those of gold's own tables."""
+    """The output of a replay as files. They exist until its block ends, except files of gold's own tables."""
 
     partitions: Staged  #: tables of `pipelines.replay.partition_worker.SHAPES`
-    #: tables of `pipelines.replay.session_worker.SHAPES`, which are those of `pipelines.replay.late.OPERATION_SHAPES`
-    #: and the folds of sessions, and of `share_worker.SHAPES`. The operations are those of the window, and of
+    #: tables of `pipelines.replay.session_worker.SHAPES`, which are `pipelines.replay.late.OPERATION_SHAPES`
+    #: and the folds of sessions, and of `share_worker.SHAPES`. The operations are from the window, and from
     #: requests that it may have changed
     operations: Staged
     seals: Mapping[Broker, Seal]  #: up to where the replay is final, by broker
@@ -66,10 +66,10 @@ def replayed(
     window: ReplayWindow = WHOLE,
     into: Sequence[TableSpec] = (),
 ) -> Iterator[Replayed]:
-    """Every delayed produce and every fetch in silver, and every change of an ISR.
+    """Replay every delayed produce, fetch and ISR change in silver.
 
     Args:
-        window: which part of silver, and what is carried from before; all of it, from the beginning, if not given.
+        window: which part of silver, and the saved state to resume from. All of silver by default.
         into: tables of gold whose files are written into their own folders, for the caller to commit.
     """
     with staging(lake) as folder:
@@ -98,7 +98,7 @@ def replayed(
 def replay_partitions(
     lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: ReplayWindow = WHOLE
 ) -> Folded | None:
-    """Blobs of `pipelines.replay.partition_worker.SHAPES`: what the kernel gives, partition by partition."""
+    """Run the kernel, partition by partition. Return blobs of `pipelines.replay.partition_worker.SHAPES`."""
     wakes = window.carried_of(WAKE, by_batch(carried_rows.wakes))
     folds = window.carried_of(PARTITION, by_batch(carried_rows.partition_states))
     events = timeline(lake, premises, ground, config.evidence_tier_max, window, wakes)
@@ -108,7 +108,7 @@ def replay_partitions(
 
 
 def _seals(lake: Lake, partitions: Staged, window: ReplayWindow, premises: Premises) -> dict[Broker, Seal]:
-    """Up to where this run is final: fetches where nothing may wake them yet, requests where all is settled."""
+    """Return up to where this run is final: fetches without open wakes, requests without open outcomes."""
     if not window.until:
         return {}
     least = few_rows(lake, partitions.reading(OPEN, by_batch(_least_open)), _OPEN)
@@ -131,14 +131,14 @@ def _seals(lake: Lake, partitions: Staged, window: ReplayWindow, premises: Premi
 
 
 def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
-    """From when on each broker has what is not final."""
+    """Return by broker the earliest time with rows that are not final."""
     table = pa.table({name: rows.column(name) for name in _OPEN.names})
     least = table.group_by(list(BROKER)).aggregate([("wakes_us", "min"), ("waiting_us", "min")])
     return one_batch(least.rename_columns(_OPEN.names))
 
 
 def produce_fold(partitions: Staged, limits: Tolerances, contexts: Contexts, window: ReplayWindow) -> Fold:
-    """Gives `pipelines.replay.late.OPERATION_SHAPES`."""
+    """Return the fold for `pipelines.replay.late.OPERATION_SHAPES`."""
     reader = produce_worker.ProduceReader(window.waiting, counts_of(contexts))
     waits = window.waiting.where("handled_time")
     readings = [
@@ -161,7 +161,7 @@ def session_fold(
     window: ReplayWindow,
     seals: Mapping[Broker, Seal],
 ) -> Fold:
-    """Gives `SESSION_SHAPES`; nothing where there are no fetches."""
+    """Return the fold for `SESSION_SHAPES`. Without readings if there are no fetches."""
     reader = fetch_events.FetchReader(window.sessions)
     where = window.sessions.where("dequeued_time")
     readings = [

@@ -30,21 +30,21 @@ class State:
     log: BatchLog = field(default_factory=BatchLog)  #: the batches of the current leadership
     replica: ReplicaLog = field(default_factory=ReplicaLog)  #: the log while the broker follows
     wakes: list[Wake] = field(default_factory=list)  #: what may have completed fetches since the last event
-    #: base offsets that TRACE lines told, of appends whose requests are not logged yet: (time, base offset); only
+    #: base offsets from TRACE lines, of appends whose requests are not logged yet: (time, base offset); only
     #: where the request log has no responses
     logged_appends: deque[tuple[int, int]] = field(default_factory=deque)
     gathering_us: int = 0  #: until when, at the latest, the coordinator gathers the records of its last batch
     last: Event | None = None
     replicas_seen: int = 1
-    assigned: int | None = None  #: how many replicas are assigned, where a line tells
+    assigned: int | None = None  #: number of assigned replicas, if a line shows it
 
     @property
     def replicas(self) -> int:
-        """How many replicas the partition has: as assigned, else as many as were ever seen."""
+        """Return the number of replicas of the partition: the assigned ones, else the most ever seen."""
         return self.assigned if self.assigned is not None else self.replicas_seen
 
     def take_wakes(self, now_us: int) -> list[Wake]:
-        """The wakes that are due."""
+        """Return and clear the wakes that are due."""
         wakes = self.wakes
         wakes += self.log.settle(now_us)
         if wakes:
@@ -57,7 +57,7 @@ def new_leadership(state: State) -> Leadership:
 
 
 def current_leadership(state: State) -> Leadership:
-    """The current leadership; one whose start is not in the log begins with the first thing that needs it."""
+    """Return the current leadership. Without a logged start it begins with the first event that needs it."""
     if state.leadership is None:
         state.leadership = new_leadership(state)
     return state.leadership

@@ -1,10 +1,11 @@
-"""Replication throttles (KIP-73): a leader keeps records from a follower that catches up, and its fetches wait. Pure.
+"""Replication throttles (KIP-73): a leader keeps records from a lagging follower, whose fetches wait. Pure.
 
-While the leader's quota is used up, what is there to read of a throttled partition does not count for a follower that
-is not in sync (``ReplicaManager.shouldLeaderThrottle``, ``DelayedFetch.tryComplete``): its fetch waits for the timer.
-Lines tell which replicas are throttled and that there is a quota (``leader.replication.throttled.replicas`` of a topic,
-``leader.replication.throttled.rate`` of a broker), and none tells when it is used up: so a late answer under a throttle
-is the throttle's, and when it was due is not known. A throttled follower does not ask for what it may not read.
+While the leader's quota is used up, readable bytes of a throttled partition do not count for out-of-sync followers.
+Their fetches wait for the timer (``ReplicaManager.shouldLeaderThrottle``, ``DelayedFetch.tryComplete`` cases F and G).
+Lines show which replicas are throttled and that there is a quota (``leader.replication.throttled.replicas`` of a topic,
+``leader.replication.throttled.rate`` of a broker). No line shows when the quota is used up. So a late answer under a
+throttle is attributed to the throttle, and when it was due is unknown. A throttled follower does not ask for records
+that it may not read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from highwater.pipelines.replay.judge import LATE, UNOBSERVABLE, Tolerances
 
 _EVERY_REPLICA: Final = "*"
 
-#: ISRs as a broker's own lines tell them, by (cluster, broker, topic, partition): (instant, members) in time order.
+#: ISRs from a broker's own lines, by (cluster, broker, topic, partition): (instant, members) in time order.
 Isrs = Mapping[tuple[str, int, str, int], tuple[tuple[int, frozenset[int]], ...]]
 
 
@@ -32,10 +33,10 @@ class Throttles(NamedTuple):
     isrs: Isrs
 
     def judged(self, broker: tuple[str, int], operation: dict[str, Any], limits: Tolerances) -> dict[str, Any]:
-        """A late operation; one that a throttle held back is unobservable, up to its timer.
+        """Return the operation. A late one that a throttle may have held is marked unobservable, up to its timer.
 
         Args:
-            broker: cluster, and the one that answered.
+            broker: cluster and answering broker.
             operation: a row of ``gold.delayed_operations``, with ``handled_us`` and ``completed_us``.
         """
         waits = operation["operation"] == "fetch" and (operation["replica_id"] or -1) >= 0
@@ -51,7 +52,7 @@ class Throttles(NamedTuple):
         return operation | {"class": UNOBSERVABLE, "class_reason": reason, "cause": o.THROTTLED, "known_bug": None}
 
     def _holds(self, broker: tuple[str, int], operation: Mapping[str, Any]) -> bool | None:
-        """Whether a throttle may have; None where no line tells if the follower was in sync."""
+        """Return True if a throttle may have held it. None if no line shows whether the follower was in sync."""
         topic, partition, time_us = (
             operation["closing_topic"],
             operation["closing_partition"],
@@ -70,7 +71,7 @@ NO_THROTTLES: Final = Throttles(Contexts(), {})
 
 
 def is_throttled(contexts: Contexts, broker: tuple[str, int], topic: str, partition: int, time_us: int) -> bool:
-    """Whether a leader may keep a partition's records from followers that are not in sync."""
+    """Return True if a leader may keep a partition's records from followers that are not in sync."""
     rate = value_at(contexts.broker_configs.get((*broker, LEADER_THROTTLE_RATE), ()), time_us)
     replicas = value_at(contexts.topic_configs.get((*broker, topic, THROTTLED_LEADERS), ()), time_us)
     if not rate or not replicas:
@@ -80,7 +81,7 @@ def is_throttled(contexts: Contexts, broker: tuple[str, int], topic: str, partit
 
 
 def throttled_topics(contexts: Contexts) -> frozenset[str]:
-    """Topics of which any leader was ever throttled."""
+    """Return the topics with a leader that was ever throttled."""
     return frozenset(
         topic
         for (_, _, topic, key), history in contexts.topic_configs.items()

@@ -1,7 +1,7 @@
 """The timeline: what happened to partitions, as events of `schemas.events`, keyed by partition and leading broker.
 
-Some rows of silver are events as they stand. What takes rows before or after it to be understood is folded first: by
-connection (`pipelines.replay.connections`) and by broker (`pipelines.replay.broker_account`).
+Some rows of silver are events already. Rows that depend on rows before or after them are folded first: by connection
+(`pipelines.replay.connections`) and by broker (`pipelines.replay.broker_account`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Grounds(NamedTuple):
     #: `FOLLOWER_TABLES` for the caller to commit
     tables: Staged
     evidence: Evidences  #: of each broker's log
-    apart: Apart  #: how far clocks of followers that serve consumers are from those of their leaders
+    apart: Apart  #: clock offsets between leaders and the followers that serve consumers
 
 
 def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Staging) -> Grounds:
@@ -98,9 +98,9 @@ def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Stagin
 
 
 def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carried: Evidences) -> Fold:
-    """Gives `pipelines.replay.connections.SHAPES`; nothing without request logs.
+    """Return the fold for `pipelines.replay.connections.SHAPES`. Without readings if requests are not logged.
 
-    Then of no change of an ISR there is known when it was due, so nobody asks where brokers were silent.
+    Without a request log, no ISR change has a known due time, so silences of brokers are not needed.
     """
     reader = connection_rows.ConnectionReader(window.sealed, window.sessions, premises.topic_names)
     fetched = _earlier(window.sealed.where("handled_time"), window.sessions.where("dequeued_time"))
@@ -124,7 +124,7 @@ def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carrie
 
 
 def _serving(lake: Lake) -> frozenset[Broker]:
-    """Brokers that consumers ask for a rack's sake."""
+    """Return the brokers that serve consumers with a rack."""
     reading = Reading(
         silver.FETCH_REQUESTS, follower_reads.RACK_COLUMNS, by_batch(follower_reads.racks), digest="brokers of racks"
     )
@@ -133,7 +133,7 @@ def _serving(lake: Lake) -> frozenset[Broker]:
 
 
 def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: ReplayWindow) -> Apart:
-    """How far clocks of followers that serve consumers are from those of their leaders."""
+    """Return the clock offsets between leaders and the followers that serve consumers."""
     serving = _serving(lake)
     if not serving:
         return {}
@@ -149,7 +149,7 @@ def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: Repl
 
 
 def _earlier(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
-    """Rows that one of two wants."""
+    """Combine two row filters by OR. None selects all rows."""
     return None if first is None or second is None else first | second
 
 
@@ -185,12 +185,12 @@ def timeline(
     window: ReplayWindow = WHOLE,
     carried: Sequence[Reading] = (),
 ) -> list[Reading]:
-    """What makes the events of all partitions, in the columns of `EVENTS`.
+    """Return the readings that make the events of all partitions, in the columns of `EVENTS`.
 
     Args:
         tier_max: evidence above this tier is left out (design section 1).
         window: which part of silver.
-        carried: what is gone on from, as events.
+        carried: saved state to resume from, as events.
     """
     contexts, sealed = premises.contexts, window.sealed
     reader = EventReader(

@@ -1,9 +1,9 @@
-"""Kafka's timer: the interval in which an operation can have expired, and late expiries behind each other. Pure.
+"""Kafka's timer: the interval in which an operation can have expired, and late expiries one after the other. Pure.
 
-Timers run one after the other, in the order of their deadlines: a late one makes those behind it late. One thread of
-the purgatory runs what expires (``SystemTimer.taskExecutor``, a pool of one), in the order in which the timing
-wheel's buckets were due. So a fetch is not answered by its timer before one that was due a tick earlier has been, and
-that one's line tells when. The first one of a stall stays late: no other line says what held it up.
+Timers run one after the other, in the order of their deadlines: a late one makes later ones late. One thread of the
+purgatory runs expired timers (``SystemTimer.taskExecutor``, a pool of one), in the order in which the timing wheel's
+buckets were due. So the timer answers a fetch after every fetch that was due a tick earlier, and the line of that fetch
+shows when. The first one of a stall remains late: no other line shows what delayed it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MILLISECOND_US: Final = 1_000
 
 
 def expiry_interval_us(inserted_earliest_us: int, inserted_latest_us: int, delay_ms: int) -> tuple[int, int]:
-    """Where the expiry of an operation can lie that was put into its purgatory within an interval of time.
+    """Return the interval in which an operation can expire, given when it was put into its purgatory.
 
-    The timer cuts the instant of insertion off to the millisecond, so an operation can expire up to a millisecond
-    before its full delay has passed (``TimingWheel``, ``SystemTimer``: ticks of 1 ms). The reaper sleeps for whole
-    milliseconds from wherever in one it began, so it can wake up to a millisecond after the bucket is due. Beyond that
-    only a stalled reaper or executor thread delays an expiry. A trigger that falls into the interval races with the
-    timer: either result is right.
+    The timer cuts the time of insertion off to the millisecond, so an operation can expire up to a millisecond before
+    its full delay has passed (``TimingWheel``, ``SystemTimer``: ticks of 1 ms). The reaper sleeps for whole
+    milliseconds from any point within one, so it can wake up to a millisecond after the bucket is due. Beyond that only
+    a stalled reaper or executor thread delays an expiry. A trigger within the interval races with the timer: either
+    result is right.
 
     Args:
         inserted_earliest_us, inserted_latest_us: bounds of ``DelayedOperationPurgatory.tryCompleteElseWatch``, where
@@ -44,17 +44,17 @@ def expiry_interval_us(inserted_earliest_us: int, inserted_latest_us: int, delay
 
 
 def expired_late(operation: Mapping[str, Any]) -> bool:
-    """Whether a row of ``gold.delayed_operations`` is of a fetch that another timer can have held up."""
+    """Return True for a row of ``gold.delayed_operations`` whose fetch another timer can have delayed."""
     is_timer = operation["operation"] == "fetch" and operation["cause"] == o.TIMER
     return is_timer and operation["class"] in (JITTER, LATE)
 
 
 def held_up(operation: dict[str, Any], before_us: int | None, limits: Tolerances) -> dict[str, Any]:
-    """A late expiry, judged by what the timer ran before it.
+    """Classify a late expiry by what the timer ran before it.
 
     Args:
-        operation: a row of ``gold.delayed_operations`` with instants in microseconds, ``*_us``, beside it.
-        before_us: when the last of those ran that were due a tick earlier.
+        operation: a row of ``gold.delayed_operations``, with additional times in microseconds, ``*_us``.
+        before_us: when the last timer ran that was due a tick earlier.
     """
     highest_us = max(operation["highest_us"], before_us or 0)
     residual_us = max(operation["completed_us"] - highest_us - TICK_US, 0)

@@ -33,7 +33,7 @@ class OffsetOutOfRange(ValueError):
 
 
 class EpochEnd(NamedTuple):
-    """The end of an epoch as a leader tells it; either part may be undefined (-1)."""
+    """The end of an epoch in a leader's answer. Either part may be undefined (-1)."""
 
     leader_epoch: int
     end_offset: int
@@ -51,14 +51,14 @@ class OutOfRangeReset(NamedTuple):
 
     fetch_offset: int  #: where it fetches next
     truncate_to: int | None  #: offset that it truncates to first, None if it keeps its log
-    fully: bool = False  #: the whole log goes, and starts anew at `truncate_to`
+    fully: bool = False  #: the whole log is deleted and restarts at `truncate_to`
     fatal: bool = False  #: the broker halts instead, and does nothing of it
 
 
 def restarts_fetcher(
     rules: Rules, old_leader: int | None, new_leader: int, old_leader_epoch: int, new_leader_epoch: int
 ) -> bool:
-    """Does a follower that takes newer leadership state stop fetching, and truncate before it fetches again?
+    """Return True if newer leadership state makes a follower stop fetching, and truncate before it fetches again.
 
     Source: ``Partition.makeFollower``; `Rules.fetcher_restart` has the versions.
     """
@@ -74,10 +74,10 @@ def restarts_fetcher(
 
 
 def end_offset_for(rules: Rules, epochs: Epochs, log_end_offset: int, leader_epoch: int) -> EpochEnd:
-    """Where an epoch ends in a log with these epochs: in a leader's answer, and in a follower's own log.
+    """Return where an epoch ends in a log with these epochs: in a leader's answer, or in a follower's own log.
 
-    The largest epoch known that is not above the one asked for, and where the next one starts. Before 2.0 the answer
-    has no epoch; `EpochEnd.leader_epoch` is then undefined.
+    It is the largest known epoch that is not above the requested one, and the start of the next epoch. Before 2.0 the
+    answer has no epoch; `EpochEnd.leader_epoch` is then undefined.
 
     Source: ``LeaderEpochFileCache.endOffsetFor``; KIP-101, KIP-279, KAFKA-7415.
     """
@@ -102,12 +102,12 @@ def diverging_epoch(
     fetch_offset: int,
     last_fetched_epoch: int,
 ) -> EpochEnd | None:
-    """The leader's answer to a fetch that names the last epoch fetched: where the logs part, None where they do not.
+    """Return where the logs diverge, in the answer to a fetch that names its last epoch. None if they do not.
 
     Since 2.7 (KIP-595); followers send it since 2.8 (`Rules.truncates_on_fetch`).
 
     Raises:
-        OffsetOutOfRange: the leader knows nothing of that epoch, or the fetch lies before its log.
+        OffsetOutOfRange: the leader does not know that epoch, or the fetch is before its log start.
 
     Source: ``Partition.readRecords``; KAFKA-10322, KAFKA-10554.
     """
@@ -122,7 +122,7 @@ def diverging_epoch(
 def truncation_for_reply(
     rules: Rules, reply: EpochEnd, epochs: Epochs, log_end_offset: int, initial_offset: int
 ) -> Truncation:
-    """What a follower makes of its leader's answer.
+    """Return the truncation that follows from a leader's answer.
 
     Args:
         reply: the answer to a question (`end_offset_for`) or the diverging epoch of a fetch.
@@ -150,7 +150,7 @@ def truncation_for_reply(
 
 
 def truncated_epochs(epochs: Epochs, offset: int) -> tuple[tuple[int, int], ...]:
-    """Epochs that are left of a log that was truncated to an offset (``LeaderEpochFileCache.truncateFromEnd``)."""
+    """Return the epochs left in a log truncated to an offset (``LeaderEpochFileCache.truncateFromEnd``)."""
     return tuple(entry for entry in epochs if entry[1] < offset)
 
 
@@ -161,7 +161,7 @@ def out_of_range(
     leader_end_offset: int,
     unclean_election: bool,
 ) -> OutOfRangeReset:
-    """What a follower does when its leader says that it asked for an offset out of range.
+    """Return a follower's reaction to OFFSET_OUT_OF_RANGE from its leader.
 
     Args:
         log_end_offset: the follower's own.

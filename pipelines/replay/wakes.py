@@ -24,18 +24,18 @@ class Wake(NamedTuple):
 
     #: batch; stable (the last stable offset moved); roll (a new segment began); leader_start; leader_end; check (the
     #: first thing in a new epoch that has the fetches of the partition checked); local_start (the broker's own log
-    #: begins later: what lies before is in the tier); tier_failed (a read from the tier failed); replicated and
+    #: begins later: lower offsets are in the tier); tier_failed (a read from the tier failed); replicated and
     #: replicated_stable (a follower shows more, to consumers that read all and committed records)
     kind: str
     #: of a batch; the last stable offset (stable); first offset of the segment (roll); log end offset (leader_start);
     #: first offset of the broker's own log (local_start)
     base_offset: Long | None = None
-    size_bytes: Long | None = None  #: of a batch; None where the log does not tell it
+    size_bytes: Long | None = None  #: of a batch; None if unknown
     estimated: bool = False  #: the base offset is counted, not logged
     #: appended_lowest_us, appended_highest_us: when it was appended; for the other kinds, when it happened
     appended_lowest_us: Long | None = None
     appended_highest_us: Long | None = None
-    #: committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it came to lie in
+    #: committed_lowest_us, committed_highest_us: when the high watermark passed it; of a roll, when it entered
     #: the new segment
     committed_lowest_us: Long | None = None
     committed_highest_us: Long | None = None

@@ -27,7 +27,7 @@ from highwater.schemas.fields import Int, Long, spark_types
 
 #: A consumer's connection may read what was appended a little before its first request came.
 _MARGIN_US: Final = 1_000_000
-#: Within so long clients find the new leader of a partition: they read on below the offset at which it began.
+#: Microseconds within which clients find a new leader. They then continue below the offset at which it began.
 _FINDING_US: Final = 5_000_000
 #: In place of an hour, for what matters at any time.
 _ANY_HOUR: Final = -1
@@ -35,7 +35,7 @@ _ANY_HOUR: Final = -1
 _HOURS_MAX: Final = 1_000
 
 
-#: What holds on for whoever reads the partition later.
+#: Kinds of wake that matter to later readers too.
 LASTING: Final = frozenset({ROLL, LOCAL_START})
 #: What is nothing to followers.
 _OF_CONSUMERS: Final = frozenset({STABLE, LOCAL_START, TIER_FAILED})
@@ -92,7 +92,7 @@ class Watches:
 
     def add(self, watch: Watch) -> None:
         """Add a connection."""
-        # A segment that began long before is still the one in which the end lies.
+        # A segment that began long before can still be the one with the log end.
         self._by_hour[_ANY_HOUR].append(watch)
         hours = range((watch.from_us - _FINDING_US) // HOUR_US, watch.until_us // HOUR_US + 1)
         if len(hours) > _HOURS_MAX:
@@ -102,7 +102,7 @@ class Watches:
             self._by_hour[hour].append(watch)
 
     def woken_by(self, wake: Wake) -> Iterator[SessionWake]:
-        """What a wake is to each connection that was there then."""
+        """Yield the session wakes for the connections that read the partition at that time."""
         if not self._by_hour:
             return
         if wake.kind in (REPLICATED, REPLICATED_STABLE):
@@ -125,7 +125,7 @@ class Watches:
                 yield SessionWake(watch.connection, rank, moved_us, s.COMMITTED, wake.committed_highest_us, *place)
 
     def _shown_more(self, wake: Wake) -> Iterator[SessionWake]:
-        """Consumers that read from the follower, as far as they may see its log."""
+        """Yield session wakes for consumers that read from the follower, up to what it may show them."""
         committed_only = wake.kind == REPLICATED_STABLE
         for watch in self._there(wake, wake.appended_lowest_us, follower=False):
             if watch.read_committed != committed_only:

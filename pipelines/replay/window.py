@@ -1,4 +1,4 @@
-"""Which part of silver a replay reads: of each broker's log what lies behind its seal, and what is carried."""
+"""The part of silver that a replay reads: each broker's log after its seal, and the saved state."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from highwater.schemas.state import FOLDS
 
 
 class CarriedFolds(NamedTuple):
-    """Rows of ``state.folds`` that a run goes on from."""
+    """Rows of ``state.folds`` from which a run resumes."""
 
-    files: tuple[Stored, ...]  #: in which they stand
+    files: tuple[Stored, ...]  #: files with these rows
     where: pc.Expression
 
 
@@ -26,7 +26,7 @@ class CarriedFolds(NamedTuple):
 class ReplayWindow:
     """What one run replays."""
 
-    #: by broker, the seal that it goes on from; brokers without one are replayed from the beginning
+    #: by broker, the seal from which it resumes; brokers without one are replayed from the beginning
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
     #: by broker, up to where this run's replay is final (exclusive), microseconds
     until: Mapping[Broker, int] = field(default_factory=dict)
@@ -35,21 +35,21 @@ class ReplayWindow:
 
     @property
     def sealed(self) -> Bounds:
-        """Events of partitions from the seals on."""
+        """Return the bounds of partition events: from the seals on."""
         return Bounds({broker: seal.sealed_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
     def sessions(self) -> Bounds:
-        """Fetches that are not final yet."""
+        """Return the bounds of fetches that are not final yet."""
         return Bounds({broker: seal.sessions_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
     def waiting(self) -> Bounds:
-        """Requests that may have an append that is not final yet."""
+        """Return the bounds of requests with appends that may not be final yet."""
         return Bounds({broker: seal.waiting_us for broker, seal in self.seals.items()}, self.last_us)
 
     def carried_of(self, kind: str, rows_of: RowsOf) -> list[Reading]:
-        """What becomes of carried rows of a kind in the tasks that read them."""
+        """Return the readings of saved rows of a kind, mapped by `rows_of` in the tasks."""
         if self.carried is None:
             return []
         files, where = self.carried

@@ -50,16 +50,17 @@ def doubts(
     stretches: Iterable[Stretch] = (),
     starts: Iterable[tuple[str, int, int]] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Why nothing firm can be said of each cluster, one sentence each; none where every assumption holds.
+    """Return why no verdict of a cluster can be clean, one sentence each. Empty if every assumption is met.
 
     Args:
-        clusters: those that are judged. A file that nothing places is of the only one there is, or of none.
+        clusters: clusters to judge. A file of an unknown cluster counts for the only cluster, or for none.
         files: every log file that was read.
-        named: brokers that the logs name as leader, replica or member of an ISR, by cluster.
+        named: by cluster, brokers that the logs name as leader, replica or member of an ISR.
         versions: Kafka version by (cluster, broker).
         clock_steps: cluster, broker and by how many seconds its clock was set back.
         quarantined: cluster and path of files that were not read as declared, and are left out.
-        holes: what must have been logged, and was not read; one that nothing places is of every cluster.
+        holes: lines that must have been logged and were not read. A hole of an unknown cluster counts for every
+            cluster.
         stretches: when each broker logged to each kind of log.
         starts: cluster, broker and time of each start, microseconds.
     """

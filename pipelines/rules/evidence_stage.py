@@ -23,9 +23,9 @@ from highwater.schemas.table import TableSpec
 
 #: A line is shown up to here; the place in the file leads to the rest.
 TEXT_CHARS_MAX = 2000
-#: How far the time of a line may lie from the instant that it tells of, to be looked for there first.
+#: First search range around a fact's time for its line, microseconds.
 _ABOUT_US = 3_600_000_000
-#: What a damaged file tells of as later than this (in the year 2900) is no instant.
+#: Latest valid time (in the year 2900). Later times in a damaged file are ignored.
 _LAST_US = 29_348_006_400_000_000
 
 
@@ -38,7 +38,7 @@ class Lines(NamedTuple):
     requests: Mapping[Request, Place]  #: places of requests
 
     def of(self, finding: Found) -> list[tuple[Ref, Line]]:
-        """The lines of a finding that can be shown, in the order of its evidence."""
+        """Return the lines of a finding that can be shown, in the order of its evidence."""
         shown = []
         for ref in finding.evidence:
             place = _place(ref, self.requests)
@@ -49,9 +49,9 @@ class Lines(NamedTuple):
 
 
 def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
-    """The lines that the evidence of findings refers to.
+    """Return the lines that the evidence of findings refers to.
 
-    Those of log files that the last audit has shown are taken from ``gold.evidence``: a file is known by what is in it.
+    Log lines that the last audit has shown are taken from ``gold.evidence``, since a file id is a hash of its content.
     """
     refs = {ref for finding in findings for ref in finding.evidence}
     requests = _request_places(lake, sorted({request for ref in refs if (request := _request(ref)) is not None}))
@@ -61,7 +61,7 @@ def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
     register = reader_of(lake, [(LOG_FILES, None), (EVIDENCE, None)])
     logs = {(row["file_id"], row["byte_offset"]): Line(**row) for row in register.rows(_SHOWN)}
     of_logs = paths_of(register, "bronze_log_files", {file_id for file_id, _ in instants})
-    # Lines lie in files of all hours by the hash of their log. Most are about as old as what they tell of.
+    # Stored lines are spread over files of all hours by a hash of their log. Most lines are about as old as their fact.
     about = sorted(us for place, us in instants.items() if place not in logs and 0 < us < _LAST_US)
     if about:
         since, until = instant(about[0] - _ABOUT_US), instant(about[-1] + _ABOUT_US)
@@ -108,7 +108,7 @@ def _lines(lake: Lake, places: Sequence[Place], within: pc.Expression | None = N
 
 
 def _data_lines(lake: Lake, places: Sequence[Place]) -> dict[tuple[Place, str | None, int | None], Line]:
-    """Entries of files that are no logs, as text."""
+    """Return entries of data directory files as text."""
     if not places or not lake.has_rows(DATA_FILES):
         return {}
     reader = reader_of(lake, [(DATA_FILES, None), *((spec, at(places)) for spec, _, _ in _TEXTS)])
@@ -146,7 +146,7 @@ def _record(row: Mapping[str, Any]) -> str | None:
 
 
 def _in_words(time_us: int) -> str:
-    """An instant in UTC, with as many decimals as it has."""
+    """Return a time in UTC, with as many decimals as it has."""
     time = instant(time_us)
     fraction = f".{time.microsecond:06}".rstrip("0").rstrip(".")
     return f"{time:%Y-%m-%d %H:%M:%S}{fraction}"

@@ -27,13 +27,13 @@ EXAMPLES = "examples.json"
 
 @cache
 def examples() -> Mapping[str, Mapping[str, Any]]:
-    """One finding of a real corpus by rule: corpus, message, and its lines as file, line number and text."""
+    """Return one finding of a real corpus by rule: corpus, message, and its lines as file, line number and text."""
     loaded: Mapping[str, Mapping[str, Any]] = orjson.loads(files(__package__).joinpath(EXAMPLES).read_bytes())
     return loaded
 
 
 def explain(rule: Rule) -> str:
-    """One rule as plain text, as wide as a terminal, and at most 100 columns."""
+    """Return one rule as plain text, as wide as a terminal, and at most 100 columns."""
     return "\n".join(_lines(rule))
 
 
@@ -62,7 +62,7 @@ def _lines(rule: Rule) -> Iterator[str]:
 
 
 def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
-    """What it means comes first, how it is proven last."""
+    """Return the sections of a rule: the impact first, the proof last."""
     texts = rule.texts
     return (
         ("what it means for your data", texts.data),
@@ -77,7 +77,7 @@ def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
 
 
 def known_bugs(rule: Rule) -> tuple[KnownBug, ...]:
-    """Bugs of any version that this rule finds, in the order of their table."""
+    """Return the bugs of any version that this rule finds, in the order of their table."""
     return tuple(bug for bug in KNOWN_BUGS if rule.rule_id in bug.rule_ids)
 
 
@@ -109,7 +109,7 @@ def _hanging(head: str, text: str) -> Iterator[str]:
 
 
 def rules_markdown(rules: Sequence[Rule]) -> str:
-    """All rules as the document docs/rules.md."""
+    """Return all rules as the document docs/rules.md."""
     return "\n".join(_document(rules)) + "\n"
 
 

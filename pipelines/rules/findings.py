@@ -1,9 +1,9 @@
-"""From cases to findings: severities as configured, one under the other where one follows from the other, verdicts.
+"""From cases to findings: configured severities, findings nested under their cause, verdicts. Pure.
 
-A rule may rest on lines that are gone by now, as old days were dropped: on an answer of last month, and on a truncation
-of today. Lines that are missing never make a violation, so what is found without them is true; but it may be less, and
-what was proven stays proven. So a finding that was known stays word by word; where it is found again as more than it
-was (it goes on, say), it is told as found now. Days that are closed get no new ones. Pure.
+A rule may depend on lines of days that were dropped since: an answer of last month, and a truncation of today. Missing
+lines never make a violation, so findings without them are true. But they may be fewer, and proven findings remain
+proven. So a known finding is kept word by word. If it is found again with more records or offsets, the new text
+replaces it. Closed days get no new findings.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Found(Case):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one rule in a cluster; the fields are those of ``gold.rule_results``."""
+    """The result of one rule in a cluster; the fields are the columns of ``gold.rule_results``."""
 
     cluster_id: str
     rule_id: str
@@ -74,7 +74,7 @@ class Result:
 
 
 def findings_of(cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str]) -> list[Found]:
-    """Findings in order, with the severities that the configuration gives their rules' violations."""
+    """Return findings in order, with the severities that the configuration gives their rules' violations."""
     findings: dict[str, Found] = {}
     for case in cases:
         configured = severities.get(case["rule_id"], VIOLATION)
@@ -125,7 +125,7 @@ def _overlap(finding: Found, other: Found) -> bool:
 def counted(
     left_out: Mapping[tuple[str, str, str], int], severities: Mapping[str, str]
 ) -> dict[tuple[str, str, str], int]:
-    """Cases that were cut, by cluster, rule and the severity that the configuration gives its rule's violations."""
+    """Count truncated cases by cluster, rule and configured severity."""
     counts: dict[tuple[str, str, str], int] = defaultdict(int)
     for (cluster_id, rule_id, severity), count in left_out.items():
         weight = severities.get(rule_id, VIOLATION) if severity == VIOLATION else severity
@@ -141,12 +141,12 @@ def results_of(
     doubts: Mapping[str, Sequence[str]],
     left_out: Mapping[tuple[str, str, str], int] = MappingProxyType({}),
 ) -> list[Result]:
-    """One result per cluster and rule: what one cluster lacks says nothing of another.
+    """Return one result per cluster and rule. Missing evidence of one cluster does not affect another.
 
     Args:
         checked: facts judged, by cluster and rule.
-        errors: what a rule raised: it is inconclusive then, whatever it found elsewhere that is no violation.
-        doubts: by cluster, all there are, assumptions that do not hold: no rule is clean then.
+        errors: exceptions of rules. Such a rule is inconclusive unless it also found a violation.
+        doubts: every cluster with its unmet assumptions. No rule is clean with any.
         left_out: cases that were only counted, by cluster, rule and severity.
     """
     counts: dict[tuple[str, str, str], int] = defaultdict(int)
@@ -188,7 +188,7 @@ class Known(NamedTuple):
 def known_of(
     closed: ClusterInstants, known: ClusterInstants, findings: Iterable[Row], evidence: Iterable[Row]
 ) -> Known:
-    """What was known up to an instant, of what the last audit told; nothing of a cluster that has lost no days."""
+    """Return the last audit's findings from before dropped days. None of a cluster that has lost no days."""
     rows = [
         row for row in findings if (us := known.of(row["cluster_id"])) and (row["time"] is None or row["time"] < us)
     ]
@@ -197,7 +197,7 @@ def known_of(
 
 
 def told_now(known: Known, findings: Iterable[Found]) -> tuple[list[Found], list[Found]]:
-    """What was known, and stays; and what was found now and is told beside it.
+    """Split findings into those retained from earlier runs and new ones.
 
     Returns:
         Known findings, without their evidence, and new ones.
@@ -219,7 +219,6 @@ def told_now(known: Known, findings: Iterable[Found]) -> tuple[list[Found], list
 
 
 def _extent(row: Row) -> tuple[int, int]:
-    """Up to where a finding reaches, and of how many it is."""
     return row["offset_end"] or 0, row["records"] or 0
 
 

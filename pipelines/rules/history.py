@@ -1,7 +1,7 @@
-"""A partition's history: its leader epochs, its ISRs and who held what role when, from what lines say.
+"""A partition's history from its lines: its leader epochs, its ISRs, and the role of each broker over time.
 
-Epochs order what brokers did; their clocks do not. A broker's own lines, though, are in the order of its own clock, and
-tell between which of its lines it led in which epoch. Where lines may be missing between, `Tenure.certain` is False.
+Epochs order what brokers did; their clocks do not. A broker's own lines are in the order of its own clock. They show
+between which of them it led in which epoch. If lines may be missing in between, `Tenure.certain` is False.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from highwater.pipelines.rules.proofs.own_lines import ROLES, OwnLines, leads
 from highwater.schemas import audit_facts as a
 from highwater.schemas.audit_facts import Fact
 
-#: Kinds of lines of a log; all others stand in files that a broker keeps, or are computed.
+#: Kinds of facts from log lines. Other kinds come from a broker's files, or are computed.
 _LINES: Final = frozenset({a.LEADERSHIP, a.ISR_CHANGE, a.PARTITION_STATE, a.ELECTION, a.TRUNCATION, a.LOADED, a.TIER})
-#: The fields of a fact from here on say where it stands; those before, what it says.
+#: Index of a fact's first field of its location. The fields before are its content.
 PLACE: Final = Fact._fields.index("file_id")
 
 
@@ -33,14 +33,14 @@ class Tenure(NamedTuple):
     """A broker led in an epoch at some instant."""
 
     epoch: int  #: leader epoch
-    #: the last epoch in which it can have led then, by its lines before and after; None if they do not tell
+    #: the last epoch in which it can have led then, by its lines before and after; None if unknown
     latest: int | None
     fact: Fact  #: the line that began it
     begun: bool  #: that line is of an earlier instant. Of lines of one instant none is known to be the first
 
     @property
     def certain(self) -> bool:
-        """The broker's lines before and after the instant leave no room for another epoch of its own."""
+        """Return True if the broker's lines before and after the time exclude another epoch of its own."""
         return self.begun and self.latest == self.epoch
 
 
@@ -51,7 +51,7 @@ class FactHistory:
     #: Kafka version by (broker, instant), None where unknown
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
     skew_max_us: int = 1_000_000  #: clocks of two brokers are taken to differ by no more
-    #: how far two instants of one time may lie apart, of (broker, instant)
+    #: largest distance of two stamps of one time, microseconds, by (broker, time)
     blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))  #: by kind
     #: Followers' fetches as they stream by, for all rules.
@@ -65,7 +65,7 @@ class FactHistory:
     _copies_us: int | None = None
 
     def add(self, fact: Fact) -> None:
-        """Take a fact of the history; of a line that stands in several files, only as often as in one of them."""
+        """Add a fact of the history. A line in several files counts as often as in one of them."""
         if fact.kind in _LINES:
             if fact.time_us != self._copies_us:
                 self._copies_us, self._copies = fact.time_us, {}
@@ -75,7 +75,7 @@ class FactHistory:
 
     @property
     def brokers(self) -> set[int]:
-        """Brokers that lead, are in sync or assigned, by any line."""
+        """Return the brokers that lead, are in sync or assigned, by any line."""
         named: set[int] = set()
         for fact in (*self.facts[a.LEADERSHIP], *self.facts[a.METADATA], *self.facts[a.ISR_CHANGE]):
             named |= {fact.leader} if fact.leader is not None else set()
@@ -84,7 +84,7 @@ class FactHistory:
 
     @cached_property
     def strangers(self) -> tuple[frozenset[int], ...]:
-        """Groups of several brokers of which none, by its lines of leaders and ISRs, names one of another group."""
+        """Return groups of several brokers that do not name each other in lines of leaders and ISRs."""
         groups: list[set[int]] = []
         for fact in (*self.facts[a.LEADERSHIP], *self.facts[a.METADATA], *self.facts[a.ISR_CHANGE]):
             named = {fact.broker_id, fact.leader, *(fact.isr or ()), *(fact.replicas or ())}
@@ -95,14 +95,14 @@ class FactHistory:
 
     @property
     def chain(self) -> FetchChain:
-        """The connection of the fetch that was taken last (`chain.fact`)."""
+        """Return the connection of the last fetch (`chain.fact`)."""
         return self.chains.last
 
     # ------------------------------------------------------------ incarnations
 
     @cached_property
     def topic_lives(self) -> TopicLives:
-        """Lives of the topic; in a later one epochs begin again, and nothing carries over."""
+        """Return the lives of the topic. Epochs start again in each life."""
         roles = ((fact.name, fact) for fact in self.facts[a.LEADERSHIP])
         created_us = (fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
         return topic_lives(roles, self.facts[a.METADATA], created_us)
@@ -115,20 +115,20 @@ class FactHistory:
         )
 
     def incarnation(self, time_us: int) -> int:
-        """How often the topic had been created anew by then."""
+        """Return how often the topic had been re-created at a time."""
         return self.topic_lives.at(time_us)
 
     # ------------------------------------------------------------------ epochs
 
     def epoch(self, number: int, time_us: int) -> Epoch:
-        """The leader epoch of that number, of the topic as it was at that time."""
+        """Return the leader epoch with that number, in the topic's incarnation at that time."""
         key = (self.incarnation(time_us), number)
         if key not in self._epochs:
             self._epochs[key] = Epoch(number)
         return self._epochs[key]
 
     def close(self) -> None:
-        """The history is complete: fold it into epochs."""
+        """Fold the complete history into epochs."""
         for fact in (*self.facts[a.METADATA], *self.facts[a.LEADERSHIP], *self.facts[a.PARTITION_STATE]):
             if fact.leader_epoch is None:
                 continue
@@ -146,7 +146,7 @@ class FactHistory:
                 self.epoch(fact.leader_epoch, fact.time_us).wrote(fact.offset, fact)
 
     def _of_last_life(self, fact: Fact) -> bool:
-        """Whether what a file says is of the topic as the lines know it last: not of its namesake before or after."""
+        """Return True if a file's entry is of the last known life of the topic, not of an earlier or later namesake."""
         newest_id = self.topic_lives.newest_id
         if None not in (newest_id, fact.topic_id):
             return fact.topic_id == newest_id
@@ -162,7 +162,7 @@ class FactHistory:
         if fact.broker_id is not None and self._beside_birth(fact.broker_id, fact.time_us):
             return
         if fact.kind == a.APPEND and fact.broker_id is not None and fact.offset is not None:
-            # In the epoch that its broker's lines tell, or in a later one of its own that they do not: never earlier.
+            # In the epoch that its broker's lines show, or in a later one of its own without a line: never earlier.
             # Only of brokers that know no retries: the line is written for a duplicate, too.
             number = self.own_lines.lowest_epoch(fact.broker_id, fact.time_us)
             if number is not None:
@@ -188,7 +188,7 @@ class FactHistory:
     # ---------------------------------------------------------- from run to run
 
     def kept(self) -> dict[str, Any]:
-        """What a later run goes on with, beside the facts: what those that streamed by have told."""
+        """Return the state to resume from: high watermarks by epoch, fetch chains, topic ids."""
         return {
             "epochs": [(key, epoch.high_watermark) for key, epoch in self._epochs.items()],
             "answered_us": self._answered_us,
@@ -206,7 +206,7 @@ class FactHistory:
         self.lives.knew(kept["lives"])
 
     def extends(self, before: FactHistory) -> bool:
-        """Whether lives and states that an earlier history knew are as they were: what it has more comes after them."""
+        """Return True if all lives and states of an earlier history are unchanged, so that new ones come after them."""
         if self.topic_lives.births_us != before.topic_lives.births_us:
             return False
         return all(
@@ -219,26 +219,26 @@ class FactHistory:
 
     @cached_property
     def isr_known(self) -> IsrKnown:
-        """Where the ISR that a leader had is known."""
+        """Return where the ISR of a leader is known."""
         return IsrKnown(self)
 
     @cached_property
     def lives(self) -> Lives:
-        """Topic ids that brokers knew, those of fetches as they stream by."""
+        """Return the topic ids that brokers knew. Fetches are added as they stream by."""
         roles = (fact for fact in self.facts[a.LEADERSHIP] if fact.name in ROLES)
         return Lives(roles, self.topic_lives.births_us, self.skew_max_us)
 
     def _answers(self, fact: Fact, before: Fact | None) -> None:
-        """In the epoch that the fetch names its broker led after the line of the fetch before."""
+        """Record that the broker led in the fetch's epoch after the line of the fetch before."""
         if before is not None and fact.broker_id is not None and fact.leader_epoch is not None:
             key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
             self._answered_us[key] = max(before.time_us, self._answered_us.get(key, -1))
 
     def are_of_one_life(self, number: int, later: int, time_us: int) -> bool | None:
-        """Whether two epochs are of one life of the topic; None if these lines leave it open.
+        """Return True if two epochs are of one life of the topic. None if these lines do not decide it.
 
-        Shown by the topic's id; or by states with every partition epoch (zkVersion) from one to the other: a topic
-        that is created anew begins them again at 0.
+        The topic id proves it, or states with every partition epoch (zkVersion) between the two. A re-created topic
+        starts them again at 0.
         """
         ids, later_ids = self.epoch(number, time_us).topic_ids, self.epoch(later, time_us).topic_ids
         if ids and later_ids:
@@ -251,17 +251,17 @@ class FactHistory:
         return True if all(len(known.get(v, ())) == 1 for v in range(max(first), min(last) + 1)) else None
 
     def epochs(self) -> Iterator[tuple[int, Epoch]]:
-        """All epochs with their incarnations, ascending."""
+        """Yield all epochs with their incarnations, ascending."""
         for key in sorted(self._epochs):
             yield key[0], self._epochs[key]
 
     def later(self, number: int, time_us: int) -> list[Epoch]:
-        """Epochs after one, of the same incarnation, ascending."""
+        """Return the later epochs of the same incarnation, ascending."""
         incarnation = self.incarnation(time_us)
         return [self._epochs[key] for key in sorted(self._epochs) if key[0] == incarnation and key[1] > number]
 
     def lost_by(self, number: int, time_us: int, end: int) -> tuple[Epoch, tuple[int, Fact]] | None:
-        """The first epoch after one that does not have all before an offset, and what shows where it begins."""
+        """Return the first later epoch that starts before `end`, with its start and the fact that shows it."""
         bounds = ((epoch, epoch.bound) for epoch in self.later(number, time_us))
         return next(((epoch, bound) for epoch, bound in bounds if bound is not None and bound[0] < end), None)
 
@@ -269,14 +269,14 @@ class FactHistory:
 
     @cached_property
     def own_lines(self) -> OwnLines:
-        """Brokers' own lines about their roles."""
+        """Return the brokers' own lines about their roles."""
         return OwnLines(self.facts[a.LEADERSHIP])
 
     def tenure(self, broker_id: int, time_us: int) -> Tenure | None:
-        """In which epoch a broker led at an instant of its clock, as far as its lines tell; None if it did not.
+        """Return the epoch in which a broker led at a time of its clock, by its lines. None if it did not lead.
 
-        It is certain if its lines leave no room for another, or if it answered a later fetch in that very epoch: a
-        broker's epochs only grow (``Partition.makeLeader``, ``makeFollower``).
+        It is certain if its lines exclude another epoch, or if it answered a later fetch in that epoch: a broker's
+        epochs only grow (``Partition.makeLeader``, ``makeFollower``).
         """
         known, after = self.own_lines.around(broker_id, time_us)
         if not known or self._beside_birth(broker_id, time_us):
@@ -290,7 +290,7 @@ class FactHistory:
         return Tenure(epoch, latest, before, before.time_us < time_us - self.blur_us(broker_id, time_us))
 
     def _beside_birth(self, broker_id: int, time_us: int) -> bool:
-        """Whether an instant of a broker whose times are seconds may lie on either side of a new creation."""
+        """Return True if a time in whole seconds may be before or after a re-creation of the topic."""
         births_us = self.topic_lives.births_us
         if not births_us:
             return False
@@ -298,15 +298,17 @@ class FactHistory:
         return bool(blur_us) and any(abs(born_us - time_us) <= blur_us for born_us in births_us)
 
     def _latest(self, epoch: int, before: Fact, after: list[Fact], broker_id: int) -> int | None:
-        """The last epoch that the broker can have led in before its next line: its epochs only grow, and it did not
-        lead in those that are known to be others' ones."""
+        """Return the last epoch in which the broker can have led before its next line. None if unknown.
+
+        Its epochs only grow, and epochs known to be led by other brokers are excluded.
+        """
         following = next((fact for fact in after if fact.leader_epoch is not None), before)
         same_life = self.incarnation(before.time_us) == self.incarnation(following.time_us)
         if following is before or following.leader_epoch is None or not same_life:
             return None
         last = following.leader_epoch
         if last < epoch:
-            return None  # A request that came late: it tells nothing of what the broker was by then.
+            return None  # A late request: it does not show what the broker was at that time.
         if following.name == "follower_start" or (following.name == "leader_start" and self.starts_once(following)):
             last -= 1
         while last > epoch and self.epoch(last, before.time_us).is_anothers(broker_id):
@@ -314,7 +316,7 @@ class FactHistory:
         return max(epoch, last)
 
     def starts_once(self, line: Fact) -> bool:
-        """Whether a leader's line of an epoch's start is surely its first of it; KRaft before 3.3 may print it again.
+        """Return True if a line of an epoch's start is surely the leader's first. KRaft before 3.3 may log it again.
 
         Source: ``Partition.makeLeader``, which `Rules.partition_epoch_gates_state` is about.
         """
@@ -325,7 +327,7 @@ class FactHistory:
 
     @cached_property
     def states(self) -> dict[int, dict[int, list[CommittedState]]]:
-        """States by incarnation and partition epoch; several where lines disagree."""
+        """Return the states by incarnation and partition epoch. Several if lines disagree."""
         states: dict[int, dict[int, list[CommittedState]]] = defaultdict(lambda: defaultdict(list))
         for fact in (*_with_state(self.facts), *self._commits()):
             assert fact.partition_epoch is not None
@@ -341,7 +343,7 @@ class FactHistory:
         return states
 
     def _commits(self) -> Iterator[Fact]:
-        """Commits of the ISR by a leader, in the epoch that it led in by its lines."""
+        """Yield a leader's ISR commits, with the epoch in which it led by its lines."""
         for fact in self.facts[a.ISR_CHANGE]:
             if fact.name != "committed" or None in (fact.partition_epoch, fact.isr, fact.broker_id):
                 continue
@@ -350,7 +352,7 @@ class FactHistory:
                 yield fact._replace(leader=fact.broker_id, leader_epoch=number)
 
     def steps(self) -> Iterator[tuple[CommittedState, CommittedState]]:
-        """Pairs of states that follow each other directly: nothing can be missing between them."""
+        """Yield pairs of consecutive states: none can be missing between them."""
         for by_epoch in self.states.values():
             for partition_epoch in sorted(by_epoch):
                 before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
@@ -358,7 +360,7 @@ class FactHistory:
                     yield before[0], after[0]
 
     def steps_to(self, number: int) -> list[tuple[CommittedState, CommittedState]]:
-        """Those of `steps` to a state of a leader epoch."""
+        """Return the `steps` to a state of a leader epoch."""
         return self._steps_to.get(number, [])
 
     @cached_property
@@ -370,7 +372,7 @@ class FactHistory:
 
 
 def _with_state(facts: dict[str, list[Fact]]) -> Iterable[Fact]:
-    """Lines that give a whole state: leader, leader epoch, ISR and partition epoch."""
+    """Yield lines with a whole state: leader, leader epoch, ISR and partition epoch."""
     for fact in (*facts[a.METADATA], *facts[a.LEADERSHIP], *facts[a.PARTITION_STATE]):
         if None not in (fact.partition_epoch, fact.leader_epoch, fact.isr, fact.leader):
             yield fact

@@ -1,14 +1,14 @@
-"""Holes in the logs that were read: what must have been written, and is not there. Pure.
+"""Holes in the logs that were read: lines that must have been written, and are missing. Pure.
 
-A hole is found by what is there. Kafka logs a request when it has answered it, and a fetcher thread numbers its fetches
-and has one under way at a time: on a connection that lives on no number is left out (`ReplicaFetcherBlockingSend`,
-`NetworkClient.newClientRequest`). What a killed, stopped or paused broker never logged is no hole:
+A hole is found from the lines at hand. Kafka logs a request when it has answered it. A fetcher thread numbers its
+fetches and has one under way at a time, so a live connection leaves no number out (`ReplicaFetcherBlockingSend`,
+`NetworkClient.newClientRequest`). What a killed, stopped or paused broker never logged is not a hole:
 
-- A fetch that was never answered is the last one of its connection. The next connection of the thread goes on with the
+- A fetch that was never answered is the last one of its connection. The next connection of the thread continues the
   numbers, so between connections a few may be left out, and within one none.
-- A broker that was killed begins anew, and with it all connections to it: their numbers begin at 0.
-- A paused broker is silent in all its logs, and its connections go on where they were.
-- A broker that leads nothing logs no fetch: after a restart it follows, for as long as it takes to be elected again.
+- A broker that was killed starts again, and with it all connections to it: their numbers begin at 0.
+- A paused broker is silent in every log, and its connections continue where they were.
+- A broker that leads nothing logs no fetch: after a restart it follows, until it is elected again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NO_LOG: Final = "no_log"
 ENDS_EARLY: Final = "ends_early"
 BEGINS_LATE: Final = "begins_late"
 
-#: A log that ends before its broker's others, or begins after those of other brokers, by less is not looked at: files
+#: Shortest distance between the ends or begins of two brokers' logs that counts as a hole, microseconds: files
 #: are read one after the other, and loggers are set one after the other.
 EDGE_US: Final = 4_000_000
 #: A fetch waits for half a second (replica.fetch.wait.max.ms): a thread that fetched so shortly before is at work.
@@ -60,13 +60,13 @@ class Hole(NamedTuple):
     """What is missing, as `schemas.gold.HOLES` has it."""
 
     cluster_id: str
-    broker_id: int | None  #: None where nothing tells whose log it is
+    broker_id: int | None  #: None if unknown
     kind: str  #: of the log, as in ``bronze.log_files``
     reason: str
     #: since_us, until_us: between which times; None: not known
     since_us: int | None
     until_us: int | None
-    records: int | None  #: at least so many; None: nothing counts them
+    records: int | None  #: number of missing records, at least; None if unknown
     message: str
 
 
@@ -84,7 +84,7 @@ def holes_of_requests(
     runs: Iterable[FetchRun],
     fetch_ends: Iterable[FetchEnd],
 ) -> list[Hole]:
-    """Holes in the request logs, as far as fetches of followers show them.
+    """Return the holes in the request logs that followers' fetches show.
 
     Args:
         lives, runs, fetch_ends: as in `pipelines.cluster.premises.Premises`.
@@ -105,7 +105,7 @@ def holes_of_requests(
 
 
 def _joined(runs: Iterable[FetchRun]) -> list[FetchRun]:
-    """Runs in the order of their times; what a cut of files parted is one."""
+    """Return runs in time order, joined where a file boundary had split one."""
     joined: list[FetchRun] = []
     last_place: dict[str, int] = {}
     for run in sorted(runs, key=attrgetter("first_us", "first_number")):
@@ -125,10 +125,10 @@ def _joined(runs: Iterable[FetchRun]) -> list[FetchRun]:
 
 
 def _gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
-    """Numbers that are left out, of one leader's connections.
+    """Yield the numbers that one leader's connections leave out.
 
     Args:
-        runs: in the order of their times.
+        runs: in time order.
     """
     connections: dict[str, list[FetchRun]] = defaultdict(list)
     last_of: dict[int, list[FetchRun]] = defaultdict(list)
@@ -153,7 +153,7 @@ def _gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
 def _before_connection(
     run: FetchRun, of_follower: Iterable[FetchRun], runs: Iterable[FetchRun]
 ) -> Iterator[MissingNumbers]:
-    """What is missing before a connection that does not begin with its thread: it goes on with the one before it."""
+    """Yield what is missing before a connection that continues the numbers of an earlier one of its thread."""
     before = [other.last_number for other in of_follower if other.last_number < run.first_number]
     missing = run.first_number - max(before, default=-1) - 1
     if missing > UNANSWERED_MAX:
@@ -163,7 +163,7 @@ def _before_connection(
 
 
 def _together(gaps: Iterable[MissingNumbers]) -> Iterator[MissingNumbers]:
-    """Gaps that are near each other as one."""
+    """Yield gaps, with gaps near each other merged."""
     hole: MissingNumbers | None = None
     for gap in sorted(gaps):
         if hole is not None and gap.since_us <= hole.until_us + TOGETHER_US:
@@ -243,9 +243,9 @@ class _Activity:
             self._ends[(end.cluster_id, end.broker_id), end.leader].append(end)
         #: First and last line of the request log.
         self.requests: dict[Broker, tuple[int, int]] = {}
-        #: Spans of time at any instant of which the broker was at work, give or take `AT_WORK_US`.
+        #: Spans in which the broker was at work, within `AT_WORK_US`.
         self._spans: dict[Broker, list[tuple[int, int]]] = defaultdict(list)
-        #: The same, without what its request log tells.
+        #: The same without its request log.
         self._others: dict[Broker, list[tuple[int, int]]] = defaultdict(list)
         for file in files:
             if file.broker_id is None or file.first_us is None or file.last_us is None:
@@ -260,7 +260,7 @@ class _Activity:
                 self._others[broker] += ends
         for leader, runs in by_leader.items():
             for run in runs:
-                # A run with lines missing in it may have stood still between them.
+                # A broker may have paused between the lines of a run with missing lines.
                 ends = [(run.first_us, run.first_us), (run.last_us, run.last_us)]
                 spans = ends if run.missing else [(run.first_us, run.last_us)]
                 for places in (self._spans, self._others):
@@ -268,25 +268,25 @@ class _Activity:
                 self._spans[leader] += spans
 
     def begins(self, broker: Broker) -> int | None:
-        """The first instant at which something else than its request log shows a broker."""
+        """Return when a log other than the request log first shows a broker. None if never."""
         return min((since_us for since_us, _ in self._others[broker]), default=None)
 
     def turn(self, broker: Broker, after_us: int) -> int:
-        """When a broker starts, or begins to stop, next."""
+        """Return when a broker next starts or begins to stop."""
         turns = (time_us for time_us in self._turns[broker] if time_us >= after_us - AT_WORK_US)
         return min(turns, default=NEVER_US)
 
     def started(self, broker: Broker, since_us: int, until_us: int) -> bool:
-        """Whether a broker starts, or begins to stop, between two instants."""
+        """Return True if a broker starts or begins to stop between two times."""
         return any(since_us <= time_us <= until_us for time_us in self._turns[broker])
 
     def fetches_until(self, follower: Broker, leader: int, after_us: int) -> int:
-        """Up to when nothing shows that a follower, which fetches from a leader at an instant, stopped to do so."""
+        """Return until when a follower that fetches from a leader is not known to have stopped."""
         ends = (end.first_us for end in self._ends[follower, leader] if end.last_us >= after_us)
         return min(self.turn(follower, after_us), min(ends, default=NEVER_US))
 
     def was_fetched_from(self, leader: Broker, since_us: int, until_us: int) -> bool:
-        """Whether a thread that fetched from a leader was stopped between two instants, when the leader was at work."""
+        """Return True if a thread that fetched from the leader was stopped in the span, with the leader at work."""
         spans = [span for span in self._others[leader] if span[0] <= until_us and span[1] >= since_us]
         ends = (
             end.first_us
@@ -298,22 +298,22 @@ class _Activity:
         return any(since_us <= end_us <= until_us and spans for end_us in ends)
 
     def earliest(self, broker: Broker, after_us: int) -> int:
-        """The first instant from another one on at which a broker was at work."""
+        """Return the first time from `after_us` on at which a broker was at work."""
         return min(
             (max(since, after_us) for since, until in self._spans[broker] if until >= after_us), default=NEVER_US
         )
 
     def latest_of_others(self, broker: Broker, before_us: int) -> int:
-        """The last instant up to another one at which a broker was at work, without what its request log tells."""
+        """Return the last time up to `before_us` at which a broker was at work, without its request log."""
         spans = self._others[broker]
         return max((min(until, before_us) for since, until in spans if since <= before_us), default=0)
 
 
 def _silences(leader: Broker, runs: Sequence[FetchRun], activity: _Activity) -> Iterator[Hole]:
-    """Where a request log has no fetch, though its broker and a follower that fetches from it are at work.
+    """Yield spans without a fetch in a request log, though the broker and a follower that fetches from it are at work.
 
     Args:
-        runs: of the leader, in the order of their times.
+        runs: of the leader, in time order.
     """
     at_work: list[FetchRun] = []
     for place, run in enumerate(runs):
@@ -336,10 +336,10 @@ def _silences(leader: Broker, runs: Sequence[FetchRun], activity: _Activity) -> 
 
 
 def _silent_until(leader: Broker, runs: Iterable[FetchRun], since_us: int, next_us: int, activity: _Activity) -> int:
-    """The last instant before which a follower must have fetched from a leader that must have answered; 0: none.
+    """Return the latest time by which a live follower must have fetched from this live leader. 0 if there is none.
 
     Args:
-        runs: up to the silence. A short one is what waited while the leader stood still, of threads that may be gone.
+        runs: up to the silence. A short run waited during a pause of the leader; its thread may be gone.
     """
     leads_until = activity.latest_of_others(leader, min(next_us, activity.turn(leader, since_us)))
     for run in runs:
@@ -362,7 +362,7 @@ def _silent(leader: Broker, since_us: int, until_us: int, is_last: bool) -> Hole
 
 
 def _begins_late(leader: Broker, runs: Iterable[FetchRun], activity: _Activity) -> Hole | None:
-    """A request log that begins after those of other brokers, with connections that were there before."""
+    """Return the hole of a request log that begins later than other brokers' logs, with connections from before."""
     begin_us = activity.requests[leader][0]
     others = [span[0] for broker, span in activity.requests.items() if broker[0] == leader[0] and broker != leader]
     since_us = max(min(others, default=begin_us), activity.begins(leader) or 0)
@@ -380,7 +380,7 @@ def _begins_late(leader: Broker, runs: Iterable[FetchRun], activity: _Activity) 
 
 
 def between(since_us: int | None, until_us: int | None) -> str:
-    """Two instants as words, with a space before them; empty where neither is known."""
+    """Return two times as words, with a space before them. Empty if both are unknown."""
     if since_us is None or until_us is None:
         since = "" if since_us is None else f" after {iso_utc(since_us)}"
         return since or ("" if until_us is None else f" before {iso_utc(until_us)}")

@@ -1,4 +1,4 @@
-"""Holes in the logs and coverage as a stage: what the registers, silver and the premises tell of what is not there."""
+"""Holes in the logs and coverage as a stage: what the file registers, silver and the premises show as missing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
 
 
 def unread(lake: Lake) -> list[Hole]:
-    """Holes of files that were not read, or not to their end."""
+    """Return the holes of files that were not read, or not to their end."""
     return holes_of_files(_files(lake), small_rows(lake, UNREAD_FILES, *UNREAD_FILES.column_names))
 
 
@@ -148,13 +148,13 @@ def _unpaired(lake: Lake) -> list[Unpaired]:
 
 
 def _counts(lake: Lake) -> pa.Table:
-    """How many records of each broker fell to which template."""
+    """Count the records of each broker by template."""
     counts = reader_of(lake, [(silver.LINE_COUNTS, None)]).rows(SQL["counts"])
     return pa.Table.from_pylist(counts, gold.COVERAGE.arrow_schema)
 
 
 def logging_kinds(counts: pa.Table, files: Iterable[LogFile]) -> set[tuple[str, int, str]]:
-    """Return cluster, broker and kind of all lines; a kind is that of the file, or that of the logger.
+    """Return cluster, broker and kind of all lines; the kind is the file's or the logger's.
 
     At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0): these make no request log.
     """
@@ -170,7 +170,7 @@ def logging_kinds(counts: pa.Table, files: Iterable[LogFile]) -> set[tuple[str, 
 
 
 def _missing(holes: Sequence[Hole]) -> pa.Table:
-    """What is missing as rows of the coverage."""
+    """Return the missing records as rows of the coverage."""
     counts: dict[tuple[str, int, str, str], int] = {}
     for hole in holes:
         if hole.reason != NOT_UNDERSTOOD:  # these were read, and are counted as what they are

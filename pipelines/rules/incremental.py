@@ -1,9 +1,9 @@
-"""Where the rules of a run go on, what of the tables that takes, and what is left to the next run.
+"""Where the rules of a run resume, which rows of the tables they need, and what the run saves for the next one.
 
-Facts that no earlier run has judged for good stand in files that were added since, or behind the windows of that run.
-Where it cannot be told which files those are, or what judging depends on has changed, all is judged anew; so is what is
-of a broker whose replay went back (`pipelines.kafka.seals`), whose log comes back after it had ended, or of whose
-cluster days were dropped.
+Facts that are not final yet are in files that were added since, or behind the windows of the earlier run. If those
+files are unknown, or what judging depends on has changed, everything is judged again. Three more reasons make a broker
+be judged again: its replay went back (`pipelines.kafka.seals`), its log continues after it had ended, or days of its
+cluster were dropped.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from highwater.schemas.silver.data_dir import CHECKPOINTS, LOG_BATCHES, METADATA
 from highwater.schemas.state import AUDITED, RUNS
 from highwater.schemas.table import TableSpec
 
-#: A log that ends so long before another one of its cluster has ended: all of it is judged, and not read again.
+#: Microseconds before the end of another log of the cluster after which a log counts as ended: judged to its end.
 ENDED_US: Final = 3_600_000_000
-#: Partitions with facts of these are judged whole; new files of them have all judged anew (`_fingerprint`).
+#: Partitions with facts of these are judged whole. New files of them make all partitions be judged again.
 _OF_FILES: Final = (CHECKPOINTS, METADATA_RECORDS, LOG_BATCHES)
-#: Of rows that a replay makes anew: when one was final.
+#: Column with the time from which a row of a replay is final.
 _FINAL: Final = {DELAYED_OPERATIONS.name: "line_time", ISR_TIMELINE.name: "decided_time"}
 #: Rows are chosen by their lines, whose times are cut to milliseconds; facts then to the microsecond.
 _SLACK_US: Final = 1_000_000
@@ -51,16 +51,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class AuditState(NamedTuple):
-    """What the rules of a run leave, beside ``state.audited``."""
+    """The state that the rules of a run save, in addition to ``state.audited``."""
 
-    fingerprint: str  #: of all that judging depends on, beside the facts
+    fingerprint: str  #: of everything that judging depends on, except the facts
     windows: Windows  #: by broker, up to where its log is judged for good
     ended: frozenset[Broker]  #: brokers whose logs had ended
     versions: Mapping[str, int]  #: by name, the Delta version of each table that was read
     closed: Mapping[str, int]  #: by cluster, the instant before which days were closed
 
     def of_broker(self, broker: Broker) -> dict[str, Any]:
-        """Columns of ``state.runs``."""
+        """Return a broker's columns of ``state.runs``."""
         judged_us, closed_us = self.windows.get(broker), self.closed.get(broker[0], 0)
         return {
             "judged_time": None if judged_us is None else instant(judged_us),
@@ -70,7 +70,7 @@ class AuditState(NamedTuple):
 
 
 def judged_by(lake: Lake, run_number: int) -> AuditState | None:
-    """What the rules of a run left; None where it asked none."""
+    """Return the state that the rules of a run saved. None if the run applied no rules."""
     names = ("run_number", "cluster_id", "broker_id", "rules", "judged_time", "log_ended", "closed_time")
     rows = dicts(lake.rows(RUNS, *names, "silver_versions", where=pc.field("run_number") == run_number))
     if not rows or rows[0]["silver_versions"] is None:
@@ -86,17 +86,17 @@ def judged_by(lake: Lake, run_number: int) -> AuditState | None:
 
 
 class Resume(NamedTuple):
-    """What a run goes on from."""
+    """The state from which a run resumes."""
 
     run_number: int  #: of the run before
     state: tuple[Stored, ...]  #: files of ``state.audited`` with its rows
-    windows: Windows  #: of the brokers whose logs went on
-    back: tuple[Broker, ...]  #: brokers whose partitions are judged anew
+    windows: Windows  #: of the brokers that resume
+    back: tuple[Broker, ...]  #: brokers whose partitions are judged again
     added: Mapping[str, tuple[Stored, ...]]  #: by table, the files that no earlier run has read
 
 
 def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> str:
-    """Hash of what judging a partition depends on beside its facts, and what earlier lines tell of its brokers."""
+    """Return a hash of what judging a partition depends on, except facts and earlier lines of its brokers."""
     files = lake.rows(DATA_FILES, "file_id", "run_id").to_pylist()
     parts = (
         audit_fingerprint(),
@@ -111,10 +111,10 @@ def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> st
 def since_of(
     lake: Lake, premises: Premises, todo: ReplayPlan, fingerprint: str, tables: Iterable[TableSpec]
 ) -> Resume | None:
-    """What the last run left to go on from; None where all is judged anew.
+    """Return the last run's state to resume from. None if everything is judged again.
 
     Args:
-        tables: whose rows become facts.
+        tables: tables with rows that become facts.
     """
     number = todo.runs[0].number if todo.runs else 0
     left = judged_by(lake, number)
@@ -145,7 +145,7 @@ def since_of(
 
 
 def _has_named(state: Sequence[Stored], of_run: pc.Expression, premises: Premises) -> bool:
-    """Whether a line tells by now the name of a topic that was judged by its id."""
+    """Return True if a topic that was judged by its id has a known name now."""
     by_id = of_run & pc.starts_with(pc.field("topic"), "id:")
     rows = read_files(AUDITED, [file.place for file in state], ("cluster_id", "topic"), by_id).to_pylist()
     return any((row["cluster_id"], row["topic"].removeprefix("id:")) in premises.topic_names for row in rows)
@@ -159,7 +159,7 @@ def left_by(
     since: Resume | None,
     tables: Iterable[TableSpec],
 ) -> AuditState:
-    """What the next run is told: windows where the replay is final, further on only for those that went on.
+    """Return the state for the next run: windows up to where the replay is final, never earlier than before.
 
     Args:
         seals: of this run's replay.
@@ -186,13 +186,13 @@ def left_by(
 
 
 def states(since: Resume, rows_of: RowsOf) -> Reading:
-    """What the run before left of each partition."""
+    """Return the reading of the earlier run's state of each partition."""
     of_run = pc.field("run_number") == since.run_number
     return Reading(AUDITED, AUDITED.column_names, rows_of, of_run, since.state)
 
 
 def parts(lake: Lake, reading: Reading, since: Resume) -> list[Reading]:
-    """What of a table may become facts that were not judged for good."""
+    """Return the readings of a table's rows whose facts may not be final."""
     spec = reading.spec
     if spec in _OF_FILES:
         return []
@@ -203,7 +203,7 @@ def parts(lake: Lake, reading: Reading, since: Resume) -> list[Reading]:
 
 
 def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Resume) -> list[Reading]:
-    """All rows of files that were added since, and of the others, which a run has read, what may be behind windows."""
+    """Return the readings of all rows in added files, and of rows that may be behind windows in other files."""
     spec = new.spec
     added, where = since.added[spec.name], _behind(spec, since)
     known = {file.place for file in added}
@@ -212,7 +212,7 @@ def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Resume) -> lis
 
 
 def _behind(spec: TableSpec, since: Resume) -> pc.Expression:
-    """Rows that may lie behind the window of their broker, or are of one whose rows were made anew."""
+    """Select rows that may be behind their broker's window, or whose broker is judged again."""
     instant = pc.field(_FINAL.get(spec.name, "time"))
     where = instant.is_null() | (instant >= _EPOCH + timedelta(microseconds=min(since.windows.values()) - _SLACK_US))
     for cluster_id, broker_id in since.back if spec.layer != "silver" else ():
@@ -221,7 +221,7 @@ def _behind(spec: TableSpec, since: Resume) -> pc.Expression:
 
 
 def _behind_windows(rows_of: RowsOf, windows: Windows) -> RowsOf:
-    """Facts that do not lie before the windows, as `pipelines.rules.windows.is_before` has it."""
+    """Filter facts that are not before the windows, like `pipelines.rules.windows.is_before`."""
     by_name = {f"{cluster_id}|{broker_id}": us for (cluster_id, broker_id), us in windows.items()}
 
     def behind(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

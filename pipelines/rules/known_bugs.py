@@ -1,9 +1,9 @@
-"""Bugs of Kafka's replication that an audit can come across: which versions have them, and what they look like.
+"""Bugs of Kafka's replication that an audit can find: the versions that have them, and their signature in logs.
 
-A bug explains a finding, it never makes one: a rule that has a case asks `bugs_of` whether the running version is known
-to do that, and names the JIRA. Versions were read from apache/kafka: `fixed_in` names the first release of each branch
-that contains the fix, found by its commit; `broken_from` is the first release whose source has the fault, or None where
-it is as old as what it is about, as far as is known. Only releases up to 3.9 could be looked at that way.
+A bug explains a finding and never makes one: a rule with a case asks `bugs_of` whether the running version is known to
+have the bug, and names the JIRA. Versions were read from apache/kafka. `fixed_in` names the first release of each
+branch that contains the fix, found by its commit. `broken_from` is the first release whose source has the fault, or
+None if the fault is as old as its feature. Only releases up to 3.9 could be read that way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KNOWN_BUGS = msgspec.toml.decode(_TABLE, type=dict[str, tuple[KnownBug, ...]])["
 
 
 def applies(bug: KnownBug, version: Version) -> bool:
-    """Whether a release has the bug."""
+    """Return True if a release has the bug."""
     if bug.broken_from is not None and version < bug.broken_from:
         return False
     branch = version[:2]
@@ -46,10 +46,10 @@ def applies(bug: KnownBug, version: Version) -> bool:
 
 
 def bugs_of(rule_id: str, version: str | None) -> tuple[KnownBug, ...]:
-    """The bugs that a version surely has and that can explain a case of a rule, in order of their JIRA numbers.
+    """Return the bugs that a version surely has and that can explain a case of a rule, by JIRA number.
 
     Args:
-        version: as logged; one of no known release is not known to have any.
+        version: as logged. An unknown release has no known bugs.
     """
     bugs = (bug for bug in KNOWN_BUGS if rule_id in bug.rule_ids and value_of(version, partial(applies, bug)))
     return tuple(sorted(bugs, key=lambda bug: int(bug.jira.rpartition("-")[2])))

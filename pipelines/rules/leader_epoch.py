@@ -1,7 +1,7 @@
-"""What all lines together say of one leader epoch: who led, where it began, what it wrote and committed. Pure.
+"""What all lines together show of one leader epoch: its leader, its start, its writes and commits. Pure.
 
-A leader-epoch-checkpoint file that has been written for one log lists its epochs with their starts. A topic that is
-created anew begins both again, so starts that are as the leaders' lines say are of the life that the lines are of.
+A leader-epoch-checkpoint file of one log lists the log's epochs with their starts. A re-created topic starts both
+again. So if the starts equal the ones in the leaders' lines, file and lines are of one life.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Epoch:
     start: tuple[int, Fact] | None = None
     #: an offset at or past its start, known from what was written in it, with the fact
     rewritten: tuple[int, Fact] | None = None
-    high_watermark: tuple[int, Fact] | None = None  #: the highest that its leader told, with the fact
+    high_watermark: tuple[int, Fact] | None = None  #: the highest one of its leader, with the fact
     first_us: int | None = None  #: the first sign of it that is left, on whatever clock
     topic_ids: set[str] = field(default_factory=set)  #: ids of the topic that its lines name
 
@@ -50,18 +50,17 @@ class Epoch:
             self.topic_ids.add(fact.topic_id)
 
     def starts(self, offset: int, fact: Fact) -> None:
-        """The leader's log ended at an offset."""
+        """Record where the leader's log ended at the start."""
         if self.start is None or offset < self.start[0]:
             self.start = (offset, fact)
 
     def wrote(self, offset: int, fact: Fact) -> None:
-        """A record of this epoch, or of a later one, was written at an offset."""
+        """Record an offset at which a record of this or a later epoch was written."""
         if self.rewritten is None or offset < self.rewritten[0]:
             self.rewritten = (offset, fact)
 
     def committed(self, high_watermark: int, fact: Fact) -> None:
-        """The leader told its high watermark; of those that tell the same, the first line counts, as it may be given
-        last."""
+        """Record the leader's high watermark. The first line of the highest one counts, even if it comes last."""
         known = self.high_watermark
         is_higher = known is None or high_watermark > known[0]
         if is_higher or (known is not None and high_watermark == known[0] and _place(fact) < _place(known[1])):
@@ -69,18 +68,18 @@ class Epoch:
 
     @property
     def bound(self) -> tuple[int, Fact] | None:
-        """Its start is here or before: nothing that an earlier epoch wrote from here on survived it."""
+        """Return an upper bound of its start, with its fact. From there on no record of an earlier epoch survived."""
         known = [bound for bound in (self.start, self.rewritten) if bound is not None]
         return min(known, key=lambda bound: bound[0], default=None)
 
     def is_anothers(self, broker_id: int) -> bool:
-        """It is known who led, and it was not this broker; or that nobody did."""
+        """Return True if another broker is known to have led, or none."""
         sayers = set(self.leaders) | set(self.named)
         return bool(sayers) and broker_id not in sayers
 
     @property
     def leader(self) -> int | None:
-        """Who led, if one broker is known."""
+        """Return the leader if exactly one broker is known as such. Else None."""
         sayers = set(self.leaders) or (set(self.named) - {NO_LEADER})
         return next(iter(sayers)) if len(sayers) == 1 else None
 
@@ -92,10 +91,10 @@ def _place(fact: Fact) -> tuple[int, int, str, int, int]:
 
 
 def contradicting(entries: Iterable[Fact], start_of: Callable[[int], int | None]) -> frozenset[int | None]:
-    """Brokers whose files have an epoch begin before its leader's log ended: within one life of a topic none does.
+    """Return brokers with files in which an epoch begins before its leader's log ended. Within one life none does.
 
     Args:
-        start_of: where a leader's log ended at the start of an epoch, by its own line; None where no line tells.
+        start_of: where a leader's log ended at the start of an epoch, by its own line. None if unknown.
     """
     strange = set()
     for entry in entries:
@@ -106,8 +105,9 @@ def contradicting(entries: Iterable[Fact], start_of: Callable[[int], int | None]
 
 
 def in_one_file(entries: Iterable[Fact], starts: Iterable[Fact], first: int, last: int) -> bool:
-    """Whether a file lists an epoch and a later one, from before and after two epochs, as all lines of leaders have
-    them; most likely the two are of one life then, though lines of another one may be missing.
+    """Return True if a file has entries from before and after two epochs that agree with all leaders' lines.
+
+    Then the two are most likely of one life, though lines of another life may be missing.
 
     Args:
         starts: lines by which leaders began epochs, of all times.

@@ -1,16 +1,16 @@
 """All rules over one partition: facts in, cases out. Pure.
 
-A rule that fails takes no other with it, and is never silent: what it raised becomes a result.
+A rule that fails does not stop the others and is never silent: its exception becomes a result.
 
-**From run to run.** An audit is frozen with the facts up to a window, and goes on, thawed, with later ones. Facts come
-in the order of their ranks, so answers of the first run were judged before fetches of the second were seen. That gives
-what one run gives, as nothing that was judged is changed by what comes: a checker says if something is
-(`pipelines.rules.rule.Checker.stands`), and then the partition is judged anew, over all of it (`CannotGoOn`). So it is
-if a fact comes that belongs before one that was judged, and where there are facts of files or of TRACE lines.
+**From run to run.** An audit is frozen with the facts up to a window, and a later run resumes it with later facts.
+Facts come in the order of their ranks, so answers of the first run were judged before fetches of the second were seen.
+The result equals the result of one run, because later facts do not change what was judged. If one might, a checker
+reports it (`pipelines.rules.rule.Checker.stands`), and the whole partition is judged again (`CannotGoOn`). The same
+holds if a fact comes before one that was judged, and with facts of files or of TRACE lines.
 
-**Twice.** Where one broker alone says what others would say, too, the partition is also judged as if it had not. What
-breaks a guarantee only with its lines, or only without them, is open (`pipelines.rules.proofs.lone_lines`). So it is
-where a log is said to be deleted, if its broker serves it later.
+**Twice.** Where one broker alone logs what others would log too, the partition is judged a second time without that
+line. A violation with only one of the two results is open (`pipelines.rules.proofs.lone_lines`). The same is done if a
+log was deleted by its broker's line and the broker serves it later.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RuleOutcome:
 
 
 class CannotGoOn(Exception):
-    """A partition has to be judged anew, over all its facts; the message says why."""
+    """Error: a partition has to be judged again over all its facts. The message gives the reason."""
 
 
 class PartitionAudit:
@@ -145,10 +145,10 @@ class PartitionAudit:
             self._ask(rule_id, fact)
 
     def finish(self) -> list[RuleOutcome]:
-        """All facts were given: what each rule found.
+        """Return what each rule found, after all facts were added.
 
         Raises:
-            CannotGoOn: of an audit that went on: what it found depends on what it was given at once.
+            CannotGoOn: a resumed audit whose result depends on seeing all facts at once.
         """
         self._begin()
         for rule in self._rules:
@@ -165,7 +165,7 @@ class PartitionAudit:
 
     @property
     def unsettled(self) -> str | None:
-        """Why nothing can go on from here; None if something can."""
+        """Return why no later run can resume from here. None if one can."""
         if self.odd is not None:
             return f"it has facts of kind {self.odd}"
         failed = [outcome.rule_id for outcome in self._outcomes.values() if outcome.error is not None]
@@ -173,10 +173,10 @@ class PartitionAudit:
         return f"later facts may change what {failed[0]} judged" if failed else None
 
     def freeze(self, held: Sequence[Fact] = ()) -> bytes:
-        """What a later audit goes on from, before `finish`.
+        """Serialize the state for a later audit. Call it before `finish`.
 
         Args:
-            held: facts that were not given, and are to be given to that audit.
+            held: facts that were not added, and that the later audit has to add.
 
         Raises:
             CannotGoOn: the partition is judged whole.
@@ -201,14 +201,16 @@ class PartitionAudit:
             raise CannotGoOn(why)
 
     def _comes_next(self, fact: Fact) -> bool:
-        """Whether a fact comes behind those of its kind, or of its connection, that an earlier run judged."""
+        """Return True if a fact comes after the judged facts of its kind or connection."""
         if fact.kind == a.FETCH:
             return self.history.chains.goes_on(fact)
         return fact.kind != a.ANSWER or fact.offset is None or fact.offset > self._judged_offset
 
     def _trusted(self, fact: Fact) -> Fact:
-        """A fetch without the leader epoch that it names, where its broker may not have compared the two: before 2.5
-        fetch sessions forget it (KAFKA-9338), so that an answer may be given in a later epoch."""
+        """Return the fact, without its leader epoch if the broker may not have compared it.
+
+        Fetch sessions forget the epoch before 2.5 (KAFKA-9338), so the answer may come from a later epoch.
+        """
         if fact.kind not in (a.FETCH, a.READ) or fact.leader_epoch is None or fact.broker_id is None:
             return fact
         version = self._settings.version(fact.broker_id, fact.time_us)
@@ -333,7 +335,7 @@ class PartitionAudit:
             self._failed(rule_id, error)
 
     def _among_strangers(self, case: Case) -> Case:
-        """A case that stays open says so if the brokers that it is about are probably of two clusters."""
+        """Add a note to an open case if its brokers are probably of two clusters."""
         groups = [group for group in self.history.strangers if group & set(case.brokers)]
         if case.severity != OPEN or len(groups) < 2:
             return case
@@ -345,7 +347,7 @@ class PartitionAudit:
         return replace(case, message=f"{case.message.removesuffix('.')}. {why}.")
 
     def _failed(self, rule_id: str, error: Exception) -> None:
-        """The rule is out of the audit of this partition: what it would have found is unknown."""
+        """Remove a failed rule from the audit of this partition. Its cases are unknown."""
         outcome = self._outcomes[rule_id]
         outcome.error = f"{type(error).__name__}: {error}"
         outcome.cases, outcome.left_out = [], Counter()
@@ -354,7 +356,7 @@ class PartitionAudit:
 
 
 def place(fact: Fact) -> tuple[Any, ...]:
-    """Where a fact stands among those of its partition: as `pipelines.rules.facts.columns.ORDER` has it."""
+    """Return the sort key of a fact within its partition, as `pipelines.rules.facts.columns.ORDER`."""
     by_offset = fact.offset if fact.kind in BY_OFFSET else None
     connection = (fact.broker_id, fact.connection, fact.correlation_id) if fact.kind in BY_CONNECTION else (None,) * 3
     line = (fact.time_us, fact.broker_id, fact.byte_offset, fact.offset, fact.kind, fact.name, fact.replica_id)
@@ -363,7 +365,7 @@ def place(fact: Fact) -> tuple[Any, ...]:
 
 
 def _streams_use(fact: Fact) -> bool:
-    """Whether what streams by is judged by it, and not only what is asked in the end."""
+    """Return True if streaming checks read this fact, not only `finish()`."""
     return fact.kind not in (a.ISR_REPLAY, a.LOADED) and (fact.kind, fact.name) != (a.TRUNCATION, a.REPLAYED)
 
 

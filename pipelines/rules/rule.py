@@ -23,18 +23,18 @@ VIOLATION: Final = "violation"
 OBSERVATION: Final = "observation"
 OPEN: Final = "open"
 
-#: A finding shows at most so many lines.
+#: Lines that a finding shows, at most.
 EVIDENCE_MAX: Final = 20
-#: So many independent witnesses make a violation.
+#: Independent witnesses that a violation needs, at least.
 WITNESSES_MIN: Final = 2
 
 _REQUESTS: Final = frozenset({a.FETCH, a.READ, a.TIER_READ, a.OPERATION, a.ANSWER})
-#: Kinds whose lines come from several loggers, which their names tell apart.
+#: Kinds whose lines come from several loggers, which their names distinguish.
 _LOGGERS: Final = frozenset({a.TRUNCATION, a.HIGH_WATERMARK, a.CHECKPOINT, a.TIER})
 
 
 class Ref(NamedTuple):
-    """Where a fact stands: a line by file and offset, or a request by broker, connection and correlation id."""
+    """The location of a fact: a line by file and offset, or a request by broker, connection and correlation id."""
 
     time_us: int
     broker_id: int | None
@@ -42,12 +42,12 @@ class Ref(NamedTuple):
     byte_offset: int | None
     connection: str | None
     correlation_id: int | None
-    source: str | None = None  #: what kind of fact it is; None where that is not told
-    derived: str | None = None  #: how it is known if no line tells it, as `Fact.derived`
+    source: str | None = None  #: kind of the fact; None if unknown
+    derived: str | None = None  #: how it was derived, as `Fact.derived`; None for a logged fact
 
     @classmethod
     def of(cls, fact: Fact | Ref) -> Ref:
-        """The place of a fact."""
+        """Return the location of a fact."""
         if isinstance(fact, Ref):
             return fact
         place = (fact.file_id, fact.byte_offset, fact.connection, fact.correlation_id)
@@ -56,10 +56,10 @@ class Ref(NamedTuple):
 
     @property
     def witness(self) -> str | None:
-        """Who says it: None if nobody does, since it is derived.
+        """Return the witness of the fact. None for a derived fact.
 
-        Lines of one kind by one broker are one witness, as one grammar read them; so are a broker's entries in files of
-        one kind. A request with its response is one, and another request another.
+        Lines of one kind by one broker are one witness, since one grammar read them. So are a broker's entries in files
+        of one kind. A request with its response is one witness, and another request is another one.
         """
         if self.derived is not None:
             return None
@@ -68,12 +68,12 @@ class Ref(NamedTuple):
 
 
 def witnesses_of(evidence: Iterable[Fact | Ref]) -> tuple[str, ...]:
-    """Who says it, each once, ascending."""
+    """Return the witnesses of evidence, each once, ascending."""
     return tuple(sorted({name for ref in map(Ref.of, evidence) if (name := ref.witness) is not None}))
 
 
 def brokers_of(facts: Iterable[Fact]) -> tuple[int, ...]:
-    """Brokers whose lines facts are, each once, ascending."""
+    """Return the brokers that logged the facts, each once, ascending."""
     return tuple(sorted({fact.broker_id for fact in facts if fact.broker_id is not None}))
 
 
@@ -83,30 +83,32 @@ class Case:
 
     severity: Severity  #: violation, observation, or open: the logs do not decide it
     message: str  #: what happened, in one or two sentences
-    #: the facts that show it; once `settled`, where they stand, in time order
+    #: the facts that show it; once `settled`, their locations in time order
     evidence: tuple[Fact | Ref, ...]
     leader_epoch: int | None = None  #: leader epoch that it is about
     #: offset_start, offset_end: offsets that it is about, the end exclusive
     offset_start: int | None = None
     offset_end: int | None = None
-    time_us: int | None = None  #: when, as far as one instant says it
+    time_us: int | None = None  #: when, if one time can be given
     brokers: tuple[int, ...] = ()  #: brokers that it is about, ascending
     known_bug: str | None = None  #: JIRA of a bug of the running version with this signature
-    cause: str | None = None  #: short name of the cause, where the rule tells several apart
+    cause: str | None = None  #: short name of the cause, where the rule distinguishes several
     records: int | None = None  #: records or requests that it is about, where they are counted
     #: who says so, independently of each other; once `settled`, of all its evidence if nothing else is given
     witnesses: tuple[str, ...] = ()
     rule_id: str = ""  #: rule that found it; the audit fills it
 
     def settled(self) -> Case:
-        """Evidence once each, in time order, brokers and witnesses ascending; of more than `EVIDENCE_MAX` lines the
-        first are kept. A violation without enough witnesses is open."""
+        """Sort the case's fields: evidence once each in time order, brokers and witnesses ascending.
+
+        Of more than `EVIDENCE_MAX` lines the first are kept. A violation without enough witnesses is open.
+        """
         refs = list(dict.fromkeys(map(Ref.of, self.evidence)))[:EVIDENCE_MAX]
         order = sorted(refs, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
         witnesses = self.witnesses or witnesses_of(self.evidence)
         severity, message = self.severity, self.message
         if severity == VIOLATION and len(witnesses) < WITNESSES_MIN:
-            # One misread line accuses nobody.
+            # One misread line proves nothing.
             severity, message = OPEN, f"{message} Open, as a single witness says so."
         return replace(
             self,
@@ -118,16 +120,16 @@ class Case:
         )
 
 
-#: Metadata of a field of a `Checker` that a later run goes on with; the others are as they are made wherever one may.
+#: Metadata of a `Checker` field that a later run resumes. Other fields start as they are declared.
 KEPT: Final = {"is_kept": True}
 
 
 @dataclass
 class Checker:
-    """A rule at work on one partition: told of the facts that stream by, then asked for what is left.
+    """A rule at work on one partition: it observes streaming facts, then finishes.
 
-    A later run goes on with what is `kept`, beside facts that come later (`pipelines.rules.partition_audit`). What was
-    judged then has to be what it would be with all facts there at once, or the checker says that it is not.
+    A later run resumes from what is `kept`, with later facts (`pipelines.rules.partition_audit`). What was judged has
+    to be what it would be with all facts there at once, or the checker reports that it is not.
     """
 
     _history: FactHistory
@@ -138,10 +140,10 @@ class Checker:
     awaits_history: bool = field(default=False, metadata=KEPT)
 
     def kept(self) -> dict[str, Any]:
-        """What a later run goes on with.
+        """Return the state from which a later run resumes.
 
         Raises:
-            TypeError: it holds what its class does not declare.
+            TypeError: the checker has an undeclared field.
         """
         if odd := vars(self).keys() - {known.name for known in fields(self)}:
             raise TypeError(f"{type(self).__qualname__} does not declare {', '.join(sorted(odd))}")
@@ -153,7 +155,7 @@ class Checker:
             setattr(self, name, value)
 
     def stands(self) -> bool:
-        """Whether what was judged is so with the history as it is now, and whatever facts come later."""
+        """Return True if what was judged is valid with the current history, whatever facts come later."""
         return self.is_final
 
     def observe(self, fact: Fact) -> Iterable[Case] | None:
@@ -161,11 +163,11 @@ class Checker:
         return None
 
     def finish(self) -> Iterable[Case]:
-        """The facts of the partition are over."""
+        """End the facts of the partition and return the remaining cases."""
         return ()
 
     def _severity(self, *facts: Fact, one_run: bool = False) -> Severity | None:
-        """Of a case that facts prove together if they are of one life of the topic; None if they surely are not.
+        """Return the severity of a case whose facts must be of one life of the topic. None if they surely are not.
 
         Args:
             one_run: as of `pipelines.rules.proofs.lives.Lives.one_life`.
@@ -177,30 +179,30 @@ class Checker:
 
 
 def unless_anew(severity: Severity) -> str:
-    """What a case's message says beside, where no id shows one life."""
+    """Return the text that a case's message adds if no id proves one life."""
     return "; open, as no topic id shows that the topic was not re-created between" if severity == OPEN else ""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What rules are told beside the facts."""
+    """Configuration and versions that rules can query."""
 
     #: of the partition by the lines that are there: (broker, instant) to value
     min_insync_replicas: Callable[[int, int], int | None] = lambda broker_id, time_us: None
     #: Kafka version by (broker, instant), None where unknown; it changes with an upgrade
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
     skew_max_us: int = 1_000_000  #: clocks of two brokers are taken to differ by no more
-    #: how far two instants of one time may lie apart, of (broker, instant): a second where lines tell whole seconds
+    #: largest distance of two stamps of one time, by (broker, time): a second where lines have whole seconds
     #: (`pipelines.rules.facts.columns`), else 0
     blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
     #: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown
     unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None
-    #: whether the partition's log is compacted, or was; None if no line tells its cleanup.policy
+    #: True if the partition's log is compacted, or was; None if no line shows its cleanup.policy
     compacted: bool | None = None
-    deletable: bool = True  #: whether topics can be deleted, and so be created anew (delete.topic.enable)
+    deletable: bool = True  #: topics can be deleted, and so be re-created (delete.topic.enable)
 
     def version_of(self, fact: Fact) -> str | None:
-        """Kafka version of the broker whose line a fact is, as it wrote it."""
+        """Return the Kafka version of the fact's broker at that time. None if unknown."""
         return None if fact.broker_id is None else self.version(fact.broker_id, fact.time_us)
 
 
@@ -212,13 +214,13 @@ class Rule:
     #: a checker for one partition; by default one that looks at nothing, as its cases come from elsewhere
     make: Callable[[FactHistory, Settings], Checker] = Checker
     kinds: Collection[str] = ()  #: kinds of streaming facts that it looks at; the history is given to every rule
-    #: its streaming facts are those that look wrong: that there is none is no lack of evidence
+    #: its streaming facts are only suspect ones: without any, evidence is not missing
     suspects_only: bool = False
     compares_times: bool = False  #: it judges durations: where times are whole seconds it judges nothing
 
     @property
     def texts(self) -> RuleTexts:
-        """What it says in words."""
+        """Return the rule's texts."""
         return TEXTS[self.rule_id]
 
 
@@ -236,5 +238,5 @@ class _OfHistory(Checker):
 
 
 def of_history(judge: Judge) -> Callable[[FactHistory, Settings], Checker]:
-    """A checker that looks at the history alone."""
+    """Make a checker that reads the history alone."""
     return partial(_OfHistory, judge=judge)

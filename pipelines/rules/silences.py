@@ -336,7 +336,7 @@ def _hole(broker: Broker, kind: str, detail: str, silence: Silence) -> Hole:
 
 
 def _without_repeats(holes: Iterable[Hole]) -> list[Hole]:
-    """Return holes without those of a level inside a hole of the same log."""
+    """Return holes without level holes inside another hole of the same log."""
     kept: list[Hole] = []
     for hole in holes:
         log = hole.cluster_id, hole.broker_id, hole.kind

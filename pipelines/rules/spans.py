@@ -18,7 +18,7 @@ class Silence(NamedTuple):
 
 
 def merge(spans: Iterable[tuple[int, int]], gap_us: int) -> Spans:
-    """Return spans in order, merged if the gap between them is no longer than `gap_us`."""
+    """Return spans in order, merged if the gap between them is at most `gap_us`."""
     merged: list[tuple[int, int]] = []
     for since, until in sorted(spans):
         if merged and since <= merged[-1][1] + gap_us:

@@ -32,7 +32,7 @@ class PartitionsJudged(NamedTuple):
     errors: dict[tuple[str, str], str]  #: what a rule raised, by cluster and rule
     left_out: Mapping[tuple[str, str, str], int]  #: cases beyond `CASES_MAX`, by cluster, rule and severity
     named: dict[str, set[int]]  #: brokers that the facts name, by cluster
-    left: AuditState  #: where the next run goes on, with what ``state.audited`` has of this one
+    left: AuditState  #: where the next run resumes, with this run's rows of ``state.audited``
 
 
 def find_cases(
@@ -45,14 +45,14 @@ def find_cases(
     folder: Staging,
     beside: Sequence[Beside],
 ) -> PartitionsJudged:
-    """Ask all rules of all partitions; findings are few by nature and come to the driver, cut to `CASES_MAX` a rule.
+    """Apply all rules to all partitions. The few findings come to the driver, truncated to `CASES_MAX` a rule.
 
-    Partitions that an earlier run has judged are gone on with, and judged whole where they cannot be.
+    Partitions that an earlier run has judged are resumed, or judged whole if they cannot be.
 
     Args:
         seals: up to where this run's replay is final.
         folder: for files of the query.
-        beside: what goes with it; what the worker of one judged and found is of `RESULTS` and `CASES`, too.
+        beside: stages that run in the same job. Their workers' results and cases are added to `RESULTS` and `CASES`.
     """
     fingerprint = fingerprint_of(lake, config, rules)
     since = since_of(lake, premises, todo, fingerprint, TABLES)

@@ -10,7 +10,7 @@ import msgspec
 
 
 class LegalWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What Kafka does of itself, or is told to do, that looks like a fault."""
+    """What Kafka does by itself or on request, and what looks like a fault."""
 
     what: str  #: what Kafka does
     source: str  #: class and method, KIP, JIRA or documentation

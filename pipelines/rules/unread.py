@@ -54,7 +54,7 @@ class Lost(NamedTuple):
 
 
 def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[str, Any]]) -> list[Hole]:
-    """Holes of files that were not read to their end, and of those that were not read at all.
+    """Return the holes of files that were not read, or not to their end.
 
     A file is whole again once a run has read another content under its name.
 
@@ -76,7 +76,7 @@ def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[
             holes.append(Hole(*owner, NOT_READ, row["last_time"], _next_us(row, rows), None, message))
     owners = _owners(rows)
     for row in unread:
-        # A bundle among the logs of a broker has logs of that broker; of a folder nothing tells whose they are.
+        # A bundle among the logs of one broker has logs of that broker; the owner of other folders is unknown.
         folder = str(PurePath(row["path"].partition(MEMBER)[0]).parent)
         cluster_id, broker_id = owners.get(folder) or _only_cluster(rows)
         kind = kind_of_name(row["path"])[0] or OTHER
@@ -86,7 +86,7 @@ def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[
 
 
 def _next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> int | None:
-    """When the next log of the same kind begins; None where there is none."""
+    """Return when the next log of the same kind begins. None without one."""
     same = ("cluster_id", "broker_id", "kind")
     return min(
         (
@@ -102,7 +102,7 @@ def _next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> int |
 
 
 def _owners(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, int | None]]:
-    """Whose logs lie in a folder, where they are of one broker."""
+    """Return the owner of the logs in each folder with logs of one broker only."""
     owners: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in rows:
         if row["broker_id"] is not None:
@@ -155,7 +155,7 @@ def holes_of_losses(losses: Iterable[Lost], files: Mapping[str, Mapping[str, Any
 
 
 def hole_of_requests(cluster_id: str, broker_id: int | None, records: int, since_us: int, until_us: int) -> Hole:
-    """Requests of a broker that no grammar reads."""
+    """Return the hole for a broker's requests that no grammar reads."""
     message = (
         f"{records} completed requests of broker {'?' if broker_id is None else broker_id} of cluster {cluster_id} "
         f"were not understood{between(since_us, until_us)}: see silver.unparsed_lines"

@@ -1,10 +1,10 @@
-"""Up to where a partition's facts are judged for good, and what one run makes of those that it is given. Pure.
+"""Up to where a partition's facts are final for the rules, and the result of one run over its facts. Pure.
 
 Each broker has a window on its own clock: the replay of its log is final before it (`pipelines.kafka.seals`), and so
-are its lines, unless a file comes late. A run judges all facts that are there. What the next one goes on from is a
-second audit, of the facts before the windows only: those behind are read again. Facts that come in an order of their
-own (fetches by connection, answers by offset) are judged for good up to the first one behind a window; the few that lie
-before the window and come after that one are *held*: kept with the audit, and given to the next run.
+are its lines, unless a file comes late. A run judges all available facts. The next run resumes from a second audit, of
+the facts before the windows only: facts behind are read again. Facts with an order of their own (fetches by connection,
+answers by offset) are final up to the first one behind a window. The few facts before the window that come after that
+one are *held*: kept with the audit, and given to the next run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Audited(NamedTuple):
     outcomes: Sequence[RuleOutcome]
     brokers: set[int]  #: that its lines name
     writers: set[int]  #: brokers whose logs its facts are of
-    frozen: bytes | None  #: what the next run goes on from; None: it judges the partition whole
+    frozen: bytes | None  #: state from which the next run resumes; None: it judges the partition whole
     why_whole: str | None  #: for that
 
 
@@ -73,7 +73,7 @@ def audited(
             why = str(reason)
     outcomes = audit.finish()
     if until_us is not None:
-        # What is told in the end, too: the next run would judge it anew after it has gone on.
+        # Facts found in the end count too: the next run would judge the partition again after it has resumed.
         why = audit.unsettled or why or window.why_whole
         why = "it has facts of no broker's log" if None in writers else why
     known = {broker_id for broker_id in writers if broker_id is not None}
@@ -81,11 +81,11 @@ def audited(
 
 
 class JudgedWindow:
-    """Facts that are judged for good: those before the windows of their brokers, as far as none behind stands before.
+    """Selection of facts that are final: before their brokers' windows, and not after a fact behind one.
 
     Attributes:
-        held: those that lie before a window and come behind such a one.
-        why_whole: that there are too many of them; None if not.
+        held: facts before a window that come after a fact behind one.
+        why_whole: set if there are too many of them. Else None.
     """
 
     def __init__(self, until_us: Mapping[int, int]) -> None:
@@ -95,7 +95,7 @@ class JudgedWindow:
         self._ended: set[tuple[object, ...]] = set()
 
     def takes(self, fact: Fact) -> bool:
-        """Whether the next fact is judged for good."""
+        """Return True if the next fact is final."""
         row = (fact.kind, fact.broker_id, fact.connection) if fact.kind == a.FETCH else (fact.kind,)
         in_a_row = fact.kind in (a.FETCH, a.ANSWER)
         if not is_before(fact, self._until_us):
@@ -111,12 +111,12 @@ class JudgedWindow:
 
 
 def is_before(fact: Fact, until_us: Mapping[int, int]) -> bool:
-    """Whether a fact lies before its broker's window; the replay's rows by when they were final."""
+    """Return True if a fact is before its broker's window. Replay rows count from when they were final."""
     instant_us = fact.time_us
     if fact.kind == a.OPERATION:
         instant_us = fact.latest_us or fact.time_us
     elif fact.kind == a.ISR_REPLAY:
         instant_us = fact.log_append_time_us or NO_TIME_US
     elif fact.name == a.REPLAYED:
-        instant_us = NO_TIME_US  # Made anew by every run.
+        instant_us = NO_TIME_US  # Every run makes them again.
     return fact.broker_id is not None and instant_us < until_us.get(fact.broker_id, -1)

@@ -32,7 +32,7 @@ from highwater.schemas.state import AUDITED
 from highwater.schemas.topics import GROUP_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 
 #: Tables that a worker gives: what each rule judged and raised, its cases, how many more there are of each severity,
-#: the brokers that facts name, and partitions that have to be judged over all their facts; beside `AUDITED`.
+#: the brokers that facts name, and partitions to judge again over all their facts. `AUDITED` is written too.
 RESULTS = "results"
 CASES = "cases"
 LEFT_OUT = "left_out"
@@ -45,7 +45,7 @@ SHAPES = {
     NAMED: shape({"cluster_id": "string", "broker_id": "int"}),
     AGAIN: shape({"cluster_id": "string", "topic": "string", "partition": "int"}),
 }
-#: Columns before those of a fact: the key.
+#: Number of key columns before a fact's columns.
 KEY_WIDTH = 3
 
 #: Kafka creates them compacted.
@@ -64,12 +64,12 @@ def auditor(
     since_us: Windows | None = None,
     run_number: int = 0,
 ) -> Callable[[Batches], Batches]:
-    """A function for ``mapInArrow`` over facts that are sorted by partition and order.
+    """Make a function for ``mapInArrow`` over facts that are sorted by partition and order.
 
     Args:
-        until_us: windows of this run; None: no run goes on from it.
-        since_us: of the run that this one goes on from, of brokers whose logs did; a partition that it judged has what
-            it left before its facts (`FROZEN`).
+        until_us: windows of this run. None: no run resumes from it.
+        since_us: windows of the run that this one resumes, by broker that resumes. A partition that it judged has its
+            saved state before its facts (`FROZEN`).
         run_number: of this run.
     """
     until_of, since_of = _by_cluster(until_us or {}), _by_cluster(since_us or {})
@@ -147,7 +147,7 @@ def _in_time(facts: Iterable[Fact], since_us: Mapping[int, int]) -> Iterator[Fac
 
 
 def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: int) -> Settings:
-    """What the brokers' configuration says for the partitions of a topic."""
+    """Return the brokers' configuration for the partitions of a topic."""
 
     def min_insync_replicas(broker_id: int, time_us: int) -> int | None:
         value = value_at(contexts.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
@@ -164,7 +164,7 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
     return Settings(
         min_insync_replicas=min_insync_replicas,
         version=lambda broker_id, time_us: contexts.version_at((cluster_id, broker_id), time_us),
-        # A time of whole seconds lies up to one before its instant.
+        # A timestamp in whole seconds can be up to one second before its instant.
         skew_max_us=skew_max_us + (SECOND_US if has_seconds else 0),
         blur_us=blur_us,
         unclean_allowed=unclean_allowed,
@@ -174,7 +174,7 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
 
 
 def is_deletable(contexts: Contexts, cluster_id: str) -> bool:
-    """Whether topics of a cluster can be deleted: not if every broker of it, at every start, says that they cannot."""
+    """Return True if topics of a cluster can be deleted: unless every broker, at every start, disables it."""
     values = [
         value
         for (cluster, broker_id), history in contexts.settings(DELETE_TOPIC).items()
@@ -185,7 +185,7 @@ def is_deletable(contexts: Contexts, cluster_id: str) -> bool:
 
 
 def is_compacted(contexts: Contexts, cluster_id: str, topic: str) -> bool | None:
-    """Whether a topic's log is, or ever was, compacted, as any broker of its cluster tells; None if none does."""
+    """Return True if a topic's log is or ever was compacted, by any broker of its cluster. None if unknown."""
     if topic in COMPACTED_TOPICS:
         return True
     brokers = {broker_id for cluster, broker_id, _ in contexts.broker_configs if cluster == cluster_id}

@@ -48,7 +48,7 @@ class WorstCases:
             self._cut(key)
 
     def ordered(self) -> Iterator[Case]:
-        """What is left, the worst first of each rule; the same in whatever order they came."""
+        """Yield the remaining cases, the worst first of each rule, independent of the order in which they came."""
         for key in sorted(self._cases):
             self._cut(key)
             yield from self._cases[key]
@@ -59,7 +59,7 @@ class WorstCases:
 
 
 def _place(case: Case) -> tuple[str, tuple[Any, ...]]:
-    """By severity, then by place; total, whatever the order of the input."""
+    """Return a case's severity, and its total sort key by severity and place."""
     severity = case["severity"]
     place = (case["cluster_id"], case["topic"] or "", case["partition"] or 0)
     within = (case["offset_start"] or 0, case["time_us"] or 0, case["message"])

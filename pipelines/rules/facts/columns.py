@@ -65,17 +65,17 @@ _SCHEMA = arrow_schema(TYPES)
 
 
 def valid(*names: str) -> pc.Expression:
-    """Rows that have values in some columns."""
+    """Select rows that have values in some columns."""
     return reduce(and_, (pc.field(name).is_valid() for name in names))
 
 
 def fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.RecordBatch:
-    """Facts of a kind, in `TYPES`; columns not given are null. The metadata log is no topic that rules are about.
+    """Make facts of a kind, in `TYPES`. Other columns are null. The metadata log is left out.
 
     Args:
         rows: with the columns of `KEY`.
-        same: columns of `rows` with blanks between them; ``a=b`` is what a fact calls a and the rows b.
-        values: by column of a fact, a column or the value of all.
+        same: columns of `rows`, separated by blanks; ``a=b`` copies column b of the rows to column a of the fact.
+        values: by column of a fact, a column or one value for all rows.
     """
     names = [name.partition("=")[::2] for name in same.split()]
     given: dict[str, Any] = {"kind": kind, **{name: rows.column(other or name) for name, other in names}, **values}
@@ -91,17 +91,17 @@ def fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.Reco
 
 
 def line_fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.RecordBatch:
-    """Facts of silver rows: with their lines."""
+    """Make facts of silver rows, with their lines."""
     time_us = micros(rows.column("time"))
     return fact(rows, kind, f"broker_id file_id byte_offset line_no {same}", time_us=time_us, **values)
 
 
-#: Their times are not those of a log.
+#: Kinds of fact without times from a log.
 _OF_FILES: Final = pa.array([a.FROZEN, a.METADATA, a.CHECKPOINT, a.EPOCH_ENTRY, a.BATCH])
 
 
 def in_seconds(facts: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
-    """Facts in seconds where they are all that their brokers' lines tell.
+    """Cut the times of facts to seconds where their brokers log whole seconds only.
 
     Args:
         facts: in the columns of `pipelines.rules.facts.columns.TYPES`.
@@ -124,7 +124,7 @@ def in_seconds(facts: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
         "time_us": when(is_operation, facts["time_us"], _seconds(facts["time_us"])),
         "earliest_us": _seconds(facts["earliest_us"]),
         "latest_us": latest["latest_us"],
-        # What an answer tells is no instant of a line; but no request is as exact, so nothing can be compared with it.
+        # The append time in an answer has no line. It is dropped: no request time is as exact to compare with.
         "log_append_time_us": when(pc.equal(facts["kind"], a.ANSWER), no_instant, latest["log_append_time_us"]),
     }
     for name, values in cut.items():
@@ -134,5 +134,4 @@ def in_seconds(facts: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
 
 
 def _seconds(instants: pa.Array) -> pa.Array:
-    """The last whole second before each instant, or itself."""
     return pc.multiply(pc.divide(instants, SECOND_US), SECOND_US)

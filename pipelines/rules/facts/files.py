@@ -23,12 +23,12 @@ from highwater.schemas.data_files import CURRENT
 _OFFSETS = (REPLICATION_OFFSET, RECOVERY_POINT_OFFSET, LOG_START_OFFSET)
 #: Columns of `bronze.data_files` that say in whose folder of a partition a file is.
 FOLDER: Final = ("cluster_id", "broker_id", "directory", "topic", "partition", "replica_state")
-#: Topic id, or None where there is none beside it, by the id of each file as it was read last.
+#: Topic id of the file's folder, or None, by the latest id of each file.
 TopicIds = Mapping[str, str | None]
 
 
 def topic_ids(files: Iterable[Mapping[str, Any]], values: Iterable[tuple[str, str]]) -> dict[str, str | None]:
-    """The topic id that stands beside each file as it was read last, in the partition's folder.
+    """Return the topic id in the partition folder of each file, by the file's latest id. None without a topic id.
 
     Args:
         files: rows of `bronze.data_files`: ``file_id``, ``name``, ``run_id`` and `FOLDER`.
@@ -52,7 +52,7 @@ def _folder(file: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def checkpoints(rows: pa.RecordBatch, ids: TopicIds) -> Iterator[pa.RecordBatch]:
-    """Entries of checkpoints of offsets, and of leader-epoch-checkpoints; files have no time."""
+    """Yield entries of offset checkpoints and of leader-epoch-checkpoints. Files have no time."""
     rows = _current(rows, ids)
     rows = rows.filter(pc.field("problem").is_null() & valid("topic", "broker_id"))
     same = "broker_id offset file_id byte_offset name=kind"
@@ -64,9 +64,9 @@ def checkpoints(rows: pa.RecordBatch, ids: TopicIds) -> Iterator[pa.RecordBatch]
 
 
 def metadata(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
-    """The controller's own history of a partition, as each node has it.
+    """Return the controller's own history of a partition, from each node's copy.
 
-    `pipelines.rules.facts.selection` takes each change once.
+    `pipelines.rules.facts.selection` keeps each change once.
     """
     done = (pc.field("source") == "log") & pc.field("applied")
     rows = _current(rows, ids).filter(done & valid("topic", "partition", "time"))
@@ -97,7 +97,7 @@ def batches(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
 
 
 def _current(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
-    """Rows of the files as they were read last."""
+    """Select the rows of the latest version of each file."""
     return rows.filter(is_in(rows.column("file_id"), list(ids)))
 
 

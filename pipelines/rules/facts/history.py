@@ -21,7 +21,7 @@ ASKED_US: Final = 5_000_000
 
 
 def leadership(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Facts of `silver.leader_and_isr`."""
+    """Return facts of `silver.leader_and_isr`."""
     leader, starts = rows.column("leader"), pc.equal(rows.column("role"), "leader_start")
     return line_fact(
         rows,
@@ -33,23 +33,23 @@ def leadership(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def isr_changes(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Facts of `silver.isr_changes`."""
+    """Return facts of `silver.isr_changes`."""
     renamed = "name=change offset=leader_end_offset replicas=previous_isr"
     return line_fact(rows, a.ISR_CHANGE, f"leader_epoch partition_epoch high_watermark isr detail {renamed}")
 
 
 def partition_states(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Facts of `silver.partition_states`."""
+    """Return facts of `silver.partition_states`."""
     rows = rows.filter(pc.fill_null(rows.column("succeeded"), True))
     same = "leader leader_epoch partition_epoch isr controller_epoch name=to_state detail=from_state"
     return line_fact(rows, a.PARTITION_STATE, same)
 
 
 def elections(rows: pa.RecordBatch, asked: Sequence[tuple[str, int]]) -> pa.RecordBatch:
-    """Unclean elections as controllers say them; ``name`` is the API of a request for it, which a tool had sent.
+    """Return unclean elections that controllers logged. ``name`` is the API of a tool's request for one.
 
     Args:
-        asked: cluster and instant of each request for an election.
+        asked: cluster and time of each request for an election.
     """
     rows = rows.filter((pc.field("event") == UNCLEAN) & valid("topic", "partition"))
     instants = zip(rows.column("cluster_id").to_pylist(), micros(rows.column("time")).to_pylist(), strict=True)
@@ -62,14 +62,14 @@ def elections(rows: pa.RecordBatch, asked: Sequence[tuple[str, int]]) -> pa.Reco
 
 
 def truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Lines of truncations."""
+    """Return lines of truncations."""
     rows = rows.filter(pc.field("source") != "epoch_reply")
     same = "offset high_watermark leader_epoch name=source end_offset=previous_end_offset detail=reason"
     return line_fact(rows, a.TRUNCATION, same)
 
 
 def replayed_truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """What rule truncations followed, as replayed: ``detail``, leader and epoch; named ``replayed``."""
+    """Return the rule that each replayed truncation followed: ``detail``, leader and epoch; named ``replayed``."""
     rows = rows.filter(valid("logged_offset"))
     return fact(
         rows,
@@ -83,7 +83,7 @@ def replayed_truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def isr_replay(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Changes of ISRs as replayed: `gold.isr_timeline`; ``log_append_time_us`` is when one was decided."""
+    """Return replayed ISR changes from `gold.isr_timeline`. ``log_append_time_us`` is when one was decided."""
     return fact(
         rows,
         a.ISR_REPLAY,

@@ -1,8 +1,8 @@
-"""Facts of clients' reads, and of the remote tier: what was asked of each partition, and the limit that is answered.
+"""Facts of clients' reads and of the remote tier: the requested offset of each partition, and the answered limit. Pure.
 
-Reads are as many as the traffic. What was read at or past its limit is rare, and what the next answer of its connection
-says stands in whatever file: so first the connections are looked for (`suspects`), and only their reads become facts.
-Of the tier (KIP-405) reads matter only where one failed: so first the failures are looked for (`failures`). Pure.
+Reads are as many as the traffic. Few of them are at or past their limit, and the next answer of the connection can be
+in any file. So first the connections are searched (`suspects`), and only their reads become facts. Reads from the tier
+(KIP-405) matter only after a failed read, so first the failures are searched (`failures`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUSPECT: Final = "suspect"
 
 
 def suspects(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Connections whose answers have records at or past the limit that they give, each once."""
+    """Return connections that were answered records at or past the limit in the answer, each once."""
     facts = _reads(rows, {})
     limit = when(pc.equal(facts["name"], a.READ_COMMITTED), facts["end_offset"], facts["high_watermark"])
     beyond = both(
@@ -34,12 +34,12 @@ def suspects(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def reads(rows: pa.RecordBatch, connections: Sequence[str], names: TopicNames) -> pa.RecordBatch:
-    """What clients asked of each partition, with what was answered without an error, if anything.
+    """Return what clients asked of each partition, with the answer if it came without an error.
 
-    `pipelines.rules.facts.selection` takes from them those at or past their limit.
+    `pipelines.rules.facts.selection` keeps the reads at or past their limit.
 
     Args:
-        connections: whose reads, as `suspects` gives them.
+        connections: connections to read, from `suspects`.
     """
     return _reads(rows.filter(is_in(_connections(rows), connections)), names)
 
@@ -72,7 +72,7 @@ def _reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
 
 
 def _place_of(parts: pa.RecordBatch, part: str) -> pa.Array:
-    """Which partition of which request it is, as text."""
+    """Return the request and partition as text."""
     topic = first_of(parts[f"{part}.topic"], parts[f"{part}.topic_id"])
     return pc.binary_join_element_wise(
         *(parts[name].cast(pa.string()) for name in ("row", f"{part}.partition")), topic, " "
@@ -84,7 +84,7 @@ Place = tuple[str, str, int]
 
 
 def tier_events(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Facts of ``silver.tier_events``; ``client`` is the id of the remote segment."""
+    """Return facts of ``silver.tier_events``; ``client`` is the id of the remote segment."""
     return line_fact(rows, a.TIER, "offset name=event client=segment_id detail=reason")
 
 
@@ -98,10 +98,10 @@ class Failures:
     starts: Mapping[Place, Mapping[int, list[tuple[int, int]]]]
 
     def reads(self, rows: pa.RecordBatch, names: TopicNames) -> Iterator[pa.RecordBatch]:
-        """Consumers' reads from the tier that were answered with records, of ``silver.fetch_requests``.
+        """Yield consumers' reads from the tier that were answered with records, of ``silver.fetch_requests``.
 
-        Each is a fact of its own partition, if reads of that failed on any broker, and of the partitions of which reads
-        failed on its broker about then.
+        A read is a fact of its own partition if reads of that partition failed on any broker. It is also a fact of each
+        other partition with failed reads on its broker at about that time.
         """
         partitions = {place for of_broker in self.failed.values() for place in of_broker}
         read = _reads(rows, names)
@@ -140,7 +140,7 @@ assert {"offset", "size_bytes"} < TYPES.keys()
 
 
 def failures(rows: pa.RecordBatch | pa.Table) -> Failures:
-    """Of rows of ``silver.tier_events``."""
+    """Return the failed reads and local log starts in rows of ``silver.tier_events``."""
     failed: dict[tuple[str, int], dict[Place, tuple[int, int]]] = {}
     starts: dict[Place, dict[int, list[tuple[int, int]]]] = {}
     columns = ("cluster_id", "broker_id", "topic", "partition", "event", "offset")

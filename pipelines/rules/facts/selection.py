@@ -1,6 +1,6 @@
-"""Which of a partition's facts the rules are given: what takes several to tell is told as they come in order. Pure.
+"""Selection of the facts of a partition that the rules get, where it depends on several facts in order. Pure.
 
-The nodes' copies of a metadata record come one behind the other, and so do the reads of a connection.
+The nodes' copies of a metadata record come one after the other, and so do the reads of a connection.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from highwater.schemas.audit_facts import Fact
 
 
 def selected(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """A partition's facts, in their order: each metadata record once, and of reads those past what they should see."""
+    """Yield a partition's facts in order: each metadata record once, and only reads past their limit."""
     copies: dict[int | None, tuple[int | None, str | None]] = {}
     for kind, alike in groupby(facts, key=attrgetter("kind")):
         if kind == a.READ:
@@ -22,7 +22,7 @@ def selected(facts: Iterable[Fact]) -> Iterator[Fact]:
                 yield from _beyond_limit(reads)
         elif kind == a.METADATA:
             for fact in alike:
-                # Copies have one time, so that of the lowest node comes first.
+                # Copies have the same time, so the copy of the lowest node comes first.
                 copy = fact.broker_id, fact.file_id
                 if copies.setdefault(fact.previous, copy) == copy:
                     yield fact
@@ -31,9 +31,9 @@ def selected(facts: Iterable[Fact]) -> Iterator[Fact]:
 
 
 def _beyond_limit(reads: Iterable[Fact]) -> Iterator[Fact]:
-    """Reads of one connection whose answers have records at or past the limit that they give.
+    """Yield reads of one connection that were answered records at or past the limit in the answer.
 
-    ``previous`` is the limit of the next answer if that is of the same epoch: limits only grow within one.
+    ``previous`` is the limit in the next answer of the same epoch: limits only grow within an epoch.
     """
     last: dict[str | None, Fact] = {}
     for read in reads:
@@ -57,5 +57,5 @@ def _is_beyond_limit(read: Fact) -> bool:
 
 
 def _limit(read: Fact) -> int | None:
-    """The first offset that a read of its isolation may not see, as its own answer gives it."""
+    """Return the first offset hidden from a read of its isolation level, from its own answer."""
     return read.end_offset if read.name == a.READ_COMMITTED else read.high_watermark

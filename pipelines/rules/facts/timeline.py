@@ -49,10 +49,10 @@ TABLES = (
 
 
 def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = None) -> list[Reading]:
-    """What makes the facts of partitions.
+    """Return the readings that make the facts of partitions.
 
     Args:
-        only: of these partitions; of all if not given.
+        only: partitions to read. All if None.
     """
     read = readings(lake, premises)
     if only is not None:
@@ -61,18 +61,18 @@ def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = N
 
 
 def facts_since(lake: Lake, premises: Premises, since: Resume) -> list[Reading]:
-    """What makes what the run before left of each partition (`FROZEN`), and facts that it has not judged for good."""
+    """Return readings of the last run's state of each partition (`FROZEN`), and of facts that are not final yet."""
     read = [part for reading in readings(lake, premises, since) for part in parts(lake, reading, since)]
     return [states(since, by_batch(frozen)), *read]
 
 
 def frozen(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of `state.audited` before the facts of their partitions."""
+    """Return rows of `state.audited`, sorted before the facts of their partitions."""
     return fact(rows, a.FROZEN, "isr=brokers", detail=rows.column("state").cast(pa.string()), time_us=0)
 
 
 def _of_partitions(reading: Reading, partitions: Collection[Partition]) -> Reading:
-    """Of requests all are read, as one names many partitions; of other tables the rows of these topics."""
+    """Filter a reading by partition. Request tables are read whole, since one request names many partitions."""
     where = reading.where
     if "topic" in reading.spec.column_names:
         where = pc.field("topic").isin(sorted({topic for _, topic, _ in partitions}))
@@ -92,10 +92,10 @@ def _only(rows_of: RowsOf, partitions: Collection[Partition]) -> RowsOf:
 
 
 def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> list[Reading]:
-    """What is read of each table, and what becomes of it.
+    """Return the reading of each table, with the function that makes facts of its rows.
 
     Args:
-        since: of what is not needed by those who go on, nothing is looked for.
+        since: state to resume from. What resumed partitions do not need is not read.
     """
     names = premises.topic_names
     ids = _topic_ids(lake) if since is None else {}
@@ -166,7 +166,7 @@ def _in_seconds(rows_of: RowsOf, spans: Spans) -> RowsOf:
 
 
 def _reads(lake: Lake, premises: Premises, since: Resume | None) -> list[Reading]:
-    """Of connections that were shown something at its limit; most often there are none."""
+    """Return the readings of connections with reads at their limit. Most lakes have none."""
     columns = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
     everywhere = Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects), digest="suspects")
     looked = [everywhere]
@@ -181,10 +181,10 @@ def _reads(lake: Lake, premises: Premises, since: Resume | None) -> list[Reading
 
 
 def _tier(lake: Lake, premises: Premises) -> list[Reading]:
-    """What was copied to the remote tier and read from it, where a read failed; most often none did.
+    """Return the readings of copies to the remote tier and reads from it, if a read failed. Most lakes have none.
 
-    Logs tell where they begin each time that they are loaded, with a tier or without: as facts, these lines alone would
-    have each partition judged whole.
+    Logs show their start at each load, with a tier or without. As facts, these lines alone would have each partition
+    judged whole.
     """
     columns = ("cluster_id", "broker_id", "topic", "partition", "event", "offset", "time")
     failed = lake.rows(silver.TIER_EVENTS, *columns, where=pc.field("event") == "read_failed")
@@ -201,7 +201,7 @@ def _tier(lake: Lake, premises: Premises) -> list[Reading]:
 
 
 def _elections_asked_for(lake: Lake) -> list[tuple[str, int]]:
-    """Cluster and instant of each request for an election; none are looked for where none was unclean."""
+    """Return (cluster, time) of each request for an election. Not read if no election was unclean."""
     times = lake.rows(silver.CONTROLLER_EVENTS, "time", where=pc.field("event") == history.UNCLEAN).column("time")
     if not len(times):
         return []

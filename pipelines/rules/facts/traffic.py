@@ -22,7 +22,7 @@ TopicNames = Mapping[tuple[str, str], str]
 
 
 def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Followers' fetches with their answers."""
+    """Return followers' fetches with their answers."""
     rows = rows.filter(valid("broker_id") & (valid("fetch_offset") | valid("response_high_watermark")))
     return line_fact(
         rows,
@@ -37,7 +37,7 @@ def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def high_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Lines of high watermarks that leaders and followers moved, and of logs that were loaded."""
+    """Yield high watermark lines of leaders, followers and loaded logs."""
     loaded = rows.filter(is_in(rows.column("source"), ("loaded",)))
     yield line_fact(loaded, a.LOADED, "high_watermark offset=log_end_offset")
     moved = is_in(rows.column("source"), ("updated", "non_monotonic", "follower"))
@@ -47,12 +47,12 @@ def high_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def without_retries(versions: Versions) -> list[tuple[str, int]]:
-    """Brokers, with their clusters, before 0.11."""
+    """Return the brokers before 0.11, as (cluster, broker)."""
     return [node for node, version in versions.items() if rule_of(version, lambda rules: rules.knows_retries) is False]
 
 
 def appends(rows: pa.RecordBatch, old: Sequence[tuple[str, int]]) -> pa.RecordBatch:
-    """What leaders before 0.11 appended: later ones write the same line for a retry that they only recognise.
+    """Return the appends of leaders before 0.11. Later leaders log the same line for a recognised retry.
 
     Args:
         old: `without_retries`, at least one.
@@ -67,12 +67,12 @@ def appends(rows: pa.RecordBatch, old: Sequence[tuple[str, int]]) -> pa.RecordBa
 
 
 def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Partitions of acks=all appends as replayed.
+    """Return partitions of acks=all appends as replayed.
 
-    ``latest_us`` is when the request had been handled, ``log_append_time_us`` when it was answered, ``end_offset`` the
-    required offset if the broker logged it: one that is derived proves nothing. ``isr`` is null where no line told it
-    to the replay, which then took those who fetched for its members. ``derived`` says how the place of the
-    records is known where no answer told it.
+    ``latest_us`` is when the request had been handled, ``log_append_time_us`` when it was answered. ``end_offset`` is
+    the required offset if the broker logged it: a derived one proves nothing. ``isr`` is null if no line showed it; the
+    replay then took the fetching replicas as members. ``derived`` is how the records' partition or offset is known if
+    no answer shows it.
     """
     rows = _by_partition(rows.filter(pc.field("operation") == "produce"))
     api, late = rows.column("api"), pc.equal(rows.column("class"), LATE)
@@ -97,7 +97,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def answers(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
-    """Every answer to a produce that gave an offset."""
+    """Return every answer to a produce that contains an offset."""
     rows = named(names, _by_partition(rows))
     rows = rows.filter(pc.field("part.base_offset") >= 0)
     acks = rows.column("acks")
@@ -118,7 +118,7 @@ def _not_negative(column: pa.Array) -> pa.Array:
 
 
 def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
-    """One row per partition, ``part.*``, of requests, with its ``topic`` and ``partition``."""
+    """Return requests with one row per partition, ``part.*``, and its ``topic`` and ``partition``."""
     parts = exploded(requests, "partitions", "part")
     return parts.append_column("topic", parts.column("part.topic")).append_column(
         "partition", parts.column("part.partition")

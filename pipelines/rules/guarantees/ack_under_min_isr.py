@@ -11,7 +11,7 @@ from highwater.schemas import audit_facts as a
 from highwater.schemas.audit_facts import Fact
 
 KAFKA_15583 = "KAFKA-15583"
-#: A request's instants are upper bounds: its line may have been written late. The ISR has to be as small for so long.
+#: Microseconds for which the ISR must be too small: a request's times are upper bounds, as its line may be late.
 LATE_LINE_US = 1_000_000
 
 
@@ -26,7 +26,7 @@ class AckUnderMinIsr(Checker):
             yield from self._answered(fact)
 
     def _answered(self, fact: Fact) -> Iterable[Case]:
-        """A produce that was appended and answered without error while the ISR was too small, before and after."""
+        """Yield a case for a produce appended and acknowledged while the ISR was too small, before and after."""
         if fact.error_code != 0 or fact.broker_id is None or fact.offset is None or fact.name != "all":
             return
         self.checked += 1
@@ -55,13 +55,13 @@ class AckUnderMinIsr(Checker):
         )
 
     def _may_turn_out(self, broker_id: int, since_us: int, required: int) -> None:
-        """The ISR is not known for want of a later line; as large as it was before, it makes no case."""
+        """Wait for later lines if the ISR is unknown, and was too small or unknown before."""
         before = self._history.isr_known.before(broker_id, since_us)
         if before is not None and (before.isr is None or len(before.isr) < required):
             self.awaits_history = True
 
     def _moved(self, fact: Fact) -> None:
-        """The leader moved its high watermark while the ISR was too small: legal before 3.7."""
+        """Record that the leader moved its high watermark while the ISR was too small: legal before 3.7."""
         if fact.name != "updated" or fact.broker_id is None:
             return
         version = self._settings.version(fact.broker_id, fact.time_us)
@@ -97,5 +97,5 @@ class AckUnderMinIsr(Checker):
 
 
 def _in_force(lines: tuple[Fact, ...] | None) -> tuple[Fact, ...]:
-    """The states of a stretch: the line after it only shows that none is missing."""
+    """Return the states of a stretch. The line after it only shows that none is missing."""
     return lines[:-1] if lines is not None else ()

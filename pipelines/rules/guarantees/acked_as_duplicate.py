@@ -50,7 +50,7 @@ class AckedAsDuplicate(Checker):
             original = next((fact for fact in others if self._appended_then(fact, duplicate)), None)
             survived = self._survived(original, duplicate) if original is not None else False
             if original is not None:
-                self.is_final = False  # Whether the leader surely led then, a later fetch may tell.
+                self.is_final = False  # A later fetch may show whether the leader surely led then.
             if original is not None and survived is not False:
                 cases.append(_case(duplicate, original, certain=bool(survived)))
         return cases
@@ -59,9 +59,9 @@ class AckedAsDuplicate(Checker):
         return self._settings.blur_us(fact.broker_id if fact.broker_id is not None else -1, fact.time_us)
 
     def _survived(self, original: Fact, duplicate: Fact) -> bool | None:
-        """Whether the first batch was still at its offset when the later answer was given; None if it is not known.
+        """Return True if the first batch was still at its offset when the later answer was given. None if unknown.
 
-        Its own epoch and all up to the answer's start beyond it: whatever else was sent, it was not written there.
+        It was if no epoch up to the later answer's started at or below its offset. Then nothing else was written there.
         """
         if original.broker_id is None or duplicate.broker_id is None or original.offset is None:
             return None
@@ -78,7 +78,7 @@ class AckedAsDuplicate(Checker):
         return True
 
     def _appended_then(self, original: Fact, duplicate: Fact) -> bool:
-        """The later answer carries the append time of the other request: so that is the batch it was taken for."""
+        """Return True if the later answer has the append time of the other request, so it was taken for that batch."""
         if duplicate.log_append_time_us is None or original.earliest_us is None or original.latest_us is None:
             return False
         slack_us = APPEND_SLACK_US + (0 if original.broker_id == duplicate.broker_id else self._settings.skew_max_us)
@@ -87,7 +87,7 @@ class AckedAsDuplicate(Checker):
 
 
 def _repeats(answer: Fact, other: Fact) -> bool:
-    """A retry is as large as its first attempt."""
+    """Return True if the answer may be of a retry: same client, and the size of the first attempt."""
     return answer.size_bytes is not None and answer.size_bytes == other.size_bytes and answer.client == other.client
 
 

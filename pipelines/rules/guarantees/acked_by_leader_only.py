@@ -64,7 +64,7 @@ class AckedByLeaderOnly(Checker):
         tenure = self._history.tenure(fact.broker_id, answered_us)
         cut = self._cut(fact.broker_id, answered_us, fact.offset)
         if cut is not None:
-            self.is_final = False  # In which epoch it surely led, a later fetch may tell.
+            self.is_final = False  # A later fetch may show the epoch in which it surely led.
         if tenure is None or tenure.latest is None or cut is None:
             return
         lost_by = self._history.lost_by(tenure.latest, fact.time_us, fact.offset + 1)
@@ -79,7 +79,7 @@ class AckedByLeaderOnly(Checker):
             lost.answered += 1
 
     def _cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:
-        """The first line after an instant of the broker's clock by which it cut off an offset."""
+        """Return the broker's first later line by which it truncated an offset. None without one."""
         cuts = self._cuts.get(broker_id, [])
         at = bisect_right(cuts, time_us, key=lambda fact: fact.time_us)
         return next((fact for fact in cuts[at:] if fact.offset is not None and fact.offset <= offset), None)
@@ -94,7 +94,7 @@ class AckedByLeaderOnly(Checker):
                 yield _case(lost)
 
     def _one_life(self, lost: _Lost) -> bool:
-        """Shown as for any rule; or by a replica's file of epochs, which is enough for what is no violation."""
+        """Return True if both epochs are of one life. A replica's epoch file suffices here, for an observation."""
         first, last, time_us = lost.epoch, lost.lost_by.number, lost.start_fact.time_us
         known = self._history.are_of_one_life(first, last, time_us)
         if known is not None or self._history.topic_lives.births_us:

@@ -13,17 +13,17 @@ from highwater.schemas.audit_facts import Fact
 
 class _OfAnswers(Checker):
     def _count(self, fact: Fact) -> None:
-        """Where times are whole seconds nothing is judged: whether an answer was early or late, they do not show."""
+        """Count a fact unless its times are whole seconds, which cannot show an early or late answer."""
         self.checked += not (fact.detail or "").startswith(f"{COARSE_TIMES}|")
 
     def _isr_known(self, fact: Fact) -> tuple[Fact, ...] | None:
-        """The lines that tell the ISR while the produce waited, if none can be missing between them."""
+        """Return the lines that show the ISR during the wait. None if one may be missing between them."""
         if fact.broker_id is None or fact.latest_us is None:
             return None
         return self._history.isr_known.through(fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
 
     def _claim(self, fact: Fact, *, is_proven: bool) -> Severity:
-        """What was due is predicted by the rules of a release: nothing is proven where it is not known which."""
+        """Return the severity. The rules of a release predict the due time, so an unknown release proves nothing."""
         return VIOLATION if is_proven and release_of(self._settings.version_of(fact)) is not None else OPEN
 
 
@@ -57,7 +57,7 @@ class LateCompletion(_OfAnswers):
         self.awaits_history = self.awaits_history or proof is None
         stands_still = proof is None or self._may_stand_still(fact, proof)
         if stands_still and self._waits_for_min_isr(fact) and self._min_isr(fact) is None:
-            return  # Whether the ISR was large enough for anything to be due, no line tells.
+            return  # No line shows whether the ISR was large enough for anything to be due.
         late_ms = fact.previous or 0
         message = (
             f"A {api} of client {fact.client} at offset {fact.offset} could have been answered {late_ms} ms before it "
@@ -68,7 +68,10 @@ class LateCompletion(_OfAnswers):
         yield _case(severity, fact, message, proof or (), bug or None)
 
     def _may_stand_still(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
-        """Since 3.7 the high watermark waits for min.insync.replicas, and a line that raised it may be missing."""
+        """Return True if a small ISR may have held the high watermark. Since 3.7 it waits for min.insync.replicas.
+
+        A line that raised min.insync.replicas may be missing.
+        """
         # No value is larger than the replicas that there are.
         return self._waits_for_min_isr(fact) and any(
             not line.replicas or set(line.isr or ()) != set(line.replicas) for line in lines

@@ -1,9 +1,8 @@
 """Committed records that a later leader did not have.
 
-What a leader epoch committed is known from what its leader answered to producers, and from the high watermarks that it
-told; at default levels, from what replicas' lines show (`pipelines.rules.proofs.replica_marks`). Where a later epoch
-began is known from its leader's own line, from what was written in it, or from the replicas' files. A record at or past
-that start did not survive.
+What a leader epoch committed follows from its leader's answers to producers, and from its high watermarks. At default
+levels it follows from replicas' lines (`pipelines.rules.proofs.replica_marks`). The start of a later epoch follows from
+its leader's own line, from its records, or from the replicas' files. A record at or past that start did not survive.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class _Loss:
         return cls(epoch, max(bound[0], 0), bound[1], bound[0])
 
     def acknowledge(self, number: int, fact: Fact, end: int) -> None:
-        """A produce answered in an earlier epoch reaches past the start."""
+        """Add a produce of an earlier epoch that was acknowledged and reaches past the start."""
         self.answered += 1
         self.epochs.add(number)
         self.offset_end = max(self.offset_end, end)
@@ -69,7 +68,7 @@ class _Loss:
             self.last = [*self.last, fact][-ACKS_SHOWN // 2 :]
 
     def join(self, other: _Loss) -> None:
-        """Count what another collection of answers says of the same loss; what is lost is known without it."""
+        """Merge the acknowledgements of `other`. The lost range does not change."""
         self.answered += other.answered
         self.epochs |= other.epochs
         self.first, self.last = self.first or other.first, self.last or other.last
@@ -77,19 +76,19 @@ class _Loss:
 
     @property
     def shown(self) -> list[Fact]:
-        """Lines of its marks, the highest first."""
+        """Return the lines of its marks, the highest first."""
         marks = sorted(self.marks, key=lambda mark: -mark.end)
         return [line for mark in marks for line in (mark.fact, *mark.more)]
 
     def commit(self, number: int, high_watermark: int, fact: Fact) -> None:
-        """The leader of an earlier epoch told a high watermark past the start."""
+        """Add a high watermark past the start, logged by the leader of an earlier epoch."""
         self.epochs.add(number)
         self.offset_end = max(self.offset_end, high_watermark)
         if self.committed is None or high_watermark > (self.committed.high_watermark or 0):
             self.committed = fact
 
     def show(self, shown: Passed) -> None:
-        """Lines of a replica show that records past the start were committed."""
+        """Add a replica's lines that show records past the start as committed."""
         self.epochs |= set() if shown.number is None else {shown.number}
         self.offset_end = max(self.offset_end, shown.mark.end)
         self.marks.append(shown.mark)
@@ -108,7 +107,7 @@ class CommittedDataLost(Checker):
     _restarts: dict[tuple[int, int, int | None], list[tuple[Fact, Fact]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    #: Losses within an epoch, and the epoch as it goes on, by incarnation, epoch and start.
+    #: Losses within an epoch, and the continued epoch, by incarnation, epoch and start.
     _in_epoch: dict[tuple[tuple[int, int], int], _Loss] = field(default_factory=dict)
     _again: dict[tuple[tuple[int, int], int], Epoch] = field(default_factory=dict)
     #: By incarnation and leader epoch, where what was acknowledged in it ends.
@@ -203,7 +202,7 @@ class CommittedDataLost(Checker):
                 self._restarts[key].extend((load, after) for load in between[-1:])
 
     def _instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
-        """What segments hold at the offset of an answer instead of its batch: of a later epoch, or written later."""
+        """Return the batches that segments hold at an answer's offset instead: of a later epoch, or written later."""
         assert fact.offset is not None
         instead = []
         for _, batch in sorted(self._stored.items()):
@@ -216,7 +215,7 @@ class CommittedDataLost(Checker):
         return tuple(instead)
 
     def _committed(self, number: int, fact: Fact, end: int) -> bool:
-        """Where the log has no responses: the leader's high watermark passed the batch, by its own lines."""
+        """Return True if the leader's own lines show its high watermark past the batch. For logs without responses."""
         known = self._history.epoch(number, fact.time_us).high_watermark
         return known is not None and known[0] >= end
 
@@ -245,7 +244,7 @@ class CommittedDataLost(Checker):
         self._add_shown(starts)
         within = [loss for _, loss in sorted(self._in_epoch.items(), key=lambda item: item[0])]
         for loss in within:
-            # Without an id the second start may be of a topic that was created anew.
+            # Without an id the second start may be of a re-created topic.
             one_life = bool(loss.lost_by.topic_ids) or not self._settings.deletable
             yield self._decided(loss) if one_life else _undecided(loss)
         for key, loss in sorted(self._losses.items(), key=lambda item: item[0]):
@@ -314,7 +313,7 @@ class CommittedDataLost(Checker):
         return self._history.are_of_one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
 
     def _add_shown(self, starts: Starts) -> None:
-        """What replicas' lines show, where neither answers nor what leaders told says what was lost."""
+        """Add losses from replicas' lines, where neither answers nor leaders' high watermarks show what was lost."""
         answered = self._losses.keys() | self._matched.keys()
         shown: dict[tuple[int, int], list[Passed]] = defaultdict(list)
         for each in passed(self._history, self._settings, starts):
@@ -332,7 +331,7 @@ class CommittedDataLost(Checker):
                 loss.show(each)
 
     def _add_committed(self, starts: Starts) -> None:
-        """High watermarks: what a leader told was committed, whether or not a produce of it was logged."""
+        """Add losses from leaders' high watermarks, with or without a logged produce."""
         for incarnation, epoch in self._history.epochs():
             if epoch.high_watermark is None:
                 continue

@@ -12,7 +12,7 @@ from highwater.schemas.audit_facts import Fact
 
 #: Requests that a case shows of each error.
 SHOWN = 5
-#: Requests of a partition that a later run looks at again; with more of them it judges the partition anew.
+#: Requests of a partition that a later run checks again. With more of them it judges the whole partition.
 UNDECIDED_MAX = 200
 ERRORS = {
     6: "NOT_LEADER_OR_FOLLOWER",
@@ -37,7 +37,7 @@ class ErrorYetCommitted(Checker):
     """One case per partition, leader epoch and error: a fail-over answers all that wait at once."""
 
     _answered: dict[tuple[int, int], Answered] = field(default_factory=dict, metadata=KEPT)
-    #: Those that the high watermark has not passed as far as it is known, with their leader epochs.
+    #: Requests that no known high watermark has passed, with their leader epochs.
     _undecided: list[tuple[int, Fact]] = field(default_factory=list, metadata=KEPT)
     _goes_on: bool = False
 
@@ -72,7 +72,7 @@ class ErrorYetCommitted(Checker):
         self._goes_on = True
 
     def _look_again(self) -> None:
-        """All fetches of this run have streamed by: judge what an earlier run could not decide."""
+        """Judge what an earlier run could not decide, after all fetches of this run."""
         if self._goes_on:
             self._goes_on = False
             undecided, self._undecided = self._undecided, []
@@ -86,8 +86,7 @@ class ErrorYetCommitted(Checker):
         )
 
     def _survived(self, fact: Fact, number: int) -> Fact | None:
-        """What shows that the record is committed: the high watermark passed it, and no later epoch starts before
-        it."""
+        """Return the fact that shows the record as committed: past it the high watermark, before it no later epoch."""
         assert fact.offset is not None
         if self._history.lost_by(number, fact.time_us, fact.offset + 1) is not None:
             return None

@@ -1,9 +1,9 @@
 """A follower's high watermark above its leader's, or above its own log end offset.
 
-A follower's line tells the high watermark that it took. What its leader had is known from the leader's answers: one to
-a fetch which the follower sent later, in the same epoch, is an upper bound, for a leader's high watermark
-only grows; and that fetch's offset is an upper bound of the follower's log end offset then. Since 3.3 the line itself
-also tells what the leader had answered.
+A follower's line shows the high watermark that it took. The leader's follows from its answers. A leader's high
+watermark only grows, so an answer to a later fetch of the follower in the same epoch is an upper bound. The offset of
+that fetch is an upper bound of the follower's log end offset then. Since 3.3 the line itself also shows the leader's
+answer.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class FollowerHighWatermarkAboveLeader(Checker):
             pending.append(candidate)
 
     def _lower(self, fact: Fact, follower: int) -> Iterable[Case]:
-        """A later, lower high watermark shows that the follower's log did not start as high as a candidate."""
+        """Yield candidates proven by a later, lower high watermark: the follower's log did not start as high."""
         pending = self._pending.get(follower)
         if not pending:
             return

@@ -1,10 +1,10 @@
-"""A leader's high watermark that went back within its epoch.
+"""A leader's high watermark that decreased within its epoch.
 
-Two proofs. By fetches: on one connection a later fetch that names the same leader epoch was answered a lower high
-watermark. By a leader's own lines: one that went down in itself, or two that both passed over the same offset; two
-threads may print them in either order, so their order says nothing, but no offset is passed twice by what only grows.
+Two proofs. By fetches: on one connection a later fetch with the same leader epoch was answered a lower high watermark.
+By a leader's own lines: one line that decreases it, or two lines that both pass the same offset. Two threads may print
+such lines in either order, so their order proves nothing. But a growing high watermark passes no offset twice.
 
-A follower's high watermark may step back at a failover to that of its new leader (KIP-207): an observation.
+A follower's high watermark may decrease at a failover to its new leader's (KIP-207): an observation.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class HighWatermarkRegression(Checker):
             yield _regression(OPEN, twice, fact, tenure.epoch)
 
     def _is_copy(self, time_us: int, step: tuple[int, int, int]) -> bool:
-        """One line that is in two files: the same step at the same instant."""
+        """Return True for the same line in another file: the same step at the same time."""
         if time_us != self._steps_us:
             self._steps_us, self._steps = time_us, set()
         known = step in self._steps

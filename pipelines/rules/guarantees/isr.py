@@ -1,11 +1,11 @@
-"""A replica that joined the ISR too early, before its log end offset had reached what it must, or left it too late.
+"""A replica that joined the ISR too early, before its log end offset was high enough, or left it too late.
 
-The leader proposes a replica after it has committed the ISR before, and on the offset of a fetch. So what its high
-watermark was before that commit's line is a lower bound of what the replica must have had; and its first fetch after it
-joined is an upper bound of what it had.
+The leader proposes a replica after it has committed the ISR before, and by the offset of a fetch. So its high watermark
+before the line of that commit is a lower bound of the offset that the replica needed. The replica's first fetch after
+it joined is an upper bound of the offset that it had.
 
-A leader looks every half of replica.lag.time.max.ms, so a follower leaves within one and a half of it after it was last
-caught up, as the replay of the ISR says. Where the leader itself was paused it could not look, which is no case.
+A leader checks every half of replica.lag.time.max.ms. So a follower leaves within one and a half of that time after it
+was last caught up. A paused leader could not check, which is not a case.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Join:
     #: the highest high watermark that an answer showed before the ISR before was committed
     answered: Fact | None = None
     low: tuple[Fact, ...] = ()  #: the replica's lowest fetch surely after it joined, and what shows that it stayed
-    #: stretches of which lines do not show that the replica stayed until then: all fetches of one are alike
+    #: stretches that do not show that the replica remained until then: all fetches of a stretch are alike
     tried: set[tuple[int | None, int | None]] = field(default_factory=set)
 
 
@@ -70,7 +70,7 @@ class IsrJoins(Checker):
             self._position(fact, chain.before, (fact.broker_id, fact.leader_epoch, fact.replica_id))
 
     def _lower_bound(self, fact: Fact, key: _Key) -> None:
-        """A lower bound of the high watermark for every ISR committed after this line."""
+        """Record a lower bound of the high watermark for every ISR committed after this line."""
         below, highest = self._highest.get(key, (None, fact))
         line = self._lines.get(key)
         if line is not None and fact.time_us < line.time_us:
@@ -82,7 +82,7 @@ class IsrJoins(Checker):
             joins[at].answered = _higher(joins[at].answered, fact)
 
     def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
-        """An upper bound of the log end offset with which the replica joined."""
+        """Record an upper bound of the log end offset with which the replica joined."""
         joins = self._of_replica.get(key, [])
         at = bisect_left(joins, before.time_us, key=lambda join: join.after.time_us)
         if not at:
@@ -110,7 +110,7 @@ class IsrJoins(Checker):
             self.awaits_history = True
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
-        """Later lines may show new joins: what fetches told before counts for those, too."""
+        """Resume from an earlier run. Later lines may show new joins, for which earlier fetches count too."""
         lines = kept["_lines"]
         joins = {_place(key, join): join for key, before in kept["_joins"].items() for join in before}
         super().go_on({**kept, "_lines": self._lines, "_joins": self._joins})
@@ -121,7 +121,7 @@ class IsrJoins(Checker):
                     join.answered, join.low, join.tried = known.answered, known.low, known.tried
                 else:
                     self._begins(join, lines.get(key), *self._highest.get(key, (None, None)))
-        # A join that is no more, or a second life, whose epochs are the same numbers.
+        # A join that disappeared, or a second life with the same epoch numbers.
         born_anew = self._history.topic_lives.births_us
         self.is_final = self.is_final and not joins and not (born_anew and self._lines != lines)
         for key, (_, highest) in self._highest.items():
@@ -129,7 +129,7 @@ class IsrJoins(Checker):
                 self._highest[key] = highest, highest
 
     def _begins(self, join: Join, last: Fact | None, below: Fact | None, highest: Fact | None) -> None:
-        """A join that no run knew, next to what an earlier run had as the last line, or behind it."""
+        """Start a join that no earlier run knew, at or after the last line of the earlier run."""
         if last is None or _version(join.before) > _version(last):
             join.answered = highest
         elif join.before == last:
@@ -175,7 +175,7 @@ class IsrJoins(Checker):
         )
 
     def _gates(self, start: Fact, leader: int) -> bool:
-        """Whether a line of an epoch's start is of a version of the leader's that lets nobody join below it."""
+        """Return True if the leader's version lets no replica join below this line's epoch start."""
         version = self._settings.version(leader, start.time_us)
         gated = rule_of(version, lambda rules: rules.epoch_start_gates_expansion) is True
         return start.broker_id == leader and gated and self._history.starts_once(start)
@@ -195,7 +195,7 @@ def _version(line: Fact) -> int:
 
 
 def _isr_lines(history: FactHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
-    """By incarnation, leader and epoch, the leader's first line of each ISR that it committed or began with."""
+    """Return the leader's first line of each ISR that it committed or began with, by incarnation, leader and epoch."""
     by_epoch: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
     for leadership, lines in history.isr_known.of_leadership.items():
         for line in lines:
@@ -205,7 +205,7 @@ def _isr_lines(history: FactHistory) -> dict[tuple[int, int, int], dict[int, Fac
 
 
 def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Key, list[Join]]:
-    """Commits by which a replica joined, next to the leader's own line of the ISR directly before, by its time."""
+    """Return commits by which a replica joined, with the leader's own line of the ISR directly before, by time."""
     joins: dict[_Key, list[Join]] = defaultdict(list)
     for (_, leader, epoch), by_epoch in lines.items():
         for partition_epoch, after in by_epoch.items():
@@ -224,7 +224,7 @@ EXCUSED = frozenset({"leader_paused", "in_flight", "refused", "commit_delayed"})
 
 
 def isr_shrinks(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Followers that stayed in the ISR, though they did not keep up."""
+    """Return followers that remained in the ISR although they did not keep up, and the number of shrinks judged."""
     shrinks = [fact for fact in history.facts[a.ISR_REPLAY] if fact.client == "shrink"]
     judged = [fact for fact in shrinks if fact.name in ("predicted", "late", "early")]
     return len(judged), list(_cases(judged))

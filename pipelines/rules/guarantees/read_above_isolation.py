@@ -1,9 +1,9 @@
-"""A consumer was given records at or past what its isolation level shows.
+"""A consumer was given records at or past the limit of its isolation level.
 
 A consumer's position proves nothing: it may seek anywhere, and take a position over from another member of its group.
-Bytes do: an answer with records to a fetch at or past the limit. The limit that the same answer tells was read before
-the records were, and may have grown meanwhile; the one of a later answer, in the same leader epoch, cannot be lower
-than what it was then.
+Bytes do: an answer with records to a fetch at or past the limit. The limit in the same answer was read before the
+records, and may have grown meanwhile. The limit in a later answer of the same leader epoch cannot be lower than the
+limit at that time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ReadAboveIsolation(Checker):
     _reads: dict[tuple[int, int, str], _Found] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> None:
-        """A fetch at or past what its answer shows; ``previous`` is what a later answer of that epoch shows."""
+        """Record a fetch at or past its answer's limit. ``previous`` is the limit in a later answer of that epoch."""
         if fact.offset is None:
             return
         self.checked += 1

@@ -26,7 +26,7 @@ CASES_MAX = 3
 
 @dataclass
 class ReplicaBytes(Checker):
-    """Batches come in the order of their offsets: those of one base offset are compared."""
+    """Comparison of batches with the same base offset. They come in the order of their offsets."""
 
     _cases: int = 0
     _same: list[Fact] = field(default_factory=list)
@@ -68,21 +68,21 @@ class ReplicaBytes(Checker):
         return cases
 
     def _different(self, whole: list[Fact]) -> list[Fact]:
-        """Batches of one topic id, one of each content, that differ and that each replica counts as committed."""
+        """Return different batches of one topic id, one per content, that each replica counts as committed."""
         # The cleaner rewrites each replica's batches by itself: those that lost records, and those with a tombstone.
         if self._settings.compacted:
             return []
         for topic_id in sorted({fact.topic_id or "" for fact in whole}):
             intact = [fact for fact in whole if (fact.topic_id or "") == topic_id and self._is_committed(fact)]
             contents = {(fact.checksum, fact.end_offset, fact.leader_epoch): fact for fact in intact}
-            # A broker that has it twice has it in two log directories, of which one failed or gave it away.
+            # A broker has two copies in two log directories after one failed or moved the replica.
             twice = len(intact) > len({fact.broker_id for fact in intact})
             if len(contents) > 1 and not twice:
                 return list(contents.values())
         return []
 
     def _is_committed(self, fact: Fact) -> bool:
-        """The replica itself has it below its high watermark: a tail that no leader confirmed may still differ."""
+        """Return True if the replica's own high watermark passed the batch. An unconfirmed tail may still differ."""
         marks = self._marks.get(fact.broker_id, []) if fact.broker_id is not None else []
         if len(marks) != 1 or marks[0].offset is None or fact.end_offset is None:
             return False
@@ -96,10 +96,10 @@ class ReplicaBytes(Checker):
         return [_diverged(run, self._unknown_epoch(run[0]), compacted=self._settings.compacted)]
 
     def _unknown_epoch(self, facts: list[Fact]) -> tuple[Fact, ...]:
-        """Entries of a replica that went on in later epochs than one that another has there, which it never had.
+        """Return entries that show that a replica continued in later epochs without an epoch that another replica has.
 
-        Asked where that epoch ends, a leader of 0.11 to 1.1 answers with the start of the next one that it knows, and
-        the follower cuts nothing (KIP-279).
+        A follower asks where that epoch ends. A leader of 0.11 to 1.1 answers with the start of the next epoch that it
+        knows, so the follower truncates nothing (KIP-279).
         """
         for without, other in permutations(facts, 2):
             entries = self._epochs[without.broker_id]
@@ -122,7 +122,7 @@ def _brokers(facts: list[Fact]) -> set[int | None]:
 
 
 def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
-    """A batch below the replica's high watermark; what another replica holds there is the second witness."""
+    """Return the case of a batch below the replica's high watermark. Another replica's batch is the second witness."""
     return Case(
         VIOLATION,
         f"The batch at offset {fact.offset} of broker {fact.broker_id} does not have the checksum that it was stored "
@@ -166,7 +166,7 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
 
 
 def epoch_histories(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Leader epochs that start at several offsets."""
+    """Return leader epochs that start at several offsets, and the number of epochs compared."""
     if settings.compacted:
         return 0, []
     severity: Severity = VIOLATION if settings.compacted is False else OPEN

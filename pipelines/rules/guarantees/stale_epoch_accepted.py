@@ -1,8 +1,8 @@
-"""A fetch that names another leader epoch than the leader's, answered as if nothing was wrong.
+"""A fetch with another leader epoch than the leader's, answered without an error.
 
-The leader's own line tells that it had entered an epoch. A fetch that was surely handled after that line and names an
-earlier epoch must be fenced (FENCED_LEADER_EPOCH, 74); one that was surely handled before a line of a lower epoch than
-it names must be refused (UNKNOWN_LEADER_EPOCH, 75).
+The leader's own line shows that it had entered an epoch. A fetch that was surely handled after that line with an
+earlier epoch must be fenced (FENCED_LEADER_EPOCH, 74). A fetch that was surely handled before a line of a lower epoch
+must be refused (UNKNOWN_LEADER_EPOCH, 75).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class OwnEpochs:
             self._lowest[key] = list(accumulate(facts[::-1], partial(min, key=epoch_of)))[::-1]
 
     def highest_before(self, broker_id: int, time_us: int) -> Fact | None:
-        """The line of the highest epoch that the broker had entered before an instant."""
+        """Return the line of the highest epoch that the broker had entered before a time. None without one."""
         key = (self._history.incarnation(time_us), broker_id)
         at = bisect_left(self._times.get(key, []), time_us)
         return self._highest[key][at - 1] if at else None
 
     def lowest_after(self, broker_id: int, time_us: int) -> Fact | None:
-        """The line of the lowest epoch that the broker had after an instant: it had none higher before."""
+        """Return the line of the broker's lowest epoch after a time. Before it, the broker had no higher epoch."""
         key = (self._history.incarnation(time_us), broker_id)
         times = self._times.get(key, [])
         at = bisect_right(times, time_us)
@@ -55,7 +55,7 @@ class OwnEpochs:
 
 
 def epoch_of(fact: Fact) -> int:
-    """The leader epoch that a line names."""
+    """Return the leader epoch that a line names."""
     assert fact.leader_epoch is not None
     return fact.leader_epoch
 
@@ -80,7 +80,7 @@ class StaleEpochAccepted(Checker):
         if chain.before is not None:
             entered = self._epochs.highest_before(fact.broker_id, chain.before.time_us)
             if entered is not None and epoch_of(entered) > fact.leader_epoch:
-                # A run that began before the line and goes on past it: one life of the topic.
+                # A run from before the line to after it: one life of the topic.
                 one_run = chain.run is not None and chain.run.time_us < entered.time_us
                 self._judge(fact, entered, (chain.before,), one_run=one_run)
         lower = self._epochs.lowest_after(fact.broker_id, fact.time_us)

@@ -1,8 +1,8 @@
-"""What the lines of one state show: leader within ISR, ISR within replicas, one leader in an epoch, elected in sync.
+"""Checks of single states: leader within ISR, ISR within replicas, one leader in an epoch, elected in sync.
 
-A state is what the lines that name one partition epoch (zkVersion) say; where they name none, what those of one leader
-epoch say. Every broker repeats what the controller tells it, so a state that is really so is on several brokers' lines;
-where they contradict each other one of them was misread, and nothing is proven.
+A state is what the lines of one partition epoch (zkVersion) show, or of one leader epoch if they name no partition
+epoch. Every broker logs the controller's state again, so a true state is in several brokers' lines. If they contradict
+each other, one of them was misread, and nothing is proven.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def _states(history: FactHistory) -> Iterable[Fact]:
 
 
 def leaders_in_isr(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """States whose leader their ISR does not name."""
+    """Return states with a leader outside the ISR, and the number of states checked."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
     for fact in _states(history):
-        # An empty ISR is that of a partition whose leader comes from the eligible leader replicas (KIP-966).
+        # The ISR is empty if the leader comes from the eligible leader replicas (KIP-966).
         if fact.leader is None or fact.leader < 0 or not fact.isr:
             continue
         checked += 1
@@ -51,7 +51,7 @@ def leaders_in_isr(history: FactHistory, settings: Settings) -> tuple[int, list[
 
 
 def isr_in_replicas(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """ISRs with members that the replicas have not."""
+    """Return ISRs with members outside the replicas, and the number of states checked."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
     assigned = _assigned(history)
@@ -76,12 +76,11 @@ def isr_in_replicas(history: FactHistory, settings: Settings) -> tuple[int, list
 
 
 def _ids(brokers: Iterable[int]) -> tuple[int, ...]:
-    """In one order, whoever printed them."""
     return tuple(sorted(brokers))
 
 
 def _assigned(history: FactHistory) -> dict[int, set[int]]:
-    """Brokers that any line names as replicas, by incarnation."""
+    """Return the brokers that any line names as replicas, by incarnation."""
     assigned: dict[int, set[int]] = defaultdict(set)
     for fact in (*history.facts[a.METADATA], *history.facts[a.LEADERSHIP]):
         assigned[history.incarnation(fact.time_us)] |= set(fact.replicas or ())
@@ -89,7 +88,7 @@ def _assigned(history: FactHistory) -> dict[int, set[int]]:
 
 
 def _joined(history: FactHistory, fact: Fact, strangers: set[int]) -> Fact | None:
-    """The state directly before, by which the strangers were neither in the ISR nor replicas: they joined as none."""
+    """Return the state directly before, if the strangers were neither in its ISR nor among its replicas. Else None."""
     if fact.partition_epoch is None:
         return None
     before = history.states.get(history.incarnation(fact.time_us), {}).get(fact.partition_epoch - 1, [])
@@ -99,7 +98,7 @@ def _joined(history: FactHistory, fact: Fact, strangers: set[int]) -> Fact | Non
 
 
 def _contradicted(history: FactHistory, fact: Fact) -> bool:
-    """Another line says otherwise of the same partition epoch."""
+    """Return True if another line shows the same partition epoch with another state."""
     if fact.partition_epoch is None:
         return False
     return len(history.states.get(history.incarnation(fact.time_us), {}).get(fact.partition_epoch, [])) > 1
@@ -120,13 +119,13 @@ def _case(
 
 
 def two_leaders(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Leader epochs in which two brokers led."""
+    """Return leader epochs in which two brokers led, and the number of epochs checked."""
     checked, cases = 0, []
     for _, epoch in history.epochs():
         if not epoch.leaders:
             continue
         checked += 1
-        # A topic that is created anew begins its epochs again.
+        # A re-created topic starts its epochs again.
         one_life = {pair: history.lives.one_life(*pair) for pair in combinations(epoch.leaders.values(), 2)}
         certain = [pair for pair, is_shown in one_life.items() if is_shown]
         pairs = certain or [pair for pair, is_shown in one_life.items() if is_shown is None]
@@ -149,7 +148,7 @@ def two_leaders(history: FactHistory, settings: Settings) -> tuple[int, list[Cas
 
 
 def unclean_elections(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Leaders that were not in sync."""
+    """Return leaders that were not in sync, and the number of elections checked."""
     stepped = {after.leader_epoch for before, after in history.steps() if after.leader_epoch > before.leader_epoch}
     checked, cases = 0, []
     for _, epoch in history.epochs():

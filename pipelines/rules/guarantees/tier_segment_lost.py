@@ -1,7 +1,7 @@
-"""What was copied to the remote tier and deleted locally is not there any more: acknowledged records are gone.
+"""A segment that was copied to the remote tier and deleted locally, and is now missing: acknowledged records are gone.
 
-A store that is away fails every read, and later answers them again: that is no case. A segment that is missing fails
-alone, while the same broker reads others from the store between its failures.
+An unavailable store fails every read, and later answers them again: that is not a case. If one segment is missing, only
+its reads fail: the same broker reads others from the store between the failures.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from highwater.schemas.audit_facts import Fact
 
 #: How exceptions say that the store has no such object.
 _NOT_FOUND: Final = re.compile(r"NotFound|NoSuch|not found|does not exist|no such", re.IGNORECASE)
-#: Between so many of its failures the store answers other reads, if a segment is missing and the store is not away.
+#: Intervals between failures in which the store answers other reads, at least, if a segment is missing.
 _ANSWERED_BETWEEN_MIN: Final = 3
 _SHOWN: Final = 3
 
@@ -30,7 +30,7 @@ class TierSegmentLost(Checker):
     _reads: list[Fact] = field(default_factory=list)
 
     def observe(self, fact: Fact) -> None:
-        """A read from the tier that was answered with records: of the partition, or of another one there."""
+        """Record a read from the tier that was answered with records, of this or another partition there."""
         self._reads.append(fact)
 
     def finish(self) -> Iterable[Case]:
@@ -93,7 +93,7 @@ class TierSegmentLost(Checker):
         return is_own and base <= offset and (end is None or offset < end)
 
     def _answered_between(self, failed: Sequence[Fact]) -> Iterator[Fact]:
-        """For each two failures of the segment on a broker, a read that the store answered between them."""
+        """Yield a read that the store answered between each two failures of the segment on a broker."""
         by_broker: dict[int | None, list[Fact]] = defaultdict(list)
         for fact in failed:
             by_broker[fact.broker_id].append(fact)

@@ -14,7 +14,7 @@ KAFKA_14704 = "KAFKA-14704"
 
 
 def truncations_below_hw(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Truncations below the high watermark of their replica."""
+    """Return truncations below the high watermark of their replica, and the number of truncations checked."""
     truncations = history.facts[a.TRUNCATION]
     below = [fact for fact in truncations if fact.broker_id is not None and _is_below(fact)]
     cases = [_case(history, settings, fact) for fact in below if fact.name == BELOW]
@@ -29,13 +29,13 @@ def _is_below(fact: Fact) -> bool:
 
 
 def _cuts(history: FactHistory, truncation: Fact) -> list[Fact]:
-    """The first two lines by which the log of the same replica says that it was cut there."""
+    """Return the first two log lines of the same replica that show the same truncation."""
     place = "log", truncation.broker_id, truncation.offset
     return [fact for fact in history.facts[a.TRUNCATION] if (fact.name, fact.broker_id, fact.offset) == place][:2]
 
 
 def _replayed(history: FactHistory, fact: Fact) -> Case:
-    """A truncation below the high watermark by what the replica's lines said before: it does not prove a violation."""
+    """Return a truncation below the high watermark in the replica's earlier lines. It does not prove a violation."""
     message = (
         f"Broker {fact.broker_id} truncated to {fact.offset}, below the high watermark {fact.high_watermark} that it "
         "had by its own lines; the truncation's line does not say whether it still had it."

@@ -18,14 +18,14 @@ from typing import Final
 
 from highwater.schemas.audit_facts import Fact
 
-#: A connection without a fetch for so long has ended, in most cases.
+#: Microseconds without a fetch after which a connection has ended, in most cases.
 ENDED_US: Final = 3_600_000_000
 #: Broker and connection, as its log names it.
 Connection = tuple[int | None, str | None]
 
 
 def written_before(line: Fact, other: Fact) -> bool:
-    """A line was written before another one of the same broker: by its place in a file, else by the broker's clock."""
+    """Return True if a line was written before another line of its broker, by position in a file or by clock."""
     if line.broker_id != other.broker_id:
         return False
     same_file = line.file_id is not None and line.file_id == other.file_id
@@ -35,7 +35,7 @@ def written_before(line: Fact, other: Fact) -> bool:
 
 
 def high_watermark_of(fact: Fact) -> int:
-    """The high watermark that a fact tells."""
+    """Return the high watermark of a fact."""
     assert fact.high_watermark is not None
     return fact.high_watermark
 
@@ -49,7 +49,7 @@ class FetchChain:
     before: Fact | None = None
     since: Fact | None = None  #: the first fetch of the chain
     #: the first fetch since which no fetch is missing and none began at offset 0 or failed: the partition cannot have
-    #: been created anew meanwhile, for then its follower would have begun at 0
+    #: been re-created meanwhile, for then its follower would have begun at 0
     run: Fact | None = None
     #: leader epoch that the fetch names, or that its session holds since it was named; None if not known
     epoch: int | None = None
@@ -82,20 +82,20 @@ class FetchChain:
 
     @property
     def answered(self) -> bool:
-        """The leader answered for the partition, without error: it was the leader, of the epoch that was named."""
+        """Return True if the leader answered for the partition without error: it led, in the epoch of the fetch."""
         fact = self.fact
         return fact is not None and fact.high_watermark is not None and not fact.error_code
 
     @property
     def accepted(self) -> bool:
-        """And it took the position for the follower's: logs that diverge are cut first."""
+        """Return True if the leader also took the offset as the follower's. Diverging logs are truncated first."""
         fact = self.fact
         return self.answered and fact is not None and fact.offset is not None and fact.end_offset is None
 
 
 @dataclass
 class FetchChains:
-    """The chains of all connections, each of which a later run goes on with."""
+    """The chains of all connections. A later run resumes each of them."""
 
     last: FetchChain = field(default_factory=FetchChain)  #: of the fetch that was taken last
     _of: dict[Connection, FetchChain] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class FetchChains:
         return self.last.follow(fact)
 
     def goes_on(self, fact: Fact) -> bool:
-        """Whether a fetch comes after all of its connection, and those are known."""
+        """Return True if a fetch comes after all fetches of its connection, and their chain is known."""
         connection = fact.broker_id, fact.connection
         end = self._ends.get(connection)
         return end is None or (connection in self._of and (_correlation(fact), fact.time_us) >= end)
@@ -143,7 +143,7 @@ def _continues(last: Fact, fact: Fact) -> bool:
 
 
 def _copy(fetch: Fact, other: Fact) -> bool:
-    """The same line in two files, or twice in one."""
+    """Return True for the same line in two files, or twice in one."""
     return (fetch.broker_id, fetch.connection, fetch.time_us) == (other.broker_id, other.connection, other.time_us)
 
 
@@ -180,28 +180,28 @@ class Stretch:
                 setattr(self, name, getattr(self, name)[::2])
 
     def begun(self, time_us: int) -> bool:
-        """A fetch of it had been handled, and its line written, before an instant."""
+        """Return True if one of its fetches had been handled and logged before a time."""
         return bool(self.times_us) and self.times_us[0] < time_us
 
     def last_before(self, time_us: int) -> int:
-        """Index of the last fetch whose line was written before an instant; -1 if none."""
+        """Return the index of the last fetch that was logged before a time. -1 if none."""
         return bisect_left(self.times_us, time_us) - 1
 
     def handled_after(self, time_us: int) -> int | None:
-        """Index of the first fetch that was surely handled after an instant: its predecessor's line came after it."""
+        """Return the index of the first fetch surely handled after a time, as the line before it is later, or None."""
         at = bisect_right(self.times_us, time_us) + 1
         return at if at < len(self.times_us) else None
 
     def sent_after(self, time_us: int) -> int | None:
-        """Index of the first fetch that was surely sent after an instant.
+        """Return the index of the first fetch that was surely sent after a time. None without one.
 
-        The one before it was handled after it, and a follower sends one fetch at a time.
+        The fetch before it was handled after that time, and a follower sends one fetch at a time.
         """
         at = self.handled_after(time_us)
         return at + 1 if at is not None and at + 1 < len(self.times_us) else None
 
     def fact(self, index: int) -> Fact:
-        """A fetch of it, as far as it is kept."""
+        """Return a fetch of it, with the fields that are kept."""
         return self.first._replace(
             time_us=self.times_us[index],
             offset=self.positions[index],

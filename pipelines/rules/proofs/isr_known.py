@@ -25,7 +25,7 @@ STEPS_MAX: Final = 10_000
 BEFORE_MAX: Final = 8
 #: A leader's own view: each follows what it saw before.
 _VIEWS: Final = frozenset({"leader_start", "leader_update", "committed"})
-#: What a broker was told: it can be older than what the broker knows by then, so it bounds a stretch from below only.
+#: State that a broker received. It can be older than the broker's own state, so it bounds a stretch from below only.
 _TOLD: Final = frozenset({"request", "metadata", "follower_start"})
 
 
@@ -63,13 +63,13 @@ class IsrKnown:
                 if epoch is None:
                     continue
                 if line.fact.name == "leader_start" and epoch <= entered:
-                    # A leader that was started anew within its epoch.
+                    # A leader that was started again within its epoch.
                     lines[at] = line._replace(last=False)
                 entered = max(entered, epoch)
                 self.of_leadership[incarnation, broker_id, epoch].append(lines[at])
 
     def _is_last(self, fact: Fact) -> bool:
-        """Before 3.3 a leader takes older state, too, and may say again that it starts (KAFKA-13790)."""
+        """Return True if the leader had no later state before. Before 3.3 it takes older state again (KAFKA-13790)."""
         if fact.name == "leader_update" and fact.broker_id is not None:
             version = self._history.version(fact.broker_id, fact.time_us)
             return rule_of(version, lambda rules: rules.partition_epoch_gates_state) is True
@@ -82,7 +82,7 @@ class IsrKnown:
         return fact.leader_epoch if elected or fact.name in _VIEWS else None
 
     def through(self, broker_id: int, since_us: int, until_us: int) -> tuple[Fact, ...] | None:
-        """A leader's lines that cover a stretch, from the last one before it to the first one after it.
+        """Return a leader's lines that cover a stretch, from the last one before it to the first one after it.
 
         None if one may be missing between them.
         """
@@ -98,7 +98,7 @@ class IsrKnown:
         return tuple(line.fact for line in covering)
 
     def before(self, broker_id: int, time_us: int) -> Fact | None:
-        """The broker's line with which `through` begins; a later line does not change which one that is."""
+        """Return the first line of the stretch that `through` returns. Later lines never change it."""
         lines = self._of_broker.get((self._history.incarnation(time_us), broker_id), [])
         before, _ = _around(lines, time_us, time_us)
         return None if before is None else lines[before].fact
@@ -106,9 +106,10 @@ class IsrKnown:
     def held(
         self, leader: int, epoch: int, replica: int, since_us: int, until_us: int
     ) -> tuple[Fact, tuple[Fact, ...]] | None:
-        """A replica was in the leader's committed ISR from an instant to another.
+        """Prove that a replica was in the leader's committed ISR for a whole span.
 
-        Gives the leader's line before, and the lines of the states from then on until after; None if it is not certain.
+        Return the leader's line before, and the lines of the states from then on until after. None if it is not
+        certain.
         """
         incarnation = self._history.incarnation(since_us)
         lines = self.of_leadership.get((incarnation, leader, epoch), [])
@@ -120,12 +121,12 @@ class IsrKnown:
         return (lines[before].fact, tuple(states)) if states else None
 
     def stretch(self, leader: int, epoch: int, since_us: int, until_us: int) -> tuple[int | None, int | None]:
-        """Places of the leader's lines around an interval: what `held` and `stayed` say of it depends on them."""
+        """Return the indexes of the leader's lines around a span. `held` and `stayed` depend on them."""
         lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])
         return _around(lines, since_us, until_us)
 
     def may_hold(self, leader: int, epoch: int, replica: int, since_us: int) -> bool:
-        """Whether a later line may show what `held` does not: by the line before, the replica was in the ISR."""
+        """Return True if a later line may prove `held`: by the line before, the replica may have been in the ISR."""
         lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])
         before, _ = _around(lines, since_us, since_us)
         if before is None:
@@ -136,7 +137,7 @@ class IsrKnown:
     def stayed(
         self, leader: int, epoch: int, replica: int, joined: Fact, within: tuple[int, int]
     ) -> tuple[Fact, ...] | None:
-        """The replica stayed in the ISR from the leader's line by which it joined until after an interval."""
+        """Return lines that prove a replica in the ISR from the leader's join line to the end of a span, or None."""
         held = self.held(leader, epoch, replica, *within)
         if held is None or joined.partition_epoch is None or held[0].partition_epoch is None:
             return None
@@ -150,9 +151,9 @@ class IsrKnown:
     def _states_with(
         self, replica: int, incarnation: int, leadership: tuple[int, int], first: int, last: int | None
     ) -> list[Fact]:
-        """States from one partition epoch to another, or to the end of the leader epoch, all with the replica.
+        """Return the states with the replica between two partition epochs, or to the end of the leader epoch.
 
-        Empty if one of them is not known, or is without it.
+        Empty if one of them is unknown or does not contain the replica.
         """
         by_epoch = self._history.states.get(incarnation, {})
         facts: list[Fact] = []
@@ -173,7 +174,7 @@ class IsrKnown:
 
 
 def _around(lines: list[EpochLine], since_us: int, until_us: int) -> tuple[int | None, int | None]:
-    """Places of the line with the highest partition epoch before a stretch, and of the first one that is last after."""
+    """Return indexes of the line with the highest partition epoch before a span, and of the first last line after."""
     at = bisect_left(lines, since_us, key=lambda line: line.time_us)
     before = max(range(max(at - BEFORE_MAX, 0), at), key=lambda n: (lines[n].partition_epoch, n), default=None)
     after = next((n for n in range(at, len(lines)) if lines[n].last and lines[n].time_us > until_us), None)

@@ -1,9 +1,9 @@
-"""Whether facts are surely of one life of a topic (`pipelines.kafka.topic_lives`).
+"""Proofs that facts are of one life of a topic (`pipelines.kafka.topic_lives`).
 
-Lines that tell of a new creation may be missing, so that none is there proves nothing. What proves one life is the
-topic's id: a fact's own, or one that the same broker knew before and after it, for an id never comes back. Without
-ids (before 2.8, and in ZooKeeper mode mostly) only a run of fetches without a gap proves it (`FetchChain.run`), and a
-case that needs more stays open.
+Lines that show a re-creation may be missing, so their absence proves nothing. The topic id proves one life: a fact's
+own id, or an id that the same broker knew before and after the fact, since an id never comes back. Without ids (before
+2.8, and in ZooKeeper mode mostly) only a run of fetches without a gap proves it (`FetchChain.run`). A case that needs
+more remains open.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from highwater.schemas.audit_facts import Fact
 
 
 class Lives:
-    """Topic ids that each broker knew, and from when to when; those of fetches are added as they stream by.
+    """Topic ids that each broker knew, with the time span. Fetches are added as they stream by.
 
     Args:
         roles: lines of what brokers themselves did.
-        births_us: when the topic was re-created, as far as lines tell.
-        skew_max_us: clocks of two brokers are taken to differ by no more.
+        births_us: times of known re-creations of the topic.
+        skew_max_us: largest assumed clock difference of two brokers.
     """
 
     def __init__(self, roles: Iterable[Fact], births_us: tuple[int, ...], skew_max_us: int) -> None:
@@ -33,7 +33,7 @@ class Lives:
 
     @property
     def known(self) -> list[tuple[int, str, int, int]]:
-        """What brokers knew: broker, topic id, from when on, and until when."""
+        """Return what brokers knew: (broker, topic id, since, until)."""
         return [
             (broker_id, topic_id, first_us, last_us)
             for broker_id, ids in self._known.items()
@@ -46,7 +46,7 @@ class Lives:
             self._knew(broker_id, topic_id, first_us, last_us)
 
     def fetched(self, fact: Fact, before: Fact | None) -> None:
-        """A fetch that was answered without error: the id was the leader's after `before` and before its line."""
+        """Record a fetch answered without error: the leader had the id after `before` and before the fetch's line."""
         if fact.topic_id is not None and fact.broker_id is not None:
             self._knew(fact.broker_id, fact.topic_id, fact.time_us, before.time_us if before is not None else None)
 
@@ -57,7 +57,7 @@ class Lives:
             known[1] = max(known[1], last_us)
 
     def topic_id(self, fact: Fact) -> str | None:
-        """The topic's id at a fact, if it is certain."""
+        """Return the topic id at a fact. None if it is not certain."""
         if fact.topic_id is not None or fact.broker_id is None:
             return fact.topic_id
         for topic_id, (first_us, last_us) in self._known[fact.broker_id].items():
@@ -66,7 +66,7 @@ class Lives:
         return None
 
     def one_life(self, *facts: Fact, one_run: bool = False) -> bool | None:
-        """Whether facts are of one life; None if that is not shown, and no new creation is known between them.
+        """Return True if facts are proven to be of one life, False if a re-creation is known between them. Else None.
 
         Args:
             one_run: a run of fetches without a gap spans them.
@@ -76,7 +76,7 @@ class Lives:
             return True
         if len(ids - {None}) > 1:
             return False
-        # A new creation that is known, on whatever clock, may lie between.
+        # A known re-creation, on any clock, may be in between.
         first_us = min(fact.time_us for fact in facts) - self._skew_us
         last_us = max(fact.time_us for fact in facts) + self._skew_us
         return False if any(first_us <= born_us <= last_us for born_us in self._births_us) else None

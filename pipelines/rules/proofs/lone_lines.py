@@ -1,16 +1,17 @@
-"""What one broker alone says, where others would say it, too: it may be the text of a client in one of its lines.
+"""What one broker alone logs, where others would log it too: it may be a client's text in one of its lines.
 
-**A deletion or a new creation of the topic** takes evidence away: what was promised before it binds nobody after it. A
-broker also writes that a log is deleted when it moves it to another directory, or gives that up. So it counts if
-another broker says as much about then: that it deleted its replica, that the partition begins at an earlier epoch,
-comes from nothing or has another topic id, or that the broker is no replica any more; or if the metadata log does.
+**A deletion or re-creation of the topic** removes evidence: no promise from before applies after it. A broker also logs
+that a log is deleted when it moves it to another directory, or cancels the move. So the line counts if another broker
+confirms it at about that time. It may log that it deleted its replica, or that the broker is not a replica any more. Or
+it logs that the partition begins at an earlier epoch, comes from nothing or has another topic id. The metadata log also
+confirms it.
 
-Nor does it count if what follows contradicts it, whoever confirms it: a client can write into several brokers' logs. A
-broker that deleted its log has none to lead, to load or to serve from, until it creates one that is empty; its data
-directory holds none; and a topic id that is gone never comes back.
+It does not count either if later lines contradict it, even when confirmed: a client can write into several brokers'
+logs. A broker that deleted its log has none to lead, to load or to serve from, until it creates an empty one. Its data
+directory holds none. And a topic id that is gone never comes back.
 
-**The start of a leader epoch** is what losses are measured by. Its number is known to followers and to the controller,
-and epochs only grow: one that nobody else names, while lines of later times name lower ones, is its broker's alone.
+**The start of a leader epoch** measures losses. Followers and the controller know its number, and epochs only grow. So
+a start does not count if no other broker names it, and later lines name lower epochs.
 
 Source: ``LogManager.asyncDelete``, ``replaceCurrentWithFutureLog``; ``TopicDeletionManager``, KIP-516;
 ``Partition.makeLeader``, ``makeFollower``.
@@ -38,7 +39,7 @@ _OF_A_LOG: Final = ROLES | {_STOPPED}
 #: What a broker that has no log cannot have served, appended or kept.
 _SERVED: Final = frozenset({a.FETCH, a.OPERATION, a.ANSWER, a.APPEND, a.HIGH_WATERMARK, a.BATCH})
 _REQUESTS: Final = frozenset({a.FETCH, a.OPERATION, a.ANSWER})
-#: What names leader epochs, and what of it is no line of a log.
+#: Kinds of facts with leader epochs, and the kinds among them that come from files.
 _EPOCHS: Final = (a.LEADERSHIP, a.PARTITION_STATE, a.ISR_CHANGE, a.ELECTION, a.METADATA, a.EPOCH_ENTRY)
 _FILES: Final = frozenset({a.METADATA, a.EPOCH_ENTRY})
 
@@ -48,7 +49,7 @@ class LoneLines(NamedTuple):
 
     lines: tuple[Fact, ...] = ()  #: of deletions and creations first
     topic_ids: frozenset[str] = frozenset()  #: that only such lines name
-    contradicted: tuple[Fact, ...] = ()  #: those of `lines` that later lines or files contradict
+    contradicted: tuple[Fact, ...] = ()  #: members of `lines` that later lines or files contradict
 
 
 def lone_lines(history: FactHistory) -> LoneLines:
@@ -170,7 +171,7 @@ def _deletions(history: FactHistory, contradicted: Collection[Fact]) -> tuple[li
 
 
 def _starts(history: FactHistory) -> Iterator[Fact]:
-    """Starts of leader epochs that nobody else names, and behind which lines name lower ones."""
+    """Yield starts of leader epochs that no other broker names, and after which lines name lower epochs."""
     tellers: dict[int | None, set[tuple[str, int | None]]] = defaultdict(set)
     for kind in _EPOCHS:
         for fact in history.facts[kind]:
@@ -187,7 +188,7 @@ def _starts(history: FactHistory) -> Iterator[Fact]:
 
 
 def _ends_and_creations(history: FactHistory) -> Iterator[Fact]:
-    """Lines of a deletion or a new creation; of a topic id each broker's first."""
+    """Yield lines of a deletion or re-creation. For a new topic id, the first line of each broker."""
     leaderships = history.facts[a.LEADERSHIP]
     yield from (fact for fact in leaderships if fact.name == _STOPPED)
     created = [fact for fact in history.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT]
@@ -205,7 +206,7 @@ def _ends_and_creations(history: FactHistory) -> Iterator[Fact]:
 
 
 def _confirmed(lines: Iterable[Fact]) -> Iterator[Fact]:
-    """Lines that come soon after another broker's one."""
+    """Yield lines that come within `ABOUT_US` after another broker's line."""
     last: Fact | None = None
     other: Fact | None = None  # the last one that is not of the same broker as `last`
     for fact in lines:
@@ -217,7 +218,7 @@ def _confirmed(lines: Iterable[Fact]) -> Iterator[Fact]:
 
 
 def _is_moved_away(stopped: Fact, assigned: Iterable[tuple[int | None, tuple[int, ...]]]) -> bool:
-    """Somebody else says that the broker is no replica."""
+    """Return True if another source shows that the broker is not a replica."""
     return any(stopped.broker_id not in replicas for teller, replicas in assigned if teller != stopped.broker_id)
 
 

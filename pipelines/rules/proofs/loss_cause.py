@@ -1,8 +1,8 @@
 """Why a new leader did not have what was committed, or may not have had it.
 
-Where answers tell what was committed, the cause is the chain that led to the leader's shorter log. Without answers to
-producers and followers lines go as far as that a leader's log ended before another replica's (`short_logs`): whether
-records are lost stays open.
+If answers show what was committed, the cause is the chain that led to the leader's shorter log. Without answers to
+producers and followers, lines can show that a leader's log ended before another replica's (`short_logs`). Whether
+records are lost then remains open.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def cause_of(
 
     Args:
         lost_by: the first epoch that does not have the records.
-        offset_start: where it starts, as far as known.
+        offset_start: where it starts.
         offset_end: end of what is lost, exclusive.
         committed: lines that show what was committed.
     """
@@ -162,7 +162,7 @@ def _reached(line: Fact) -> int:
 
 
 def _truncation(history: FactHistory, lost_by: Epoch, leader: int, offset_start: int, offset_end: int) -> Fact | None:
-    """The leader's last truncation, in an earlier epoch than its own, that cut into the range; the replayed one."""
+    """Return the leader's last replayed truncation into the range, in an earlier epoch than its own, or None."""
     truncations = [
         fact
         for fact in history.facts[a.TRUNCATION]
@@ -186,8 +186,8 @@ class ShortLog(NamedTuple):
     #: incarnation, epoch: the leader's epoch, of the topic's life; None where no line names it
     incarnation: int
     epoch: Epoch | None
-    start: int | None  #: where its log ended, as far as lines tell
-    end: int | None  #: up to where another replica's log, or its high watermark, went; None where no line tells
+    start: int | None  #: where its log ended; None if unknown
+    end: int | None  #: end of another replica's log, or its high watermark; None if unknown
     what: str  #: what lines show, and what they leave open
     facts: tuple[Fact, ...]  #: the lines
 
@@ -209,7 +209,7 @@ def short_logs(history: FactHistory, settings: Settings) -> Iterator[ShortLog]:
 
 
 def _refused(history: FactHistory) -> Iterator[ShortLog]:
-    """Followers that halted rather than cut their logs (KAFKA-3410)."""
+    """Yield followers that halted instead of truncating their logs (KAFKA-3410)."""
     places = set()
     for fact in history.facts[a.TRUNCATION]:
         place = fact.broker_id, fact.offset, fact.end_offset
@@ -226,7 +226,7 @@ def _refused(history: FactHistory) -> Iterator[ShortLog]:
 
 
 def _elected_uncleanly(history: FactHistory, incarnation: int, epoch: Epoch) -> Iterator[ShortLog]:
-    """Elections from outside the ISR, but for those where a replica of the ISR had no longer log."""
+    """Yield elections from outside the ISR, unless a replica of the ISR had no longer log than the leader."""
     elected = unclean_election(history, epoch)
     if elected is None or history.incarnation(elected.facts[0].time_us) != incarnation:
         return
@@ -247,8 +247,10 @@ def _elected_uncleanly(history: FactHistory, incarnation: int, epoch: Epoch) -> 
 def _loaded(
     history: FactHistory, incarnation: int, epoch: Epoch, roles: list[Fact], cuts: list[Fact]
 ) -> Iterator[ShortLog]:
-    """Up to 0.10 no line says where an epoch begins: where the leader's log ended as it was loaded, below a high
-    watermark to which a follower cut."""
+    """Yield a leader of up to 0.10 whose log was loaded with an end below a high watermark a follower truncated to.
+
+    Up to 0.10 no line shows where an epoch begins.
+    """
     leader = epoch.leader
     leads = min((fact for fact in roles if _is_of(fact, leader, epoch)), key=_time_us, default=None)
     if leader is None or leads is None or history.incarnation(leads.time_us) != incarnation:
@@ -330,14 +332,16 @@ def _outlived(
 
 
 def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
-    """A follower of a release that cuts to its high watermark did so."""
+    """Return True if the truncation is by a follower of a release that truncates to its high watermark."""
     version = settings.version_of(cut) if cut.name == "log" else None
     return version is not None and rules_for(version).truncates_to_high_watermark
 
 
 def _followed(history: FactHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
-    """The line by which a broker began to follow an epoch, as it cut its log; None if it may have followed before it
-    restarted: then it had copied what it has in that epoch."""
+    """Return the line by which a broker began to follow an epoch, when it truncated its log.
+
+    None if it may have followed before a restart: then it had already copied its records of that epoch.
+    """
     role = min((fact for fact in roles if _is_of(fact, cut.broker_id, epoch)), key=_time_us, default=None)
     if role is None or written_before(cut, role) or role.leader != epoch.leader or role.leader == cut.broker_id:
         return None
@@ -354,7 +358,7 @@ def _is_of(role: Fact, broker_id: int | None, epoch: Epoch) -> bool:
 
 
 def _has_role_since(roles: list[Fact], load: Fact, leads: Fact) -> bool:
-    """Whether the broker may have had another role between its log's load and its leadership."""
+    """Return True if the broker may have had another role between its log's load and its leadership."""
     return any(
         fact.broker_id == load.broker_id and not written_before(fact, load) and written_before(fact, leads)
         for fact in roles

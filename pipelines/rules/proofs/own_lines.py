@@ -33,20 +33,21 @@ class OwnLines:
         self._of = {broker_id: ([fact.time_us for fact in facts], facts) for broker_id, facts in lines.items()}
 
     def around(self, broker_id: int, time_us: int) -> tuple[list[Fact], list[Fact]]:
-        """Lines up to an instant, its own among them, and those after it."""
+        """Return the lines up to a time, inclusive, and the lines after it."""
         times, facts = self._of.get(broker_id, ([], []))
         at = bisect_right(times, time_us)
         return facts[:at], facts[at:]
 
     def started_us(self, broker_id: int, time_us: int) -> int:
-        """When a broker's last line before an instant said that it starts to lead; -1 without one."""
+        """Return when a broker's last line before a time showed it starting to lead. -1 without one."""
         before, _ = self.around(broker_id, time_us)
         return next((fact.time_us for fact in reversed(before) if fact.name == "leader_start"), -1)
 
     def lowest_epoch(self, broker_id: int, time_us: int) -> int | None:
-        """The epoch in which a broker led at an instant, or the first of several that its lines of that instant name.
+        """Return the epoch in which a broker led at a time, the first one if its lines of that time name several.
 
-        None if by its lines it did not lead. It may have led in a later one that they do not tell, in no earlier one.
+        None if it did not lead by its lines. It may have led in a later epoch without a line, but not in an earlier
+        one.
         """
         times, facts = self._of.get(broker_id, ([], []))
         first = max(bisect_left(times, time_us) - 1, 0)
@@ -54,10 +55,9 @@ class OwnLines:
         return next((fact.leader_epoch for fact in leading if fact.leader_epoch is not None), None)
 
     def epoch_of_commit(self, fact: Fact) -> int | None:
-        """The leader epoch in which a broker committed an ISR, by its own lines before; None if they leave it open.
+        """Return the leader epoch in which a broker committed an ISR, by its own earlier lines. None if unknown.
 
-        Of lines of that instant those came before that stand before it in its file, or else name a lower partition
-        epoch (zkVersion).
+        Lines with the same time are ordered by position in the same file, or else by partition epoch (zkVersion).
         """
         if fact.broker_id is None:
             return None
@@ -72,13 +72,13 @@ class OwnLines:
 
 
 def leads(line: Fact) -> bool:
-    """Whether a broker's own line says that it leads."""
+    """Return True if a broker's own line shows it as leader."""
     is_told = line.name == "request" and line.leader == line.broker_id
     return is_told or line.name in ("leader_start", "leader_update")
 
 
 def _came_before(line: Fact, other: Fact) -> bool | None:
-    """Whether a line of one broker came before another one of the same instant; None if nothing tells."""
+    """Return True if a line came before another line of its broker with the same time. None if unknown."""
     if line.file_id is not None and line.file_id == other.file_id and None not in (line.byte_offset, other.byte_offset):
         return (line.byte_offset or 0) < (other.byte_offset or 0)
     if line.partition_epoch is not None and other.partition_epoch is not None:

@@ -1,4 +1,4 @@
-"""Cases that come again and again: of each place the first is told, with how many there are."""
+"""Repeated cases: the first one of each place is reported, with their number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Repeated:
     """Cases by place.
 
     Args:
-        of_many: what a message says beside, where there are several, such as ``{} times in this epoch``.
+        of_many: added to the message of several cases, such as ``{} times in this epoch``.
     """
 
     def __init__(self, of_many: str) -> None:
@@ -29,7 +29,7 @@ class Repeated:
         self._times[place] += 1
 
     def cases(self) -> Iterator[Case]:
-        """The first case of each place, in the order of places."""
+        """Yield the first case of each place, in the order of places."""
         for place, case in sorted(self._first.items(), key=lambda item: item[0]):
             times = self._times[place]
             more = f"; {self._of_many.format(times)}" if times > 1 else ""

@@ -1,15 +1,15 @@
-"""What replicas' own lines show to have been committed, and which later leader epoch does not have it.
+"""What replicas' own lines show as committed, and which later leader epoch does not have it.
 
-A replica's high watermark is never above what was committed: a leader's is the least log end of its ISR, a follower's
-is what its leader told it, if its own log has that much (``Partition.maybeIncrementLeaderHW``,
-``ReplicaFetcherThread.processPartitionData``). Where the ISR is its leader alone, all that is in that log is committed.
-A follower that catches up holds the high watermark back before it joins the ISR (KAFKA-4485). So the log end of such a
+A replica's high watermark is never above what was committed. A leader's is the least log end of its ISR. A follower's
+is what its leader answered, limited by its own log (``Partition.maybeIncrementLeaderHW``,
+``ReplicaFetcherThread.processPartitionData``). If the leader is alone in the ISR, everything in its log is committed. A
+follower that catches up holds the high watermark back before it joins the ISR (KAFKA-4485). So the log end of such a
 leader counts only if no other replica had caught up: none had records of that epoch, or a high watermark passed them.
 
-Such a mark above the start of a leader epoch is loss only if it is of an earlier one. Clocks of two brokers do not tell
-that, and a replica that restarts may have followed the epoch before. What tells it is the broker's own line, if it
-names the epoch before; a leader's tenure; or that the replica, once it had the mark, cut its log at or below that
-start, as it followed an epoch from there on: records that were of that epoch's log it would have kept.
+Such a mark above the start of a leader epoch proves a loss only if the mark is of an earlier epoch. Clocks of two
+brokers do not show that, and a restarted replica may have followed the epoch before. Three things show it. The broker's
+own line names the epoch before. Or a leader's tenure does. Or the replica had the mark and then truncated its log at or
+below that start, as it followed an epoch from there on: it would have kept records of that epoch's log.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Passed(NamedTuple):
     """A mark above where a later leader epoch begins."""
 
     mark: CommitMark  #: the mark
-    #: the last leader epoch that the mark can be of, as far as the broker's lines tell; None if they do not
+    #: the last leader epoch that the mark can be of, by the broker's lines; None if unknown
     number: int | None
     lost_by: Epoch  #: the leader epoch that does not have what is before the mark
     bound: tuple[int, Fact]  #: at or before which offset it begins, and the line
@@ -67,7 +67,7 @@ class _Alone(NamedTuple):
 
 
 def passed(history: FactHistory, settings: Settings, starts: Starts) -> Iterator[Passed]:
-    """Marks above where a later epoch begins."""
+    """Yield marks above the start of a later epoch."""
     yield from _of_leaders(history, starts)
     yield from _of_followers(history, starts)
     brokers = {fact.broker_id for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES}
@@ -90,14 +90,14 @@ class Starts:
             self._lowest[life] = list(accumulate(offsets[::-1], min))[::-1]
 
     def any_below(self, number: int | None, time_us: int, end: int) -> bool:
-        """Whether an epoch after one, or any, of the life at an instant begins below an offset."""
+        """Return True if an epoch after `number` starts below `end`, in the life at a time. None: any epoch."""
         life = self._history.incarnation(time_us)
         at = bisect_right(self._numbers[life], -1 if number is None else number)
         return at < len(self._lowest[life]) and self._lowest[life][at] < end
 
 
 def _of_leaders(history: FactHistory, starts: Starts) -> Iterator[Passed]:
-    """High watermarks that leaders print as they shrink the ISR."""
+    """Yield high watermarks that leaders log when they shrink the ISR."""
     for fact in history.facts[a.ISR_CHANGE]:
         if fact.high_watermark is None or fact.broker_id is None:
             continue
@@ -118,7 +118,7 @@ def _of_leaders(history: FactHistory, starts: Starts) -> Iterator[Passed]:
 
 
 def _of_followers(history: FactHistory, starts: Starts) -> Iterator[Passed]:
-    """High watermarks of replicas that begin to follow, where the line names the epoch before."""
+    """Yield high watermarks of replicas that begin to follow, where the line names the epoch before."""
     for fact in history.facts[a.LEADERSHIP]:
         before, epoch, end = fact.previous, fact.leader_epoch, fact.high_watermark
         if fact.name != "follower_start" or before is None or epoch is None or end is None:
@@ -161,7 +161,7 @@ class _Replica:
         return sorted(lines, key=lambda fact: (fact.time_us, fact.leader_epoch or 0, fact.byte_offset or -1))
 
     def passed(self) -> Iterator[Passed]:
-        """Of each mark the first later epoch that begins before it."""
+        """Yield the first later epoch that begins before each mark."""
         last: Fact | None = None
         for cut in self._cuts:
             shown = [fact for fact in self._between(last, cut) if written_before(fact, cut)]
@@ -173,7 +173,7 @@ class _Replica:
         yield from self._not_cut()
 
     def _cut(self, cut: Fact, role: Fact, certain: bool, shown: Sequence[Fact]) -> Iterator[Passed]:
-        """Marks that the replica had before it cut its log below them, following an epoch."""
+        """Yield marks that the replica had before it truncated its log below them, when it followed an epoch."""
         assert cut.offset is not None
         marks = list(self._marks(shown, role, cut.offset))
         marks += self._cut_to_high_watermark(cut, role)
@@ -186,7 +186,7 @@ class _Replica:
                 yield Passed(mark, number, *lost_by, (role, cut), certain, _is_named(mark, lost_by[0]))
 
     def _not_cut(self) -> Iterator[Passed]:
-        """Marks of an epoch that the broker led or followed before, as it follows one that begins below them."""
+        """Yield marks of an epoch that the broker led or followed before it followed one that begins below them."""
         before: Fact | None = None
         number, life = -1, -1
         for role in self._roles:
@@ -211,21 +211,21 @@ class _Replica:
             before, number = role, max(number, -1 if epoch is None else epoch)
 
     def _between(self, first: Fact | None, last: Fact) -> list[Fact]:
-        """What was shown from the instant of a line on to that of another."""
+        """Return the high watermarks and log ends shown between two lines, both inclusive."""
         low = 0 if first is None else bisect_left(self._shown_us, first.time_us)
         return self._shown[low : bisect_right(self._shown_us, last.time_us)]
 
     # ------------------------------------------------------------------- marks
 
     def _marks(self, shown: Iterable[Fact], role: Fact, above: int) -> Iterator[CommitMark]:
-        """Marks past an offset."""
+        """Yield marks past an offset."""
         for fact in shown:
             if fact.high_watermark is not None and fact.high_watermark > above:
                 yield _high_watermark(fact)
             if fact.offset is None or fact.offset <= above:
                 continue
             alone = self._alone(role)
-            # Its log ended there after it had led: a line of its own tells that.
+            # A line of its own shows that its log ended there after it had led.
             if alone is not None and (self._number_before(fact, role) or 0) >= alone.state.leader_epoch:
                 how = f"broker {self._broker_id}, whose log ended at {fact.offset}, had been alone in the ISR"
                 starts = self._starts_of(alone, role)
@@ -262,7 +262,7 @@ class _Replica:
 
     @cached_property
     def _leaderless(self) -> set[tuple[int, int]]:
-        """Partition epochs without a leader, by life; lines of brokers may name them without an ISR."""
+        """Return the partition epochs without a leader, by life. Brokers' lines may name them without an ISR."""
         return {
             (self._history.incarnation(line.time_us), line.partition_epoch)
             for line in self._history.facts[a.LEADERSHIP]
@@ -270,7 +270,7 @@ class _Replica:
         }
 
     def _starts_of(self, alone: _Alone, role: Fact) -> tuple[Fact | None, Fact | None]:
-        """Return the line by which the broker began to lead alone, and that of the next leader."""
+        """Return the line by which the broker began to lead alone, and the next leader's start line."""
         known = (
             self._history.epoch(number, role.time_us).start for number in (alone.state.leader_epoch, alone.next_epoch)
         )
@@ -330,7 +330,7 @@ class _Replica:
 
     @cached_property
     def _first_version(self) -> dict[tuple[int, int | None], int]:
-        """The first partition epoch of each leader epoch, by its life and number."""
+        """Return the first partition epoch of each leader epoch, by its life and number."""
         first: dict[tuple[int, int | None], int] = {}
         for life, by_version in self._history.states.items():
             for version, states in by_version.items():
@@ -340,8 +340,10 @@ class _Replica:
         return first
 
     def _commits_alone(self, time_us: int) -> bool:
-        """Whether the high watermark of a leader that is alone in the ISR is its log end (KAFKA-15583: since 3.7 not
-        where ``min.insync.replicas`` asks for more)."""
+        """Return True if the high watermark of a leader alone in the ISR is its log end.
+
+        Since 3.7 it is not if ``min.insync.replicas`` is larger (KAFKA-15583).
+        """
         version = self._settings.version(self._broker_id, time_us)
         if version is None:
             return False
@@ -349,7 +351,7 @@ class _Replica:
         return not waits or self._settings.min_insync_replicas(self._broker_id, time_us) == 1
 
     def _cut_to_high_watermark(self, cut: Fact, role: Fact) -> Iterator[CommitMark]:
-        """Up to 0.10 a follower first cuts to its high watermark: below that its leader ends, if it is out of range."""
+        """Yield high watermarks a follower first truncated to (up to 0.10), if its leader's log then ended lower."""
         if not _is_behind(cut):
             return
         for earlier in self._cuts:
@@ -362,7 +364,7 @@ class _Replica:
     # ------------------------------------------------------------------- order
 
     def _role_before(self, line: Fact) -> tuple[Fact | None, bool]:
-        """The broker's last role before a line, and whether none of its lines may lie between."""
+        """Return the broker's last role before a line, if it followed, and True if no other role may be in between."""
         at = bisect_left(self._roles_us, line.time_us)
         role = self._roles[at - 1] if at else None
         certain = True
@@ -375,7 +377,7 @@ class _Replica:
         return (role, certain) if follows else (None, False)
 
     def _number_before(self, mark: Fact, role: Fact) -> int | None:
-        """The last epoch that the broker is known to have been in before it had a mark; None without a line of it."""
+        """Return the last epoch that the broker certainly had before a mark. None without a line of one."""
         life = self._history.incarnation(role.time_us)
         numbers = [
             line.leader_epoch
@@ -388,8 +390,10 @@ class _Replica:
         return max(numbers, default=None)
 
     def _is_of_an_earlier_start(self, line: Fact, mark: Fact) -> bool:
-        """A broker had an epoch before it had a mark: what it is told comes before it loads a replica's high watermark,
-        but after it loaded its logs."""
+        """Return True if `line` surely came before `mark`. A request did if a log with records was loaded in between.
+
+        A broker loads its logs, then receives LeaderAndIsr, then loads high watermarks.
+        """
         if line.name != "request":
             return True
         return any(written_before(line, load) and written_before(load, mark) for load in self._loads)
@@ -397,8 +401,10 @@ class _Replica:
     def _lost_by(
         self, mark: CommitMark, number: int | None, role: Fact, cut: Fact | None
     ) -> tuple[Epoch, tuple[int, Fact]] | None:
-        """The first epoch after one, up to that of a role, that begins before a mark, and not before where it was cut;
-        the last one where it is not known which epoch the mark is of."""
+        """Return the first epoch after `number`, up to the role's, that begins before a mark but not below its cut.
+
+        If the epoch of the mark is unknown, return the last such epoch. None without one.
+        """
         assert role.leader_epoch is not None
         epochs = self._history.later(-1 if number is None else number, role.time_us)
         begun = []
@@ -428,7 +434,7 @@ def _is_before(line: Fact, led: Fact) -> bool:
 
 
 def _is_named(mark: CommitMark, lost_by: Epoch) -> bool:
-    """The mark's line names the topic's id: with the log of another one no broker begins to follow (KIP-516)."""
+    """Return True if the mark's line has the topic's id: a broker never follows with another topic's log (KIP-516)."""
     return mark.fact.topic_id is not None and lost_by.topic_ids == {mark.fact.topic_id}
 
 
@@ -438,7 +444,7 @@ def _is_cut(fact: Fact) -> bool:
 
 
 def _is_behind(fact: Fact) -> bool:
-    """A follower finds that its leader's log ends before its own."""
+    """Return True if a follower found its leader's log end before its own."""
     ends = fact.name == _OUT_OF_RANGE and fact.offset is not None and fact.end_offset is not None
     return ends and (fact.offset or 0) < (fact.end_offset or 0)
 

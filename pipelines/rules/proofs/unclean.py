@@ -16,7 +16,7 @@ class Unclean(NamedTuple):
     """An unclean election."""
 
     leader: int  #: who was elected
-    isr: frozenset[int] | None  #: the ISR before; None where only the controller's mark tells
+    isr: frozenset[int] | None  #: the ISR before; None if only the controller's mark is known
     asked_for: bool  #: a tool's request for an election was answered at that moment
     facts: tuple[Fact, ...]  #: lines and records that show it
 
@@ -45,7 +45,7 @@ class Unclean(NamedTuple):
 
 
 def unclean_election(history: FactHistory, epoch: Epoch) -> Unclean | None:
-    """The unclean election that began an epoch, if one did: by the ISR before, by the controller's mark, or both."""
+    """Return the unclean election that began an epoch, by the ISR before or the controller's mark. None without one."""
     stepped = next((step for step in history.steps_to(epoch.number) if is_unclean(*step)), None)
     marks = [
         fact
@@ -67,15 +67,17 @@ def unclean_election(history: FactHistory, epoch: Epoch) -> Unclean | None:
 
 
 def _is_mark(fact: Fact) -> bool:
-    """A controller's line of an unclean election, and not of the end of a reassignment: it calls any change unclean by
-    which a replica leads that was not in the ISR, and that very change may have put it there
-    (``PartitionRegistration.maybeLogPartitionChange``)."""
+    """Return True for a controller's line of an unclean election, but not of the end of a reassignment.
+
+    The controller calls any change unclean if the new leader was not in the ISR before, even if the same change added
+    it (``PartitionRegistration.maybeLogPartitionChange``).
+    """
     reassigned = "eplicas: " in (fact.detail or "")  # replicas, addingReplicas, removingReplicas: those that changed
     return not reassigned and (fact.isr is None or set(fact.isr) == {fact.leader})
 
 
 def _begins_recovery(history: FactHistory, fact: Fact) -> bool:
-    """Whether a record marks its leader as recovering (KIP-704), and no record of an earlier epoch did so already."""
+    """Return True if a record marks its leader as recovering (KIP-704), and the record before did not."""
     if fact.detail != a.RECOVERING:
         return False
     earlier = [
@@ -89,11 +91,11 @@ def _begins_recovery(history: FactHistory, fact: Fact) -> bool:
 
 
 def is_unclean(before: CommittedState, after: CommittedState) -> bool:
-    """A new leader that the ISR of the state directly before does not name.
+    """Return True if the new leader is not in the ISR of the state directly before.
 
-    Left aside: an empty ISR, since a leader may come from the eligible leader replicas then (KIP-966); and a change of
-    the assigned replicas, since the controller may add a replica to the ISR, complete a reassignment and elect the
-    replica in one change (``PartitionChangeBuilder``, ``PartitionReassignmentReplicas``).
+    Two cases are excluded. If the ISR is empty, a leader may come from the eligible leader replicas (KIP-966). If the
+    assigned replicas change, one change may add a replica to the ISR, complete a reassignment and elect the replica
+    (``PartitionChangeBuilder``, ``PartitionReassignmentReplicas``).
     """
     if after.leader is None or after.leader < 0 or after.leader_epoch <= before.leader_epoch:
         return False
