@@ -32,8 +32,7 @@ class AnsweredHighWatermarks:
             self._instants_us.insert(at, told_us)
 
     def passed_us(self, base_offset: int, since_us: int) -> int | None:
-        """Return the time of the earliest answer with a high watermark beyond `base_offset`, microseconds. None if none
-        has.
+        """Return when an answer first had a high watermark beyond `base_offset`, microseconds. None without one.
 
         Args:
             since_us: earlier answers are ignored: they describe a log that was truncated since.

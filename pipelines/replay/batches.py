@@ -20,7 +20,7 @@ from highwater.schemas.events import Event, connection_of
 
 #: How long an append that no request shows waits for the other followers that carry it, microseconds.
 _SETTLE_US = 1_000_000
-#: A fetch that was answered later than this after it was read had found nothing.
+#: Microseconds from reading to answer beyond which a fetch was parked.
 _PARKED_US = 1_000
 ACKS_ALL = -1
 #: Instants computed from two lines can contradict each other by as much: two ticks of the log's clock.
@@ -49,7 +49,7 @@ class Batch:
     deferred: bool = False
     #: End offset, exclusive, of an append whose time followers show better.
     end_offset: int = 0
-    #: What proves it, where no request shows when it was appended: (completed, connection), the earliest first.
+    #: Fetches that prove an append without a request: (completed, connection), the earliest first.
     carriers: list[tuple[int, str]] | None = None
     #: First offset of a new segment. The entry is then no batch: the high watermark passes it on entering the segment.
     rolled_at: int | None = None
@@ -71,17 +71,17 @@ class BatchLog:
         self.uncommitted: deque[Batch] = deque()
         self._open: dict[str, int] = {}
         self._ended: dict[str, tuple[int | None, int]] = {}
-        #: Whose transactions began here: an earlier one of theirs has ended here, or the log began with this leader.
+        #: Producers whose transactions began here: an earlier one ended here, or the log began with this leader.
         self._begin_here: set[str] = set()
         self._leads_from: int | None = None
         self._inferred: list[Batch] = []
         self._last: Batch | None = None
         self._since_us = 0
-        #: The epoch is newer than fetches that are parked, and nothing has had them checked yet.
+        #: Parked fetches may name an older epoch, and have not been checked since.
         self._unchecked = False
         self._started_at = 0
         self._checks: list[Wake] = []
-        #: Segments begun while the broker did not lead, and one whose first batch is yet to come.
+        #: Segments begun while the broker did not lead, and one without its first batch.
         self._rolls: deque[Batch] = deque(maxlen=_ROLLS_MAX)
         self._rolling: Batch | None = None
 

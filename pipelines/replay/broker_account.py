@@ -91,12 +91,12 @@ _STARTS: Final = ("leader_start", "follower_start")
 #: ZooKeeper answers a change of the ISR within this time, if at all (zookeeper.session.timeout.ms is 18 s at most).
 _ANSWERED_US: Final = 18_000_000
 
-#: Topic and partition, and what happened there.
+#: Topic and partition, and an event there.
 Placed = tuple[Place, e.Event]
 
 
 class _Assigned(NamedTuple):
-    """What the last line that names all replicas of a partition says."""
+    """Replicas of a partition, from the last line that names all of them."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -114,13 +114,13 @@ class _Ending:
 
 @dataclass
 class _Partition:
-    """What the lines so far say of one partition."""
+    """State of one partition after the lines so far."""
 
     assigned: _Assigned | None = None
     #: epoch and ISR of the last state received from the controller
     received: tuple[int | None, tuple[int, ...] | None] | None = None
     newest_epoch: int = -1  #: the greatest leader epoch received
-    #: leader epochs that a line of the broker itself says it took up, not yet gone by
+    #: leader epochs in the broker's own lines, from the newest received one on
     begun_epochs: set[int] = field(default_factory=set)
     is_led: bool = False
     topic_id: str | None = None  #: the last one that a leader's line names

@@ -94,11 +94,11 @@ def _lines(rows: pa.RecordBatch, source: str, what: pa.Array, **values: Value) -
 
 
 class BrokerWorker:
-    """Folds the lines of each broker in the order of time.
+    """A worker that folds the lines of each broker in time order.
 
     Args:
         contexts: versions and configuration of the brokers.
-        bounds: which events are given.
+        bounds: events to write.
     """
 
     def __init__(self, contexts: Contexts, bounds: Bounds) -> None:

@@ -54,13 +54,13 @@ _LEAST = shape({"cluster_id": "string", "broker_id": "int", "time_us": "long"})
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """What a run replays, and why."""
+    """The part of silver that a run replays, and the reason for each broker."""
 
     window: ReplayWindow
     starts: Mapping[Broker, Start]  #: by broker
     new_files: Mapping[Broker, list[str]]  #: by broker, the files that no run has replayed
     last_us: Mapping[Broker, int]  #: by broker, when its log ends
-    runs: Sequence[StoredRun] = ()  #: those that count, the newest first
+    runs: Sequence[StoredRun] = ()  #: valid runs, the newest first
     #: by cluster with dropped days: the run that its replay starts from
     pinned: Mapping[str, int] = field(default_factory=dict)
 

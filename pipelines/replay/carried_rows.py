@@ -110,7 +110,7 @@ def _loaded(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-# ------------------------------------------------------------- what it leaves to the next one
+# ------------------------------------------------------------- state for the next run
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the replay can still show where a broker's timestamps are whole seconds. Pure.
+"""Results of the replay where a broker's timestamps are whole seconds. Pure.
 
 Predicted times and answers are compared in milliseconds. Two lines of one second have no known order, so the logs
 cannot show what closed an operation or whether the answer was in time. The fold continues, since offsets and epochs
@@ -25,7 +25,7 @@ from highwater.schemas.replicas import ReplicaEvent
 _SHOWN: Final = frozenset(
     {o.ERROR, o.SESSION_ERROR, o.NO_PARTITIONS, o.NO_WAIT, o.DIVERGING_EPOCH, o.PREFERRED_REPLICA}
 )
-#: What a partition's outcome has from the order of lines.
+#: Values of a partition's outcome that depend on the order of lines.
 _FROM_ORDER: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("leader_epoch", "lowest_us", "highest_us", "closing_replica", "without_closing_us")),
     **dict.fromkeys(("closing_arrival_us", "closing_handled_us", "carrier_arrival_us", "carrier_sent_us")),

@@ -31,7 +31,7 @@ from highwater.schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 
 ROW_TYPES = {**KEY_TYPES, "rank": "int", **spark_types(ConnectionRow)}
 SCHEMA = arrow_schema(ROW_TYPES)
-#: Order of the rows of a connection: a fetch before what it lists. The last ones only make it total.
+#: Sort key of the rows of a connection: a fetch before its partitions. The last columns make it total.
 ORDER = ("rank", "correlation_id", "kind", "topic", "partition", "arrival_us", "offset", "until_us")
 
 _NO_CONNECTION = ""

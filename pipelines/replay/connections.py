@@ -57,7 +57,7 @@ SHAPES = {
         | {"session_topic": "string", "topic": "string", "topic_id": "string", "partition": "int"}
         | {"replica_id": "int", "isolation_level": "int", "from_us": "long", "went_us": "long", "until_us": "long"}
     ),
-    #: What a leader answered a follower that serves consumers, and when that follower, ``broker_id``, fetched again:
+    #: Answers of a leader to a follower that serves consumers, and when that follower, ``broker_id``, fetched again:
     #: at that time it has applied the answer. ``end_offset`` is its fetch offset then.
     ANSWERS: shape(
         {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int", "leader_id": "int"}
@@ -93,14 +93,14 @@ Instants = tuple[int, int, int, int, int]
 
 
 class ConnectionWorker:
-    """Folds the rows of each connection in the order of its correlation ids.
+    """A worker that folds the rows of each connection in the order of its correlation ids.
 
     Args:
         sealed_us: by (cluster, broker), up to where this run's replay is final, exclusive.
         topic_names: by (cluster, topic id).
-        last_lines: by (cluster, broker), its last line before the seal that is gone on from, and whether requests were
-            logged then.
-        serving: (cluster, broker) that consumers ask for a rack's sake, so that followers may serve them (KIP-392).
+        last_lines: by (cluster, broker), its last line before the seal to resume from, and whether requests were logged
+            then.
+        serving: (cluster, broker) that serve consumers with a rack, possibly as followers (KIP-392).
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class ConnectionWorker:
             for at, choose in enumerate((max, max, min, max)):
                 before[at] = choose(before[at], values[at])
         for (session_topic, topic, topic_id, partition), (replica_id, isolation, from_us, _) in watches.items():
-            # A session's requests list what changed, mostly nothing: it asks for the rest with each of them.
+            # A session's requests list changes only, and ask for all its partitions.
             watch = (session_topic, topic, topic_id, partition, replica_id, isolation, from_us, asked_us, asked_us)
             tables.add(WATCHES, (*key, *watch))
 
@@ -247,7 +247,7 @@ class _Chains:
         self._next()
         self._next()
         if self._fetch_before is not None:
-            # A follower asks again as soon as it is answered; if it is killed then, that fetch is logged nowhere.
+            # A follower fetches again at once. If it is killed then, that fetch is never logged.
             row = self._fetch_before
             assert row.completed_us is not None
             self._tables.add(GAPS, (*self._key, row.dequeued_us, row.completed_us + _UNSEEN_US, NEVER_US, True))
@@ -336,7 +336,7 @@ class _Chains:
             if row.high_watermark is None or row.high_watermark < 0 or row.error_code or row.diverging:
                 continue
             place = cluster_id, row.topic, row.partition, row.replica_id, leader_id
-            # A session lists again what it was answered records of.
+            # A session lists a partition again after records of it were answered.
             answer = row.completed_us, next_us, row.offset, ends.get((row.topic, row.partition))
             shown = row.high_watermark, row.stable_offset, row.size_bytes, row.leader_epoch
             self._tables.add(ANSWERS, (*place, *answer, *shown))

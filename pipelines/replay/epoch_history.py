@@ -68,15 +68,15 @@ NEW = EpochHistory((), True)
 
 
 class Reply(NamedTuple):
-    """What a leader says of an epoch."""
+    """A leader's answer about an epoch."""
 
-    end: EpochEnd | None  #: its answer; None where it says that the logs do not part
+    end: EpochEnd | None  #: its answer; None if the logs do not diverge
     source: str  #: logged or derived
     asked_epoch: int  #: the epoch it was asked about
 
 
 class MissingEvidence(LookupError):
-    """What would decide is not in the logs; the argument says which evidence."""
+    """Error: the logs lack the deciding evidence. The argument names it."""
 
 
 def derived_reply(rules: Rules, leader: EpochHistory | None, asked_epoch: int, fetch_offset: int | None) -> Reply:
@@ -100,7 +100,7 @@ def derived_reply(rules: Rules, leader: EpochHistory | None, asked_epoch: int, f
         return Reply(end_offset_for(rules, leader.entries, BEYOND, asked_epoch), DERIVED, asked_epoch)
     try:
         end = diverging_epoch(rules, leader.entries, BEYOND, 0, fetch_offset, asked_epoch)
-    except OffsetOutOfRange as problem:  # the leader refuses the fetch: what follows is in lines of its own
+    except OffsetOutOfRange as problem:  # the leader refuses the fetch; other lines show the rest
         raise MissingEvidence("leader_epochs") from problem
     return Reply(end, DERIVED, asked_epoch)
 

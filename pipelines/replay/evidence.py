@@ -1,4 +1,4 @@
-"""What the evidence lacks where an operation cannot be judged, and what it proves. Pure."""
+"""Missing evidence of operations that cannot be judged, and proofs from evidence at hand. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""When the rules let a fetch be answered, given what can have completed it. Pure.
+"""Prediction of when the rules let a fetch be answered, given what can have completed it. Pure.
 
-Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch.tryComplete`` (kafka-rules section 1.4). What a fetch asks for,
-and what happened meanwhile, is gathered in `pipelines.replay.fetch_sessions`.
+Source: ``ReplicaManager.fetchMessages``, ``DelayedFetch.tryComplete`` (kafka-rules section 1.4). The request and the
+events since are gathered in `pipelines.replay.fetch_sessions`.
 
 Case letters are from ``DelayedFetch.tryComplete`` since 2.4:
 
@@ -75,10 +75,10 @@ class FetchOutcome:
 
 @dataclass(slots=True)
 class Asked:
-    """A fetch that is under way, or was until lately, with what can have completed it."""
+    """A current or recent fetch, with everything that can have completed it."""
 
     fetch: SessionEvent
-    active: set[Key]  #: what the session asks for with it
+    active: set[Key]  #: partitions that the session asks for
     partial: bool
     #: why the response itself shows that it could not wait; None if it may have waited
     answered_at_once: str | None = None
@@ -86,12 +86,12 @@ class Asked:
     entries: list[tuple[Entry, Key, int]] = field(default_factory=list)
     #: offsets that it asked from, of partitions that a later fetch has moved on
     moved: dict[Key, int] = field(default_factory=dict)
-    #: what answers it whatever the bytes: (earliest, latest, partition, cause)
+    #: triggers that answer it with any bytes: (earliest, latest, partition, cause)
     ends: list[tuple[int, int, Key, str]] = field(default_factory=list)
-    #: a partition whose epoch is newer by now than the one that the fetch names, and since when
+    #: a partition with a newer epoch than the fetch names, and since when
     fenced: tuple[Key, int] | None = None
     followed: bool = False  #: the broker follows a partition of it
-    remote: Key | None = None  #: a partition that it reads from the remote tier; None if it reads none from there
+    remote: Key | None = None  #: a partition that it reads from the remote tier; None without one
     remote_wait_ms: int = 0  #: how long it waits for the tier at most
     failed_us: list[int] = field(default_factory=list)  #: when reads of its partitions from the tier failed
     until_us: int = UNBOUNDED  #: when the next one came
@@ -133,7 +133,7 @@ def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
     latest = _reached(sorted(proven), need)
     # Bytes that came as the timer fired raced with it: the response bytes show the winner.
     races = latest is not None and best.cause == o.TIMER and latest[0] >= (best.lowest_us or 0)
-    # What its timer answers reads the log again: a response without bytes disproves all that was to be read before.
+    # An expired fetch reads the log again: a response without bytes disproves earlier readable bytes.
     told_none = rules.logs_responses and fetch.response_bytes == 0 and not fetch.error_codes
     disproved = told_none and best.cause == o.TIMER and completed_us >= (best.lowest_us or 0)
     if (

@@ -111,7 +111,7 @@ class FetchSession:
         self._local_starts: dict[Key, int] = {}
         #: When a read from there failed last.
         self._tier_failed_us: dict[Key, int] = {}
-        #: remote.fetch.max.wait.ms as time goes.
+        #: History of remote.fetch.max.wait.ms.
         self.remote_waits: History = ()
         #: Segments that the last stable offset has not reached.
         self._unstable_rolls: dict[Key, list[int]] = {}
@@ -176,7 +176,7 @@ class FetchSession:
             yield judged(self._asked.popleft(), self.rules)
 
     def _take_due(self, now_us: int) -> None:
-        """Take fetches in the order of their numbers; one whose predecessor is missing waits a little for it."""
+        """Take fetches in the order of their numbers. A fetch without its predecessor waits up to `SLACK_US` for it."""
         if not self._early:
             return
         self._early.sort(key=lambda fetch: fetch.sequence or 0)

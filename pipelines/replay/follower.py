@@ -36,10 +36,10 @@ class Action:
     decided_offset: int | None = None  #: offset that the fetcher's line names
     logged_offset: int | None = None  #: offset of the log layer's line, which may have no effect
     logged_us: int | None = None  #: its time
-    #: the log layer truncated; False where its line says "no effect", None where there is none
+    #: the log layer truncated; False for a "no effect" line, None without a line
     effective: bool | None = None
-    previous_end_offset: int | None = None  #: log end offset before, where a line says it
-    high_watermark: int | None = None  #: the high watermark that the truncation went below, as a line says
+    previous_end_offset: int | None = None  #: log end offset before; None if unknown
+    high_watermark: int | None = None  #: the high watermark that the truncation went below; None if unknown
     refused_offset: int | None = None  #: offset that the leader refused as out of range
     reset_offset: int | None = None  #: where the fetch offset was reset to then
     reason: str | None = None  #: `silver.truncations.reason`
@@ -58,7 +58,7 @@ class Contact(NamedTuple):
     question: bool  #: OffsetForLeaderEpoch; else a fetch
     offset: int | None  #: fetched from, or the end offset answered
     epoch: int | None  #: last fetched epoch, or the epoch asked about; None where the version does not send it
-    #: diverging_epoch, diverging_end_offset: of a fetch whose answer says that the logs part
+    #: diverging_epoch, diverging_end_offset: of a fetch that was answered with diverging logs
     diverging_epoch: int | None = None
     diverging_end_offset: int | None = None
 
@@ -75,7 +75,7 @@ class ReplicaTenure:
     leader: int | None = None
     end_offset: int | None = None  #: log end offset at its start
     high_watermark: int | None = None  #: at its start
-    #: the high watermark there is what a checkpoint file held, as no line shows since the start
+    #: the high watermark came from a checkpoint file; no line since the start shows it
     from_checkpoint: bool = False
     #: the tenure before, in the same life
     previous: ReplicaTenure | None = field(default=None, repr=False, compare=False)

@@ -31,7 +31,7 @@ from highwater.schemas.topics import METADATA_TOPIC
 
 KEY: Final = ("cluster_id", "topic", "partition")
 _TRACED: Final = ("traced_high_watermark", "traced_end_offset")
-#: Columns behind the key: an event but for what TRACE lines showed before it. Of a TRACE line the kind is null.
+#: Columns after the key: an event without its TRACE values. The kind of a TRACE line is null.
 ROW_TYPES: Final = {
     **{name: type_ for name, type_ in spark_types(r.ReplicaEvent).items() if not name.startswith(_TRACED)},
     "connection": "string",

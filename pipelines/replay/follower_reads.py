@@ -57,11 +57,11 @@ def told_high_watermarks(rows: pa.RecordBatch) -> Batches:
 
 @dataclass(frozen=True)
 class Shown:
-    """Makes rows of what brokers showed consumers; goes to the tasks that read them.
+    """A reader of high watermarks that brokers showed consumers. Sent to the tasks that read the rows.
 
     Args:
-        serving: brokers that consumers ask for a rack's sake.
-        bounds: which fetches are wanted.
+        serving: brokers that serve consumers with a rack.
+        bounds: fetches to read.
         topic_names: by (cluster, topic id).
     """
 
@@ -70,7 +70,7 @@ class Shown:
     topic_names: Mapping[tuple[str, str], str]
 
     def __call__(self, rows: pa.RecordBatch) -> Batches:
-        """Rows of ``silver.fetch_requests``."""
+        """Yield the high watermarks in rows of ``silver.fetch_requests``."""
         brokers = zip(rows.column("cluster_id").to_pylist(), rows.column("broker_id").to_pylist(), strict=True)
         serves = pa.array([broker in self.serving for broker in brokers], pa.bool_())
         rows = rows.filter(both(serves, pc.less(rows.column("replica_id"), 0)))

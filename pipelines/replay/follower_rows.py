@@ -28,10 +28,10 @@ NEW_EPOCH = "new_epoch"
 
 
 class Prediction(NamedTuple):
-    """What the rules let a follower do when it begins to follow, or is refused."""
+    """The truncation that the rules require of a follower that begins to follow, or is refused."""
 
     rule: str  #: see the column
-    #: where it truncates to, step by step; its log end offset where it keeps its log; none if not known
+    #: offsets it truncates to, step by step; its log end offset if it keeps its log; empty if unknown
     offsets: tuple[int, ...] = ()
     reply: Reply | None = None  #: the leader's first answer, if it takes one
     reason: str | None = None  #: why
@@ -41,7 +41,7 @@ class Prediction(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Class of a row, and what it adds to the reason."""
+    """Class of a row, and an addition to its reason."""
 
     name: str
     reason: str | None = None
@@ -155,7 +155,7 @@ def _known_bug(
     if prediction.rule == KIP_101 and prediction.correct_offset is not None and prediction.offsets:
         return "KIP-279" if prediction.correct_offset < prediction.offsets[-1] else None
     if prediction.rule == ON_FETCH and rules.processes_diverging_responses and action is not None:
-        # Nothing but the diverging answer can have moved it between the start and the truncation.
+        # Only the diverging answer can have moved it between the start and the truncation.
         moved = tenure.high_watermark is not None and (action.high_watermark or 0) > tenure.high_watermark
         return "KAFKA-14704" if moved else None
     return None

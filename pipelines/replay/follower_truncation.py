@@ -47,7 +47,7 @@ from highwater.pipelines.replay.truncation import (
 
 #: An answer that makes the follower ask again names a smaller epoch each time; more rounds than this are a loop.
 _ROUNDS_MAX = 64
-#: The first version with KIP-279: what a correct answer to a follower is.
+#: The first version with KIP-279: correct answers to followers.
 _CORRECT = Rules((2, 0, 1))
 
 

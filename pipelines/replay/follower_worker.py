@@ -56,11 +56,11 @@ class Stay:
     """A partition in a fetcher."""
 
     added_us: int  #: when it was added
-    #: leader, leader_epoch, initial_offset: as the line of the manager says
+    #: leader, leader_epoch, initial_offset: from the manager's line
     leader: int
     leader_epoch: int | None
     initial_offset: int | None
-    fetcher_id: int | None = None  #: thread, as a line of the thread, or the leader's request log, says
+    fetcher_id: int | None = None  #: thread, from its own line or the leader's request log
     ended_us: int | None = None  #: when it left
     end_reason: str | None = None  #: as in gold; None until the end, or until later events decide
     #: errors, delays, first_error, last_error: as in gold
@@ -198,7 +198,7 @@ def _value_at(history: History, time_us: int) -> int | None:
     return next((value for since_us, value in reversed(values) if since_us <= time_us), values[0][1])
 
 
-#: Tables that a worker gives.
+#: Tables that a worker writes.
 SPECS = (r.REPLICA_TRUNCATIONS, r.FETCHER_TIMELINE)
 _TURNS = {STARTING: r.STARTING, SHUT_DOWN: r.STOPPED}
 

@@ -41,7 +41,7 @@ class IsrWatch:
 
     Args:
         context: broker, version, replica.lag.time.max.ms and min.insync.replicas, as for the kernel.
-        evidence: what else the broker's log shows.
+        evidence: facts of the broker's whole log.
     """
 
     def __init__(self, context: Context, evidence: IsrEvidence) -> None:
@@ -236,7 +236,7 @@ class IsrWatch:
         otherwise = o.CONTROLLER_NEW_EPOCH if event.kind == e.LEADER_START else o.CONTROLLER_OTHER
         outcome.reason = by_standing.get(standing or "", otherwise)
 
-    # What followers and producers do.
+    # Events of followers and producers.
 
     def _fetched(self, event: Event) -> None:
         replica_id = event.replica_id
@@ -281,7 +281,7 @@ class IsrWatch:
         self._due_us = due_us
 
     def _settle(self, event: Event) -> None:
-        """Judge expansions whose fetch has been seen by now, or will not be."""
+        """Judge expansions whose fetch has been seen, or will not be seen any more."""
         for replica_id, outcome in list(self._settling.items()):
             seen_us = outcome.observed_us or 0
             if event.kind == e.FETCH and event.replica_id == replica_id:
@@ -315,7 +315,7 @@ class IsrWatch:
         outcome = self._in_flight.pop(replica_id)
         self._judge.landed(outcome.proposed_us or time_us, time_us)
         if replica_id in self._settling:
-            return  # given when its fetch has been seen
+            return  # returned when its fetch has been seen
         if outcome.change == o.EXPAND and outcome.reason != o.REFUSED:
             self._joining.pop(replica_id, None)
         self._done.append(outcome)

@@ -22,7 +22,7 @@ ISR_SHRINK: Final = "isr_shrink"
 ISR_EXPAND: Final = "isr_expand"
 #: The ISR that it starts from, in ``isr``: comes before the others of its line.
 ISR_FROM: Final = "isr_from"
-#: What it asked for was refused, or came too late.
+#: Its proposal was refused, or came too late.
 ISR_REFUSED: Final = "isr_refused"
 
 #: Before the ISR updates of the same instant, and after the start of a leadership.
@@ -31,7 +31,7 @@ RANK: Final = {ISR_FROM: 1, ISR_SHRINK: 1, ISR_EXPAND: 1, ISR_REFUSED: 1}
 _KINDS: Final = {"shrink": ISR_SHRINK, "expand": ISR_EXPAND, "refused": ISR_REFUSED}
 #: Lines of pending expansions are DEBUG, T2. Lines of pending shrinks repeat a line of the default level.
 _KINDS_T2: Final = {**_KINDS, "pending_expand": ISR_EXPAND}
-#: What comes too late for a state that has moved on was not refused.
+#: Details of proposals that came too late: they were not refused.
 _MOVED_ON: Final = re.compile("already updated state|stale leader epoch|newer version")
 
 

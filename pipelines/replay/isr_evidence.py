@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 
 class Gap(NamedTuple):
-    """A follower's connection on which nothing was fetched for a while."""
+    """A span without a fetch on a follower's connection."""
 
     #: since_us, handled_us: the last fetch before it was dequeued, and handled
     since_us: int
@@ -30,7 +30,7 @@ class Gap(NamedTuple):
     complete: bool = True  #: no line is missing in between
 
 
-#: What the controller last said of a broker.
+#: States of a broker in the controller's last line.
 FENCED: Final = "fenced"
 SHUTTING_DOWN: Final = "shutting_down"
 UNFENCED: Final = "unfenced"
@@ -73,7 +73,7 @@ def commits_isr_unseen(version: Version) -> bool:
 
 @dataclass(frozen=True)
 class IsrEvidence:
-    """What the log of the leading broker shows in addition to the partition's own events."""
+    """Facts of the leading broker's log, in addition to the partition's own events."""
 
     fetches_logged: tuple[Span, ...] = _ALWAYS  #: spans over which the broker's request log shows followers' fetches
     silences: tuple[Span, ...] = ()  #: spans over which the broker wrote no line at all, in time order, without overlap
@@ -200,7 +200,7 @@ def continued(before: IsrEvidence, now: IsrEvidence, sealed_us: int, resumed_us:
     forgotten_us = sealed_us - _REMEMBERED_US
     gaps = dict(now.gaps)
     for connection, earlier in before.gaps.items():
-        # What was handled from the seal on is in `now`; without a fetch before the seal, `now` has all of a connection.
+        # `now` has fetches handled from the seal on, or the whole connection without a fetch before the seal.
         since_us = resumed_us.get(connection, NEVER_US)
         folded = (gap for gap in earlier if gap.handled_us < sealed_us and gap.since_us < since_us)
         remembered = tuple(gap for gap in folded if gap.until_us > forgotten_us)

@@ -28,7 +28,7 @@ _ORDER_SLACK_US = 50_000
 
 
 class LogEnd:
-    """Where the leader's log ends, now and a short while ago.
+    """The leader's log end, now and a short while ago.
 
     Attributes:
         offset: a lower bound of the log end offset: beyond the base of the last append. A batch is replicated whole, so

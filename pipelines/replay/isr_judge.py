@@ -14,7 +14,7 @@ _FLIGHTS_KEPT = 16
 
 
 class IsrJudge:
-    """What held changes of one leadership's ISR up.
+    """Reasons for delays of ISR changes of one leadership.
 
     Attributes:
         refused_us: when a change was last refused; 0: never.

@@ -30,7 +30,7 @@ LEADERSHIP_ENDED: Final = "leadership_ended"
 LEADER_PAUSED: Final = "leader_paused"
 IN_FLIGHT: Final = "in_flight"
 REFUSED: Final = "refused"
-#: The leader's intent is not logged: what came late is the answer that it had to wait for.
+#: The leader's intent is not logged: the controller's answer came late.
 COMMIT_DELAYED: Final = "commit_delayed"
 ELIGIBILITY_NOT_LOGGED: Final = "eligibility_not_logged"
 #: Fenced (KRaft), or gone (ZooKeeper).
@@ -50,7 +50,7 @@ class IsrOutcome:
     isr_after: tuple[int, ...]  #: ISR that was asked for, committed, or (not_observed) predicted, ascending
     lag_time_max_us: int  #: replica.lag.time.max.ms that was used
     leader_epoch: int | None = None  #: epoch of the leadership; None where its start is not in the log
-    made_by: str = LEADER  #: `LEADER` or `CONTROLLER`; of a change that was not observed: who should have made it
+    made_by: str = LEADER  #: `LEADER` or `CONTROLLER`, which made the change or should have made it
     #: lowest_us, highest_us: when the rule asks for the change, at the earliest and at the latest; None where it does
     #: not, or nothing can be said
     lowest_us: int | None = None

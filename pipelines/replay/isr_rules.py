@@ -1,4 +1,4 @@
-"""When a leader's rules ask for a change of its ISR, from what is known of its followers. Pure.
+"""The ISR changes that a leader's rules require, from what is known of its followers. Pure.
 
 See `pipelines.replay.isr` for the rules and their sources.
 """

@@ -1,6 +1,6 @@
-"""How a prediction is judged against what was observed (design section 4).
+"""Classification of a prediction against the observed answer (design section 4).
 
-Pure. Instants are microseconds on the leader's clock.
+Pure. Times are microseconds on the leader's clock.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LEADER_STALLED = "leader_stalled"
 
 
 class Tolerances(NamedTuple):
-    """Microseconds: what still counts as explained, and from when an answer is late."""
+    """Limits, microseconds: the largest explained distance, and the distance from which an answer is late."""
 
     tolerance_us: int
     late_us: int
 
 
 class Judgement(NamedTuple):
-    """Class, its reason, and the residual in microseconds (None where nothing was predicted)."""
+    """Class, its reason, and the residual in microseconds (None without a prediction)."""
 
     operation_class: str
     reason: str | None

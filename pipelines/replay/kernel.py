@@ -51,16 +51,16 @@ from highwater.schemas.events import Event
 # How far the high watermark has come, and the operations that this completes. Pure.
 #
 # Source: ``Partition.maybeIncrementLeaderHW``, ``Partition.checkEnoughReplicasReachOffset``,
-# ``DelayedProduce.tryComplete`` and ``onExpiration``; what differs between versions is in `pipelines.kafka.versions`.
+# ``DelayedProduce.tryComplete`` and ``onExpiration``. Differences of versions are in `pipelines.kafka.versions`.
 
 
 def advance(
     state: State, event: Event, brought: PartitionOutcome | None = None, removed: frozenset[int] = frozenset()
 ) -> None:
-    """See how far the high watermark can have moved, and complete what waited for it.
+    """Raise the bounds of the high watermark, and complete the operations that waited for it.
 
     Args:
-        brought: the operation that the event itself, a produce, brought.
+        brought: the operation of the event itself, if it is a produce.
         removed: replicas that leave the ISR with this event.
     """
     leadership = state.leadership
@@ -169,7 +169,7 @@ def _satisfy(
         operation.highest_us += TICK_US
         operation.without_closing_us = max(operation.handled_us, reached[-1][0] if reached else 0)
         if event.controller is False and not leadership.rules.logs_isr_commits:
-            operation.missing = o.ISR_NOT_LOGGED  # the line says what is asked of ZooKeeper, not when it was done
+            operation.missing = o.ISR_NOT_LOGGED  # the line shows the request to ZooKeeper, not when it was done
     elif reached:
         closed_us, operation.closing_replica, operation.closing = reached[-1]
         operation.cause = o.HIGH_WATERMARK if closed_us > operation.handled_us else o.AT_ONCE
@@ -211,7 +211,7 @@ def _under_min_isr_after_append(state: State, leadership: Leadership, now_us: in
 
 
 def expire(state: State, now_us: int) -> None:
-    """Answer what its timer answered before this instant (``DelayedProduce.onExpiration``)."""
+    """Answer the operations whose timer fired by `now_us` (``DelayedProduce.onExpiration``)."""
     if not any(op.timeout_ms is not None and op.handled_us + op.timeout_ms * 1000 <= now_us for op in state.waiting):
         return
     still: list[PartitionOutcome] = []
@@ -265,7 +265,7 @@ def close(state: State, operation: PartitionOutcome, event: Event, cause: str, e
     operation.predicted_error_code = error_code
     _name_missing_replica(state, operation)
     if operation.error_code == error_code:
-        operation.missing = None  # that it was not committed is what the error says
+        operation.missing = None  # the error shows that it was not committed
     operation.lowest_us = min(operation.lowest_us or event.earliest_us, event.earliest_us)
     operation.highest_us = max(event.time_us, event.completed_us or 0) + TICK_US
     state.decided.add(operation)
@@ -413,7 +413,7 @@ def _produce(state: State, event: Event) -> None:
         event = event._replace(offset=_logged_base_offset(state, event))
     appended = event.error_code in (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
     base = event.offset if event.offset is not None and event.offset >= 0 else None
-    # Counted: a coordinator's records, or a produce whose response the log does not have.
+    # Counted: a coordinator's records, or a produce without a logged response.
     shows_append = event.records is not None or event.error_code is None
     counted = base is None and appended and shows_append and state.leads is not False
     marker, placed = None, None

@@ -37,24 +37,24 @@ from highwater.pipelines.replay.throttles import NO_THROTTLES, Throttles
 from highwater.pipelines.replay.timer import HELD_UP_US, expired_late, held_up
 from highwater.schemas.gold import DELAYED_OPERATIONS
 
-#: What was answered this shortly before a late operation was answered as the broker resumed.
+#: Microseconds before a late answer within which other answers show the broker resuming.
 RESUME_US: Final = 100_000
 
 BROKER: Final = ("cluster_id", "broker_id")
 #: Sort key of one broker's events. The last column makes it total.
 ORDER: Final = ("at_us", "rank", "until_us", "operation_id")
-# Ranks. Of timers that are due at one instant none was due before the other.
+# Ranks. Timers due at the same time have no order.
 _OPERATION, _TIMER, _ANSWER = range(3)
 _INSTANTS = {"at_us": "long", "rank": "int"} | dict.fromkeys(
     ("until_us", "lowest_us", "highest_us", "handled_us"), "long"
 )
-#: Columns of operations, timers that ran and answers: `BROKER`, what an operation is, its instants.
+#: Columns of operations, timers that ran and answers: `BROKER`, an operation's columns, its times.
 SHAPE = StructType([*DELAYED_OPERATIONS.worker_schema.fields, *shape(_INSTANTS).fields])
 _SCHEMA = to_arrow_schema(SHAPE, timezone="UTC")
 #: Columns behind `BROKER`.
 COLUMNS: Final = tuple(name for name in SHAPE.names if name not in BROKER)
 
-#: Name of the table of those that are not settled.
+#: Name of the table of undecided operations.
 UNDECIDED: Final = "undecided_operations"
 #: Columns of both tables, by name.
 OPERATION_SHAPES = {DELAYED_OPERATIONS.name: DELAYED_OPERATIONS.schema, UNDECIDED: DELAYED_OPERATIONS.schema}
@@ -93,7 +93,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return undecided operations as events, from rows of ``gold.delayed_operations``."""
     highest_us = micros(rows["highest_time"])
     instants = {
-        # The interval of a timer ends a tick after its deadline; what held it up was due a tick before that.
+        # The interval of a timer ends a tick after its deadline. The timer that delayed it was due a tick before.
         "at_us": pc.subtract(highest_us, 2 * TICK_US),
         "until_us": micros(rows["completed_time"]),
         "lowest_us": micros(rows["lowest_time"]),
@@ -162,7 +162,7 @@ def settle(
         throttled: explains a late operation by a throttle, if one may have held it.
     """
     ran_us: int | None = None
-    # Late operations: those whose end is not reached yet, the next one first, and those that wait, the last one first.
+    # Late operations: `coming` before their latest time, the next first; `waiting` after it, the last first.
     coming: list[tuple[int, int, Row]] = []
     waiting: list[tuple[int, int, Row]] = []
     for number, event in enumerate(events):
@@ -181,7 +181,7 @@ def settle(
             while coming and coming[0][0] < event.at_us:
                 _, order, operation = heappop(coming)
                 heappush(waiting, (RESUME_US - operation["completed_us"], order, operation))
-            # As a broker resumes it answers what has piled up, within moments of the late ones.
+            # A broker that resumes answers its backlog within moments of the late ones.
             while waiting and event.until_us < -waiting[0][0]:
                 operation = heappop(waiting)[-1]
                 # No wake-up is asked of a timer: it ran late, whatever else was answered.

@@ -1,4 +1,4 @@
-"""What a leader knows during one leadership: its ISR, its followers' positions, and the high watermark they allow.
+"""A leader's knowledge during one leadership: its ISR, its followers' positions, and the high watermark they allow.
 
 Pure. The leader's own memory is rebuilt from its log, so every position is known as an interval: a follower's fetch
 moved it somewhere between `Event.earliest_us` (dequeued) and `Event.time_us` (handled).
@@ -7,7 +7,7 @@ Two sets of replicas bound the high watermark (``Partition.maybeIncrementLeaderH
 
 * *definite*: replicas that the leader certainly waits for. The ISR, and replicas outside it that are certainly caught
   up (see `pipelines.kafka.versions`);
-* *possible*: replicas that it may wait for as well, because the log leaves their standing open: whether the leader has
+* *possible*: replicas that it may wait for as well, because the log leaves their state open: whether the leader has
   proposed them for the ISR yet, whether the controller has unfenced them yet.
 
 The high watermark is at most the minimum over the definite ones, and at least the minimum over both.
@@ -36,7 +36,7 @@ class Follower:
 
     end_offset: int | None = None  #: its log end offset, or None before its first fetch of this leadership
     caught_up_us: int = 0  #: latest instant at which it can last have been caught up
-    #: False while the controller certainly keeps it out of the ISR, None while that is open
+    #: False while the controller certainly keeps it out of the ISR, None if unknown
     eligible: bool | None = True
     proposed: bool = False  #: the leader may have proposed it for the ISR
     shrunk: bool = False  #: the leader took it out of the ISR, and it has not fetched since
@@ -101,7 +101,9 @@ class Leadership:
             follower.chain_end_us = ends_us.get(follower.chain or "", follower.chain_end_us)
 
     def start_epoch(self, event: Event, newly_leader: bool) -> frozenset[int]:
-        """Take up an epoch (``Partition.makeLeader``, ``Replica.resetReplicaState``); returns who left the ISR."""
+        """Start an epoch (``Partition.makeLeader``, ``Replica.resetReplicaState``). Return replicas that left the
+        ISR.
+        """
         self.leader_epoch = event.leader_epoch
         self.start_offset = event.offset or 0
         self.end_offset = max(self.end_offset, self.start_offset) if not newly_leader else self.start_offset
@@ -120,7 +122,7 @@ class Leadership:
         return removed
 
     def commit_isr(self, event: Event) -> frozenset[int]:
-        """Take over a committed ISR; returns the replicas that left it."""
+        """Apply a committed ISR. Return the replicas that left it."""
         if event.isr is None:
             return frozenset()
         before = self.isr or frozenset()
@@ -134,7 +136,7 @@ class Leadership:
             follower = self.follower(replica_id)
             follower.proposed = False
             if event.controller is False:
-                # A leader takes out who was last caught up too long ago (``Partition.getOutOfSyncReplicas``).
+                # A leader removes replicas that were last caught up too long ago (``Partition.getOutOfSyncReplicas``).
                 follower.shrunk = True
                 follower.caught_up_us = min(follower.caught_up_us, event.earliest_us - self.lag_time_max_us)
             if event.controller:

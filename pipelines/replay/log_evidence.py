@@ -99,7 +99,7 @@ def fencings(premises: Premises) -> dict[Broker, dict[int, Fencing]]:
             continue
         history = by_broker[broker][replica_id]
         if history and history[-1][0] == row.time_us:
-            history.pop()  # a controller that starts replays what was, all at once: the last word counts
+            history.pop()  # a starting controller replays its history at one time: the last state counts
         if not history or history[-1][1] != state:
             history.append((row.time_us, state))
     return {

@@ -1,4 +1,4 @@
-"""What the kernel says of one partition of one produce request, and what becomes of the whole request.
+"""The kernel's result for one partition of one produce request, and causes of whole requests.
 
 Pure: plain records, no Spark.
 """
@@ -35,7 +35,7 @@ REMOTE_READ = "remote_read"
 REMOTE_ERROR = "remote_error"
 REMOTE_TIMER = "remote_timer"
 
-# What is missing where an operation cannot be judged.
+# Missing evidence of an operation that cannot be judged.
 END_OF_LOG = "end_of_log"
 FETCH_NOT_LOGGED = "fetch_not_logged"
 ISR_NOT_LOGGED = "isr_not_logged"

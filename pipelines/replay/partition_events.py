@@ -41,7 +41,7 @@ from highwater.schemas.fields import spark_types
 #: A marker is a batch of one control record: 61 bytes of header, 17 of record (``EndTransactionMarker``, KIP-98).
 MARKER_BYTES = 78
 
-#: Columns of an event behind its key, and what a fold of an earlier run is brought in.
+#: Columns of an event after its key, and the saved state of an earlier run.
 EVENT_TYPES = spark_types(e.Event)
 ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES, "carried": "binary", **WATCH_TYPES}
 SCHEMA = arrow_schema(ROW_TYPES)

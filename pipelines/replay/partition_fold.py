@@ -31,11 +31,11 @@ Output = PartitionOutcome | Wake | IsrOutcome
 
 
 class PartitionFold:
-    """Everything that is folded over the events of one partition on one broker.
+    """All folds over the events of one partition on one broker.
 
     Args:
         context: versions and settings.
-        evidence: what else the broker's log shows.
+        evidence: facts of the broker's whole log.
     """
 
     def __init__(self, context: Context, evidence: IsrEvidence) -> None:
@@ -45,13 +45,13 @@ class PartitionFold:
         self.last_us = 0
 
     def observe(self, event: Event) -> Iterator[Output]:
-        """Fold one event; give what it settles."""
+        """Fold one event and yield what it decides."""
         self.last_us = event.time_us
         yield from step(self.state, event)
         yield from self.watch.observe(event)
 
     def give_up(self, now_us: int) -> Iterator[Output]:
-        """Give what has waited for too long by an instant, before which there are no more events."""
+        """Yield operations that have waited too long at `now_us`. No earlier event may follow."""
         yield from self.state.decided.give_up(now_us, self.state.required)
 
     def finish(self) -> Iterator[Output]:

@@ -60,11 +60,11 @@ WAKE_TYPES = {_OF_WAKES.get(name, name): type_ for name, type_ in spark_types(Wa
 _FINAL = {"final": "boolean"}
 OUTCOMES = "outcomes"
 WAKES = "wakes"
-#: What a wake is to each connection that reads the partition: events of sessions.
+#: Wakes of each connection that reads the partition: events of sessions.
 SESSION_WAKES = "session_wakes"
 #: The fold as of the seal, with the operations that it holds and the time of its last event.
 FOLDS = "folds"
-#: From when on a partition has what is not final: wakes, and requests that wait.
+#: Time from which a partition has wakes, or waiting requests, that are not final.
 OPEN = "open"
 SHAPES = {
     OUTCOMES: shape(KEY_TYPES | OUTCOME_TYPES | _FINAL),
@@ -74,17 +74,17 @@ SHAPES = {
     FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
     OPEN: shape(KEY_TYPES | {"wakes_us": "long", "waiting_us": "long"}),
 }
-# Kinds of what comes before all events: a wake of an earlier run, as JSON in the column ``carried``;
+# Kinds of rows before all events: a wake of an earlier run, as JSON in the column ``carried``;
 CARRIED_WAKE = "carried_wake"
 #: a connection that reads the partition has columns of its own.
 WATCH = "watch"
-#: Order of what comes before all events.
+#: Order of the rows before all events.
 RANK = {WATCH: -3, CARRIED_WAKE: -2}
 
 _CLOSING = OUTCOME_TYPES.keys() & {"closing_arrival_us", "closing_handled_us", "carrier_arrival_us", "carrier_sent_us"}
 _PLAIN = attrgetter(*(name for name in OUTCOME_TYPES if name not in _CLOSING))
 
-#: An event, what it brings from an earlier run, and the values of a watch.
+#: An event, its state of an earlier run, and the values of a watch.
 Carrying = tuple[Event, bytes | None, tuple[Any, ...]]
 _EVENT_WIDTH: Final = len(Event._fields)
 
@@ -144,7 +144,7 @@ class PartitionWorker:
                 continue
             fold = fold or PartitionFold(context, evidence)
             while later and event.time_us >= later[0][0]:
-                # The broker was stopped and started as another version: nothing has waited through that.
+                # The broker restarted with another version: no operation waited through that.
                 began_us, version = later.popleft()
                 if rows.final and sealed_us is not None and sealed_us < began_us:
                     rows.seal(fold, sealed_us)
@@ -168,7 +168,7 @@ class PartitionWorker:
 
 
 class _Rows:
-    """What becomes of the outputs of one key."""
+    """The writer of the outputs of one key."""
 
     def __init__(self, key: Key, tables: Tables, watches: Watches, coarse: Spans, final: bool) -> None:
         self.final = final

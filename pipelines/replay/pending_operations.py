@@ -18,10 +18,10 @@ _UNFOLLOWED_US: Final = 3_600_000_000
 
 
 class PendingOperations:
-    """Decided operations by the instant from which they can be given away.
+    """Decided operations, by the time from which they can be released.
 
-    An operation waits `settle_us` of log time for the batch that follows its own, because lines come late. One that
-    nothing follows waits on, for an hour: its required offset is not known before something does.
+    An operation waits `settle_us` of log time for the batch after its own, because lines come late. Without such a
+    batch it waits for an hour: its required offset is unknown until a batch follows.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class PendingOperations:
             bases = [entry[2].base_offset for entry in self._due]
             asked_for = [base for base in (*bases, oldest_waiting) if base is not None]
             required.forget_below(min(asked_for, default=None))
-            # Twice what is needed, so that dropping costs the same per batch however many are needed.
+            # Twice the needed number, so that dropping costs the same per batch for any number.
             self._forget_at = max(_REMEMBERED, 2 * len(required))
         return ready
 

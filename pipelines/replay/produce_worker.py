@@ -270,7 +270,7 @@ PRODUCE_COLUMNS: Final = (*_READ, *_READ_MORE, "acks", "timeout_ms")
 COORDINATOR_COLUMNS: Final = (
     *(*_READ, *_READ_MORE, "error_codes", "group_id", "records", "assignments", "verify_only"),
 )
-#: As gold names what it repeats.
+#: Names in gold of repeated columns.
 _INSTANT_NAMES: Final = {"arrival_us": "arrival_time", "line_us": "line_time"}
 
 

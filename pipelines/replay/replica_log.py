@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from highwater.pipelines.replay.wakes import REPLICATED, REPLICATED_STABLE, Wake
 from highwater.schemas.events import Event
 
-#: Answers whose records the high watermark has not passed that are kept.
+#: Limit of kept answers with records above the high watermark.
 _ANSWERS_MAX = 4_096
 
 
 class ReplicaLog:
-    """What one replica holds and shows, answer by answer.
+    """The log of one replica, and what it shows consumers, answer by answer.
 
     Attributes:
         high_watermark: the replica's own; None before the first answer.

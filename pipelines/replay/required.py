@@ -1,4 +1,4 @@
-"""What offsets and TRACE lines around an append show about it, above all its required offset: last offset + 1.
+"""The offsets of an append from offsets and TRACE lines around it, above all its required offset: last offset + 1.
 
 Pure. A produce response gives the base offset only. The next batch of the epoch starts at the required offset, and so
 does every offset that a follower fetches from: batches are appended and replicated whole. The smallest such offset
@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: Appends of two requests are out of order by no more than this; what is older has its place.
+#: Largest disorder of the appends of two requests, microseconds. Older appends are in their final order.
 _OVERLAP_US = 10_000_000
 
 
@@ -82,7 +82,7 @@ class RequiredOffsets:
             holes[place].append(other)
             if other == marker:
                 break
-        # Those behind it in its hole push it towards the hole's begin, where only its end is known.
+        # If only the hole's end is known, later markers in the hole push it towards the begin.
         for other in markers[markers.index(marker) + 1 :]:
             if self._hole_of(other, at, place, holes) != place:
                 break
@@ -105,7 +105,7 @@ class RequiredOffsets:
             if begin is not None and count < end - begin:
                 return number
             if marker.latest_us < earliest_us:
-                # It is behind none of those that follow.
+                # All later holes come after it.
                 return number if has_room or perhaps is None else perhaps
             if has_room and perhaps is None:
                 perhaps = number

@@ -20,7 +20,7 @@ from highwater.pipelines.replay.late import OPERATION_SHAPES, table_of
 from highwater.pipelines.replay.watches import LASTING
 from highwater.schemas.session_events import FETCH, NAMED, Origin, SessionEvent
 
-#: Causes that are an error of the response: it is what it is.
+#: Causes that are an error of the response. It agrees by definition.
 _ERRORS = (o.ERROR, o.SESSION_ERROR, o.REMOTE_ERROR)
 _REMOTE = (o.REMOTE_READ, o.REMOTE_ERROR, o.REMOTE_TIMER)
 #: Errors with which the rules answer.
@@ -95,7 +95,7 @@ SHAPES = {
     **OPERATION_SHAPES,
     FOLDS: shape(KEY_TYPES | {"frozen": "binary", "pending": "long", "last_us": "long"}),
 }
-#: Fields that are lists: empty where there is none.
+#: List fields, with the empty list for null.
 _LISTS = [at for at, name in enumerate(SessionEvent._fields[:-1]) if SessionEvent._field_defaults.get(name) == ()]
 
 
@@ -174,10 +174,10 @@ class SessionWorker:
 
 
 class _Rows:
-    """What becomes of the fetches of one connection.
+    """The writer of the fetches of one connection.
 
     Attributes:
-        names: of topics that fetches name by their ids.
+        names: names of topics that fetches identify by id.
     """
 
     def __init__(self, key: Key, tables: Tables, limits: Tolerances, coarse: Spans) -> None:

@@ -1,8 +1,8 @@
-"""What of a partition the members of a share group can acquire, and from when. Pure.
+"""The records of a partition that members of a share group can acquire, and since when. Pure.
 
 Kafka's rules (KIP-932; ``SharePartition``, ``DelayedShareFetch``): a record below the high watermark (below the last
 stable offset, for groups that read committed records) is delivered to one member, and locked for it. It is delivered
-again once the member has released it, or its lock has run out.
+again once the member has released it, or its lock has expired.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 RECORDS: Final = "records"
 RELEASED: Final = "released"
 LOCK_TIMEOUT: Final = "lock_timeout"
-#: Batches that are kept of a partition: members fetch what has just come, or what is behind, which waits for nothing.
+#: Kept batches of a partition. Members wait only for new batches, not for older ones.
 _BATCHES_MAX: Final = 8_192
 #: How late a lock's timer may run.
 _TIMER_SLACK_US: Final = 2_000
@@ -50,7 +50,7 @@ class ShareGroup:
 
 
 class SharePartition:
-    """Batches of a partition on its leader, and what groups do with them."""
+    """Batches of a partition on its leader, and their state in each group."""
 
     def __init__(self) -> None:
         self.groups: dict[str, ShareGroup] = {}

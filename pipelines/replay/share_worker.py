@@ -48,7 +48,7 @@ ROW_TYPES: Final = {
 }
 SCHEMA: Final = arrow_schema(ROW_TYPES)
 COLUMNS: Final = tuple(name for name in ROW_TYPES if name not in KEY_TYPES)
-#: What was there before it was asked for; the last columns only make it total.
+#: Sort key: available batches before requests. The last columns make it total.
 ORDER: Final = ("time_us", "rank", "topic", "partition", "base_offset", "request")
 SHAPES: Final = {SHARE_OPERATIONS.name: SHARE_OPERATIONS.schema}
 REQUEST_COLUMNS: Final = (
@@ -293,7 +293,7 @@ class ShareWorker:
             return lowest_us, written_us, STATE_WRITTEN, None
         if available is None or untold:
             return None, None, o.UNKNOWN, o.APPEND_NOT_LOGGED
-        # Who holds the lock under which a partition is fetched for a group, and up to where, is logged nowhere.
+        # The holder of a partition's fetch lock for a group, and its range, are never logged.
         return None, None, available.cause, SHARE_LOCK_NOT_LOGGED
 
 

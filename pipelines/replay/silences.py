@@ -15,7 +15,7 @@ KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int", "connection": "s
 #: A fetch, and whether no earlier run knew it.
 ROW_TYPES: Final = {**KEY_TYPES, "arrival_us": "long", "rank": "int", "is_new": "boolean"}
 SCHEMA: Final = arrow_schema(ROW_TYPES)
-#: Of two at an instant the new one first: what it came with was no silence.
+#: Sort key: the new one of two fetches at one time comes first. A silence ended before both.
 ORDER: Final = ("arrival_us", "rank")
 COLUMNS: Final = ("arrival_us", "is_new")
 SILENCES: Final = "silences"
@@ -23,10 +23,10 @@ SHAPES: Final = {SILENCES: shape({"cluster_id": "string", "broker_id": "int", "s
 
 
 class SilenceWorker:
-    """Finds, by broker, the earliest silence before the seal that a new fetch ended.
+    """A worker that finds, by broker, the earliest silence before the seal that a new fetch ended.
 
     Args:
-        sealed_us: by broker, up to where it was replayed for good.
+        sealed_us: by broker, up to where its replay is final.
     """
 
     def __init__(self, sealed_us: Mapping[Broker, int]) -> None:

@@ -41,7 +41,7 @@ from highwater.schemas import flow, silver
 from highwater.schemas.state import OUTCOME, PARTITION, SESSION, WAKE
 from highwater.schemas.table import TableSpec
 
-#: Instants of two lines are off against each other by a little; what wakes fetches is not sealed as early as the rest.
+#: Largest time error between two lines, microseconds. Fetches are final only up to that long before the seal.
 _WAKE_SLACK_US = 5_000_000
 _OPEN = shape({"cluster_id": "string", "broker_id": "int", "wakes_us": "long", "waiting_us": "long"})
 
@@ -55,7 +55,7 @@ class Replayed(NamedTuple):
     #: requests that it may have changed
     operations: Staged
     seals: Mapping[Broker, Seal]  #: up to where the replay is final, by broker
-    ground: Grounds  #: what it began with
+    ground: Grounds  #: the inputs of the replay
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What the kernel holds of one partition on one broker between two events. Pure."""
+"""The kernel's state of one partition on one broker between two events. Pure."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Isrs = Mapping[tuple[str, int, str, int], tuple[tuple[int, frozenset[int]], ...]
 
 
 class Throttles(NamedTuple):
-    """Which followers' fetches a leader's throttle may have held back."""
+    """The throttles that may have held followers' fetches at a leader."""
 
     contexts: Contexts
     isrs: Isrs

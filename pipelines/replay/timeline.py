@@ -43,7 +43,7 @@ from highwater.schemas import bronze, flow, silver
 from highwater.schemas.state import CONNECTION, EVIDENCE, FOLDS, WATCH
 
 KEY = flow.key("partitions")
-#: What a worker gets behind the key.
+#: Columns of a worker's rows after the key.
 COLUMN_TYPES = {name: data_type for name, data_type in ROW_TYPES.items() if name not in (*KEY_TYPES, "rank")}
 COLUMNS = tuple(COLUMN_TYPES)
 #: Order of events of one partition. The last columns only make it total, whatever the order of the files.
@@ -73,7 +73,7 @@ _CHANGE_COLUMNS = (
 
 
 class Grounds(NamedTuple):
-    """What the replay of partitions and fetches begins with."""
+    """The inputs of the replay of partitions and fetches."""
 
     #: `pipelines.replay.connections.SHAPES`, events of leaderships and ISRs (`broker_lines.SHAPES`), and files of
     #: `FOLLOWER_TABLES` for the caller to commit
@@ -83,7 +83,7 @@ class Grounds(NamedTuple):
 
 
 def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Staging) -> Grounds:
-    """Fold what is logged by connection, by broker, and by partition of all its followers."""
+    """Build the inputs: folds by connection, by broker, and by partition of all its followers."""
     carried = _carried_evidence(lake, window)
     lake.create(FOLLOWER_TABLES)
     folds = [

@@ -15,7 +15,7 @@ from highwater.pipelines.base.instants import TICK_US
 from highwater.pipelines.replay import outcome as o
 from highwater.pipelines.replay.judge import EXPLAINED, JITTER, LATE, Tolerances
 
-#: What is taken for late, and so for something that can have held up another.
+#: Lateness from which a timer can have delayed another one, microseconds.
 HELD_UP_US: Final = 5_000
 #: Two readings of a clock that is cut off below the millisecond are off by less than this.
 _MILLISECOND_US: Final = 1_000

@@ -1,17 +1,17 @@
-"""How far a follower throws its log away, by version. Pure functions of plain numbers.
+"""Truncations of a follower by version. Pure functions of plain numbers.
 
 Epochs of a log are ``((leader_epoch, start_offset), ...)``, ascending: one entry per epoch that has a record in it (or,
 since 2.0.1, that this broker led), as in the file ``leader-epoch-checkpoint``. Offsets are log end offsets: the offset
 that the next record gets.
 
-A follower's way into a new leadership, for ``rules.truncates_to_high_watermark`` and the like see
-`pipelines.kafka.versions`::
+The steps of a follower into a new leadership (for ``rules.truncates_to_high_watermark`` and the like see
+`pipelines.kafka.versions`)::
 
     restarts_fetcher(...)            does this change of leadership state concern the fetcher at all?
     end_offset_for(...)              the leader's answer to a question about the end of an epoch
     diverging_epoch(...)             the leader's answer to a FETCH that names the last epoch fetched
-    truncation_for_reply(...)        what either answer makes the follower do; not complete: it asks, or fetches, again
-    out_of_range(...)                what OFFSET_OUT_OF_RANGE makes it do
+    truncation_for_reply(...)        the truncation after either answer; not complete: it asks, or fetches, again
+    out_of_range(...)                the reaction to OFFSET_OUT_OF_RANGE
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from highwater.pipelines.kafka.versions import Rules
 
-#: What Kafka answers where it knows no epoch, or no offset (``EpochEndOffset``).
+#: Kafka's answer for an unknown epoch or offset (``EpochEndOffset``).
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
@@ -47,12 +47,12 @@ class Truncation(NamedTuple):
 
 
 class OutOfRangeReset(NamedTuple):
-    """How a follower answers OFFSET_OUT_OF_RANGE."""
+    """A follower's reaction to OFFSET_OUT_OF_RANGE."""
 
     fetch_offset: int  #: where it fetches next
     truncate_to: int | None  #: offset that it truncates to first, None if it keeps its log
     fully: bool = False  #: the whole log is deleted and restarts at `truncate_to`
-    fatal: bool = False  #: the broker halts instead, and does nothing of it
+    fatal: bool = False  #: the broker halts instead
 
 
 def restarts_fetcher(

@@ -1,4 +1,4 @@
-"""What of a partition can complete delayed fetches, as the replay of its leader gives it. Pure."""
+"""Events of a partition that can complete delayed fetches, from the replay of its leader. Pure."""
 
 from __future__ import annotations
 

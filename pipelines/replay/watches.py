@@ -1,7 +1,7 @@
-"""Which connections read a partition, and what of the partition wakes their fetches. Pure.
+"""The connections that read a partition, and the wakes of their fetches. Pure.
 
-A fetch waits for what it reads: followers read up to the log end, consumers up to the high watermark, and those that
-read committed records only up to the last stable offset.
+A fetch waits for what it reads: followers read up to the log end, consumers up to the high watermark, and consumers of
+committed records only up to the last stable offset.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from highwater.pipelines.replay.wakes import (
 from highwater.schemas import session_events as s
 from highwater.schemas.fields import Int, Long, spark_types
 
-#: A consumer's connection may read what was appended a little before its first request came.
+#: Microseconds before a consumer's first request from which it may read new batches.
 _MARGIN_US: Final = 1_000_000
 #: Microseconds within which clients find a new leader. They then continue below the offset at which it began.
 _FINDING_US: Final = 5_000_000
-#: In place of an hour, for what matters at any time.
+#: Key for wakes that matter in any hour.
 _ANY_HOUR: Final = -1
-#: A connection that was there for more hours is in none of them.
+#: Hours of a connection above which it is kept in a list of its own.
 _HOURS_MAX: Final = 1_000
 
 
 #: Kinds of wake that matter to later readers too.
 LASTING: Final = frozenset({ROLL, LOCAL_START})
-#: What is nothing to followers.
+#: Kinds of wake that do not concern followers.
 _OF_CONSUMERS: Final = frozenset({STABLE, LOCAL_START, TIER_FAILED})
 
 

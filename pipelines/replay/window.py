@@ -24,14 +24,14 @@ class CarriedFolds(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplayWindow:
-    """What one run replays."""
+    """The part of silver that one run replays."""
 
     #: by broker, the seal from which it resumes; brokers without one are replayed from the beginning
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
     #: by broker, up to where this run's replay is final (exclusive), microseconds
     until: Mapping[Broker, int] = field(default_factory=dict)
     last_us: Mapping[Broker, int] = field(default_factory=dict)  #: by broker of the lake, when its log ends
-    carried: CarriedFolds | None = None  #: what is carried from those seals; None: nothing is
+    carried: CarriedFolds | None = None  #: saved state of those seals; None without any
 
     @property
     def sealed(self) -> Bounds:

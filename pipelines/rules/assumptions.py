@@ -1,6 +1,6 @@
-"""What an audit takes for granted, and whether it holds: all brokers' logs, all files, one clock each. Pure.
+"""Assumptions of an audit, and checks of them: all brokers' logs, all files, one clock each. Pure.
 
-A rule whose assumptions fail is inconclusive, unless it found a violation: those are proven by lines that are there.
+A rule whose assumptions fail is inconclusive, unless it found a violation: lines at hand prove violations.
 """
 
 from __future__ import annotations

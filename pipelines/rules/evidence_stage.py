@@ -154,7 +154,7 @@ def _in_words(time_us: int) -> str:
 
 _OF_BATCH = ("base_offset", "last_offset", "leader_epoch", "size_bytes", "crc", "max_time")
 _OF_RECORD = ("record", "offset", "leader", "leader_epoch", "partition_epoch", "isr")
-#: Tables of data directories, what is read of each, and how an entry reads; None where it says too little.
+#: Tables of data directories, their columns, and the text of an entry; None without enough values.
 _TEXTS: tuple[tuple[TableSpec, tuple[str, ...], Callable[[Mapping[str, Any]], str | None]], ...] = (
     (CHECKPOINTS, ("line_no", "text"), lambda row: row["text"]),
     (LOG_BATCHES, _OF_BATCH, _batch),

@@ -1,4 +1,4 @@
-"""What a rule is, for people: one rule as plain text, all of them as Markdown. Pure."""
+"""Explanations of rules for readers: one rule as plain text, all of them as Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from highwater.pipelines.rules.rule import WITNESSES_MIN, Rule
 from highwater.pipelines.rules.texts import WAYS
 
 WIDTH = 100
-#: What a violation takes.
+#: Witnesses that a violation needs.
 WITNESSES = (
     f"{WITNESSES_MIN} that are independent: lines of two brokers, or of two kinds; a line and a file; two requests "
     "with their responses. With fewer it stays undecided: one misread line proves nothing."

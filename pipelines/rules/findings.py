@@ -45,11 +45,11 @@ IMPLIED: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Found(Case):
-    """A case with its place, its identity, and the severity that the configuration gives it."""
+    """A case with its place, its identity, and its configured severity."""
 
     finding_id: str  #: MD5 of rule, place, offsets, time and message; the same whatever the order of the files
     cluster_id: str
-    #: topic, partition: what it is about; None where it is about none
+    #: topic, partition: its subject; None for a whole cluster
     topic: str | None
     partition: int | None
     evidence: tuple[Ref, ...]
@@ -74,7 +74,7 @@ class Result:
 
 
 def findings_of(cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str]) -> list[Found]:
-    """Return findings in order, with the severities that the configuration gives their rules' violations."""
+    """Return findings in order, with the configured severities of violations."""
     findings: dict[str, Found] = {}
     for case in cases:
         configured = severities.get(case["rule_id"], VIOLATION)
@@ -164,7 +164,7 @@ def results_of(
         if open_cases:
             reasons.append(f"{open_cases} case{'s' if open_cases > 1 else ''} cannot be decided from these logs")
         reasons += doubts[cluster_id]
-        # Without its evidence a rule has nothing to go by; that says nothing against the audit as a whole.
+        # A rule without evidence is inconclusive. That is not a reason against the audit as a whole.
         blind = rule.texts.tier != "T0" and not rule.suspects_only and not checked.get(name, 0)
         verdict = VIOLATED if violations else INCONCLUSIVE if reasons or blind else CLEAN
         reason = "; ".join(reasons) or None
@@ -178,7 +178,7 @@ Row = Mapping[str, Any]
 
 
 class Known(NamedTuple):
-    """What was known; rows of ``gold.violations`` and ``gold.evidence``, their instants in microseconds."""
+    """Findings of the last audit: rows of ``gold.violations`` and ``gold.evidence``, with times in microseconds."""
 
     closed: ClusterInstants  #: days before it get no new findings
     findings: Sequence[Row] = ()

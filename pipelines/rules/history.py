@@ -36,7 +36,7 @@ class Tenure(NamedTuple):
     #: the last epoch in which it can have led then, by its lines before and after; None if unknown
     latest: int | None
     fact: Fact  #: the line that began it
-    begun: bool  #: that line is of an earlier instant. Of lines of one instant none is known to be the first
+    begun: bool  #: that line has an earlier time. Lines of one time have no known order
 
     @property
     def certain(self) -> bool:
@@ -60,7 +60,7 @@ class FactHistory:
     _epochs: dict[tuple[int, int], Epoch] = field(default_factory=dict)
     #: Until when a broker surely led in an epoch, by (incarnation, broker, epoch): it answered a fetch in it later.
     _answered_us: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    #: By what it says, the first file of each line of the instant that was taken last.
+    #: First file of each line of the latest time, by the line's content.
     _copies: dict[tuple[object, ...], str | None] = field(default_factory=dict)
     _copies_us: int | None = None
 
@@ -109,7 +109,7 @@ class FactHistory:
 
     @property
     def has_fetches(self) -> bool:
-        """Return True if a leader's answer to a follower showed what was committed."""
+        """Return True if a leader's answer to a follower showed a high watermark."""
         return bool(self._answered_us) or any(
             epoch.high_watermark is not None and epoch.high_watermark[1].kind == a.FETCH for _, epoch in self.epochs()
         )
@@ -141,7 +141,7 @@ class FactHistory:
             if fact.name in ("leader_start", "leader_update") and fact.high_watermark is not None:
                 epoch.committed(fact.high_watermark, fact)
         for fact in self.facts[a.EPOCH_ENTRY]:
-            # The first entry moves up with the start of the log; none says less than what its epoch wrote.
+            # The first entry moves up with the log start. No entry is below its epoch's first record.
             if fact.leader_epoch is not None and fact.offset is not None and self._of_last_life(fact):
                 self.epoch(fact.leader_epoch, fact.time_us).wrote(fact.offset, fact)
 
@@ -158,7 +158,7 @@ class FactHistory:
         return contradicting(self.facts[a.EPOCH_ENTRY], lambda number: (starts.get(number) or (None,))[0])
 
     def stream(self, fact: Fact) -> None:
-        """Take a fact that streams by: what it says of an epoch's writes and commits is kept, nothing else."""
+        """Add a streaming fact. Only what it shows of an epoch's writes and commits is kept."""
         if fact.broker_id is not None and self._beside_birth(fact.broker_id, fact.time_us):
             return
         if fact.kind == a.APPEND and fact.broker_id is not None and fact.offset is not None:
@@ -197,7 +197,7 @@ class FactHistory:
         }
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
-        """Take what an earlier run `kept`; the history is closed, and begins the same lives as that run's did."""
+        """Restore the `kept` state of an earlier run. The history is closed and starts with the same lives."""
         for key, highest in kept["epochs"]:
             epoch = self._epochs.setdefault(key, Epoch(key[1]))
             if highest is not None:

@@ -57,7 +57,7 @@ TOGETHER_US: Final = 60_000_000
 
 
 class Hole(NamedTuple):
-    """What is missing, as `schemas.gold.HOLES` has it."""
+    """A hole in a log, as in `schemas.gold.HOLES`."""
 
     cluster_id: str
     broker_id: int | None  #: None if unknown
@@ -225,7 +225,7 @@ def holes_of_numbers(gaps: Iterable[NumberGap]) -> list[Hole]:
 
 
 class _Activity:
-    """When brokers are known to have been at work, and how long one life of theirs lasts."""
+    """Spans in which brokers are known to have been at work, and the ends of their incarnations."""
 
     def __init__(
         self,
@@ -329,7 +329,7 @@ def _silences(leader: Broker, runs: Sequence[FetchRun], activity: _Activity) -> 
             other.connection in there and other.first_number == there[other.connection].last_number + 1
             for other in later
         ):
-            continue  # nothing was asked meanwhile
+            continue  # no request was sent in between
         until_us = _silent_until(leader, at_work, since_us, next_us, activity)
         if until_us:
             yield _silent(leader, since_us, until_us, is_last=not following)

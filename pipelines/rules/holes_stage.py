@@ -137,7 +137,7 @@ def _leaderships(lake: Lake) -> list[Leadership]:
 
 
 def _unpaired(lake: Lake) -> list[Unpaired]:
-    """Return lines about changes of replicas whose counterpart in another log is not there."""
+    """Return lines about changes of replicas without their counterpart in another log."""
     of_changes = pc.field("role").isin(["request", "leader_start", "follower_start"])
     of_fetchers = pc.field("action").isin(["added", "removed"])
     needed = [(silver.LEADER_AND_ISR, of_changes), (silver.FETCHER_EVENTS, of_fetchers), (LOG_FILES, None)]
@@ -173,7 +173,7 @@ def _missing(holes: Sequence[Hole]) -> pa.Table:
     """Return the missing records as rows of the coverage."""
     counts: dict[tuple[str, int, str, str], int] = {}
     for hole in holes:
-        if hole.reason != NOT_UNDERSTOOD:  # these were read, and are counted as what they are
+        if hole.reason != NOT_UNDERSTOOD:  # these were read, and are counted under their own outcome
             key = hole.cluster_id, _broker(hole), hole.kind, hole.reason
             counts[key] = counts.get(key, 0) + (hole.records or 1)
     rows = [

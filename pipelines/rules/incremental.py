@@ -1,4 +1,4 @@
-"""Where the rules of a run resume, which rows of the tables they need, and what the run saves for the next one.
+"""Resuming the rules of a run: from where, with which rows of the tables, and what the next run gets.
 
 Facts that are not final yet are in files that were added since, or behind the windows of the earlier run. If those
 files are unknown, or what judging depends on has changed, everything is judged again. Three more reasons make a broker
@@ -45,7 +45,7 @@ ENDED_US: Final = 3_600_000_000
 _OF_FILES: Final = (CHECKPOINTS, METADATA_RECORDS, LOG_BATCHES)
 #: Column with the time from which a row of a replay is final.
 _FINAL: Final = {DELAYED_OPERATIONS.name: "line_time", ISR_TIMELINE.name: "decided_time"}
-#: Rows are chosen by their lines, whose times are cut to milliseconds; facts then to the microsecond.
+#: Slack of row filters, microseconds: they compare lines' times in milliseconds. Facts are then filtered exactly.
 _SLACK_US: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -54,7 +54,7 @@ class AuditState(NamedTuple):
     """The state that the rules of a run save, in addition to ``state.audited``."""
 
     fingerprint: str  #: of everything that judging depends on, except the facts
-    windows: Windows  #: by broker, up to where its log is judged for good
+    windows: Windows  #: by broker, up to where the judgement of its log is final
     ended: frozenset[Broker]  #: brokers whose logs had ended
     versions: Mapping[str, int]  #: by name, the Delta version of each table that was read
     closed: Mapping[str, int]  #: by cluster, the instant before which days were closed

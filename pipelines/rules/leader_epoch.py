@@ -1,4 +1,4 @@
-"""What all lines together show of one leader epoch: its leader, its start, its writes and commits. Pure.
+"""One leader epoch by all its lines: its leader, its start, its writes and commits. Pure.
 
 A leader-epoch-checkpoint file of one log lists the log's epochs with their starts. A re-created topic starts both
 again. So if the starts equal the ones in the leaders' lines, file and lines are of one life.
@@ -27,15 +27,15 @@ class CommittedState(NamedTuple):
 
 @dataclass
 class Epoch:
-    """What is known of one leader epoch."""
+    """Known facts of one leader epoch."""
 
     number: int  #: leader epoch
-    leaders: dict[int, Fact] = field(default_factory=dict)  #: brokers that said they lead in it, with their first line
+    leaders: dict[int, Fact] = field(default_factory=dict)  #: brokers that logged to lead in it, with their first line
     #: brokers that any line names as its leader, with the first such line
     named: dict[int, Fact] = field(default_factory=dict)
-    #: the offset at which the leader's log ended, as its own line says, with the line; the lowest if several
+    #: the leader's log end at the start, from its own line, with the line; the lowest if several
     start: tuple[int, Fact] | None = None
-    #: an offset at or past its start, known from what was written in it, with the fact
+    #: an offset at or past its start, from a record written in it, with the fact
     rewritten: tuple[int, Fact] | None = None
     high_watermark: tuple[int, Fact] | None = None  #: the highest one of its leader, with the fact
     first_us: int | None = None  #: the first sign of it that is left, on whatever clock
@@ -73,7 +73,7 @@ class Epoch:
         return min(known, key=lambda bound: bound[0], default=None)
 
     def is_anothers(self, broker_id: int) -> bool:
-        """Return True if another broker is known to have led, or none."""
+        """Return True if the logs name leaders of the epoch and this broker is not one of them."""
         sayers = set(self.leaders) | set(self.named)
         return bool(sayers) and broker_id not in sayers
 

@@ -44,21 +44,21 @@ GONE_ON_WITH: Final = frozenset(
 FREEZER: Final = Freezer(Fact, Case, Ref, FetchChain, FetchChains, Answered, Join)
 
 
-#: What a line says that one broker alone has, by its role.
+#: Text for a line that one broker alone has, by its role.
 _SAID: Final = {"leader_start": "that it led in such an epoch"}
-#: What a line says that later ones contradict, by its role.
+#: Text for a line that later lines contradict, by its role.
 _CONTRADICTED: Final = {"stopped": "that its log was deleted, and later lines or files have that log"}
 
 
 @dataclass
 class RuleOutcome:
-    """What one rule made of one partition."""
+    """The result of one rule for one partition."""
 
     rule_id: str
     checked: int = 0  #: facts that it judged
-    cases: list[Case] = field(default_factory=list)  #: what it found, the worst if there is much of it
-    left_out: Counter[str] = field(default_factory=Counter)  #: by severity, what it found beyond them
-    error: str | None = None  #: what it raised, if it failed; its cases count as none then
+    cases: list[Case] = field(default_factory=list)  #: its cases, the worst ones if there are many
+    left_out: Counter[str] = field(default_factory=Counter)  #: number of further cases, by severity
+    error: str | None = None  #: its exception, if it failed; its cases are then dropped
 
 
 class CannotGoOn(Exception):
@@ -66,18 +66,18 @@ class CannotGoOn(Exception):
 
 
 class PartitionAudit:
-    """Feeds one partition's facts to the rules; facts come in the order of their ranks.
+    """An audit that feeds one partition's facts to the rules. Facts come in the order of their ranks.
 
     Attributes:
-        odd: a kind of its facts with which a partition is judged whole.
-        held: facts that the earlier audit was frozen without, in their order: this one is to be given them.
+        odd: a kind of its facts that requires judging the partition whole.
+        held: facts that the earlier audit did not get, in order. Add them to this one.
 
     Args:
-        frozen: of an earlier audit of the partition, by the same rules: facts that come now are later ones.
-        twice: judge it a second time, where one broker alone says what others would say, too.
+        frozen: of an earlier audit of the partition, by the same rules. Facts to add are later ones.
+        twice: judge it a second time, where one broker alone logs what others would log too.
 
     Raises:
-        ValueError: `frozen` is not what `freeze` gives.
+        ValueError: `frozen` was not made by `freeze`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class PartitionAudit:
         self._of_kind: dict[str, list[str]] = defaultdict(list)
         self._rank = HISTORY_RANK
         self._last: Fact | None = None
-        self._answer_offset = -1  # the highest of answers so far, and of those that an earlier run judged
+        self._answer_offset = -1  # the highest offset of answers so far, and of answers that an earlier run judged
         self._judged_offset = -1
         self.odd: str | None = None
         self._earlier = None if frozen is None else FREEZER.thaw(frozen, ())
@@ -277,7 +277,7 @@ class PartitionAudit:
                 raise CannotGoOn(f"it has a {self.odd}")
 
     def _compare(self, outcomes: Iterable[RuleOutcome], lines: Sequence[Fact]) -> None:
-        """Leave open what breaks a guarantee only with lines that do not count by themselves, or only without them."""
+        """Leave violations open that exist only with, or only without, lines that do not count by themselves."""
         for other in outcomes:
             known = self._outcomes[other.rule_id]
             known.error = known.error or other.error

@@ -1,8 +1,8 @@
-"""What a rule is, what it finds, and how it is asked.
+"""The parts of a rule: its facts, its cases, and how the audit runs it.
 
-A rule proves with what *is* in the logs. What is missing proves nothing: deleting lines may hide a violation or leave
-a case open, it must never make one. So every rule states in its docstring why its evidence cannot be an effect of
-missing lines.
+A rule proves with lines that *are* in the logs. Missing lines prove nothing: deleting lines may hide a violation or
+leave a case open, and must never make one. So every rule states in its docstring why its evidence cannot be an effect
+of missing lines.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Case:
     known_bug: str | None = None  #: JIRA of a bug of the running version with this signature
     cause: str | None = None  #: short name of the cause, where the rule distinguishes several
     records: int | None = None  #: records or requests that it is about, where they are counted
-    #: who says so, independently of each other; once `settled`, of all its evidence if nothing else is given
+    #: independent witnesses; once `settled`, of all its evidence unless given
     witnesses: tuple[str, ...] = ()
     rule_id: str = ""  #: rule that found it; the audit fills it
 
@@ -135,7 +135,7 @@ class Checker:
     _history: FactHistory
     _settings: Settings
     checked: int = field(default=0, metadata=KEPT)  #: how many facts the rule has judged
-    is_final: bool = True  #: nothing was found that depends on the order of the facts, or on others that stream by
+    is_final: bool = True  #: no result depends on the order of the facts, or on other streaming facts
     #: a later line of the partition's history could change what was judged
     awaits_history: bool = field(default=False, metadata=KEPT)
 
@@ -150,7 +150,7 @@ class Checker:
         return {known.name: getattr(self, known.name) for known in fields(self) if known.metadata == KEPT}
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
-        """Take what an earlier run `kept`; the history may have grown since."""
+        """Restore the `kept` state of an earlier run. The history may have grown since."""
         for name, value in kept.items():
             setattr(self, name, value)
 
@@ -208,15 +208,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Rule:
-    """One guarantee and how it is checked; its `texts` say it in words."""
+    """One guarantee and how it is checked. Its `texts` describe it."""
 
     rule_id: str  #: its public name
-    #: a checker for one partition; by default one that looks at nothing, as its cases come from elsewhere
+    #: a checker for one partition; by default one without facts, for cases from elsewhere
     make: Callable[[FactHistory, Settings], Checker] = Checker
-    kinds: Collection[str] = ()  #: kinds of streaming facts that it looks at; the history is given to every rule
+    kinds: Collection[str] = ()  #: kinds of streaming facts that it reads; every rule gets the history
     #: its streaming facts are only suspect ones: without any, evidence is not missing
     suspects_only: bool = False
-    compares_times: bool = False  #: it judges durations: where times are whole seconds it judges nothing
+    compares_times: bool = False  #: it judges durations, so it does not run on times in whole seconds
 
     @property
     def texts(self) -> RuleTexts:

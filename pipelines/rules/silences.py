@@ -235,7 +235,7 @@ def unlogged_leaderships(
 
 
 class Unpaired(NamedTuple):
-    """A line of a broker whose counterpart in another log of that broker is not there.
+    """A line of a broker without its counterpart in another log of that broker.
 
     A replica that changes its role is logged with its epoch, and with the removal of its fetcher. A fetcher that is
     added has such a change before it. All of 13,000 changes in the corpora have both lines.

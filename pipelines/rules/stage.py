@@ -25,11 +25,11 @@ from highwater.schemas.state import AUDITED
 
 
 class PartitionsJudged(NamedTuple):
-    """What the rules made of all partitions, and of clusters' controllers."""
+    """The results of the rules for all partitions, and for clusters' controllers."""
 
     cases: list[Case]  #: as `pipelines.rules.rule.Case`, with cluster_id, topic and partition; evidence as dicts
     checked: dict[tuple[str, str], int]  #: facts judged, by cluster and rule
-    errors: dict[tuple[str, str], str]  #: what a rule raised, by cluster and rule
+    errors: dict[tuple[str, str], str]  #: exception of a rule, by cluster and rule
     left_out: Mapping[tuple[str, str, str], int]  #: cases beyond `CASES_MAX`, by cluster, rule and severity
     named: dict[str, set[int]]  #: brokers that the facts name, by cluster
     left: AuditState  #: where the next run resumes, with this run's rows of ``state.audited``

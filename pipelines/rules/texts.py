@@ -1,4 +1,4 @@
-"""What rules say in words (``texts.toml``): guarantee and proof, what a finding means, what looks alike. Pure."""
+"""The words of rules (``texts.toml``): guarantee and proof, the meaning of a finding, legal look-alikes. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 
 
 class LegalWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What Kafka does by itself or on request, and what looks like a fault."""
+    """An action of Kafka, by itself or on request, that looks like a fault."""
 
     what: str  #: what Kafka does
     source: str  #: class and method, KIP, JIRA or documentation
 
 
 class RuleTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a rule says in words."""
+    """The words of one rule."""
 
     guarantee: str  #: what Kafka promises, in one sentence
     source: str  #: where it promises that: KIP, documentation, TLA+ property, class and method

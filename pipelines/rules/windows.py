@@ -24,11 +24,11 @@ HELD_MAX: Final = 1_000
 
 
 class Audited(NamedTuple):
-    """What a run made of a partition."""
+    """The result of a run for a partition."""
 
     outcomes: Sequence[RuleOutcome]
     brokers: set[int]  #: that its lines name
-    writers: set[int]  #: brokers whose logs its facts are of
+    writers: set[int]  #: brokers that logged its facts
     frozen: bytes | None  #: state from which the next run resumes; None: it judges the partition whole
     why_whole: str | None  #: for that
 

@@ -52,7 +52,7 @@ KEY_WIDTH = 3
 COMPACTED_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, SHARE_TOPIC})
 
 
-#: By broker, up to where its log is judged for good; microseconds, exclusive.
+#: By broker, up to where the judgement of its log is final; microseconds, exclusive.
 Windows = Mapping[Broker, int]
 
 

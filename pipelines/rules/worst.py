@@ -18,10 +18,10 @@ One = TypeVar("One")
 
 
 def cut(cases: list[One], place: Callable[[One], tuple[str, tuple[Any, ...]]]) -> Counter[str]:
-    """Put the worst first and drop what is beyond `CASES_MAX`; gives how many of each severity that were.
+    """Put the worst cases first and drop those beyond `CASES_MAX`. Return the number dropped by severity.
 
     Args:
-        place: severity of a case, and where it belongs.
+        place: severity of a case, and its sort key.
     """
     cases.sort(key=lambda case: place(case)[1])
     dropped = Counter(place(case)[0] for case in cases[CASES_MAX:])

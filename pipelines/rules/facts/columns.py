@@ -1,9 +1,9 @@
-"""What a fact is on its way to a fold: its columns, their order, and how rows of a table become facts. Pure.
+"""The shape of facts on their way to a fold: their columns, their order, and how rows become facts. Pure.
 
-Facts of brokers whose times are whole seconds are cut to these: all that rules compare is as coarse as the coarsest.
-An instant that is computed from a line's time is up to a second later than that. Cut to seconds it is one of two, and
-``earliest_us`` is the first of them, ``latest_us`` the second. So one instant surely comes before another if the latest
-second of the one is below the earliest of the other, which is what rules ask anyway: of one instant nothing is first.
+Facts of brokers with times in whole seconds are cut to seconds: all compared times are as coarse as the coarsest one. A
+time that is computed from a line's time is up to a second later. Cut to seconds it is one of two, ``earliest_us`` and
+``latest_us``. So one time surely comes before another if its latest second is below the other's earliest second. Rules
+compare exactly that: facts of one time have no order.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _CONNECTION_ORDER = {
     "order_connection": "connection",
     "order_correlation": "correlation_id",
 }
-#: All columns: `KEY`, what else orders facts, `FACT_TYPES`.
+#: All columns: `KEY`, other sort columns, `FACT_TYPES`.
 TYPES = {"cluster_id": "string", "topic": "string", "partition": "int", **_ORDER_TYPES, **FACT_TYPES}
 _SCHEMA = arrow_schema(TYPES)
 
@@ -84,7 +84,7 @@ def fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.Reco
         order["order_offset"] = given.get("offset")
     if kind in BY_CONNECTION:
         order |= {place: given.get(name) for place, name in _CONNECTION_ORDER.items()}
-    # What is stored at an offset comes before what was answered of it.
+    # Sort stored batches before answers at the same offset.
     order["order_kind"] = 0 if kind == a.BATCH else 1
     facts = shaped(_SCHEMA, len(rows), {**{name: rows.column(name) for name in KEY}, **order, **given})
     return facts.filter(pc.not_equal(facts.column("topic"), METADATA_TOPIC))
@@ -108,7 +108,7 @@ def in_seconds(facts: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
         spans: when the times of each (cluster, broker) are whole seconds.
     """
     is_coarse = pa.array([False] * len(facts), pa.bool_())
-    # What ends after the last line of whole seconds may have begun before it.
+    # A request that ends after the last line of whole seconds may have begun before it.
     begun_us = pc.min_element_wise(facts["earliest_us"], facts["time_us"])
     for (cluster_id, broker_id), of_broker in spans.items():
         of_it = both(pc.equal(facts["cluster_id"], cluster_id), pc.equal(facts["broker_id"], broker_id))

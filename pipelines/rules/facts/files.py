@@ -21,7 +21,7 @@ from highwater.schemas.data_files import CURRENT
 
 #: Checkpoints whose offsets are compared.
 _OFFSETS = (REPLICATION_OFFSET, RECOVERY_POINT_OFFSET, LOG_START_OFFSET)
-#: Columns of `bronze.data_files` that say in whose folder of a partition a file is.
+#: Columns of `bronze.data_files` that identify the partition folder of a file.
 FOLDER: Final = ("cluster_id", "broker_id", "directory", "topic", "partition", "replica_state")
 #: Topic id of the file's folder, or None, by the latest id of each file.
 TopicIds = Mapping[str, str | None]

@@ -19,7 +19,7 @@ from highwater.pipelines.rules.facts.columns import TYPES, fact, line_fact, vali
 from highwater.pipelines.rules.facts.traffic import TopicNames
 from highwater.schemas import audit_facts as a
 
-#: The column that `suspects` gives: cluster, broker and connection as text.
+#: Column of `suspects`: cluster, broker and connection as text.
 SUSPECT: Final = "suspect"
 
 

@@ -22,7 +22,7 @@ APPEND_SLACK_US = 100_000
 
 @dataclass
 class AckedAsDuplicate(Checker):
-    """Answers come in the order of their base offsets: those that name the same one are compared."""
+    """Comparison of answers with the same base offset. They come in the order of their offsets."""
 
     _same: list[Fact] = field(default_factory=list, metadata=KEPT)
 
@@ -61,7 +61,7 @@ class AckedAsDuplicate(Checker):
     def _survived(self, original: Fact, duplicate: Fact) -> bool | None:
         """Return True if the first batch was still at its offset when the later answer was given. None if unknown.
 
-        It was if no epoch up to the later answer's started at or below its offset. Then nothing else was written there.
+        True if no epoch between the two answers starts at or below that offset. Then nothing else was written there.
         """
         if original.broker_id is None or duplicate.broker_id is None or original.offset is None:
             return None

@@ -18,13 +18,13 @@ from highwater.pipelines.rules.rule import KEPT, OBSERVATION, Case, Checker, bro
 from highwater.schemas import audit_facts as a
 from highwater.schemas.audit_facts import Fact
 
-#: Lines by which a log says that it cut itself off.
+#: Names of lines of a truncated log.
 _CUTS = frozenset({"log", "fetcher"})
 
 
 @dataclass
 class _Lost:
-    """What one former leader cut off that a later epoch does not have: the first and the last answer, and how many."""
+    """Records that one former leader truncated and a later epoch lacks: the first and last answer, and their number."""
 
     epoch: int
     lost_by: Epoch
@@ -37,7 +37,7 @@ class _Lost:
 
 @dataclass
 class AckedByLeaderOnly(Checker):
-    """Answers come in the order of their offsets. Kept are a few facts per leader and later epoch, none per answer."""
+    """Answers in the order of their offsets. It keeps a few facts per leader and later epoch, none per answer."""
 
     _lost: dict[tuple[int, int, int, int], _Lost] = field(default_factory=dict)
     #: By broker, the highest offset that it answered, and when it answered last.

@@ -49,7 +49,7 @@ class LateCompletion(_OfAnswers):
     def observe(self, fact: Fact) -> Iterable[Case]:
         self._count(fact)
         if fact.name != "late" or fact.error_code or fact.derived is not None or fact.isr is None:
-            return  # Whom it waited for was guessed, or where its records went: then nothing was due.
+            return  # The replicas or the offset were guessed, so the due time is unknown.
         reason, bug, api = (fact.detail or "||").split("|")
         if reason != "lost_wake_up":
             return

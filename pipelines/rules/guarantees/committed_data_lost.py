@@ -37,7 +37,7 @@ CAUSE = "Cause: "
 
 @dataclass
 class _Loss:
-    """What one later epoch did away with."""
+    """The records that one later epoch removed."""
 
     lost_by: Epoch
     offset_start: int
@@ -101,7 +101,7 @@ class CommittedDataLost(Checker):
     #: By incarnation and number of the epoch that lost them.
     _losses: dict[tuple[int, int], _Loss] = field(default_factory=dict)
     _open: dict[tuple[int, int], _Loss] = field(default_factory=dict)
-    #: What is acknowledged by derived facts: counted with a loss that others prove, else open.
+    #: Acknowledgements of derived facts: counted with a loss that others prove, else open.
     _matched: dict[tuple[int, int], _Loss] = field(default_factory=dict)
     #: Loads of a leader's log within an epoch, each with the start that follows, by incarnation, epoch and broker.
     _restarts: dict[tuple[int, int, int | None], list[tuple[Fact, Fact]]] = field(
@@ -110,7 +110,7 @@ class CommittedDataLost(Checker):
     #: Losses within an epoch, and the continued epoch, by incarnation, epoch and start.
     _in_epoch: dict[tuple[tuple[int, int], int], _Loss] = field(default_factory=dict)
     _again: dict[tuple[tuple[int, int], int], Epoch] = field(default_factory=dict)
-    #: By incarnation and leader epoch, where what was acknowledged in it ends.
+    #: End of the acknowledged offsets, by incarnation and leader epoch.
     _reached: dict[tuple[int, int], int] = field(default_factory=dict, metadata=KEPT)
     #: The last batch of each replica's segments, in the order of offsets.
     _stored: dict[int, Fact] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class CommittedDataLost(Checker):
         if fact.error_code or fact.broker_id is None or fact.offset is None:
             return
         if fact.derived is not None and fact.derived != a.MATCHED_APPEND:
-            return  # Where it went is counted: what was committed there is known from high watermarks alone.
+            return  # Its offset is counted, so only high watermarks show what was committed there.
         tenure = self._history.tenure(fact.broker_id, fact.latest_us or fact.time_us)
         if tenure is None:
             return
@@ -153,7 +153,7 @@ class CommittedDataLost(Checker):
         self._reached[life] = max(end, self._reached.get(life, end))
         if fact.derived is not None and not self._committed(tenure.epoch, fact, end):
             return
-        # What is derived counts in the epoch alone whose high watermark passed it.
+        # A derived append counts only in the epoch whose high watermark passed it.
         latest = tenure.latest if fact.derived is None or tenure.certain else None
         surely = self._losses if fact.derived is None else self._matched
         if fact.derived is None and self._restarted(fact, life, end):
@@ -251,7 +251,7 @@ class CommittedDataLost(Checker):
             if key in self._matched:
                 loss.join(self._matched[key])
             known = True if loss.one_life else self._are_of_one_life(loss)
-            # Before 1.0, whose lines may give neither ids nor versions, topics mostly cannot be deleted at all.
+            # Before 1.0 lines may have neither ids nor versions, but topics mostly cannot be deleted.
             known = known if known is not None or self._settings.deletable else True
             if known is None:
                 yield _undecided(loss)

@@ -21,7 +21,7 @@ PENDING_MAX = 64
 
 @dataclass
 class _Candidate:
-    """A follower's line above what its leader had; the follower's log may start there, which is legal."""
+    """A follower's line above its leader's offset. The follower's log may start there, which is legal."""
 
     fact: Fact
     limit: int
@@ -64,7 +64,7 @@ class FollowerHighWatermarkAboveLeader(Checker):
             if severity is not None:
                 yield _case(severity, _Candidate(fact, position, proof), position, "its own log end offset")
             break
-        # What the leader said of it is the better witness.
+        # The leader's answer is the better witness.
         if fact.offset is not None and taken > fact.offset:
             self._wait(follower, _Candidate(fact, fact.offset, ()))
         self.checked += judged

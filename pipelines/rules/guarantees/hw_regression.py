@@ -83,7 +83,7 @@ class HighWatermarkRegression(Checker):
             severity = self._severity(highest[1], fact, one_run=one_run)
             if severity is not None:
                 yield _regression(severity, highest[1], fact, epoch)
-            # Said once: from here on it may only grow again.
+            # One case: from here on it may only grow again.
             chain.highest = chain.highest_of_run = (epoch, fact)
             return
         chain.highest = _higher(chain.highest, epoch, fact)

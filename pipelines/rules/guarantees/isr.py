@@ -38,7 +38,7 @@ class Join:
     after: Fact
     #: the highest high watermark that an answer showed before the ISR before was committed
     answered: Fact | None = None
-    low: tuple[Fact, ...] = ()  #: the replica's lowest fetch surely after it joined, and what shows that it stayed
+    low: tuple[Fact, ...] = ()  #: the replica's lowest fetch surely after it joined, and facts that prove it remained
     #: stretches that do not show that the replica remained until then: all fetches of a stretch are alike
     tried: set[tuple[int | None, int | None]] = field(default_factory=set)
 

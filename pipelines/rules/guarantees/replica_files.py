@@ -1,9 +1,9 @@
-"""What the files of replicas show: batches, leader epochs and checkpoints.
+"""Checks of replicas' files: batches, leader epochs and checkpoints.
 
-Logs are compared batch by batch where both replicas say that it is committed. One epoch starts at one offset,
-everywhere, but in a compacted log: a follower that copies it after the first records of an epoch were cleaned away
-notes the first one that is left, and so does a replica that rebuilds the file from its segments. There the files prove
-nothing.
+Logs are compared batch by batch where both replicas count the batch as committed. An epoch starts at the same offset on
+every replica, except in a compacted log. There the first records of an epoch may have been cleaned away. A follower
+that copies the log then notes the first remaining one, and so does a replica that rebuilds the file from its segments.
+So in a compacted log the files prove nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ReplicaBytes(Checker):
         different = self._different(whole)
         if not different:
             return cases
-        # What parts once stays apart: one case for as long as the same replicas differ.
+        # Diverged replicas remain so: one case as long as the same replicas differ.
         if self._run and _brokers(self._run[-1]) != _brokers(different):
             cases += self._diverged()
         self._run.append(different)
@@ -69,7 +69,7 @@ class ReplicaBytes(Checker):
 
     def _different(self, whole: list[Fact]) -> list[Fact]:
         """Return different batches of one topic id, one per content, that each replica counts as committed."""
-        # The cleaner rewrites each replica's batches by itself: those that lost records, and those with a tombstone.
+        # The cleaner of each replica rewrites batches that lost records or have a tombstone.
         if self._settings.compacted:
             return []
         for topic_id in sorted({fact.topic_id or "" for fact in whole}):

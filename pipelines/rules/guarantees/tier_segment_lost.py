@@ -18,7 +18,7 @@ from highwater.pipelines.rules.rule import OPEN, VIOLATION, Case, Checker, Sever
 from highwater.schemas import audit_facts as a
 from highwater.schemas.audit_facts import Fact
 
-#: How exceptions say that the store has no such object.
+#: Words of exceptions for an object missing from the store.
 _NOT_FOUND: Final = re.compile(r"NotFound|NoSuch|not found|does not exist|no such", re.IGNORECASE)
 #: Intervals between failures in which the store answers other reads, at least, if a segment is missing.
 _ANSWERED_BETWEEN_MIN: Final = 3

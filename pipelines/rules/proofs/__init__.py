@@ -1,1 +1,1 @@
-"""What several rules prove with: tenures, versions without a gap, chains of fetches, lives of a topic."""
+"""Proofs that several rules share: tenures, versions without a gap, chains of fetches, lives of a topic."""

@@ -1,8 +1,8 @@
-"""What the order of a follower's fetches proves, with no clock but the leader's own.
+"""Proofs from the order of a follower's fetches, with no clock but the leader's own.
 
 A broker reads a connection's next request only after it has written the line of the one before. So a fetch was handled
 after the line of any earlier fetch of its connection, and missing lines between only make that bound earlier. This
-holds for a connection, which is why a chain breaks wherever its lines are not surely in that order: a name of a
+holds for a connection, which is why a chain breaks wherever its lines are not surely in that order: the name of a
 connection may come back.
 
 Positions of followers and answers of leaders are kept small (`Stretch`), for lines that come later in the order of the
@@ -58,7 +58,7 @@ class FetchChain:
     highest_of_run: tuple[int, Fact] | None = None
 
     def follow(self, fact: Fact) -> bool:
-        """Take the next fetch; False if it is none, or a copy of the one before."""
+        """Take the next fetch. False if it has no connection or is a copy of the one before."""
         if fact.connection is None or fact.correlation_id is None:
             return False
         last = self.fact

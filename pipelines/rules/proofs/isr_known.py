@@ -19,9 +19,9 @@ from highwater.schemas.audit_facts import Fact
 if TYPE_CHECKING:
     from highwater.pipelines.rules.history import FactHistory
 
-#: Partition epochs that a replica's stay goes over at most.
+#: Limit of partition epochs within a replica's stay.
 STEPS_MAX: Final = 10_000
-#: Lines before a stretch that are looked at: one of them may be of what a controller said too late.
+#: Lines before a stretch that are searched: one of them may be a late line of a controller's state.
 BEFORE_MAX: Final = 8
 #: A leader's own view: each follows what it saw before.
 _VIEWS: Final = frozenset({"leader_start", "leader_update", "committed"})

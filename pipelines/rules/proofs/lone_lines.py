@@ -1,4 +1,4 @@
-"""What one broker alone logs, where others would log it too: it may be a client's text in one of its lines.
+"""Lines of one broker alone that others would log too: they may be a client's text in one of its lines.
 
 **A deletion or re-creation of the topic** removes evidence: no promise from before applies after it. A broker also logs
 that a log is deleted when it moves it to another directory, or cancels the move. So the line counts if another broker
@@ -36,7 +36,7 @@ ABOUT_US: Final = 3_600_000_000
 _STOPPED: Final = "stopped"
 #: Roles of a broker that has the log; a request comes before it is created.
 _OF_A_LOG: Final = ROLES | {_STOPPED}
-#: What a broker that has no log cannot have served, appended or kept.
+#: Kinds of facts that need a log on the broker.
 _SERVED: Final = frozenset({a.FETCH, a.OPERATION, a.ANSWER, a.APPEND, a.HIGH_WATERMARK, a.BATCH})
 _REQUESTS: Final = frozenset({a.FETCH, a.OPERATION, a.ANSWER})
 #: Kinds of facts with leader epochs, and the kinds among them that come from files.
@@ -67,11 +67,11 @@ def lone_lines(history: FactHistory) -> LoneLines:
 
 
 class Deletions:
-    """Deletions of a partition's logs, and what contradicts them as it streams by.
+    """Deletions of a partition's logs, and contradictions among the streaming facts.
 
     Attributes:
         lines: the brokers' lines.
-        contradicted: those after which the broker served the log, before it said that it had a role again.
+        contradicted: lines after which the broker served the log, before it logged a role again.
     """
 
     def __init__(self, history: FactHistory) -> None:

@@ -1,4 +1,4 @@
-"""Why a new leader did not have what was committed, or may not have had it.
+"""Causes of a new leader without committed records, or possibly without them.
 
 If answers show what was committed, the cause is the chain that led to the leader's shorter log. Without answers to
 producers and followers, lines can show that a leader's log ended before another replica's (`short_logs`). Whether
@@ -181,14 +181,14 @@ _OPEN = "the logs do not show whether records after that were committed."
 
 
 class ShortLog(NamedTuple):
-    """A leader's log that may lack what was committed."""
+    """A leader's log that may lack committed records."""
 
     #: incarnation, epoch: the leader's epoch, of the topic's life; None where no line names it
     incarnation: int
     epoch: Epoch | None
     start: int | None  #: where its log ended; None if unknown
     end: int | None  #: end of another replica's log, or its high watermark; None if unknown
-    what: str  #: what lines show, and what they leave open
+    what: str  #: sentences: facts that lines show, and open questions
     facts: tuple[Fact, ...]  #: the lines
 
 
@@ -257,7 +257,7 @@ def _loaded(
         return
     loads = [fact for fact in history.facts[a.LOADED] if fact.broker_id == leader and written_before(fact, leads)]
     load = max(loads, key=_time_us, default=None)
-    # A log that is made as its replica is assigned is loaded, too, with nothing in it.
+    # A log that is created for an assigned replica is also loaded, empty.
     if load is None or not load.offset or _has_role_since(roles, load, leads):
         return
     followers = {

@@ -1,4 +1,4 @@
-"""What a broker's own lines about its role say of an instant of its clock; several may be of that very instant."""
+"""A broker's role at a time of its clock, by its own lines. Several lines may have that very time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 
 from highwater.schemas.audit_facts import Fact
 
-#: Roles of lines of what a broker itself did; a controller on it may be ahead of it.
+#: Roles in lines of a broker's own actions. A controller on it may be ahead.
 ROLES: Final = frozenset({"leader_start", "follower_start", "leader_update"})
-#: Roles under which a broker says what it is itself.
+#: Roles in lines in which a broker logs its own role.
 OWN_ROLES: Final = ROLES | {"request", "stopped"}
 
 

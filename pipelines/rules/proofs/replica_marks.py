@@ -1,4 +1,4 @@
-"""What replicas' own lines show as committed, and which later leader epoch does not have it.
+"""Commits that replicas' own lines show, and the later leader epoch that lacks them.
 
 A replica's high watermark is never above what was committed. A leader's is the least log end of its ISR. A follower's
 is what its leader answered, limited by its own log (``Partition.maybeIncrementLeaderHW``,
@@ -40,7 +40,7 @@ class CommitMark(NamedTuple):
 
     end: int  #: offset up to which they were, exclusive
     fact: Fact  #: the line
-    how: str  #: what it is, for a message
+    how: str  #: description for a message
     more: tuple[Fact, ...] = ()  #: states and starts of epochs that it takes to show that
     is_sure: bool = True  #: all before the end was committed
     extends: bool = True  #: all before the end was committed if a high watermark passed where the next leader starts
@@ -52,7 +52,7 @@ class Passed(NamedTuple):
     mark: CommitMark  #: the mark
     #: the last leader epoch that the mark can be of, by the broker's lines; None if unknown
     number: int | None
-    lost_by: Epoch  #: the leader epoch that does not have what is before the mark
+    lost_by: Epoch  #: the leader epoch that lacks offsets before the mark
     bound: tuple[int, Fact]  #: at or before which offset it begins, and the line
     lines: tuple[Fact, ...]  #: lines that show that the mark is of an earlier epoch
     proven: bool  #: they do show it
@@ -76,7 +76,7 @@ def passed(history: FactHistory, settings: Settings, starts: Starts) -> Iterator
 
 
 class Starts:
-    """Where the leader epochs of each life begin: whether any one after an epoch does so below an offset."""
+    """The starts of the leader epochs of each life, searchable for a start below an offset."""
 
     def __init__(self, history: FactHistory) -> None:
         self._history = history
@@ -204,7 +204,7 @@ class _Replica:
                     is_lost = self._starts.any_below(number, role.time_us, mark.end)
                     lost_by = self._lost_by(mark, number, role, None) if is_lost else None
                     if lost_by is not None:
-                        # The line itself says that the broker came from an epoch before, without a restart.
+                        # The line itself shows that the broker came from an earlier epoch, without a restart.
                         previous = role.previous if mark.fact is role else None
                         proven = previous is not None and 0 <= previous < lost_by[0].number
                         yield Passed(mark, number, *lost_by, (role,), proven)
@@ -283,7 +283,7 @@ class _Replica:
         current = self._history.epoch(role.leader_epoch or 0, role.time_us).start
         if led is None or after is None or current is None:
             return False
-        # A follower that had copied from the next leader would have kept that, once the leader's log has grown.
+        # A follower would have kept records copied from the next leader, once the leader's log has grown.
         has_grown = alone.next_epoch == role.leader_epoch or current[0] > (after.offset or 0)
         return has_grown and _is_before(after, led)
 

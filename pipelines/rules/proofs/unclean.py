@@ -1,4 +1,4 @@
-"""Whether the leader of an epoch was elected uncleanly: from outside the ISR, or as the controller itself marks it."""
+"""Unclean elections: of a leader from outside the ISR, or as the controller itself marks them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ UNCLEAN_ELECTION = "unclean_election"
 class Unclean(NamedTuple):
     """An unclean election."""
 
-    leader: int  #: who was elected
+    leader: int  #: the elected broker
     isr: frozenset[int] | None  #: the ISR before; None if only the controller's mark is known
     asked_for: bool  #: a tool's request for an election was answered at that moment
     facts: tuple[Fact, ...]  #: lines and records that show it
 
     @property
     def elected(self) -> str:
-        """Return who became leader, and that it was out of sync."""
+        """Return the new leader in words, and that it was out of sync."""
         known = "" if self.isr is None else f" (ISR {sorted(self.isr)})"
         return f"out-of-sync broker {self.leader} became leader{known}"
 
     def told(self, epoch: int, allowed: bool | None) -> str:
-        """Return the election in a sentence, and in another one who or what made it unclean.
+        """Return the election in a sentence, with the setting, person or tool that caused it.
 
         Args:
             epoch: leader epoch of the elected broker.
