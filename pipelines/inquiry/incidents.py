@@ -9,7 +9,7 @@ import orjson
 
 from highwater.pipelines.base.plain import PROSE_WIDTH, WIDTH_MAX, plain
 from highwater.pipelines.report.classes import WORDS
-from highwater.pipelines.report.happened import Chain, account_of, chains, kafka_command, window
+from highwater.pipelines.report.happened import Chain, account_of, chains, window
 from highwater.pipelines.report.lines import indented
 from highwater.pipelines.report.model import Incident
 
@@ -61,6 +61,6 @@ def _chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
             yield from textwrap.wrap(text, PROSE_WIDTH, initial_indent="    | ", subsequent_indent="    | ")
         else:
             yield plain(f"    | {text}", WIDTH_MAX)
-    for command in (*filter(None, [kafka_command(head)]), *chain.commands(has_requests)):
+    for command in chain.commands(has_requests):
         yield f"    $ {command}"
     yield ""

@@ -109,8 +109,14 @@ class Chain(NamedTuple):
 
     def commands(self, has_requests: bool) -> list[str]:
         """Return the next commands: those of the head, then those of the cause."""
-        asked = [*commands(self.head, has_requests), *commands(self.cause, has_requests)]
+        kafka = filter(None, [kafka_command(self.head)])
+        asked = [*kafka, *commands(self.head, has_requests), *commands(self.cause, has_requests)]
         return list(dict.fromkeys(asked))
+
+    def action(self, has_requests: bool) -> str:
+        """Return what to do: the advice, then a command that can be pasted."""
+        command = self.commands(has_requests)[0]
+        return self.advice if self.advice.endswith(command) else f"{self.advice} {command}".strip()
 
 
 def chains(incidents: Sequence[Incident]) -> list[Chain]:
@@ -255,6 +261,11 @@ def commands(incident: Incident, has_requests: bool) -> list[str]:
         asked.append(f"highwater trace partition {names[0]} --from {start - timedelta(seconds=5):{_TIME}}{until}")
     brokers = f" --broker {incident.broker_ids[0]}" if len(incident.broker_ids) == 1 else ""
     return asked or [f"highwater incidents --from {start:{_TIME}}{until}{brokers}"]
+
+
+def has_requests(report: Report) -> bool:
+    """Return True if request logs were read, so that waits are known."""
+    return bool(report.operations.produce.observed)
 
 
 def verdict_words(report: Report) -> str:

@@ -6,6 +6,7 @@ headline is about the verdict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,9 +20,10 @@ from highwater.pipelines.report.happened import (
     Chain,
     chains_by_harm,
     first_sentence,
-    kafka_command,
+    has_requests,
     rest_of,
     sentence_case,
+    span,
     window_words,
 )
 from highwater.pipelines.report.model import CLEAN, VIOLATED, Finding, Headline, Report
@@ -30,6 +32,9 @@ from highwater.pipelines.rules.texts import TEXTS
 
 #: Partitions that a headline names.
 NAMED_MAX: Final = 3
+#: Words of the sentence about the effect, and of each about a cause.
+EFFECT_WORDS: Final = 40
+CAUSE_WORDS: Final = 20
 NO_CAUSE: Final = "nothing in the logs explains it."
 
 
@@ -130,7 +135,24 @@ def _cause(finding: Finding, chain: Chain | None) -> str:
     own = first_sentence(finding.message.partition(CAUSE)[2])
     behind = [first_sentence(incident.sentence) for incident in (chain.because if chain else ())]
     # The cause that the finding names and the incident behind it, each one sentence.
-    return " ".join(list(dict.fromkeys(filter(None, (own, *behind[-1:])))) or [sentence_case(NO_CAUSE)])
+    causes = list(dict.fromkeys(filter(None, (own, *behind[-1:])))) or [sentence_case(NO_CAUSE)]
+    return " ".join(shorten(cause, CAUSE_WORDS) for cause in causes)
+
+
+def shorten(sentence: str, limit: int) -> str:
+    """Return a sentence without brackets and last clauses, so that it has at most so many words, if possible."""
+    if len(sentence.split()) <= limit:
+        return sentence
+    clauses = _CLAUSE.split(_BRACKETS.sub("", sentence.rstrip(".")))
+    for end in range(len(clauses), 1, -1):
+        if len("".join(clauses[:end]).split()) <= limit:
+            return f"{''.join(clauses[:end])}."
+    return f"{clauses[0]}."
+
+
+_BRACKETS: Final = re.compile(r" \([^()]*\)")
+#: The start of a clause without which the sentence before it is whole.
+_CLAUSE: Final = re.compile(r"(?=: |; |, (?:and|but|so|then|until|when|where|which|while|because)\b)")
 
 
 def _keep_and_resend(report: Report, findings: Sequence[Finding]) -> str:
@@ -175,15 +197,24 @@ def _act(finding: Finding, known_bug: str | None) -> str:
 
 def _of_chain(report: Report, chain: Chain) -> Headline:
     head = chain.head
-    what = first_sentence(head.sentence)
-    because = [first_sentence(incident.sentence) for incident in chain.because]
-    causes = because[-1:] or [rest_of(head.sentence.removesuffix(UNEXPLAINED).strip())]
-    cause = causes[0] or sentence_case(NO_CAUSE)
-    command = kafka_command(head) or next(iter(chain.commands(bool(report.operations.produce.observed))), "")
-    action = f"{first_sentence(chain.advice)} {command}".strip() if chain.advice else command
+    what = shorten(_dated(first_sentence(head.sentence), head.start_time), EFFECT_WORDS)
+    behind = chain.because[-1].sentence if chain.because else rest_of(head.sentence)
+    cause = shorten(first_sentence(behind.removesuffix(UNEXPLAINED).strip()), CAUSE_WORDS) or sentence_case(NO_CAUSE)
+    command = chain.commands(has_requests(report))[0]
+    over = "" if head.end_time in (None, head.start_time) else f"Over since {span(head.end_time, None)[0]}. "
+    action = f"{over}{f'{first_sentence(chain.advice)} ' if chain.advice else ''}{command}"
     bug = head.known_bug.id if head.known_bug else None
     subject = ", ".join(head.topic_partitions[:NAMED_MAX]) or ", ".join(f"broker {it}" for it in head.broker_ids)
     return _headed(chain.harm, what, what, subject, cause, bug, action)
+
+
+def _dated(sentence: str, start_time: str) -> str:
+    """Return a sentence with the date before its first time of day."""
+    return _CLOCK.sub(f"{start_time[:10]} \\g<0>", sentence, count=1)
+
+
+#: The first time of day, if no date comes before it.
+_CLOCK: Final = re.compile(r"(?<!\d{4}-\d\d-\d\d )\b\d\d:\d\d:\d\d\b")
 
 
 def _of_verdict(report: Report, of_verdict: VerdictClass) -> Headline:

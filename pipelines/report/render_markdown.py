@@ -16,7 +16,15 @@ from highwater.pipelines.base.values import UNKNOWN_BROKER
 from highwater.pipelines.report.classes import WORDS
 from highwater.pipelines.report.correctness import place_of, rule_state
 from highwater.pipelines.report.figures import PHASES, SPLIT
-from highwater.pipelines.report.happened import about, bug, story, verdict_sentence, verdict_words, window
+from highwater.pipelines.report.happened import (
+    about,
+    bug,
+    has_requests,
+    story,
+    verdict_sentence,
+    verdict_words,
+    window,
+)
 from highwater.pipelines.report.model import Report
 from highwater.pipelines.report.summary import costs, most_useful
 
@@ -88,6 +96,7 @@ def render_markdown(report: Report) -> str:
         verdict=verdict_sentence(report),
         about=", ".join(about(report)),
         verdict_words=verdict_words(report),
+        has_requests=has_requests(report),
         words=WORDS,
         best=most_useful(report.coverage),
         story=story(report),

@@ -16,6 +16,7 @@ from highwater.pipelines.report.happened import (
     account_of,
     bug,
     first_sentence,
+    has_requests,
     story,
     verdict_sentence,
     verdict_words,
@@ -73,7 +74,8 @@ def _story(report: Report) -> Iterator[str]:
         if place <= WHOLE_MAX:
             yield ""
             is_headline = place == 1 and chain.harm == report.headline.class_
-            yield from _chain(f"{place}. ", chain, report.headline.action if is_headline else chain.advice)
+            action = report.headline.action if is_headline else chain.action(has_requests(report))
+            yield from _chain(f"{place}. ", chain, action)
         else:
             yield from _one_line(f"{place}. ", chain)
         if place == WHOLE_MAX and len(summary.chains) > WHOLE_MAX:
@@ -88,7 +90,7 @@ def _story(report: Report) -> Iterator[str]:
             yield from indented(incident.sentence, "  ", "    ", 2 * WIDTH_MAX)
 
 
-def _chain(mark: str, chain: Chain, advice: str) -> Iterator[str]:
+def _chain(mark: str, chain: Chain, action: str) -> Iterator[str]:
     """Yield the worst effect, why, what else it did, and what to do."""
     yield plain(f"{mark}{WORDS[chain.harm]}  {window(chain)}", WIDTH_MAX)
     indent = " " * len(mark)
@@ -99,8 +101,7 @@ def _chain(mark: str, chain: Chain, advice: str) -> Iterator[str]:
         yield from indented(account_of(effect), f"{indent}also     ", " " * (len(indent) + 9), 2 * TEXT_MAX)
     if len(chain.also) > EFFECTS_MAX:
         yield f"{indent}         and {number(len(chain.also) - EFFECTS_MAX, 'more effect')}"
-    if advice:
-        yield from indented(advice, f"{indent}do       ", " " * (len(indent) + 9), 2 * TEXT_MAX)
+    yield from indented(action, f"{indent}do       ", " " * (len(indent) + 9), 2 * TEXT_MAX)
 
 
 def _one_line(mark: str, chain: Chain) -> Iterator[str]:

@@ -14,6 +14,7 @@ from highwater.pipelines.report.happened import (
     about,
     account_of,
     first_sentence,
+    has_requests,
     story,
     verdict_sentence,
     verdict_words,
@@ -40,7 +41,7 @@ def _lines(report: Report) -> Iterator[str]:
     for number, chain in enumerate(summary.chains, 1):
         if number <= WHOLE_MAX:
             yield ""
-            yield from _of_chain(number, chain)
+            yield from _of_chain(number, chain, chain.action(has_requests(report)))
         else:
             yield f"{number}. {WORDS[chain.harm]}, {window(chain)} UTC: {first_sentence(chain.head.sentence)}"
     if summary.left_out:
@@ -48,11 +49,10 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"{counted(len(summary.left_out), 'more incident')}: report.html, or `highwater incidents`."
 
 
-def _of_chain(number: int, chain: Chain) -> Iterator[str]:
+def _of_chain(number: int, chain: Chain, action: str) -> Iterator[str]:
     yield f"{number}. {WORDS[chain.harm]}, {window(chain)} UTC: {account_of(chain.head)}"
     for cause in chain.because:
         yield f"   because: {account_of(cause)}"
     for effect in chain.also[:EFFECTS_MAX]:
         yield f"   also: {account_of(effect)}"
-    if chain.advice:
-        yield f"   What to do: {chain.advice}"
+    yield f"   What to do: {action}"

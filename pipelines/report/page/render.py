@@ -34,6 +34,7 @@ from highwater.pipelines.report.happened import (
     about,
     bug,
     commands,
+    has_requests,
     story,
     verdict_sentence,
     verdict_words,
@@ -150,7 +151,7 @@ def _next(report: Report) -> Iterator[Item]:
         fixed = releases_of(known)
         yield Item(f"{known} is a known bug of the running version{f', fixed in {fixed}' if fixed else ''}.")
     for chain in story(report).chains[:1]:
-        for command in chain.commands(bool(report.operations.produce.observed))[:2]:
+        for command in chain.commands(has_requests(report))[:2]:
             yield Item(f"{window(chain)} UTC, in figures:", command)
     gaps = [gap for gap in report.coverage.not_checkable if gap.needs != FINER_TIMES]
     if len(gaps) < len(report.coverage.not_checkable):
@@ -195,6 +196,7 @@ def render_html(report: Report) -> str:
             words=WORDS,
             window=window,
             bug=bug,
+            has_requests=has_requests(report),
             anchor=anchor,
             # Our own, and no value of a report goes into them.
             script=Markup(script),

@@ -1,6 +1,16 @@
 """What happened as chains: a cause, and what it brought about."""
 
+import re
+import shlex
+
+import click
+import pytest
+
+from highwater.jobs.cli import highwater
+from highwater.pipelines.incidents.kinds import KINDS
 from highwater.pipelines.report.happened import chains
+from highwater.pipelines.report.headline import CAUSE_WORDS, shorten
+from tests.bench.incident_examples import EXAMPLES
 from tests.unit.report import sample
 
 
@@ -26,3 +36,51 @@ def test_the_times_of_a_chain_are_those_of_its_worst_effect() -> None:
     later = sample.incident("isr_shrunk", caused_by=cause.incident_id).model_copy(update=absence)
     (chain,) = chains([cause, worst, later])
     assert (chain.start_time, chain.end_time) == (outage["start_time"], outage["end_time"])
+
+
+def parsed(words: list[str]) -> click.Context:
+    """Parse a command without running it."""
+    command: click.Command = highwater
+    while isinstance(command, click.Group):
+        name, *words = words
+        command = command.commands[name]
+    return command.make_context(name, words)
+
+
+@pytest.mark.parametrize("has_requests", [True, False])
+@pytest.mark.parametrize("end_time", [None, "2026-11-20T14:05:16.300Z"])
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_each_action_ends_in_a_command_that_can_be_pasted(kind: str, end_time: str | None, has_requests: bool) -> None:
+    for names in ((), ("a topic-0", "orders-1")):
+        incident = sample.incident(kind, end_time=end_time, topic_partitions=names, sentence=EXAMPLES[kind].sentence)
+        (chain,) = chains([incident])
+        command = chain.commands(has_requests)[0]
+        assert chain.action(has_requests) == f"{incident.advice} {command}"
+        script, *words = shlex.split(command)
+        if script == "highwater":
+            assert parsed(words).params["lake"] is not None
+        else:
+            assert end_time is None, "what is over needs no command of Kafka"
+            assert script.startswith("kafka-")
+            assert "--bootstrap-server" in words
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_a_cause_is_one_short_sentence_with_the_words_of_its_incident(kind: str) -> None:
+    sentence = EXAMPLES[kind].sentence.split(". ")[0].rstrip(".") + "."
+    cause = shorten(sentence, CAUSE_WORDS)
+    assert len(cause.split()) <= CAUSE_WORDS or not re.search(r"[:;] ", cause)
+    words = iter(re.findall(r"[^\s.:;,()]+", sentence))
+    assert all(word in words for word in re.findall(r"[^\s.:;,()]+", cause)), "the words in their order"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "short"),
+    [
+        ("One two three.", "One two three."),
+        ("Broker 2 froze (twice) from a to b: it wrote no line, and then it wrote.", "Broker 2 froze from a to b."),
+        ("Partitions a-0, b-1 and c-2 of the topics that we have had no leader.", None),
+    ],
+)
+def test_a_sentence_is_cut_between_clauses_only(sentence: str, short: str | None) -> None:
+    assert shorten(sentence, 8) == (short or sentence)
