@@ -28,7 +28,6 @@ from highwater.pipelines.bronze.text_sizes import size_bytes
 from highwater.pipelines.data_dir.discover import DataFile, discover_data
 from highwater.pipelines.data_dir.owner import OwnedLog, Owner, owner
 from highwater.pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
-from highwater.pipelines.lake.batches import batches_of
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.staged import staging
 from highwater.pipelines.spark.tasks import in_tasks
@@ -119,7 +118,7 @@ def _remove_unregistered(lake: Lake, known: Set[str], runs: Set[str]) -> None:
         if lake.stamp(spec) not in {None, *runs}:
             stored = {
                 file_id
-                for batch in batches_of(lake, spec, ("file_id",))
+                for batch in lake.batches(spec, ("file_id",))
                 for file_id in pc.unique(batch.column("file_id")).to_pylist()
             }
             lake.remove(spec, "file_id", sorted(stored - known))

@@ -77,7 +77,6 @@ from highwater.pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan,
 from highwater.pipelines.bronze.source import Source
 from highwater.pipelines.bronze.streams import id_of, source_of
 from highwater.pipelines.bronze.unread_files import lost_files
-from highwater.pipelines.lake.batches import batches_of, small_rows
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.table_files import rows_table
 from highwater.pipelines.spark.tasks import in_tasks
@@ -143,11 +142,11 @@ def ingest_batches(
     """
     discovered = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES, PROCESS_REMARKS])
-    register: Rows = small_rows(lake, LOG_FILES, *LOG_FILES.column_names)
+    register: Rows = lake.dicts(LOG_FILES, *LOG_FILES.column_names)
     sha_of = {row["file_id"]: row["sha256"] for row in register}
     looked_us = time.time_ns() // 1000
     stats = {path: stat(path) for path in discovered.files}
-    inventory = [ReadLog(*row.values()) for row in small_rows(lake, INVENTORY, *INVENTORY.column_names)]
+    inventory = [ReadLog(*row.values()) for row in lake.dicts(INVENTORY, *INVENTORY.column_names)]
     patterns = json.dumps([config.include, config.exclude])
     same = unchanged(stats, inventory, sha_of, patterns)
     changed = {path: now.size_bytes if now else 0 for path, now in stats.items() if path not in same}
@@ -370,5 +369,5 @@ def _with_lines(lake: Lake, file_ids: Sequence[str], registered: Set[str]) -> se
     if not file_ids or not lake.has_rows(LOG_LINES):
         return set()
     since_then = lake.added_until(LOG_LINES, registered.__contains__)
-    lines = batches_of(lake, LOG_LINES, ("file_id",), pc.field("file_id").isin(list(file_ids)), since_then)
+    lines = lake.batches(LOG_LINES, ("file_id",), pc.field("file_id").isin(list(file_ids)), since_then)
     return {file_id for batch in lines for file_id in batch.column(0).unique().to_pylist()}

@@ -13,7 +13,6 @@ from highwater.pipelines.bronze.quarantine import quarantined
 from highwater.pipelines.cluster.premises import CLOCK_SET_BACK, STARTING, Premises
 from highwater.pipelines.controllers.stage import replay_of_controllers
 from highwater.pipelines.kafka.seals import Broker, Seal
-from highwater.pipelines.lake.batches import small_rows
 from highwater.pipelines.lake.clusters import FileCluster, clusters_of, latest
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.staged import Beside, staging
@@ -87,9 +86,9 @@ def _known(lake: Lake) -> Known:
     """Return the findings of before the last expiry."""
     if not lake.closed.latest_us:
         return Known(lake.closed)
-    ledger = small_rows(lake, EXPIRIES, "cluster_id", "known_time")
+    ledger = lake.dicts(EXPIRIES, "cluster_id", "known_time")
     known = latest((row["cluster_id"], row["known_time"]) for row in ledger)
-    findings, evidence = (small_rows(lake, spec, *spec.column_names) for spec in (VIOLATIONS, EVIDENCE))
+    findings, evidence = (lake.dicts(spec, *spec.column_names) for spec in (VIOLATIONS, EVIDENCE))
     return known_of(lake.closed, known, findings, evidence)
 
 

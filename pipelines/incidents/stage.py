@@ -22,7 +22,6 @@ from highwater.pipelines.incidents.kinds.controllers import controller_timeline
 from highwater.pipelines.incidents.story import incidents_of
 from highwater.pipelines.kafka.context import UNCLEAN_ELECTION
 from highwater.pipelines.kafka.replayed import as_they_happened
-from highwater.pipelines.lake.batches import small_rows
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import reader_of
 from highwater.pipelines.lake.lines import Line, Place, lines_at
@@ -90,7 +89,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
     """What the kinds of incidents are detected from."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None, by: str = "time") -> Rows:
-        return sorted(small_rows(lake, spec, *columns, where=where), key=lambda row: (row[by] is None, row[by] or 0))
+        return sorted(lake.dicts(spec, *columns, where=where), key=lambda row: (row[by] is None, row[by] or 0))
 
     subject_of = _subjects(lake)
 
@@ -105,7 +104,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
                 numbered.append(row)
         return numbered
 
-    files = small_rows(lake, bronze.LOG_FILES, *_OF_FILES)
+    files = lake.dicts(bronze.LOG_FILES, *_OF_FILES)
     at_start = pc.field("scope") == "broker"
     configs = rows(silver.BROKER_CONFIGS, *_OF_LINES, "key", "value", where=at_start)
     signatures = [signature for kind in KINDS for signature in kind.signatures]
@@ -116,9 +115,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         *(*_OF_LINES, "event", "controller_epoch", "subject_broker_id", "brokers", "topic", "leader", "detail"),
         where=of_no_partition,
     )
-    crashes, pauses = _of_processes(
-        small_rows(lake, bronze.PROCESS_REMARKS, *bronze.PROCESS_REMARKS.column_names), files
-    )
+    crashes, pauses = _of_processes(lake.dicts(bronze.PROCESS_REMARKS, *bronze.PROCESS_REMARKS.column_names), files)
     lines = questions.lines({file_id: subject.subject_id for file_id, subject in subject_of.items()})
     silences, first_boots = boots_apart(reader.rows(questions.silences()))
     found = Facts(
@@ -129,7 +126,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         failovers=rows(FAILOVERS, *FAILOVERS.column_names, by="detected_time"),
         absences=rows(ISR_ABSENCES, *ISR_ABSENCES.column_names, by="left_time"),
         findings=rows(VIOLATIONS, *VIOLATIONS.column_names),
-        finding_places=small_rows(lake, EVIDENCE, "finding_id", "file_id", "byte_offset", where=_has_place()),
+        finding_places=lake.dicts(EVIDENCE, "finding_id", "file_id", "byte_offset", where=_has_place()),
         configs=list({(row["cluster_id"], row["broker_id"], row["key"]): row for row in configs}.values()),
         topic_configs=reader.rows(questions.topic_settings([UNCLEAN_ELECTION])),
         silences=silences,
@@ -190,7 +187,7 @@ def _of_processes(remarked: Rows, files: Rows) -> tuple[Rows, Rows]:
 
 
 def _subjects(lake: Lake) -> dict[str, Subject]:
-    return subjects(small_rows(lake, bronze.LOG_FILES, *_OF_FILES, *_OF_SUBJECTS))
+    return subjects(lake.dicts(bronze.LOG_FILES, *_OF_FILES, *_OF_SUBJECTS))
 
 
 def _has_place() -> pc.Expression:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.lake.clusters import ClusterInstants, latest
 from highwater.pipelines.lake.commits import added_since, added_until, stamps_of
 from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.delta_log import OpenLogs, TableLog, table_version
-from highwater.pipelines.lake.parquet import Stored, read_files
+from highwater.pipelines.lake.parquet import Stored, pieces_of, read_files, read_pieces
 from highwater.pipelines.lake.skipping import files_within
 from highwater.pipelines.storage.place import Place, resolved
 from highwater.schemas.state import EXPIRIES
@@ -75,6 +78,25 @@ class StoredTables:
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
         """Return rows of a small table in the declared types; empty if there is no table."""
         return read_files(spec, [file.place for file in self.files(spec, where)], columns, where)
+
+    def dicts(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
+        """Return rows of a small table as dicts; instants in microseconds."""
+        return list(dicts(self.rows(spec, *dict.fromkeys(columns), where=where)))
+
+    def batches(
+        self,
+        spec: TableSpec,
+        columns: tuple[str, ...],
+        where: pc.Expression | None = None,
+        files: Sequence[Stored] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows of a table of any size, some at a time.
+
+        Args:
+            files: read these only. None to read all that may have such rows.
+        """
+        for piece in chain.from_iterable(map(pieces_of, self.files(spec, where) if files is None else files)):
+            yield from read_pieces(spec, piece, columns, where)
 
     def stamp(self, spec: TableSpec) -> str | None:
         """Return the latest stamp of a commit (maintenance has none); None if there is none, or no table."""

@@ -29,7 +29,6 @@ from highwater.pipelines.base.config import QualityConfig
 from highwater.pipelines.base.errors import QualityError
 from highwater.pipelines.base.task_sizes import balance
 from highwater.pipelines.bronze.quarantine import custody, put, quarantined, remove_rows
-from highwater.pipelines.lake.batches import small_rows
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.parquet import Stored, columns_schema, read_files
 from highwater.pipelines.quality.expectation import Expectation, Severity, with_derived
@@ -252,7 +251,7 @@ def _pending(lake: Lake, done: Set[str]) -> tuple[list[IngestedBatch], list[Inge
     logs: dict[str, list[IngestedLogFile]] = defaultdict(list)
     earlier = []
     names = ("file_id", "path", "kind", "cluster_id", "broker_id", "line_count", "record_count")
-    for row in small_rows(lake, bronze.LOG_FILES, *names, "first_time", "last_time", "run_id"):
+    for row in lake.dicts(bronze.LOG_FILES, *names, "first_time", "last_time", "run_id"):
         *values, run_id = row.values()
         file = IngestedLogFile(*values)
         batch_id = state.batch_of(file.file_id, run_id)

@@ -7,7 +7,6 @@ from collections import defaultdict
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.lake.folds import Fold, fold, table_of
@@ -74,7 +73,7 @@ def _throttles(lake: Lake, contexts: Contexts) -> Throttles:
         (silver.LEADER_AND_ISR, pc.field("role").isin(_TELL_ISR)),
         (silver.ISR_CHANGES, pc.field("change") == "committed"),
     ):
-        for row in dicts(lake.rows(spec, *_OF_ISR, where=tells_isr & is_so)) if topics else ():
+        for row in lake.dicts(spec, *_OF_ISR, where=tells_isr & is_so) if topics else ():
             place = row["cluster_id"], row["broker_id"], row["topic"], row["partition"]
             isrs[place].add((row["time"], frozenset(row["isr"])))
     in_order = {

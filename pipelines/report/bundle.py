@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from highwater.pipelines.base.errors import InputError
-from highwater.pipelines.lake.batches import batches_of
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import of_cluster
 from highwater.pipelines.lake.parquet import columns_schema
@@ -134,7 +133,7 @@ def _write_rows(
     schema = columns_schema(spec, spec.column_names)
     count = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in batches_of(lake, spec, spec.column_names, where):
+        for batch in lake.batches(spec, spec.column_names, where):
             table = pa.Table.from_batches([batch])
             plain = table if redact is None else redact(table).cast(schema)
             writer.write_table(plain)

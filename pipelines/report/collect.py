@@ -128,7 +128,7 @@ def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dic
     """Return what tables that the driver can hold say: fields of `Collected`. No query."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
-        return dicts(lake.rows(spec, *columns, where=of_cluster(cluster_id, where)))
+        return lake.dicts(spec, *columns, where=of_cluster(cluster_id, where))
 
     intervals = rows(REPLICA_BLAME, *_OF_INTERVALS, where=pc.field("singled_out"))
     of_cluster_id = {"cluster": cluster_id}

@@ -12,7 +12,6 @@ from highwater.pipelines.base.values import instant
 from highwater.pipelines.bronze.identity import kind_of_logger
 from highwater.pipelines.cluster.premises import REQUEST_FILE, LogFile, Premises
 from highwater.pipelines.cluster.rows import RESERVED_NUMBER
-from highwater.pipelines.lake.batches import small_rows
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import is_searchable, reader_of
 from highwater.pipelines.lake.table_files import rows_table
@@ -94,11 +93,11 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
 
 def unread(lake: Lake) -> list[Hole]:
     """Return the holes of files that were not read, or not to their end."""
-    return holes_of_files(_files(lake), small_rows(lake, UNREAD_FILES, *UNREAD_FILES.column_names))
+    return holes_of_files(_files(lake), lake.dicts(UNREAD_FILES, *UNREAD_FILES.column_names))
 
 
 def _files(lake: Lake) -> list[dict[str, Any]]:
-    return small_rows(lake, LOG_FILES, *_OF_FILES)
+    return lake.dicts(LOG_FILES, *_OF_FILES)
 
 
 def _unparsed(lake: Lake) -> list[Hole]:

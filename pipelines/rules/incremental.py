@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from highwater.pipelines.base.arrow_rows import dicts, first_of, look_up, when
+from highwater.pipelines.base.arrow_rows import first_of, look_up, when
 from highwater.pipelines.base.config import AuditConfig
 from highwater.pipelines.base.fingerprint import audit_fingerprint
 from highwater.pipelines.base.values import instant
@@ -72,7 +72,7 @@ class AuditState(NamedTuple):
 def judged_by(lake: Lake, run_number: int) -> AuditState | None:
     """Return the state that the rules of a run saved. None if the run applied no rules."""
     names = ("run_number", "cluster_id", "broker_id", "rules", "judged_time", "log_ended", "closed_time")
-    rows = dicts(lake.rows(RUNS, *names, "silver_versions", where=pc.field("run_number") == run_number))
+    rows = lake.dicts(RUNS, *names, "silver_versions", where=pc.field("run_number") == run_number)
     if not rows or rows[0]["silver_versions"] is None:
         return None
     of_brokers = {(row["cluster_id"], row["broker_id"]): row for row in rows if row["judged_time"] is not None}

@@ -32,7 +32,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from highwater.pipelines.base.arrow_rows import dicts, is_in, look_up
+from highwater.pipelines.base.arrow_rows import is_in, look_up
 from highwater.pipelines.base.errors import ConfigError, InputError
 from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER, instant
@@ -86,7 +86,7 @@ class Anchors:
             raise InputError(root, "holds tables that have to be made anew", _REPLAY_FIRST)
         self._with_folds = with_folds(lake)
         self._settled = {file_id for run in self._runs for file_id in run.file_ids}
-        self._settled |= {row["file_id"] for row in dicts(lake.rows(QUARANTINED_FILES, "file_id"))}
+        self._settled |= {row["file_id"] for row in lake.dicts(QUARANTINED_FILES, "file_id")}
 
     def of(self, cluster_id: str, files: Sequence[Row], closed_us: int) -> Anchor:
         """Return the newest run of a cluster that left folds of which all is final before the cut.
@@ -198,7 +198,7 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     lake = StoredTables(root)
     names = ("file_id", "cluster_id", "broker_id", "logged_cluster_id", "record_count", "first_time", "last_time")
     files: dict[str, list[Row]] = defaultdict(list)
-    for row in dicts(lake.rows(LOG_FILES, *names)):
+    for row in lake.dicts(LOG_FILES, *names):
         files[row["cluster_id"] or UNKNOWN_CLUSTER].append(row)
     of_runs = Anchors(lake)
     if name is not None:
@@ -257,7 +257,7 @@ def _stays_of(
         for spec in (spec for spec in TABLES if spec.layer == "gold" and spec.dated_by):
             old = reduce(or_, (pc.field(name) < instant(cuts.gold_us) for name in spec.dated_by))
             yield Retained(spec, before(spec, instants).inverted(), of_clusters & old)
-        findings = dicts(lake.rows(VIOLATIONS, "finding_id", "cluster_id", "time"))
+        findings = lake.dicts(VIOLATIONS, "finding_id", "cluster_id", "time")
         ids = [
             row["finding_id"]
             for row in findings
@@ -313,7 +313,7 @@ def _note(lake: StoredTables, plan: ExpiryPlan, now: datetime, fence: Fence) -> 
 
 def _newest(lake: StoredTables) -> dict[str | None, Row]:
     """Return the latest entry of each cluster; None for clusters without one."""
-    rows = sorted(dicts(lake.rows(EXPIRIES, *EXPIRIES.column_names)), key=lambda row: row["expired_time"])
+    rows = sorted(lake.dicts(EXPIRIES, *EXPIRIES.column_names), key=lambda row: row["expired_time"])
     return {row["cluster_id"]: row for row in rows}
 
 

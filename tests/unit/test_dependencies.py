@@ -39,7 +39,6 @@ ROOMS = (
 #: The only modules of the pipelines that may touch Spark, themselves or through one of these. Everything else runs in a
 #: plain Python process.
 SPARK_SHELLS = {
-    "pipelines.lake.batches",
     "pipelines.bronze.ingest",
     "pipelines.lake.catalog_tables",
     "pipelines.lake.cluster_probe",

@@ -9,9 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 #: Shorter durations, ms, are told apart by nothing: they are all in bucket 0.
 SHORTEST_MS = 0.01
 #: Largest error of a quantile in relation to it, as long as no buckets are merged.
@@ -32,25 +29,12 @@ def accuracy_of(ratio: float) -> float:
     return (ratio - 1) / (ratio + 1)
 
 
-def buckets_of(durations_ms: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Return the bucket of each duration: bucket n > 0 has those from ``SHORTEST_MS * growth ** (n - 1)`` on."""
-    sizes = pc.divide(pc.max_element_wise(durations_ms, pa.scalar(SHORTEST_MS / 2)), SHORTEST_MS)
-    places = pc.add(pc.floor(pc.divide(pc.ln(sizes), math.log(growth(FINEST)))), 1.0)
-    return pc.cast(pc.max_element_wise(places, pa.scalar(0.0)), pa.int32())
-
-
 def bucket(duration_ms: str) -> str:
-    """Return the SQL expression for the bucket of a duration."""
+    """Return SQL of the bucket of a duration: bucket n > 0 has those from ``SHORTEST_MS * growth ** (n - 1)`` on."""
     place = (
         f"floor(ln(greatest({duration_ms}, {SHORTEST_MS / 2}) / {SHORTEST_MS}) / {math.log(growth(FINEST))!r}) + 1.0"
     )
     return f"greatest({place}, 0.0)::INTEGER"
-
-
-def middle_of(bucket: int) -> float:
-    """Return a duration, ms, within `FINEST` of all durations of a bucket beyond the first, before any merge."""
-    ratio = growth(FINEST)
-    return SHORTEST_MS * ratio ** (bucket - 1) * 2 * ratio / (ratio + 1)
 
 
 def merged(histogram: Mapping[int, int]) -> Counter[int]:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.arrow_rows import micros, one_batch
 from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.kafka.context import Spans
-from highwater.pipelines.lake.batches import small_rows
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.readings import Reading, by_batch, few_rows
 from highwater.pipelines.timing.clocks.bounds import ClockBounds, clock_bounds
@@ -66,7 +65,7 @@ def causes_of(lake: Lake) -> dict[str, Causes]:
 def _said(lake: Lake) -> dict[str, list[LeadershipLine]]:
     said: dict[str, list[LeadershipLine]] = defaultdict(list)
     where = pc.field("broker_id").is_valid()
-    for row in small_rows(lake, silver.LEADER_AND_ISR, "cluster_id", *_SAID, where=where):
+    for row in lake.dicts(silver.LEADER_AND_ISR, "cluster_id", *_SAID, where=where):
         said[row["cluster_id"]].append(LeadershipLine(*(row[name] for name in _SAID)))
     return said
 
@@ -105,7 +104,7 @@ def _reborn(lake: Lake) -> dict[str, set[str]]:
         (silver.CONTROLLER_EVENTS, pc.field("event") == "topic_deleted"),
     )
     for spec, where in gone:
-        for row in small_rows(lake, spec, "cluster_id", "topic", where=where & pc.field("topic").is_valid()):
+        for row in lake.dicts(spec, "cluster_id", "topic", where=where & pc.field("topic").is_valid()):
             topics[row["cluster_id"]].add(row["topic"])
     return topics
 

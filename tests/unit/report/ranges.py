@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from highwater.pipelines.report.cubes.buckets import FINEST, SHORTEST_MS, growth
 from highwater.pipelines.report.cubes.parts import Cubes
 from highwater.schemas.gold import CLASSES
 
@@ -19,6 +21,12 @@ class Sums:
     wait: Counter[int] = field(default_factory=Counter)
     total: Counter[int] = field(default_factory=Counter)
     without: Counter[int] = field(default_factory=Counter)
+
+
+def bucket_of(duration_ms: float) -> int:
+    """Return the bucket of a duration."""
+    size = max(duration_ms, SHORTEST_MS / 2) / SHORTEST_MS
+    return max(math.floor(math.log(size) / math.log(growth(FINEST))) + 1, 0)
 
 
 def unpacked(numbers: list[int]) -> dict[int, int]:
