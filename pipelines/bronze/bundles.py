@@ -89,76 +89,62 @@ def members(
     """
     is_zip = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     file.seek(0)
-    members = _zip_members(path, file) if is_zip else _tar_members(path, file)
-    data_dirs: Counter[str] = Counter()
-    names: Counter[str] = Counter()
-    links: list[Member] = []
-    yield from _logs(path, members, (is_log, is_asked), names, data_dirs, 1, links)
-    yield from (link for link in links if link.target not in names)
-    for folder, count in sorted(data_dirs.items()):
+    walk = _Walk(is_log, is_asked)
+    yield from walk.logs(path, _zip_members(path, file) if is_zip else _tar_members(path, file), 1)
+    yield from (link for link in walk.links if link.target not in walk.names)
+    for folder, count in sorted(walk.data_dirs.items()):
         problem = f"a data directory in a bundle is not read ({count} files): unpack it, and name its folder"
         yield Member(folder if MEMBER in folder else path, None, problem)
 
 
-def _logs(
-    path: str,
-    members: Iterator[Member],
-    wanted: tuple[Callable[[str], bool], Callable[[str], bool]],
-    names: Counter[str],
-    data_dirs: Counter[str],
-    depth: int,
-    links: list[Member],
-) -> Iterator[Member]:
-    is_log, is_asked = wanted
-    for member in members:
-        name = PurePosixPath(member.path).name
-        if member.path == path:
-            yield member  # the bundle's own problem
-        elif member.target is not None:
-            if is_bundle(name) or is_log(name):
-                links.append(member)
-        elif (data_file := recognise(member.path)) is not None:
-            data_dirs[data_file.data_dir] += 1
-        elif member.stream is None:
-            if is_bundle(name) or is_log(name):
-                yield member
-        elif is_bundle(name) or is_log(name) or is_asked(member.path):
-            stream = _Ahead(member.stream)
-            if bundle_form(name, stream.head) is not None:
-                yield from _inner(member.path, stream, wanted, names, data_dirs, depth, links)
-            elif is_log(name) or is_log_content([content := beginning(stream.head)]):
-                names[member.path] += 1
-                again = names[member.path]
-                address = member.path if again == 1 else f"{member.path}#{again}"
-                yield member._replace(path=address, stream=stream, head=stream.head)
-            else:
-                yield Member(member.path, None, foreign=type_of(content))
+class _Walk:
+    """A walk through a bundle and the bundles within it."""
 
+    def __init__(self, is_log: Callable[[str], bool], is_asked: Callable[[str], bool]) -> None:
+        self._is_log = is_log
+        self._is_asked = is_asked
+        self.data_dirs: Counter[str] = Counter()
+        self.names: Counter[str] = Counter()
+        self.links: list[Member] = []
 
-def _inner(
-    path: str,
-    stream: _Ahead,
-    wanted: tuple[Callable[[str], bool], Callable[[str], bool]],
-    names: Counter[str],
-    data_dirs: Counter[str],
-    depth: int,
-    links: list[Member],
-) -> Iterator[Member]:
-    """Yield the logs of a bundle within a bundle."""
-    if depth == DEPTH_MAX:
-        yield Member(path, None, f"a bundle that is {DEPTH_MAX} deep, which is not opened: unpack it first")
-    elif not stream.head.startswith(ZIP_MAGIC):
-        yield from _logs(path, _tar_members(path, stream), wanted, names, data_dirs, depth + 1, links)
-    else:
-        # The directory of a zip is at its end.
-        content = stream.read(_INNER_ZIP_BYTES_MAX + 1)
-        if len(content) > _INNER_ZIP_BYTES_MAX:
-            limit = _INNER_ZIP_BYTES_MAX >> 20
-            yield Member(
-                path, None, f"a zip of more than {limit} MiB within a bundle, which is not opened: unpack it first"
-            )
+    def logs(self, path: str, members: Iterator[Member], depth: int) -> Iterator[Member]:
+        """Yield the logs among members of a bundle."""
+        for member in members:
+            name = PurePosixPath(member.path).name
+            is_log = is_bundle(name) or self._is_log(name)
+            if member.path == path:
+                yield member  # the bundle's own problem
+            elif member.target is not None:
+                self.links += [member] if is_log else []
+            elif (data_file := recognise(member.path)) is not None:
+                self.data_dirs[data_file.data_dir] += 1
+            elif member.stream is None:
+                yield from [member] if is_log else []
+            elif is_log or self._is_asked(member.path):
+                stream = _Ahead(member.stream)
+                if bundle_form(name, stream.head) is not None:
+                    yield from self._inner(member.path, stream, depth)
+                elif self._is_log(name) or is_log_content([content := beginning(stream.head)]):
+                    self.names[member.path] += 1
+                    again = self.names[member.path]
+                    address = member.path if again == 1 else f"{member.path}#{again}"
+                    yield member._replace(path=address, stream=stream, head=stream.head)
+                else:
+                    yield Member(member.path, None, foreign=type_of(content))
+
+    def _inner(self, path: str, stream: _Ahead, depth: int) -> Iterator[Member]:
+        """Yield the logs of a bundle within a bundle."""
+        if depth == DEPTH_MAX:
+            yield Member(path, None, f"a bundle that is {DEPTH_MAX} deep, which is not opened: unpack it first")
+        elif not stream.head.startswith(ZIP_MAGIC):
+            yield from self.logs(path, _tar_members(path, stream), depth + 1)
+        elif len(content := stream.read(_INNER_ZIP_BYTES_MAX + 1)) <= _INNER_ZIP_BYTES_MAX:
+            # The directory of a zip is at its end.
+            yield from self.logs(path, _zip_members(path, BytesIO(content)), depth + 1)
         else:
-            yield from _logs(path, _zip_members(path, BytesIO(content)), wanted, names, data_dirs, depth + 1, links)
+            limit = _INNER_ZIP_BYTES_MAX >> 20
+            problem = f"a zip of more than {limit} MiB within a bundle, which is not opened: unpack it first"
+            yield Member(path, None, problem)
 
 
 class _Ahead:

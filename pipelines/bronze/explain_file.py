@@ -13,7 +13,7 @@ from highwater.pipelines.base.values import instant
 from highwater.pipelines.bronze.encodings import is_binary
 from highwater.pipelines.bronze.identity import kind_of_logger, named_broker
 from highwater.pipelines.bronze.layout import Layout, RecordHead
-from highwater.pipelines.bronze.profile import profile
+from highwater.pipelines.bronze.profile import profile, shown
 from highwater.pipelines.bronze.reader import sourced_records
 from highwater.pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source
 from highwater.pipelines.bronze.streams import label
@@ -142,10 +142,10 @@ def _of_records(
     cut = f", the first {RECORDS_MAX}" if count + foreign == RECORDS_MAX else ""
     yield "read", f"{share:.1%} of {count} records{cut}; {foreign} lines of other programs"
     for record, head in _spread(read):
-        parts = f"{instant(head.time_us).isoformat()}, {head.level}, {head.logger}, {_shown(head.message)}"
+        parts = f"{instant(head.time_us).isoformat()}, {head.level}, {head.logger}, {shown(head.message, _SHOWN_CHARS)}"
         yield f"line {record.line_no}", parts
     for record, why in _spread(unread):
-        yield f"line {record.line_no} not read", f"{why}: {_shown(record.text)}"
+        yield f"line {record.line_no} not read", f"{why}: {shown(record.text, _SHOWN_CHARS)}"
 
 
 def _why(head: RecordHead | None, problem: str | None, record: RawRecord) -> str | None:
@@ -160,9 +160,3 @@ def _why(head: RecordHead | None, problem: str | None, record: RawRecord) -> str
 
 def _spread(items: list[_Item]) -> list[_Item]:
     return items[:: max(1, len(items) // _SHOWN)][:_SHOWN]
-
-
-def _shown(text: bytes) -> str:
-    shown = text[: 4 * _SHOWN_CHARS].decode(errors="replace").partition("\n")[0]
-    plain = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in shown)
-    return plain[:_SHOWN_CHARS] + ("…" if len(plain) > _SHOWN_CHARS else "")

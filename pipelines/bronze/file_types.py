@@ -11,10 +11,11 @@ from io import BytesIO
 from typing import Final
 
 from highwater.pipelines.bronze.encodings import is_binary
+from highwater.pipelines.bronze.known import KNOWN
 from highwater.pipelines.bronze.layout import Layout
 from highwater.pipelines.bronze.layouts.anchors import is_continued
 from highwater.pipelines.bronze.layouts.infer import sees_kafka
-from highwater.pipelines.bronze.process_files import GC_LOG, HS_ERR
+from highwater.pipelines.bronze.process_files import GC_LOG
 from highwater.pipelines.bronze.source import BOM, TAR_AT, TAR_MAGIC, ZIP_MAGIC, Source
 from highwater.pipelines.bronze.wrappers.pieces import split
 from highwater.pipelines.bronze.wrappers.recognise import recognise
@@ -23,38 +24,10 @@ from highwater.pipelines.bronze.wrappers.recognise import recognise
 HEAD_BYTES: Final = 1 << 16
 PART_BYTES: Final = 1 << 14
 ZIP, TAR = "zip", "tar"
-#: What a file is, one and several of it.
+#: What a file is.
 EMPTY, BINARY, TEXT, CLIENT = "empty file", "binary file", "other text", "log of a client of Kafka"
 SPECIAL = "special file"
-_PLURALS: Final = {
-    EMPTY: "empty files",
-    BINARY: "binary files",
-    TEXT: "other texts",
-    CLIENT: "logs of clients of Kafka",
-    "image": "images",
-    "document": "documents",
-    "program": "programs",
-    "archive": "archives",
-    "heap dump": "heap dumps",
-    SPECIAL: "special files",
-    "thread dump": "thread dumps",
-    "script": "scripts",
-    "markup": "markups",
-    "settings file": "settings files",
-}
-_CRASHED: Final = (
-    b"# A fatal error has been detected by the Java Runtime",
-    b"# There is insufficient memory for the Java",
-)
-_MAGIC: Final = (
-    *((magic, "image") for magic in (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM6", b"RIFF", b"II*\0", b"MM\0*")),
-    *((magic, "document") for magic in (b"%PDF", b"\xd0\xcf\x11\xe0", b"{\\rtf")),
-    *((magic, "program") for magic in (b"\x7fELF", b"\xca\xfe\xba\xbe", b"MZ\x90", b"\xcf\xfa\xed\xfe")),
-    *((magic, "archive") for magic in (b"7z\xbc\xaf\x27\x1c", b"Rar!", b"PAR1")),
-    (b"JAVA PROFILE", "heap dump"),
-    *((start + text, HS_ERR) for start in (b"", b"#\n", b"#\r\n") for text in _CRASHED),
-    (b"#!", "script"),
-)
+_MAGIC: Final = tuple((text.encode("latin-1"), label) for label, texts in KNOWN.magic.items() for text in texts)
 _TEXTS: Final = (
     (
         GC_LOG,
@@ -168,5 +141,5 @@ def listed(counts: Mapping[str, int]) -> str:
     """Return counts of types in words: ``12 files are not broker logs: 9 gc.log, 2 images, 1 hs_err``."""
     total = sum(counts.values())
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    parts = ", ".join(f"{count} {_PLURALS.get(label, label) if count > 1 else label}" for label, count in ordered)
+    parts = ", ".join(f"{count} {KNOWN.types.get(label, label) if count > 1 else label}" for label, count in ordered)
     return f"{total} files are not broker logs: {parts}" if total > 1 else f"1 file is not a broker log: {parts[2:]}"

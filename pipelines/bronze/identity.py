@@ -14,6 +14,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import PurePath
 
+from highwater.pipelines.bronze.known import KNOWN
 from highwater.pipelines.bronze.layout import RecordHead
 from highwater.pipelines.bronze.streams import source_of
 from highwater.pipelines.kafka.releases import is_named_at_start
@@ -33,22 +34,7 @@ NEEDLES = (b"KafkaConfig values", b"Kafka version", b"luster ID", b"lusterId")
 NODE_ID_MAX = (1 << 31) - 1
 _ID_DIGITS_MAX = len(str(NODE_ID_MAX))
 
-_OWN = re.compile(
-    rb"\[(?:[A-Z]\w*(?: \w+)*) (?:id|nodeId|brokerId|controllerId|broker|replicaId)=(\d+)[\] ,]"  # [Broker id=1]
-    rb"|\[Partition \S+ broker=(\d+)\]"
-    rb"|\[SocketServer listenerType=\w+, nodeId=(\d+)\]"
-    rb"|\[[A-Z][\w ]* on [Bb]roker (\d+)\]"  # [Replica Manager on Broker 1]
-    rb"|\[(?:Kafka Server|Controller|GroupCoordinator|Transaction State Manager|Transaction Marker Channel Manager)"
-    rb" (\d+)\]"
-    rb"|\[(?:Channel manager|Partition state machine|Replica state machine) on [Cc]ontroller (\d+)\]"
-    rb"|Partition \[[^\[\]]+\] on broker (\d+): "
-    rb"|\[ExpirationReaper-(\d+)-(?!null\])\w+\]: "
-    rb"|\[(?:broker|controller)-(\d+)-(?:to-controller|ThrottledChannelReaper)"
-    rb"|\[kafka-(\d+)-(?:raft|metadata)-"
-    rb"|\[Controller-(\d+)-to-broker-\d+-send-thread\]: "
-    rb"|(?:Registered broker (\d+) at path /brokers/ids/|Creating /brokers/ids/(\d+) \(is it secure)"
-    rb"|Stat of the created znode at /brokers/ids/(\d+) is: "
-)
+_OWN = re.compile("|".join(KNOWN.own_ids).encode())
 _OWN_STATE_CHANGE = re.compile(rb"(?:Broker|Controller) (\d+) ")
 _VERSION = re.compile(rb"Kafka version ?: (\S+)")
 #: The texts of Kafka that name the cluster of their writer, from their component to the id: no value precedes it.
@@ -82,40 +68,6 @@ _NAME_KIND = re.compile(r"(?P<prefix>.*?)(?P<kind>server|state-change|controller
 _CONSOLE = re.compile(r"(?P<prefix>.*?)kafka(?:-?server)?(?![a-z])", re.IGNORECASE)
 
 _STARTED = re.compile(rb"\[Kafka ?(?:Raft)?Server (?:(?:id|nodeId)=)?\d+\],? (?:Kafka Server )?started")
-
-_LOGGER_KINDS = (
-    ("kafka.request.logger", "kafka-request"),
-    ("state.change.logger", "state-change"),
-    ("kafka.log.LogCleaner", "log-cleaner"),
-    ("org.apache.kafka.storage.internals.log.LogCleaner", "log-cleaner"),
-    ("kafka.controller.", "controller"),
-    ("org.apache.kafka.controller.", "controller"),
-    # Connect and MirrorMaker, Streams, tools, consoles, REST proxy, Schema Registry, ksqlDB.
-    ("org.apache.kafka.connect.", CLIENT),
-    ("org.apache.kafka.streams.", CLIENT),
-    ("org.apache.kafka.tools.", CLIENT),
-    ("org.apache.kafka.clients.producer.", CLIENT),
-    ("org.apache.kafka.clients.consumer.", CLIENT),
-    ("org.apache.kafka.clients.admin.", CLIENT),
-    ("org.apache.kafka.clients.Metadata", CLIENT),
-    ("kafka.tools.", CLIENT),
-    ("kafka.consumer.ZookeeperConsumerConnector", CLIENT),
-    ("kafka.consumer.ConsumerFetcher", CLIENT),
-    ("io.confluent.connect.", CLIENT),
-    ("io.confluent.kafkarest.", CLIENT),
-    ("io.confluent.kafka.schemaregistry.", CLIENT),
-    ("io.confluent.ksql.", CLIENT),
-    ("org.apache.kafka.clients.", SHARED),
-    ("org.apache.kafka.common.", SHARED),
-    ("org.apache.zookeeper.", SHARED),
-    ("org.I0Itec.", SHARED),
-    ("kafka.client.", SHARED),
-    ("kafka.consumer.", SHARED),
-    ("kafka.producer.", SHARED),
-    ("kafka.utils.", SHARED),
-    ("kafka.", "server"),
-    ("org.apache.kafka.", "server"),
-)
 
 
 def cluster_in(message: bytes) -> str | None:
@@ -261,7 +213,7 @@ def address(text: str) -> str:
 @lru_cache(maxsize=4096)
 def kind_of_logger(logger: str) -> str:
     """Return the kind of file that a logger writes to by default."""
-    for prefix, kind in _LOGGER_KINDS:
+    for prefix, kind in KNOWN.logger_kinds.items():
         if logger.startswith(prefix):
             return kind
     return OTHER

@@ -238,7 +238,11 @@ def _known_error(lines: Sequence[bytes]) -> str:
 
 def _shown(lines: Sequence[bytes]) -> str:
     """The first line that says anything, as a terminal may show it."""
-    first = next((line for line in lines if line.strip()), b"")
-    text = first[: _SHOWN_CHARS * 4].decode(errors="backslashreplace").strip()
-    plain = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
-    return f'"{plain[:_SHOWN_CHARS]}{"…" if len(plain) > _SHOWN_CHARS else ""}"'
+    return f'"{shown(next((line for line in lines if line.strip()), b"").strip(), _SHOWN_CHARS)}"'
+
+
+def shown(text: bytes, chars: int) -> str:
+    """Return the beginning of a text's first line, as a terminal may show it."""
+    line = text[: 4 * chars].partition(b"\n")[0].decode(errors="backslashreplace")
+    plain = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in line)
+    return plain[:chars] + ("…" if len(plain) > chars else "")

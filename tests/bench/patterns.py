@@ -62,7 +62,6 @@ PASSED = {
     ("highwater.pipelines.bronze.layouts.anchors", "CONTINUATION"): "match",
     ("highwater.pipelines.bronze.layouts.infer", "_NAME_AT"): "match",
     ("highwater.pipelines.bronze.layouts.infer", "_BRACKET_AT"): "match",
-    ("highwater.pipelines.bronze.wrappers.lines", None): "match",
     ("highwater.pipelines.grammars.client_values", None): "match",
     ("highwater.pipelines.grammars.grammar", "matcher"): "fullmatch",
     ("highwater.pipelines.grammars.kraft_controller", "_CREATED_TOPIC"): "match",

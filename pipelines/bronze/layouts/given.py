@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from highwater.pipelines.bronze.known import KNOWN
 from highwater.pipelines.bronze.layout import Clock, Item, Layout, Parser, RecordHead
 from highwater.pipelines.bronze.layouts.loggers import Loggers
 from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
@@ -13,18 +14,7 @@ from highwater.pipelines.bronze.layouts.times import form_of, reader, spelled
 REGEX = "regex "
 GROUPS = ("time", "level", "logger", "thread", "message", "source")
 _EXAMPLE = r"expected for example '%d{ISO8601} %-5p [%t] %c: %m' or '(?P<time>\S+ \S+) (?P<level>\w+) (?P<message>.*)'"
-#: Long names of log4j2's and logback's conversions.
-_SHORT = {
-    **dict.fromkeys(("date",), "d"),
-    **dict.fromkeys(("level", "le"), "p"),
-    **dict.fromkeys(("thread", "tn", "threadName"), "t"),
-    **dict.fromkeys(("logger", "lo"), "c"),
-    **dict.fromkeys(("msg", "message"), "m"),
-    **dict.fromkeys(("class",), "C"),
-    **dict.fromkeys(("file",), "F"),
-    **dict.fromkeys(("line",), "L"),
-    **dict.fromkeys(("method", "M", "pid", "processId", "mdc", "MDC", "x", "NDC", "T", "tid", "r", "sn"), "X"),
-}
+_SHORT = {long: short for short, names in KNOWN.conversions.items() for long in names.split()}
 _PASSED = frozenset(("n", "ex", "exception", "throwable", "rEx", "xEx", "xThrowable", "wEx"))
 _CONVERSION = re.compile(r"%(-?\d+)?(?:\.-?\d+)?([A-Za-z]+)((?:\{(?:[^{}']|'[^']*')*\})*)|%%")
 _NAMED_DATES = {"": "", "ISO8601": "", "DEFAULT": "", "ISO8601_OFFSET_DATE_TIME_HHMM": ""}

@@ -226,7 +226,7 @@ class _Group:
         rests = [line[time.end :] for line, time in lines]
         before = [line[: time.start] for line, time in lines]
         for prefix in _prefixes(before):
-            yield from _walk(prefix + time, rests, "%p" in prefix, "%c" in prefix, _FIELDS_MAX)
+            yield from _walk(prefix + time, rests, _FIELDS_MAX)
 
 
 def _groups(lines: Iterable[bytes]) -> list[_Group]:
@@ -290,13 +290,21 @@ def _named(names: Sequence[str]) -> str | None:
     return ("%c" if is_full else "%c{1}") + line
 
 
-def _walk(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, left: int) -> Iterator[str]:
+def _walk(pattern: str, rests: list[bytes], left: int) -> Iterator[str]:
     """Patterns that go on with what stands in one place of all lines."""
     if left > 0 and any(rests):
-        yield from _fields(pattern, rests, has_level, has_logger, left)
-    if has_logger and not _have_one_end(rests):
+        yield from _fields(pattern, rests, left)
+    if _has_logger(pattern) and not _have_one_end(rests):
         yield pattern + "%m"
-    yield from _ended(pattern, rests, has_logger)
+    yield from _ended(pattern, rests)
+
+
+def _has_level(pattern: str) -> bool:
+    return "%p" in pattern or "%-5p" in pattern
+
+
+def _has_logger(pattern: str) -> bool:
+    return "%c" in pattern or "%C" in pattern
 
 
 def _have_one_end(rests: Sequence[bytes]) -> bool:
@@ -305,9 +313,9 @@ def _have_one_end(rests: Sequence[bytes]) -> bool:
     return len(ends) == 1 and _LAST_SIGN.search(next(iter(ends))) is not None and not ends & _ENDS_OF_MESSAGES
 
 
-def _ended(pattern: str, rests: Sequence[bytes], has_logger: bool = False) -> Iterator[str]:
+def _ended(pattern: str, rests: Sequence[bytes]) -> Iterator[str]:
     """Yield patterns whose message begins here, with what may be behind the message."""
-    for tail in reversed(list(_tails([rest.rstrip(b"\r ") for rest in rests], has_logger))):
+    for tail in reversed(list(_tails([rest.rstrip(b"\r ") for rest in rests], _has_logger(pattern)))):
         yield f"{pattern}%m{tail}"
     yield pattern + "%m"
 
@@ -367,23 +375,24 @@ def _shape(match: re.Match[bytes]) -> str:
     return f"{begun}%{text[-1]}"
 
 
-def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool, left: int) -> Iterator[str]:
+def _fields(pattern: str, rests: list[bytes], left: int) -> Iterator[str]:
+    has_level, has_logger = _has_level(pattern), _has_logger(pattern)
     first = {rest[:1] for rest in rests}
     if first <= {b" ", b"\t"}:
-        yield from _walk(pattern + " ", [rest.lstrip(b" \t") for rest in rests], has_level, has_logger, left)
+        yield from _walk(pattern + " ", [rest.lstrip(b" \t") for rest in rests], left)
         return
     if len(first) == 1 and (sign := next(iter(first))) in [_SIGNS[at : at + 1] for at in range(len(_SIGNS))]:
-        yield from _walk(pattern + sign.decode(), [rest[1:] for rest in rests], has_level, has_logger, left)
+        yield from _walk(pattern + sign.decode(), [rest[1:] for rest in rests], left)
         return
     if not has_level and (matches := _all(_LEVEL_AT, rests)):
         rest = [text[match.end() :].lstrip(b" ") for text, match in zip(rests, matches, strict=True)]
         is_padded = any(text[match.end() :].startswith(b"  ") for text, match in zip(rests, matches, strict=True))
         spaced = all(text[match.end() : match.end() + 1] == b" " for text, match in zip(rests, matches, strict=True))
         level = "%-5p" if is_padded else "%p"
-        yield from _walk(pattern + level + (" " if spaced else ""), rest, True, has_logger, left - 1)
+        yield from _walk(pattern + level + (" " if spaced else ""), rest, left - 1)
         return
     if len(first) == 1 and (sign := next(iter(first))) in _BRACKET_AT and (matches := _all(_BRACKET_AT[sign], rests)):
-        yield from _bracket(pattern, sign.decode(), rests, matches, has_level, has_logger, left)
+        yield from _bracket(pattern, sign.decode(), rests, matches, left)
         return
     if b"[" in first or any(bare_context(rest[:_TIME_WITHIN].decode(errors="replace"))[1] for rest in rests):
         return  # a message begins: no field has what some of Kafka's begin with
@@ -393,49 +402,42 @@ def _fields(pattern: str, rests: list[bytes], has_level: bool, has_logger: bool,
             field = "%C:%L"
         if field is not None:
             after = [text[match.end() :] for text, match in zip(rests, matches, strict=True)]
-            yield from _walk(pattern + field, after, has_level, True, left - 1)
+            yield from _walk(pattern + field, after, left - 1)
     words = [rest[: _WORD_AT.match(rest).end()] for rest in rests]  # type: ignore[union-attr]
     after = [rest[len(word) :] for rest, word in zip(rests, words, strict=True)]
     if any(time is not None and not time.start for time in (spelled(rest, 40) for rest in rests)):
         return
     if all(word.isdigit() for word in words):
-        yield from _walk(pattern + "%X", after, has_level, has_logger, left - 1)
+        yield from _walk(pattern + "%X", after, left - 1)
     elif "%X" not in pattern and not (has_level and has_logger):
-        yield from _walk(pattern + ("%t" if has_level else "%X"), after, has_level, has_logger, left - 1)
+        yield from _walk(pattern + ("%t" if has_level else "%X"), after, left - 1)
     for sign in (b" - ", b" | "):
         if "%t" not in pattern and all(sign in rest[:80] for rest in rests):
             after = [rest[rest.index(sign) :] for rest in rests]
             if any(spelled(rest, rest.index(sign)) for rest in rests):
                 continue  # a thread has no time
-            yield from _walk(pattern + "%t", after, has_level, has_logger, min(left - 1, 3))
+            yield from _walk(pattern + "%t", after, min(left - 1, 3))
 
 
-def _bracket(
-    pattern: str,
-    sign: str,
-    rests: list[bytes],
-    matches: list[re.Match[bytes]],
-    has_level: bool,
-    has_logger: bool,
-    left: int,
-) -> Iterator[str]:
+def _bracket(pattern: str, sign: str, rests: list[bytes], matches: list[re.Match[bytes]], left: int) -> Iterator[str]:
+    has_level, has_logger = _has_level(pattern), _has_logger(pattern)
     close = {"[": "]", "(": ")", "<": ">", "{": "}"}[sign]
     texts = [match[1] for match in matches]
     after = [rest[match.end() :] for rest, match in zip(rests, matches, strict=True)]
     if not has_level and all(_LEVEL_AT.fullmatch(text.rstrip(b" ")) for text in texts):
         is_padded = any(b" " in text for text in texts)
         level = "%-5p" if is_padded else "%p"
-        yield from _walk(f"{pattern}{sign}{level}{close}", after, True, has_logger, left - 1)
+        yield from _walk(f"{pattern}{sign}{level}{close}", after, left - 1)
         return
     field = None if has_logger else _named([text.decode(errors="replace") for text in texts])
     if field is not None:
-        yield from _walk(f"{pattern}{sign}{field}{close}", after, has_level, True, left - 1)
+        yield from _walk(f"{pattern}{sign}{field}{close}", after, left - 1)
     # Kafka's own messages begin with such a bracket; something else's field may look like one, all the same.
     is_own = any(_is_context(text) or spelled(text, 40) for text in texts if sign == "[")
     if is_own:
-        yield from _ended(pattern, rests, has_logger)
+        yield from _ended(pattern, rests)
     if not any(spelled(text, 40) for text in texts):
-        yield from _walk(f"{pattern}{sign}%t{close}", after, has_level, has_logger, left - 1 - 2 * is_own)
+        yield from _walk(f"{pattern}{sign}%t{close}", after, left - 1 - 2 * is_own)
 
 
 def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[bytes]]:

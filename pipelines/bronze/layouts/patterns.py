@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from highwater.pipelines.bronze.known import KNOWN
 from highwater.pipelines.bronze.layout import CACHE_MAX, START_BYTES_MAX, Clock, Layout, Parser, RecordHead
 from highwater.pipelines.bronze.layouts.loggers import Loggers
 from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, reader, time_regex
@@ -21,16 +22,7 @@ from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, reader, time_
 KAFKA = "[%d] %p %m (%c)"
 
 LEVELS = {name.encode(): name for name in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")}
-#: java.util.logging's, syslog's and Python's names, and the letters of ``%.-1p``.
-_ALIASES = {
-    "TRACE": "T FINEST FINER",
-    "DEBUG": "D FINE",
-    "INFO": "I CONFIG NOTICE",
-    "WARN": "W WARNING",
-    "ERROR": "E SEVERE ERR",
-    "FATAL": "F CRITICAL CRIT EMERG ALERT",
-}
-LEVEL_ALIASES = {**LEVELS, **{alias.encode(): name for name, those in _ALIASES.items() for alias in those.split()}}
+LEVEL_ALIASES = {**LEVELS, **{alias.encode(): name for name, those in KNOWN.levels.items() for alias in those.split()}}
 
 #: Longer names first, of which others are the beginning.
 LEVEL = b"(?:" + b"|".join(sorted(LEVEL_ALIASES, reverse=True)) + b")"

@@ -40,6 +40,8 @@ _PAIRS = re.compile(rb"(?:" + _PAIR.pattern + rb"[ \t]+){2,}" + _PAIR.pattern + 
 _BEGINS = re.compile(rb'\{"|(?=' + _KEY + rb")")
 #: Rows that lack a path which this share of the others has are of other programs.
 _COMMON = 0.7
+#: Errors of values that are no times.
+_NO_TIME = (ValueError, TypeError, KeyError, OverflowError)
 #: Fields that are tried as the message, at most.
 _MESSAGES_MAX = 3
 
@@ -238,25 +240,19 @@ def _times(columns: Mapping[str, Sequence[Any]]) -> dict[str, str]:
     """
     forms = {path: form for path, items in columns.items() if (form := _form(items)) is not None}
     most = max((len(set(map(str, columns[path]))) for path in forms), default=0)
-    read = {path: Reader(form) for path, form in forms.items() if 2 * len(set(map(str, columns[path]))) > most}
-    instants = {path: [read[path](item) for item in columns[path]] for path in read}
-    whole = {path: sorted(us) for path, us in instants.items() if us and None not in us}  # type: ignore[type-var]
-    first = sorted(whole, key=lambda path: whole[path][len(whole[path]) // 2] // 1000)  # type: ignore[operator]
+    kept = {path: form for path, form in forms.items() if 2 * len(set(map(str, columns[path]))) > most}
+    whole = {path: sorted(us) for path, form in kept.items() if (us := _instants(columns[path], form))}
+    first = sorted(whole, key=lambda path: whole[path][len(whole[path]) // 2] // 1000)
     return {path: forms[path] for path in first}
 
 
-class Reader:
-    """A reader of one field's times, in microseconds."""
-
-    def __init__(self, form: str) -> None:
-        self._read = reader(form or DEFAULT_FORM, Clock(UTC))
-
-    def __call__(self, item: Any) -> int | None:
-        """Return the instant. None if the value is no time."""
-        try:
-            return _instant(item, self._read)
-        except (ValueError, TypeError, KeyError, OverflowError):
-            return None
+def _instants(items: Sequence[Any], form: str) -> list[int]:
+    """Return times of one field in microseconds. Empty if one of them is no time."""
+    read = reader(form or DEFAULT_FORM, Clock(UTC))
+    try:
+        return [_instant(item, read) for item in items]
+    except _NO_TIME:
+        return []
 
 
 def _form(items: Sequence[Any]) -> str | None:
@@ -341,7 +337,7 @@ def _maker(key_of: Mapping[str, str]) -> Callable[[Clock], Parser]:
                 fields = parsed(first[: first.rfind(b"}") + 1])
             try:
                 time_us = _instant(value(fields, time), read)
-            except (ValueError, TypeError, KeyError, OverflowError):
+            except _NO_TIME:
                 return None
             said = value(fields, message)
             if not isinstance(said, str):

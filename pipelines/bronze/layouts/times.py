@@ -12,24 +12,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from highwater.pipelines.bronze.known import KNOWN
 from highwater.pipelines.bronze.layout import ISO_TIME, Clock
 
-#: Short and long names of months, lower case, without a dot at the end, as Java (CLDR) and the C library write them.
-_MONTHS = (
-    "jan january januar janv janvier ene enero gen gennaio janeiro janua",
-    "feb february februar févr fév février febrero febbraio fev fevereiro februari",
-    "mar march mär märz mrz mars marzo março mrt maart",
-    "apr april avr avril abr abril aprile",
-    "may mai mayo mag maggio maio mei maj",
-    "jun june juni juin junio giu giugno junho",
-    "jul july juli juil juillet julio lug luglio julho",
-    "aug august août aoû agosto ago augustus augusti",
-    "sep sept september septembre septiembre set settembre setembro",
-    "oct october okt oktober octobre octubre ott ottobre out outubro",
-    "nov november novembre noviembre novembro",
-    "dec december dez dezember déc décembre dic diciembre dicembre dezembro",
-)
-MONTHS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+#: Names of months, as Java (CLDR) and the C library write them.
+MONTHS = {name: number for number, names in enumerate(KNOWN.months, 1) for name in names.split()}
 
 #: Of ``%d``.
 DEFAULT_FORM = "yyyy-MM-dd HH:mm:ss,SSS"

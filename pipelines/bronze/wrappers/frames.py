@@ -4,6 +4,9 @@ A frame is everything before the record's own first field and, where lines that 
 behind their text. It is written as a pattern: ``%X{source} | %m`` takes ``kafka-1  | `` off. ``%m`` is the line within,
 ``%d`` any time, ``%X`` text without blanks (within brackets: up to their end), ``%X{source}`` the source,
 ``%X{stream}`` what distinguishes streams of one source, ``%X{part}`` CRI's mark of a line in parts, ``%T`` a tab.
+
+Lines between records, such as a viewer's time on a line of its own, are a frame as well: a pattern without ``%m``, in
+which ``%i`` is a number.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ _WITHIN = 600
 _TOKENS_MAX = 60
 _EPOCH_WITHIN = 200
 _SAMPLE = 600
+#: Share of the number of records that lines between them have at least, and their length at most.
+_BETWEEN_SHARE_MIN = 0.3
+_BETWEEN_LENGTH_MAX = 200
 #: Tokens behind a time in which a bracket around it ends.
 _CLOSED_WITHIN = 6
 #: Times of a line that are tried as the record's own.
@@ -40,7 +46,8 @@ _PIECE = re.compile(
 )
 _COARSE = re.compile(rb"(?P<space>[ \t\xa0]+)|(?P<word>\S+)")
 _CLOSER = {"[": "]", "(": ")", "{": "}", "<": ">", '"': '"', "'": "'", "`": "`"}
-_FIELD = re.compile(r"%d|%X(?:\{(\w+)\})?|%m|%%|%T|(.)", re.DOTALL)
+_FIELD = re.compile(r"%d|%X(?:\{(\w+)\})?|%m|%i|%%|%T|(.)", re.DOTALL)
+_NUMBER = re.compile(r"\d+")
 _LAST_BRACKET = re.compile(r"\[%X\] *\Z")
 _LINE_NO = re.compile(rb":\d+\Z")
 _TABS = re.compile(rb"(?:#011)+")
@@ -110,6 +117,30 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
                 if step.name not in seen:
                     seen.add(step.name)
                     yield step
+
+
+def lines_between(lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield frames that pass over lines of a shape that comes about as often as records do."""
+    texts = [line for line in lines if line.strip()]
+    shapes = Counter(shape for line in texts if (shape := _shape_between(line)) is not None)
+    step = max(1, len(texts) // 100)
+    records = sum(map(has_anchor, texts[::step])) * step
+    often = [shape for shape, count in shapes.most_common(4) if count > 2 and count >= _BETWEEN_SHARE_MIN * records]
+    yield from (of_name(LINES + shape) for shape in often)
+
+
+def _shape_between(line: bytes) -> str | None:
+    """Return a line with ``%d`` for its time and ``%i`` for numbers. None if a line has more than that."""
+    if len(line) > _BETWEEN_LENGTH_MAX or is_continued(line) or has_anchor(line):
+        return None
+    text = line.decode("latin-1").replace("%", "%%").rstrip("\r ")
+    if (time := spelled(line, len(line))) is not None:
+        begun, ended = (
+            _NUMBER.sub("%i", part.decode("latin-1").replace("%", "%%"))
+            for part in (line[: time.start], line[time.end :].rstrip(b"\r "))
+        )
+        return f"{begun}%d{ended}" if len(line) - (time.end - time.start) < 40 else None
+    return _NUMBER.sub("%i", text) if text[:1] not in "\t " else None
 
 
 def _time_of(head: _Head, number: int) -> int:
@@ -294,12 +325,13 @@ def compiled(pattern: str, is_numbered: bool = False) -> re.Pattern[bytes]:
     for place, field in enumerate(fields):
         after = fields[place + 1][0] if place + 1 < len(fields) else ""
         text = field[0]
-        if text == "%d":
-            pieces.append(TIME)
+        if text in ("%d", "%i"):
+            pieces.append(TIME if text == "%d" else rb"\d+")
         elif text.startswith("%X"):
             inside = _CLOSER.get(before[-1:])
             if inside is not None and after == inside:
-                piece = rb"[^\n" + re.escape(inside.encode()) + rb"]*"
+                # syslog's fields may have the sign in quotes.
+                piece = rb'(?:="[^"\n]*+"|[^\n' + re.escape(inside.encode()) + rb"])*+"
             else:
                 piece = rb"\S+?" if after and after != " " else rb"\S+"
             name = f"x{number}" if is_numbered else field[1]
@@ -332,6 +364,9 @@ def of_name(name: str) -> Step:
     Raises:
         ValueError: the name is not one.
     """
+    if name.startswith(LINES):
+        is_between = re.compile(compiled(name.removeprefix(LINES)).pattern + rb"[\r ]*\Z").match
+        return Step(name, lambda line: [] if is_between(line) else [(b"", line, False, 0)])
     pattern = name.removeprefix(FRAME)
     if "%m" not in pattern:
         raise ValueError(f"invalid frame {pattern!r}; expected %m in it")

@@ -15,7 +15,7 @@ from highwater.pipelines.bronze.layouts.anchors import time_shape
 from highwater.pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
 from highwater.pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
 from highwater.pipelines.bronze.layouts.structured import layout_of_name
-from highwater.pipelines.bronze.wrappers import frames, rows, separators
+from highwater.pipelines.bronze.wrappers import frames, rows
 from highwater.pipelines.bronze.wrappers.order import ORDERS, order_of
 from highwater.pipelines.bronze.wrappers.pieces import split
 from highwater.pipelines.bronze.wrappers.remarks import has_others, is_preamble
@@ -70,7 +70,7 @@ def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
         judge = partial(_fitting, given)
         chain, inferred = ((), judge(written)) if given.unwrap else _within(written, DEPTH_MAX, judge)
         return Recognised(_in_order(chain, given, written) if inferred.proven else None, NOT_GIVEN)
-    if is_plain_kafka(written):
+    if is_plain_kafka(written) and not has_entities(written):
         plain = infer(written).layout
         return Recognised(plain and _in_order((), plain, written))
     chain, inferred = _within(written, DEPTH_MAX)
@@ -129,11 +129,7 @@ def step_named(name: str) -> Step:
     kind = name.partition(" ")[0] + " "
     if kind == COLUMNS:
         return columns(int(name.removeprefix(COLUMNS)))
-    if kind == frames.FRAME:
-        return frames.of_name(name)
-    if kind == separators.SEPARATORS:
-        return separators.of_name(name)
-    return rows.of_name(name)
+    return frames.of_name(name) if kind in (frames.FRAME, frames.LINES) else rows.of_name(name)
 
 
 def _in_order(chain: Sequence[Step], layout: Layout, lines: Sequence[bytes]) -> Layout:
@@ -194,7 +190,7 @@ def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[S
         return
     yield from frames.frames(lines)
     yield from rows.stanzas(lines)
-    yield from separators.candidates(lines)
+    yield from frames.lines_between(lines)
 
 
 def _unwrapped(step: Step, lines: Sequence[bytes]) -> list[bytes]:

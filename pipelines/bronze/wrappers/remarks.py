@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from highwater.pipelines.bronze.known import KNOWN
 from highwater.pipelines.bronze.layouts.anchors import CONTINUATION as CONTINUED
 from highwater.pipelines.bronze.layouts.anchors import is_foreign, names_kafka, time_shape
 from highwater.pipelines.bronze.wrappers.terminals import without_colours
@@ -18,27 +19,7 @@ from highwater.pipelines.kafka.raw_record import CONTINUATION, FOREIGN, NO_LAYOU
 OTHER_STREAM = f"{FOREIGN}stream"
 
 #: Programs and their lines.
-REMARKS: tuple[tuple[str, str], ...] = (
-    ("compose", r"Attaching to .*"),
-    ("compose", r"(?:Creating|Starting|Recreating|Stopping|Removing|Pulling|Building|Restarting) \S.*"),
-    ("compose", r"[\w.-]+: Pulling from .*|(?:Digest: sha256|Status: \w+).*"),
-    ("compose", r"[0-9a-f]{12,}: (?:Pull|Download|Verifying|Extracting|Waiting|Already|Pulling|Layer)\b.*"),
-    ("compose", r"\S+ exited with code -?\d+.*|Gracefully stopping\.\.\. .*|Aborting on container exit\.\.\."),
-    ("compose", r"\s*(?:[✔⠿✘⠋⠙⠹⠸] ?)?(?:Container|Network|Volume|Image) \S+\s+[A-Z]\w+.*|\[\+\] \w+ \d+/\d+.*"),
-    ("compose", r'WARN\[\d+\].*|time="[^"]*" level=\w+ .*'),
-    ("start script", r"===> .*|uid=\d+\(\S+\) gid=\d+.*|Running in \w+ mode\.\.\.|\+ (?:exec|cd|export|\[\[?) .*"),
-    ("start script", r"kafka \d\d:\d\d:\d\d\.\d\d (?:INFO|WARN|ERROR|DEBUG) +==>.*"),
-    ("start script", r"STRIMZI_\w+=.*|Preparing (?:truststore|keystore|certificates).*|Starting Kafka with config.*"),
-    ("start script", r"(?:Adding|Detected|Kafka metadata\.version|Using) \S.*|Formatting (?:/|metadata directory ).*"),
-    ("jvm", r"(?:OpenJDK|Java HotSpot\(TM\)) .*|(?:NOTE: )?Picked up \w+: .*|WARNING: \S.*"),
-    ("jvm", r"\[[^\]]{3,40}\](?:\[[^\]]*\])+ .*|#.*"),
-    ("logging", r"SLF4J[:(].*|log4j:\w+.*|(?:\S+ \S+ )?(?:main|\S+) (?:ERROR|WARN|INFO) StatusLogger .*"),
-    ("logging", r"\[[\w-]+\] (?:TRACE|DEBUG|INFO|WARN|ERROR) [\w.$]+ - .*"),
-    ("journal", r"-- (?:Logs begin at|Journal begins at|Boot|Reboot|No entries).*"),
-    ("stern", r"[+-] \S+ \u203a \S+.*|(?:stern|kubectl): .*|Defaulted container .* out of: .*"),
-    ("paste", r"`{3,}\w*|~{3,}\w*"),
-    ("grafana", r"(?:Common labels|Line limit|Total bytes processed): .*"),
-)
+REMARKS = tuple((name, pattern) for name, patterns in KNOWN.remarks.items() for pattern in patterns)
 _REMARKS = [(name, re.compile(pattern)) for name, pattern in REMARKS]
 
 

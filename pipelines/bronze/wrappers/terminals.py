@@ -36,6 +36,7 @@ def has_colours(line: bytes) -> bool:
 
 
 _ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
+_BARE = re.compile(rb"[<>\"']")
 
 
 def _unescaped(line: bytes) -> list[Item] | None:
@@ -48,9 +49,13 @@ ENTITIES = Step("entities", _unescaped)
 
 
 def has_entities(lines: Sequence[bytes]) -> bool:
-    """Return True if signs are escaped as in HTML: more lines have such ones than have the bare signs."""
+    """Return True if signs are escaped as in HTML: more lines have such ones than have the bare signs.
+
+    A single line shows it if no line has a bare sign, and no quotes.
+    """
     escaped = sum(_ENTITY.search(line) is not None for line in lines)
-    return escaped > 1 and escaped > sum(b"<" in line or b">" in line for line in lines)
+    bare = sum(_BARE.search(line) is not None for line in lines) if escaped == 1 else 0
+    return escaped > bare and escaped > sum(b"<" in line or b">" in line for line in lines)
 
 
 def columns(width: int) -> Step:

@@ -194,6 +194,23 @@ def test_damage_is_marked_as_in_a_plain_file(content: bytes, name: str, limit: i
     assert [(record.text, record.problem) for record in found] == before
 
 
+@pytest.mark.parametrize("name", WRAPPINGS)
+def test_each_wrapping_is_taken_off(name: str) -> None:
+    found = log_records([wrapped(LINE * 3 + TRACE, name)], layout_named(f"{step_of(name)} => {KAFKA}"), MIB)
+    assert [record.text for record in found] == [LINE[:-1], LINE[:-1], (LINE + TRACE)[:-1]]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_signs_of_a_page_are_read_as_the_signs_that_they_are(number: int) -> None:
+    quoted = LINE.replace(b"Cluster ID", b"Cluster&#x27;s ID")
+    found = recognise((LINE * 9 + quoted * number).split(b"\n")[:-1])
+    assert found is not None
+    assert found.name == f"entities => {KAFKA}"
+    bare = recognise((LINE * 9 + quoted + LINE.replace(b"Cluster ID", b"Cluster's ID") * 3).split(b"\n")[:-1])
+    assert bare is not None
+    assert bare.name == KAFKA
+
+
 _MESSAGE = "[KafkaServer id=1] started"
 _ZONED = "yyyy-MM-dd'T'HH:mm:ss.SSS" + "X" * 3
 _LAYOUTS = {

@@ -1,0 +1,24 @@
+"""Words and forms of lines and files by which the reader knows what they are: the tables of ``known.toml``. Pure."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+import msgspec
+
+
+class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tables. ``known.toml`` says what each of them is."""
+
+    months: tuple[str, ...]
+    own_ids: tuple[str, ...]
+    levels: dict[str, str]
+    conversions: dict[str, str]
+    logger_kinds: dict[str, str]
+    types: dict[str, str]
+    magic: dict[str, tuple[str, ...]]
+    remarks: dict[str, tuple[str, ...]]
+
+
+KNOWN: Final = msgspec.toml.decode(files(__package__).joinpath("known.toml").read_bytes(), type=Known)
