@@ -52,7 +52,13 @@ _KINDS: Final[Mapping[IncidentClass, tuple[str, ...]]] = {
             "authentication_failed",
         ),
         *("authorization_denied", "topics_deleted", "config_rejected", "clients_disconnected", "also_logged"),
-        *("topics_created_again", "reassignment_ended", "connections_refused", "topic_deletion_waits"),
+        *(
+            "topics_created_again",
+            "reassignment_ended",
+            "voters_changed",
+            "connections_refused",
+            "topic_deletion_waits",
+        ),
     ),
 }
 CLASS_BY_KIND: Final[Mapping[str, IncidentClass]] = {kind: name for name, kinds in _KINDS.items() for kind in kinds}

@@ -68,6 +68,11 @@ GROUNDS: Mapping[str, Ground] = {
         "The begin: which replicas are added and removed, and how long it took.",
         "A state without replicas to move, if no line shows the begin.",
     ),
+    "voters_changed": Ground(
+        "Two different sets of voters in lines of one node.",
+        "Lines of other nodes: which of them learnt of it. Directories: a voter that came back with an empty disk.",
+        "The first set in the logs, or sets that a node reads as it starts.",
+    ),
     "topics_created_again": Ground(
         "A line that shows the topic deleted, and a later state of a new topic with its name.",
         "States of other partitions: how many are new.",

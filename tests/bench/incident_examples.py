@@ -66,6 +66,18 @@ def _wait(second: int) -> dict[str, Any]:
     return of | waited | {"leader_ids": [1, 3], "topics": ["trades"]}
 
 
+def _voter_set(second: float, node_id: int, directories: Mapping[int, str]) -> tuple[float, int, str, str, str]:
+    """Return a line about the voters of the quorum."""
+    voters = ", ".join(
+        f"{voter}=VoterNode(voterKey=ReplicaKey(id={voter}, directoryId={directory}), listeners=Endpoints(endpoints="
+        "{ListenerName(CONTROLLER)=10.0.0.1/<unresolved>:9093}), supportedKRaftVersion=SupportedVersionRange"
+        "[min_version:0, max_version:1])"
+        for voter, directory in directories.items()
+    )
+    text = f"[RaftManager id={node_id}] Latest set of voters is VoterSet(voters={{{voters}}}) at offset 7"
+    return second, node_id, "INFO", "org.apache.kafka.raft.internals.KRaftControlRecordStateMachine", text
+
+
 _FETCHER = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] "
 
 EXAMPLES: dict[str, Example] = {
@@ -145,6 +157,15 @@ EXAMPLES: dict[str, Example] = {
                 | {"detail": "ReplicaAssignment(replicas=2,3, addingReplicas=, removingReplicas=)"},
             ]
         },
+    ),
+    "voters_changed": Example(
+        "The voters of the metadata quorum changed: node 2 was removed at 12:00:20 and node 2 was added with another "
+        "data directory at 12:00:50. It has 2 voters now: nodes 1 and 2.",
+        lines=[
+            _voter_set(10, 1, {1: "A", 2: "B"}),
+            *(_voter_set(second, node_id, {1: "A"}) for second, node_id in ((20, 1), (20.2, 3))),
+            _voter_set(50, 1, {1: "A", 2: "C"}),
+        ],
     ),
     "topics_created_again": Example(
         "Topic ledger was deleted at 12:00:10 and created again at 12:00:15: 6 new partitions, without the records "

@@ -25,6 +25,7 @@ SEVERITIES_OF: Mapping[str, Mapping[Severity, str]] = {
     "isr_flapping": {MAJOR: _ALWAYS},
     "reassignment_unfinished": {MINOR: _ALWAYS},
     "reassignment_ended": {INFO: _ALWAYS},
+    "voters_changed": {INFO: _ALWAYS},
     "zombie_leader": {MAJOR: "there were two leaders for a second or more", MINOR: "ISR changes were refused, no more"},
     "high_watermark_below_start": {CRITICAL: _ALWAYS},
     "broker_halted": {CRITICAL: _ALWAYS},

@@ -66,6 +66,7 @@ KINDS: tuple[Kind, ...] = (
     controllers.quorum_unreachable,
     quorum.quorum_without_leader,
     quorum.registration_refused,
+    quorum.voters_changed,
     partitions.elections_failed,
     controllers.migration_waits,
     fetchers.leader_unreachable,

@@ -1,16 +1,20 @@
-"""Nodes of KRaft that the quorum has no place for, and a quorum without a leader."""
+"""Nodes of KRaft that the quorum has no place for, a quorum without a leader, and voters that change."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from highwater.pipelines.incidents.advice import is_open
 from highwater.pipelines.incidents.episodes import Episode, before_shutdown, grouped
-from highwater.pipelines.incidents.facts import Facts, Row, node
-from highwater.pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Remedy
+from highwater.pipelines.incidents.facts import Facts, Node, Row, node, place
+from highwater.pipelines.incidents.incident import CRITICAL, INFO, MINOR, LoggedIncident, Place, Remedy
 from highwater.pipelines.incidents.kind import ABSENT, Signature, kind
-from highwater.pipelines.incidents.words import clock, lasting, listed, sentence, span, times
+from highwater.pipelines.incidents.words import clock, lasting, listed, number, numbered, sentence, span, times
+from highwater.pipelines.timelines.processes import BOOT_US
 
 _STATE = r"\[RaftManager (?:node)?[iI]d=\d+\] Completed transition to "
 _SEARCHING = Signature(
@@ -149,3 +153,105 @@ def registration_refused(facts: Facts) -> Iterable[LoggedIncident]:
             figures={"refusals": episode.lines},
             weight=9_000.0 if up is None else 1.0,
         )
+
+
+_VOTER_SET = Signature(
+    "voters_shown",
+    ("KRaftControlRecordStateMachine",),
+    r"(?:\[[^\]]*\]:? )?Latest set of voters is VoterSet\(voters=(?P<key>\{.*\})\) at offset -?\d+.*",
+    "org.apache.kafka.raft.internals.KRaftControlRecordStateMachine, 3.9 on (KIP-853)",
+    ("INFO",),
+    gap_s=1,
+)
+_VOTER = re.compile(r"\b(\d{1,10})=VoterNode\(voterKey=ReplicaKey\(id=\d+, directoryId=([^)\s,]+)\)")
+#: Nodes learn of one change within this, microseconds.
+_LEARNT_US = 60_000_000
+#: Changes that follow each other within this are one incident, microseconds.
+_VOTERS_US = 600_000_000
+
+
+class _VoterChange(NamedTuple):
+    """A set of voters that differs from the one before. Directories by voter."""
+
+    cluster_id: str
+    time_us: int
+    before: Mapping[int, str]
+    after: Mapping[int, str]
+    place: Place
+
+    @property
+    def removed(self) -> list[int]:
+        """Return the voters that left, with a directory that did not stay."""
+        return sorted(voter for voter, of in self.before.items() if self.after.get(voter) != of)
+
+    @property
+    def added(self) -> list[int]:
+        """Return the voters that came, or came with another directory."""
+        return sorted(voter for voter, of in self.after.items() if self.before.get(voter) != of)
+
+
+@kind(
+    meaning="Voters of the KRaft quorum were added or removed.",
+    source="KIP-853; " + _VOTER_SET.source,
+    signatures=(_VOTER_SET,),
+)
+def voters_changed(facts: Facts) -> Iterable[LoggedIncident]:
+    """Yield changes of each quorum's voters, those that follow each other as one."""
+    by_cluster: dict[str, list[_VoterChange]] = defaultdict(list)
+    for change in sorted(_voter_changes(facts), key=lambda change: change.time_us):
+        same = [
+            other
+            for other in by_cluster[change.cluster_id]
+            if other.after == change.after and change.time_us - other.time_us <= _LEARNT_US
+        ]
+        if not same:
+            by_cluster[change.cluster_id].append(change)
+    for changes in by_cluster.values():
+        for group in grouped(changes, lambda group, change: change.time_us - group[-1].time_us <= _VOTERS_US):
+            yield _voters_changed(facts, group)
+
+
+def _voter_changes(facts: Facts) -> Iterable[_VoterChange]:
+    """Yield the changes that each node shows. A node that starts reads changes of the past."""
+    by_node: dict[Node, list[Row]] = defaultdict(list)
+    for row in facts.remarked_by_brokers(_VOTER_SET):
+        by_node[node(row)].append(row)
+    for of_node, rows in by_node.items():
+        boots = [state.by_us for state in facts.brokers.states.get(of_node, ()) if state.state == "starting"]
+        for before, row in pairwise(sorted(rows, key=lambda row: (row["first_time"], row["byte_offset"]))):
+            time = row["first_time"]
+            sets = _voters_of(before), _voters_of(row)
+            is_start = any(boot is not None and boot <= time <= boot + BOOT_US for boot in boots)
+            if sets[0] != sets[1] and all(sets) and not is_start:
+                yield _VoterChange(of_node[0], time, *sets, place(row))
+
+
+def _voters_of(row: Row) -> dict[int, str]:
+    return {int(voter): directory for voter, directory in _VOTER.findall(row["key"])}
+
+
+def _voters_changed(facts: Facts, group: Sequence[_VoterChange]) -> LoggedIncident:
+    first, last = group[0], group[-1]
+    done = []
+    for change in group:
+        for verb, ids in (("removed", change.removed), ("added", change.added)):
+            known = {voter for each in group for voter in each.removed} if verb == "added" else set()
+            other = " with another data directory" if known.intersection(ids) else ""
+            if ids:
+                was = "were" if len(ids) > 1 else "was"
+                done.append(f"{numbered('node', ids)} {was} {verb}{other} at {clock(change.time_us)}")
+    changed = {voter for change in group for voter in (*change.removed, *change.added)}
+    return LoggedIncident(
+        severity=INFO,
+        cluster_id=first.cluster_id,
+        start_us=first.time_us,
+        end_us=last.time_us,
+        broker_ids=tuple(sorted(changed)),
+        sentence=(
+            f"The voters of the metadata quorum changed: {listed(done)}. It has "
+            f"{number(len(last.after), 'voter')} now: {numbered('node', sorted(last.after))}."
+        ),
+        figures={"changes": len(group), "voters": len(last.after)},
+        places=tuple(change.place for change in group),
+        weight=float(len(changed)),
+    )

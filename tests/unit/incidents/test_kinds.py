@@ -351,3 +351,12 @@ def test_a_line_of_the_zookeeper_client_alone_shows_an_expired_session() -> None
     (expired,) = BY_NAME["session_expired"].detect(facts_of(Example("", lines)))
     assert "no line shows that it registered again" in expired.sentence
     assert (expired.broker_ids, expired.start_us) == ((2,), expired.end_us)
+
+
+@pytest.mark.parametrize(("boot", "changes"), [(None, 2), (15, 1)])
+def test_a_node_that_starts_reads_voters_of_the_past(boot: int | None, changes: int) -> None:
+    example = EXAMPLES["voters_changed"]
+    starts = [] if boot is None else [{"time": boot, "event": "starting", "detail": None, "kafka_version": None}]
+    rows = {"lifecycle": [row | {"broker_id": node_id} for row in starts for node_id in (1, 3)]}
+    (incident,) = BY_NAME["voters_changed"].detect(facts_of(replace(example, rows=rows)))
+    assert incident.figures["changes"] == changes
