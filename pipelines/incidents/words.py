@@ -25,10 +25,15 @@ def clock(time_us: int) -> str:
 
 
 def span(start_us: int, end_us: int | None) -> str:
-    """``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs``; across days with dates."""
+    """``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs``; across days with dates.
+
+    Within one second it is ``at 15:27:39 (340 ms)``.
+    """
     if end_us is None:
         return f"from {clock(start_us)} to the end of the logs"
     shown = clock if at(start_us)[:10] == at(end_us)[:10] else at
+    if shown(start_us) == shown(end_us):
+        return f"at {clock(start_us)} ({lasting(end_us - start_us)})"
     return f"from {shown(start_us)} to {shown(end_us)} ({lasting(end_us - start_us)})"
 
 

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.bench.incident_examples import EXAMPLES, START_US, Example
+from tests.bench.incident_examples import BOOT, EXAMPLES, START_US, Example
+
+_STATES = "state.change.logger"
+
+
+def _produce(second: float, error: int, throttled_ms: int = 0) -> tuple[float, int, str, str, str]:
+    """Return a line of the request log about a produce."""
+    answer = {"index": 2, "errorCode": error, "baseOffset": -1, "logAppendTimeMs": -1, "logStartOffset": 0}
+    logged = {
+        "isForwarded": False,
+        "requestHeader": {"requestApiKey": 0, "requestApiVersion": 7, "correlationId": 133, "clientId": "p6"}
+        | {"requestApiKeyName": "PRODUCE"},
+        "request": {"transactionalId": None, "acks": -1, "timeoutMs": 1500}
+        | {"topicData": [{"name": "orders", "partitionData": [{"index": 2, "recordsSizeInBytes": 196}]}]},
+        "response": {"responses": [{"name": "orders", "partitionResponses": [answer]}], "throttleTimeMs": throttled_ms},
+        "connection": "10.0.0.1:9092-10.0.0.9:47498-7",
+        "totalTimeMs": 3.708 + throttled_ms,
+        "requestQueueTimeMs": 0.051,
+        "localTimeMs": 1.969,
+        "remoteTimeMs": 0.0,
+        "throttleTimeMs": throttled_ms,
+        "responseQueueTimeMs": 1.644,
+        "sendTimeMs": 0.043,
+        "securityProtocol": "PLAINTEXT",
+        "principal": "User:ANONYMOUS",
+        "listener": "PLAINTEXT",
+    }
+    text = f"Completed request:{json.dumps(logged, separators=(',', ':'))}"
+    return second, 1, "DEBUG", "kafka.request.logger", text
+
 
 #: Second, broker, level, logger and message of each line.
 _LINES: Mapping[str, Example] = {
@@ -107,6 +137,60 @@ _LINES: Mapping[str, Example] = {
             )
         ],
     ),
+    "partitions_without_leader": Example(
+        "",
+        [
+            (
+                *(10, 1, "INFO", _STATES),
+                "[Controller id=1 epoch=2] Partition orders-0 state changed to (Leader:-1,ISR:1,3,LeaderEpoch:1,"
+                "ZkVersion:3,ControllerEpoch:2) after removing replica 2 from the ISR as part of transition to "
+                "OfflineReplica",
+            )
+        ],
+    ),
+    "unclean_election": Example(
+        "",
+        [
+            (
+                *(10, 4, "INFO", "org.apache.kafka.controller.ReplicationControlManager"),
+                "[QuorumController id=4] UNCLEAN partition change for events-0 with topic ID ixQ2tDfnSTa2vUkS4MkyzQ: "
+                "isr: [2] -> [1], leader: -1 -> 1, leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 10 -> "
+                "11, partitionEpoch: 12 -> 13",
+            )
+        ],
+    ),
+    "zombie_leader": Example(
+        "",
+        [
+            (
+                *(10, 1, "INFO", "kafka.cluster.Partition"),
+                "[Partition orders-3 broker=1] Cached zkVersion [3] not equal to that in zookeeper, skip updating ISR",
+            )
+        ],
+    ),
+    "reassignment_ended": Example(
+        "",
+        [
+            (
+                *(10, 4, "INFO", "org.apache.kafka.controller.ReplicationControlManager"),
+                "[QuorumController id=4] AlterPartition request from node 1 for orders-1 completed the ongoing "
+                "partition reassignment. isr: [1, 2, 5] -> [1, 2, 4, 5], replicaSet: [3, 4, 5, 1, 2] -> "
+                "[3, 4, 5, 1, 2], partitionEpoch: 3 -> 4, leaderEpoch: 1 -> 1",
+            )
+        ],
+    ),
+    "broker_died": Example(
+        "",
+        [
+            (10, 2, "INFO", "kafka.log.LogManager", "Starting log cleanup with a period of 300000 ms."),
+            (50, 2, "INFO", BOOT, "Registered kafka:type=kafka.Log4jController MBean"),
+            (51, 2, "INFO", "kafka.server.KafkaServer", "starting"),
+        ],
+    ),
+    "produces_refused": Example("", [_produce(10, 10)]),
+    "produces_timed_out": Example("", [_produce(10, 7)]),
+    "producers_fenced": Example("", [_produce(10, 47)]),
+    "clients_throttled": Example("", [_produce(10, 0, throttled_ms=250)]),
 }
 #: Kinds that no excerpt shows: they need a log that is whole.
 _OF_WHOLE_LOGS = ("logs_end_early",)

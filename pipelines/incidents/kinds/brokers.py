@@ -301,7 +301,7 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
         if not state.is_exact and state.after_us is not None:
             longest_us = end - state.after_us
             froze = (
-                f"within {span(state.after_us, end)}"
+                f"between {clock(state.after_us)} and {clock(end)} (for {lasting(longest_us)} at most)"
                 if end - start < _SHORT_US
                 else froze
                 if lasting(end - start) == lasting(longest_us)
@@ -374,12 +374,15 @@ def _expired(expired: Witness | None) -> str:
     )
 
 
+#: Heartbeats that wait for the same controller fail within this of each other, seconds.
+_HEARTBEATS_S = 20
 _NO_HEARTBEAT = Signature(
     "heartbeat_not_sent",
     ("BrokerLifecycleManager",),
     r"\[[^\]]*\] Unable to send a heartbeat because the RPC got timed out before it could be sent\.",
     "kafka.server.BrokerLifecycleManager.BrokerHeartbeatResponseHandler.onTimeout",
     ("INFO",),
+    gap_s=_HEARTBEATS_S,
 )
 #: Session timeout of a broker by default, microseconds.
 _SESSION_US = 9_000_000
@@ -389,7 +392,7 @@ _SESSION_US = 9_000_000
     meaning="A broker could not send heartbeats to the active controller, which fences it for that.",
     source="kafka.server.BrokerLifecycleManager, KIP-631",
     signatures=(_NO_HEARTBEAT,),
-    causes=FAILED,
+    causes=preceding("broker_fenced"),
 )
 def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield episodes by broker, with the nodes that it could not reach meanwhile."""
@@ -398,7 +401,7 @@ def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
         for row in before_shutdown(facts, facts.remarked_by_brokers(_NO_HEARTBEAT))
         if not any(_is_within(stop, row) for stop in facts.brokers.stops)
     ]
-    for episode in episodes(rows, "broker_id"):
+    for episode in episodes(rows, "broker_id", within_s=_HEARTBEATS_S):
         start, end = episode.start_us, episode.end_us
         peers = sorted(
             other[1]
@@ -408,6 +411,11 @@ def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
         cut = f" It could not reach {numbered('node', peers)} meanwhile." if peers else ""
         timeout = facts.config(episode.node, "broker.session.timeout.ms") or ""
         session_us = int(timeout) * 1000 if timeout.isdigit() else _SESSION_US
+        # A heartbeat waits to be sent for half of the timeout (BrokerServer, KAFKA-14392).
+        since_us = start - session_us // 2
+        terms = [term for term in facts.brokers.terms.get(episode.cluster_id, ()) if term.elected_us <= start]
+        before = [term for term in terms if term.elected_us <= since_us]
+        led = [*before[-1:], *terms[len(before) :]]
         yield episode.incident(
             MAJOR if end - start >= session_us else MINOR,
             f"Broker {episode.node[1]} could not send {number(episode.lines, 'heartbeat')} to the controller "
@@ -416,10 +424,10 @@ def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
                 f"Look at the network from broker {episode.node[1]} to "
                 f"{numbered('node', peers) if peers else 'the controllers'}, and see whether a controller is active."
             ),
-            # A heartbeat waits to be sent for half of the timeout (BrokerServer, KAFKA-14392).
-            earliest_us=start - session_us // 2,
+            earliest_us=since_us,
             figures={"heartbeats": episode.lines},
             weight=(end - start) / 1e6,
+            by=(episode.node[1], *peers, *(term.controller for term in led)),
         )
 
 
