@@ -146,8 +146,10 @@ def of_its_own(folder: Path, cluster_id: bytes, name: str) -> Path:
         line = b"%b INFO [ThrottledChannelReaper-%b]: Stopped (%b)\n" % (time, name.encode(), _REAPER)
         return content.replace(cluster_id, own_id) + line
 
-    for log in folder.rglob("*.log.gz"):
+    for log in folder.glob("**/logs/*.log*"):
         damaged(log, renamed)
+    for properties in folder.glob("**/meta.properties"):
+        damaged(properties, lambda content: content.replace(cluster_id, own_id))
     return folder
 
 

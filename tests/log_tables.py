@@ -5,10 +5,12 @@ Tables of gold that the replay fills are not there, so rules find at most what a
 
 from __future__ import annotations
 
+import gzip
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -78,6 +80,13 @@ class LogTables:
     path: str
     kind: str
     tables: Mapping[str, pa.Table]  #: By name. Each row has the place of its record.
+    changed: bytes | None = None  #: Content of the file. None if its path has it.
+
+    @property
+    def content(self) -> bytes:
+        """The content in which records have their places."""
+        stored = Path(self.span.log.path).read_bytes() if self.changed is None else self.changed
+        return gzip.decompress(stored) if stored.startswith(b"\x1f\x8b") else stored
 
     @property
     def lines(self) -> pa.Table:
@@ -108,7 +117,7 @@ class LogTables:
         is_seen = [(row["level"], row["logger"]) in seen for row in counts.select(["level", "logger"]).to_pylist()]
         counted = {silver.LINE_COUNTS.name: counts.filter(pa.array(is_seen, pa.bool_()))}
         tables = {LINES: lines, **others, **counted}
-        return LogTables(self.span, self.kafka_version, path or self.path, self.kind, tables)
+        return LogTables(self.span, self.kafka_version, path or self.path, self.kind, tables, self.changed)
 
     @cached_property
     def premise_rows(self) -> list[dict[str, Any]]:
@@ -147,7 +156,26 @@ def read_again(log: LogTables, damaged: Path) -> LogTables | None:
     if not isinstance(item, Profile) or not item.readable:
         return None
     span = FileSpan(item, log.span.cluster_id, log.span.broker_id, is_shared=log.span.is_shared)
-    return LogTables(span, log.kafka_version, log.path, log.kind, _tables_of(span))
+    return LogTables(span, log.kafka_version, log.path, log.kind, _tables_of(span), damaged.read_bytes())
+
+
+def write_logs(logs: Iterable[LogTables], whole: Iterable[LogTables], corpus: Path, folder: Path) -> None:
+    """Write the records of logs as files, without compression.
+
+    Args:
+        whole: the logs before some of their records were lost.
+        corpus: the folder of the logs.
+        folder: the folder to write.
+    """
+    starts = {_id(log): [*log.lines.column("byte_offset").to_pylist(), None] for log in whole}
+    for log in logs:
+        path = folder / Path(log.path.removesuffix(".gz")).relative_to(corpus.absolute())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = log.content
+        if log.changed is None:
+            kept = set(log.lines.column("byte_offset").to_pylist())
+            content = b"".join(content[begin:end] for begin, end in pairwise(starts[_id(log)]) if begin in kept)
+        path.write_bytes(content)
 
 
 def _tables_of(span: FileSpan) -> dict[str, pa.Table]:
@@ -208,18 +236,18 @@ def find_holes(logs: Sequence[LogTables], told: Premises, named: Mapping[str, se
         bronze.LOG_FILES.full_name: pa.Table.from_pylist([{"file_id": _id(log), "kind": log.kind} for log in logs]),
     }
 
-    def ask(sql: str) -> list[dict[str, Any]]:
+    def ask(sql: str, **parameters: int) -> list[dict[str, Any]]:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             for name, table in tables.items():
                 connection.register(name.replace(".", "_"), table)
-            return connection.sql(sql).to_arrow_table().to_pylist()
+            return connection.sql(sql, params=parameters or None).to_arrow_table().to_pylist()
 
     files = {row["file_id"]: row for log in logs for row in [file_row(log)]}
     return [
         *holes_of_losses(stretches_of(ask(SQL["lost"])), files),
         *holes_of_requests(told.files, told.lives, told.runs, told.fetch_ends),
-        *holes_of_numbers([NumberGap(**row) for row in ask(SQL["number_gaps"])]),
+        *holes_of_numbers([NumberGap(**row) for row in ask(SQL["number_gaps"], part=0, parts=1)]),
         *silent_logs(told.stretches, told.runs, told.topic_names),
         *unlogged_leaderships([Leadership(**row) for row in ask(SQL["leaderships"])], told.stretches, told.lives),
         *unpaired_silences([Unpaired(**row) for row in ask(SQL["unpaired"])], told.stretches, told.lives),

@@ -21,6 +21,8 @@ _NAME = re.compile(
     r"(?P<number>\d{1,9})(?![a-z0-9]|\.\d|-\d\d-\d\d(?!_))",
     re.IGNORECASE,
 )
+#: Characters of a name that are searched: the last ones.
+_CHARS_MAX = 255
 _ROTATION = re.compile(r"(?<=\.)(?:log|out|txt)\W?\d.*$", re.IGNORECASE)
 #: Words of names that belong to brokers.
 _OF_BROKER = re.compile(r"(?:broker|kafka|controller|dual-role)(?:[-_](?:broker|server))?[-_]?")
@@ -56,7 +58,8 @@ def broker_names(path: str, hosts: Iterable[str] = ()) -> Iterator[BrokerName]:
     *folders, name = PurePath(path).parts
     file, _, stream = name.partition(MARK)
     for part in (stream, _ROTATION.sub("", file), *hosts, *reversed(folders)):
-        names = [BrokerName(match["shape"].lower(), int(match["number"])) for match in _NAME.finditer(part)]
+        found = _NAME.finditer(part[-_CHARS_MAX:])
+        names = [BrokerName(match["shape"].lower(), int(match["number"])) for match in found]
         yield from sorted(names, key=lambda name: (not name.says_id, not name.is_of_broker))
 
 

@@ -35,7 +35,9 @@ from highwater.pipelines.storage.store import open_file, store_of
 
 #: `server.log`, `server.log.2026-11-20-14`, `server.log.1.gz`, `server-2026-11-20-1.log.gz`, `kafkaServer.out`,
 #: `server.log-20261120.gz`.
-_LOG_NAME = re.compile(r".+\.(?:log|out)(?:[.-]\d[\w:.-]{0,250}?)?(?:\.(?:gz|bz2|xz|zst|lz4|zip))?", re.IGNORECASE)
+_LOG_NAME = re.compile(r".+\.(?:log|out)(?:[.-]\d[\w:.-]*?)?(?:\.(?:gz|bz2|xz|zst|lz4|zip))?", re.IGNORECASE)
+#: Characters of a name that are matched: the last ones. Folders have no longer names, archives may.
+_CHARS_MAX = 255
 #: A segment of a partition or of a snapshot: `00000000000000000000.log`, also with its suffixes.
 _SEGMENT = re.compile(r"\d{20}(?:-\d+)?\..*")
 #: Other files of data directories.
@@ -119,7 +121,7 @@ def is_log(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
         return False
     if any(fnmatchcase(name, pattern) for pattern in include if pattern != ANYTHING):
         return True
-    return ANYTHING in include and bool(_LOG_NAME.fullmatch(name)) and not _GC.fullmatch(name)
+    return ANYTHING in include and bool(_LOG_NAME.fullmatch(name[-_CHARS_MAX:])) and not _GC.fullmatch(name)
 
 
 def is_asked(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:

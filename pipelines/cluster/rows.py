@@ -269,7 +269,9 @@ def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
     """
     names = ["cluster_id", "broker_id", "topic", "partition"]
     columns = (*names, "fetch_offset", "response_high_watermark", "time")
-    table = pa.table({name: rows.column(name) for name in columns})
+    by_id = pc.binary_join_element_wise("id:", rows.column("topic_id"), "")
+    topic = pc.coalesce(rows.column("topic"), by_id)
+    table = pa.table({name: topic if name == "topic" else rows.column(name) for name in columns})
     table = table.filter(both(*(pc.is_valid(table.column(name)) for name in (*names, "fetch_offset"))))
     table = table.sort_by([(name, "ascending") for name in (*names, "time")]).combine_chunks()
     if not table.num_rows:

@@ -137,7 +137,7 @@ def readings() -> list[Reading]:
         ),
         Reading(
             silver.REPLICA_FETCHES,
-            ("cluster_id", "broker_id", "topic", "partition", "fetch_offset", "response_high_watermark", "time"),
+            (*_OF_REPLICA, "topic_id", "fetch_offset", "response_high_watermark", "time"),
             by_batch(pr.growths),
             pc.field("source") == "request",
             digest="growths",

@@ -14,9 +14,11 @@ from highwater.pipelines.incidents.incident import Place
 _LIST = r"=\[?([-\d, ]*)\]?"
 _ADDING, _REMOVING = re.compile(f"addingReplicas{_LIST}"), re.compile(f"removingReplicas{_LIST}")
 _REPLICAS = re.compile(rf"\breplicas{_LIST}")
-_BEGUN = re.compile(r"Handling reassignment of partition .* to new replicas")
+_BEGUN = re.compile(r"(?m)^(?>.*?Handling reassignment of partition )(?>.*? to new replicas)")
 #: ReplicationControlManager.alterPartition; KafkaController.removePartitionsFromReassignedPartitions, up to 2.3
-_COMPLETED = re.compile(r"completed the ongoing partition reassignment|Remov(?:ed|ing) partitions? .* from the list of")
+_COMPLETED = re.compile(
+    r"(?m)completed the ongoing partition reassignment|^(?>.*?Remov(?:ed|ing) partitions? )(?>.*? from the list of)"
+)
 
 
 class Step(NamedTuple):

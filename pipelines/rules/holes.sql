@@ -2,13 +2,14 @@
 
 -- query number_gaps
 -- Numbers that a producer's connection leaves out. A client numbers the requests of each connection, or of all of its
--- connections together. In the second case its other connections have these numbers at that time.
+-- connections together. In the second case its other connections have these numbers at that time. Large tables do not
+-- fit into memory, so clients are searched in parts.
 WITH numbered AS (
     SELECT cluster_id, broker_id, client_id, connection, correlation_id AS number, epoch_us(time) AS time_us FROM (
         SELECT cluster_id, broker_id, client_id, connection, correlation_id, time FROM silver_produce_requests
         UNION ALL SELECT cluster_id, broker_id, client_id, connection, correlation_id, time FROM silver_requests
         UNION ALL SELECT cluster_id, broker_id, client_id, connection, correlation_id, time FROM silver_fetch_requests
-    ) WHERE correlation_id BETWEEN 0 AND {number_max}
+    ) WHERE correlation_id BETWEEN 0 AND {number_max} AND hash(client_id) % $parts = $part
 ), producers AS (
     SELECT DISTINCT cluster_id, client_id FROM silver_produce_requests WHERE client_id IS NOT NULL
 ), lines AS (

@@ -13,7 +13,7 @@ from highwater.pipelines.bronze.identity import kind_of_logger
 from highwater.pipelines.cluster.premises import REQUEST_FILE, LogFile, Premises
 from highwater.pipelines.cluster.rows import RESERVED_NUMBER
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import is_searchable, reader_of
+from highwater.pipelines.lake.lake_reads import SEARCHED_MAX, reader_of
 from highwater.pipelines.lake.table_files import rows_table
 from highwater.pipelines.rules.holes import (
     NOT_UNDERSTOOD,
@@ -122,10 +122,11 @@ def _with_times(lake: Lake, losses: Sequence[Lost]) -> Iterable[Lost]:
 
 
 def _number_gaps(lake: Lake) -> list[NumberGap]:
-    """Return the gaps in the numbers of producers' requests. Tables that are too large are not searched."""
-    if not all(is_searchable(lake, spec) or not lake.has_rows(spec) for spec in NUMBERED):
-        return []
-    return [NumberGap(**row) for row in reader_of(lake, [(spec, None) for spec in NUMBERED]).rows(SQL["number_gaps"])]
+    """Return the gaps in the numbers of producers' requests. Clients of large tables are searched part by part."""
+    parts = 1 + sum(file.size_bytes for spec in NUMBERED for file in lake.files(spec)) // SEARCHED_MAX
+    reader = reader_of(lake, [(spec, None) for spec in NUMBERED])
+    found = (reader.rows(SQL["number_gaps"], part=part, parts=parts) for part in range(parts))
+    return [NumberGap(**row) for rows in found for row in rows]
 
 
 def _leaderships(lake: Lake) -> list[Leadership]:

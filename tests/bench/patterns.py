@@ -3,9 +3,10 @@
     python -m tests.bench.patterns [CHARS]
 
 All modules are imported with a hook on the compiler, so that every pattern is collected, those made of data files
-among them. Each is then fed what is worst for it. Such a text is built from the parse tree: what comes before a
-repetition, then many of what it repeats or of what follows it, then what no pattern expects. Runs of every class of
-characters come on top. What takes too long is printed, a line each.
+among them. Patterns that functions pass to `re` as literals are read from the source. Each is then fed what is worst
+for it. Such a text is built from the parse tree: what comes before a repetition, then many of what it repeats or of
+what follows it, then what no pattern expects. Runs of every class of characters come on top. What takes too long is
+printed, a line each.
 """
 
 from __future__ import annotations
@@ -51,10 +52,13 @@ OF_LINES = (
 )
 #: Patterns that see a text with a bound, and which: by module and name.
 BOUNDED = {
+    ("highwater.pipelines.bronze.broker_names", "_NAME"): "the last 255 characters of a name",
+    ("highwater.pipelines.bronze.discover", "_LOG_NAME"): "the last 255 characters of a name",
     ("highwater.pipelines.bronze.layouts.anchors", "_CONTEXT"): "the first 1,000 bytes of a text",
     ("highwater.pipelines.bronze.layouts.anchors", "_CLASS"): "the first 1,000 bytes of a text",
     ("highwater.pipelines.bronze.layouts.anchors", "_CONTINUED"): "the first 1,000 bytes of a text",
     ("highwater.pipelines.bronze.layouts.infer", "_CLASS_AT"): "the first 400 bytes of a line",
+    ("highwater.pipelines.bronze.layouts.infer", "_LAST_NAME"): "the last 211 bytes of a line",
     ("highwater.pipelines.bronze.layouts.infer", "_PREFIX"): "up to 120 bytes before the time of a line",
 }
 #: Patterns of collections, and those that are passed to a function: how it uses them, by module and name.
@@ -95,7 +99,7 @@ def collect() -> Iterator[Compiled]:
         frame = sys._getframe(1)
         while frame.f_globals["__name__"] == "re" and frame.f_back is not None:
             frame = frame.f_back
-        if frame.f_globals["__name__"].removeprefix("highwater.").split(".")[0] in PACKAGES:
+        if _is_of_product(frame.f_globals["__name__"]):
             found.setdefault((made.pattern, made.flags), (made, frame.f_globals["__name__"], frame.f_lineno))
         return made
 
@@ -107,15 +111,35 @@ def collect() -> Iterator[Compiled]:
     from highwater.pipelines.grammars.client_values import compile_heads
     from highwater.pipelines.grammars.grammar import Grammar
     from highwater.pipelines.grammars.templates import SHARED, TEMPLATES
+    from highwater.pipelines.redact.pseudonyms import Pseudonyms
+    from highwater.pipelines.redact.text import Redactor
 
     Grammar((*TEMPLATES, *SHARED))
     compile_heads()
     for pattern in ("[%d] %p %m (%c)", "%d %-5p [%t] %c{1}: %m", "%d{ISO8601} [%X{a}] %p %C:%L - %m (%c) [%t]"):
         pattern_layout(pattern)
+    Redactor(Pseudonyms(b"key", {"group": ["a (b)"]}))
     re._compile = own  # type: ignore[attr-defined]
     for made, module, line in found.values():
         if module not in NOT_INPUT:
             yield Compiled(made, module, line, _ways(module, line))
+    for module in sorted({module for module in sys.modules if _is_of_product(module)} - {*NOT_INPUT}):
+        yield from _literals(module)
+
+
+def _is_of_product(module: str) -> bool:
+    return module.removeprefix("highwater.").split(".")[0] in PACKAGES
+
+
+def _literals(module: str) -> Iterator[Compiled]:
+    """Yield the patterns that functions of a module pass to `re` as literals."""
+    tree = ast.parse(Path(sys.modules[module].__file__ or "").read_text(encoding="utf-8"))
+    for function in ast.walk(tree):
+        for node in ast.walk(function) if isinstance(function, ast.FunctionDef | ast.Lambda) else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
+                pattern, way = node.args[0], node.func.attr  # type: ignore[attr-defined]
+                if isinstance(pattern, ast.Constant) and way in SEARCHING | MATCHING:
+                    yield Compiled(re.compile(pattern.value), module, node.lineno, frozenset({way}))
 
 
 def _ways(module: str, line: int) -> frozenset[str]:

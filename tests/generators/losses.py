@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -65,8 +64,7 @@ def fill(logs: Logs, random: Random) -> Lost | None:
     lost = places[is_lost(log)]
     if not len(lost):
         return None
-    content = Path(log.span.log.path).read_bytes()
-    content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    content = log.content
     later = places[places > lost.max()]
     begin, end = int(lost.min()), int(later.min()) if len(later) else len(content)
     how = random.choice([*_FILLINGS, "stale bytes"])

@@ -61,6 +61,7 @@ _SIGNS = b"-|:;,/>~*=#])}"
 #: Brackets, names and signs at the end of a line, from the right.
 _LAST_BRACKET = re.compile(rb"[ ]?(?:\[([^\[\]\n]*)\]|\(([^()\n]*)\)|<([^<>\n]*)>|\{([^{}\n]*)\})\Z")
 _LAST_NAME = re.compile(rb"( - |[ |:=,;/>])([A-Za-z_][\w.$/-]{0,200}(?::\d{1,6})?)\Z")
+_LAST_NAME_BYTES = 211
 _LAST_SIGN = re.compile(rb"[^\w\s.]\Z")
 _ENDS_OF_MESSAGES = {bytes((sign,)) for sign in b")]}>\"'!?:"}
 #: Parts of a line behind the message, at most, and the share of lines that end in one: others go on in further lines.
@@ -326,7 +327,7 @@ def _tails(rests: Sequence[bytes], has_logger: bool) -> Iterator[str]:
     for _ in range(_TAIL_MAX):
         enough = _TAIL_SHARE * len(rests)
         bracketed = [match for rest in rests if (match := _LAST_BRACKET.search(rest))]
-        named = [match for rest in rests if (match := _LAST_NAME.search(rest))]
+        named = [match for rest in rests if (match := _LAST_NAME.search(rest, len(rest) - _LAST_NAME_BYTES))]
         field = _field_of([match[match.lastindex or 0] for match in bracketed], enough)
         name = None if is_named else _named([match[2].decode(errors="replace") for match in named])
         if not is_named and name is not None and len(named) >= enough and field != "%c":

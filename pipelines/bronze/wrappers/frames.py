@@ -299,7 +299,7 @@ def _is_service(items: Sequence[str]) -> bool:
 def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) -> str:
     """Return what ends each line: what lines that continue a record end with, too, or what closes an open sign."""
     ends = [text.rstrip(b"\r") for text in texts if text.strip()]
-    opened = re.search(r"[^\w\s%]*\Z", pattern)
+    opened = re.search(r"(?<![^\w\s%])[^\w\s%]*+\Z", pattern)
     closer = "".join(_CLOSER[sign] for sign in reversed(opened[0]) if sign in _CLOSER) if opened else ""
     if (
         closer

@@ -45,10 +45,13 @@ _PARTS = frozenset("PF")
 _JSON_BEGINS = re.compile(rb'\s*(?:\{\s*"|\[\s*(?:\{\s*"|\[|"))')
 _STRING_OR_SIGN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],]')
 _NAMED = re.compile(
-    rb"([ \t]*(?:-> |- |\* )?)([A-Za-z@_][\w .@/\[\]#-]{0,60}?)[ \t]*(:(?= |$)|=(?!=)|\|(?= ))[ \t]?(.*)"
+    rb"([ \t]*(?:-> |- |\* )?)([A-Za-z@_](?:[\w .@/\[\]#-]{0,59}?[\w.@/\[\]#-])??)[ \t]*+"
+    rb"(:(?= |$)|=(?!=)|\|(?= ))[ \t]?(.*)"
 )
 
 
+#: Words with a number at their end.
+_NUMBERED = re.compile(rb"\W*+(?!\d\W*\Z)\w++(?: ++\w++)*+(?:(?<=\d)| *+#\d++)\W*+")
 #: Times and levels, which no column has for a name.
 _NO_NAME = re.compile(r"\d\d:\d\d|\d{10}|\A(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\Z")
 
@@ -170,7 +173,7 @@ def _json_shapes(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 def _cuts(array: str) -> Iterator[Rows]:
     """Yield the ways to cut a document for an array: into its elements, or into objects around it."""
-    steps = re.findall(r"\[\]|[^.\[\]]+|\[[^\]]+\]", array)
+    steps = re.findall(r"[^.\[\]]+|\[[^\]]*+(?:\]|\Z)", array)
     for depth in range(min(len(steps), _NESTED_MAX), -1, -1):
         inner = "".join(step if step.startswith("[") else f".{step}" for step in steps[depth:]).removeprefix(".")
         if depth == 0 or steps[depth - 1] == "[]":
@@ -252,7 +255,7 @@ def _stanzas(lines: Sequence[bytes]) -> Iterator[Rows]:
     often = [name for name in often if 2 * counts[name] <= sum(counts[name] for name in often)]
     for name in sorted(often, key=list(first)[::-1].index)[:4]:
         yield Rows(begins=re.escape(first[name]).decode() + r"[ \t]*[:=|]")
-    numbered = Counter(re.sub(rb"\d+", b"#", line) for line in texts if re.fullmatch(rb"\W*\w[\w ]*#?\d+\W*", line))
+    numbered = Counter(re.sub(rb"\d+", b"#", line) for line in texts if _NUMBERED.fullmatch(line))
     for shape, count in numbered.most_common(2):
         if 2 * count >= max(counts.values()):
             yield Rows(begins=re.escape(shape).decode().replace(r"\#", r"\d+", 1) + r"\Z")

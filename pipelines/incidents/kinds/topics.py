@@ -37,7 +37,7 @@ _HALTED = Signature(
     ("INFO",),
     gap_s=1800,
 )
-_WHY = re.compile(r"Halted deletion of topics .+ due to (?P<why>.*)")
+_WHY = re.compile(r"(?m)^(?>.*?Halted deletion of topics ).+ due to (?P<why>.*)")
 #: Fewer topics at once are an ordinary deletion.
 _BULK_MIN = 3
 #: Brokers delete replicas so long after a topic was deleted at most, microseconds.

@@ -65,6 +65,9 @@ def test_lives_in_the_order_of_time() -> None:
     assert [(life.time_us, life.event) for life in seen.lives] == [(4, p.STARTING), (9, p.SHUT_DOWN)]
 
 
+_OF_REPLICA = ("cluster_id", "broker_id", "topic", "partition")
+
+
 def test_growths_of_fetches_that_name_no_partition_are_none() -> None:
     assert growths([], topic=None) == growths([(7, 7)], topic=None) == 0
 
@@ -75,13 +78,17 @@ def test_a_follower_that_catches_up_shows_no_growth() -> None:
     assert growths([(5, None), (40, None)]) == 1
 
 
-def growths(fetches: list[tuple[int, int | None]], topic: str | None = "orders") -> int:
+def test_a_topic_that_fetches_name_by_its_id_only_grows() -> None:
+    assert growths([(80, 90), (90, 90), (95, 90)], topic=None, topic_id="WCK8FkK8RbKFhwge5X0aNA") == 1
+
+
+def growths(fetches: list[tuple[int, int | None]], topic: str | None = "orders", topic_id: str | None = None) -> int:
     """Return how many stretches of growth fetches show, each an offset and the high watermark of its response."""
-    names = ("cluster_id", "broker_id", "topic", "partition", "fetch_offset", "response_high_watermark", "time")
+    names = (*_OF_REPLICA, "topic_id", "fetch_offset", "response_high_watermark", "time")
     schema = pa.schema([silver.REPLICA_FETCHES.arrow_schema.field(name) for name in names])
     begin = datetime(2026, 11, 20, tzinfo=UTC)
     rows = [
-        dict(zip(names, ("c", 1, topic, 0, *fetch, begin + timedelta(milliseconds=number)), strict=True))
+        dict(zip(names, ("c", 1, topic, 0, topic_id, *fetch, begin + timedelta(milliseconds=number)), strict=True))
         for number, fetch in enumerate(fetches)
     ]
     return pr.growths(pa.RecordBatch.from_pylist(rows, schema=schema)).num_rows

@@ -29,8 +29,8 @@ class Sent(NamedTuple):
     client_id: str = "p"
 
 
-def missing(sent: Iterable[Sent]) -> dict[int, int | None]:
-    """Return the number of lines that each broker's request log lacks."""
+def missing(sent: Iterable[Sent], parts: int = 1) -> dict[int, int | None]:
+    """Return the number of lines that each broker's request log lacks, searched in parts of the clients."""
     lines = list(sent)
     with duckdb.connect() as connection:
         for spec in (silver.PRODUCE_REQUESTS, silver.REQUESTS, silver.FETCH_REQUESTS):
@@ -47,7 +47,9 @@ def missing(sent: Iterable[Sent]) -> dict[int, int | None]:
                 if one.table == spec.name
             ]
             connection.register(spec.full_name.replace(".", "_"), pa.Table.from_batches([table_rows(spec, rows)]))
-        gaps = [NumberGap(**row) for row in connection.sql(SQL["number_gaps"]).to_arrow_table().to_pylist()]
+        query = SQL["number_gaps"]
+        asked = [connection.sql(query, params={"part": part, "parts": parts}) for part in range(parts)]
+        gaps = [NumberGap(**row) for rows in asked for row in rows.to_arrow_table().to_pylist()]
     return {hole.broker_id or 0: hole.records for hole in holes_of_numbers(gaps)}
 
 
@@ -86,3 +88,14 @@ def test_a_few_numbers_are_of_requests_without_an_answer() -> None:
 def test_a_client_that_produces_nothing_may_leave_out_numbers() -> None:
     fetches = [one._replace(table=silver.FETCH_REQUESTS.name) for one in APART if one.second % 5]
     assert missing(fetches) == {}
+
+
+@pytest.mark.parametrize("parts", [2, 7])
+def test_parts_of_the_clients_find_the_same(parts: int) -> None:
+    sent = [
+        one._replace(client_id=f"p{client}", connection=f"{client} {one.connection}")
+        for client in range(5)
+        for one in APART
+        if one.broker_id == 1 or one.second % (5 + client)
+    ]
+    assert missing(sent, parts) == missing(sent) == {2: 71}

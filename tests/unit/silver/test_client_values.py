@@ -5,11 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import UTC
 from random import Random
 from typing import Any
 
@@ -18,15 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.pipelines.bronze.identity import cluster_in
-from highwater.pipelines.bronze.layout import Layout
 from highwater.pipelines.grammars.client_values import can_hold_client_value
 from highwater.pipelines.grammars.facts import parse_record
 from highwater.pipelines.grammars.request_log import parse_request
 from highwater.pipelines.grammars.templates import TEMPLATES
-from highwater.pipelines.kafka.raw_record import DOUBTFUL
 from tests.examples import examples
+from tests.generators.client_values import make_case
 from tests.reading import columns_of, log_records
-from tests.unit.forging import ATLAS_CARRIERS, CARRIERS, FORGED, TIME, logged
+from tests.unit.forging import ATLAS_CARRIERS, FORGED, TIME
 from tests.unit.silver import request_lines
 from tests.unit.silver.test_hostile_texts import JSON, KAFKA, MIB
 from tests.unit.silver.test_request_log import record
@@ -166,68 +162,12 @@ def test_templates_declare_values_of_clients() -> None:
 
 
 LOGS = sorted(CORPORA.glob("*/broker-*/logs/server.log*")) or [SLICE / "broker-1" / "logs" / "server.log.gz"]
-#: Bytes of a log around the line with the value.
-AROUND_BYTES = 30_000
-
-
-def window_of(log: Path, random: Random) -> tuple[str, str]:
-    """Return the lines of a log before and after a random place."""
-    stored = log.read_bytes()
-    text = (gzip.decompress(stored) if log.suffix == ".gz" else stored).decode(errors="replace")
-    starts = [match.start() + 1 for match in re.finditer(r"\n(?=\[20)", text)]
-    at = random.choice(starts)
-    first, last = (starts[bisect_left(starts, at - AROUND_BYTES)], starts[bisect_left(starts, at + AROUND_BYTES) - 1])
-    return text[first:at], text[at:last]
-
-
-def value_of(random: Random) -> str:
-    """Return a value of one to four parts: ends of its record, whole records, and beginnings of others."""
-    ends = ["g", "g (a.b)", "g (kafka.server.KafkaApis)", "g\njava.lang.Exception: x", f"g\n{TIME}INFO z"]
-    parts = [random.choice(ends), *(TIME + forged for forged in random.choices(FORGED, k=random.randint(1, 2)))]
-    if random.random() < 0.5:
-        parts += [logged(random.choice(CARRIERS), "h").removesuffix("\n"), TIME + random.choice(FORGED)]
-    return "\n".join([*parts, random.choice(["", "y", "y (a.b)", "java.lang.Exception: y", "\tat a.b(C.java:1)"])])
-
-
-def facts_of(text: str, layout: Layout) -> tuple[Counter[str], bool]:
-    """Return the facts that lines give, and whether a record is doubtful."""
-    parse, found, is_doubted = layout.parser(UTC), Counter[str](), False
-    for raw in log_records([text.encode(errors="surrogatepass")], layout, MIB):
-        head = parse(raw.text)
-        is_doubted |= raw.problem == DOUBTFUL
-        if head is not None:
-            message = head.message.decode(errors="replace")
-            read = parse_record("server", head.time_us, head.level, head.logger, raw.problem, message)
-            found += Counter(map(repr, read.facts))
-    return found, is_doubted
-
-
-def as_json(text: str) -> str:
-    """Return lines as a JSON layout prints them."""
-    parse, lines = KAFKA.parser(UTC), []
-    for raw in log_records([text.encode()], KAFKA, MIB):
-        head = parse(raw.text)
-        assert head is not None
-        time = datetime.fromtimestamp(head.time_us / 1e6, UTC).isoformat(timespec="milliseconds")
-        fields = {"timestamp": time.replace("+00:00", "Z"), "level": head.level, "loggerName": head.logger}
-        lines.append(json.dumps({**fields, "message": head.message.decode(errors="replace")}))
-    return "".join(f"{line}\n" for line in lines)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_value_makes_no_fact_and_costs_none_without_a_hole(seed: int) -> None:
     """In the logs of all corpora: what it costs is doubtful, which is a hole in the log, and no verdict is clean."""
-    random = Random(seed)
-    before, after = window_of(LOGS[seed % len(LOGS)], random)
-    carrier = random.choice((*CARRIERS, *ATLAS_CARRIERS))
-    value = value_of(random)
-    honest = facts_of(before, KAFKA)[0] + facts_of(after, KAFKA)[0]
-    found, is_doubted = facts_of(before + logged(carrier, value) + after, KAFKA)
-    assert found <= honest
-    assert is_doubted or found == honest
-    level, text, logger = carrier
-    fields = {"timestamp": "2026-11-20T15:39:28.132Z", "level": level, "loggerName": logger}
-    line = json.dumps({**fields, "message": text.format(value)}) + "\n"
-    whole, _ = facts_of(as_json(before) + as_json(after), JSON)
-    assert facts_of(as_json(before) + line + as_json(after), JSON) == (whole, False)
-    assert sum(whole.values()) == sum(honest.values())
+    case = make_case(LOGS[seed % len(LOGS)], Random(seed))
+    assert case.adds_no_fact
+    assert case.is_doubted or case.costs_no_fact
+    assert case.is_text_in_json
