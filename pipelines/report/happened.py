@@ -294,6 +294,19 @@ def verdict_sentence(report: Report) -> str:
     return f"All {number(kept, 'guarantee')} that apply were kept{unchecked}{idle}."
 
 
+def age(report: Report) -> str:
+    """Return how long before the report the logs end: `` (6 days ago)``. Empty if unknown."""
+    last = max((broker.last_time for broker in report.brokers if broker.last_time), default=None)
+    made = report.detail.cost.made if report.detail else None
+    if last is None or made is None:
+        return ""
+    minutes = (datetime.fromisoformat(made) - datetime.fromisoformat(last)) // timedelta(minutes=1)
+    for size, noun in ((1440, "day"), (60, "hour"), (1, "minute")):
+        if minutes >= 2 * size:
+            return f" ({number(minutes // size, noun)} ago)"
+    return " (now)" if minutes >= 0 else ""
+
+
 def about(report: Report) -> Iterator[str]:
     """Yield cluster, releases, brokers and period of the report."""
     clusters = sorted({broker.cluster_id for broker in report.brokers})

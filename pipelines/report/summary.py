@@ -14,6 +14,7 @@ from highwater.pipelines.report.happened import (
     Chain,
     about,
     account_of,
+    age,
     bug,
     first_sentence,
     has_requests,
@@ -55,7 +56,7 @@ def _verdict(report: Report) -> Iterator[str]:
             yield plain(f"  cluster {part.cluster_id}: {part.verdict}", WIDTH_MAX)
         for name in sorted(silent_clusters(report)):
             yield plain(f"  cluster {name}: no logs of that time", WIDTH_MAX)
-    yield from wrapped(f"  {plain(', '.join(about(report)), 2 * TEXT_MAX)}")
+    yield from wrapped(f"  {plain(', '.join(about(report)), 2 * TEXT_MAX)}{age(report)}")
     if report.window.since or report.window.until:
         yield f"  window: {window_text(report.window)}"
         yield from listed("outside the window: ", report.window.outside)

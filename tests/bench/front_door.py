@@ -20,12 +20,13 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 README: Final = ROOT / "README.md"
 PICTURE: Final = ROOT / "docs" / "report.png"
 _SIZE: Final = "1400,900"
+_AGE: Final = re.compile(r"\s+\(\d+\s+\w+\s+ago\)")
 _BLOCK: Final = re.compile(r"(?<=^\$ highwater demo\n).*?(?=^\.\.\.$)", re.MULTILINE | re.DOTALL)
 
 
 def head_of(printed: str) -> str:
-    """Return what README.md shows of the demo: the answer and the verdict, without the incidents."""
-    return printed.partition("\nWhat happened")[0].strip("\n") + "\n"
+    """Return what README.md shows of the demo: the answer and the verdict, without the incidents and the age."""
+    return _AGE.sub("", printed.partition("\nWhat happened")[0].strip("\n")) + "\n"
 
 
 def shown_in(document: str) -> str:

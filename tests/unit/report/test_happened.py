@@ -8,6 +8,8 @@ import pytest
 
 from highwater.jobs.cli import highwater
 from highwater.pipelines.incidents.kinds import KINDS
+from highwater.pipelines.report.detail import NO_DETAIL
+from highwater.pipelines.report.happened import age as age_of
 from highwater.pipelines.report.happened import chains
 from highwater.pipelines.report.headline import CAUSE_WORDS, shorten
 from tests.bench.incident_examples import EXAMPLES
@@ -84,3 +86,21 @@ def test_a_cause_is_one_short_sentence_with_the_words_of_its_incident(kind: str)
 )
 def test_a_sentence_is_cut_between_clauses_only(sentence: str, short: str | None) -> None:
     assert shorten(sentence, 8) == (short or sentence)
+
+
+@pytest.mark.parametrize(
+    ("made", "age"),
+    [
+        ("2026-11-26T14:05:59.000Z", " (5 days ago)"),
+        ("2026-11-21T14:06:00.000Z", " (24 hours ago)"),
+        ("2026-11-20T14:08:00.000Z", " (2 minutes ago)"),
+        ("2026-11-20T14:07:00.000Z", " (now)"),
+        ("2026-11-20T14:05:00.000Z", ""),
+        (None, ""),
+    ],
+)
+def test_the_age_of_the_logs_is_that_of_their_last_line(made: str | None, age: str) -> None:
+    cost = NO_DETAIL.cost.model_copy(update={"made": made})
+    report = sample.report(detail=NO_DETAIL.model_copy(update={"cost": cost}))
+    assert max(broker.last_time or "" for broker in report.brokers).startswith("2026-11-20T14:06:00")
+    assert age_of(report) == age
